@@ -1,0 +1,202 @@
+//! Counters of allocations: one cell per site and segment (see [`crate::sessions`]).
+
+use crate::live::Record;
+use crate::profile::{Ages, Amount};
+use crate::sessions::SegmentId;
+use crate::sites::SiteId;
+
+/// Names a cell. An id is used again when its cell is retired and no live object refers to it any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CellId(pub u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Counts.
+    Active,
+    /// Its segment was joined to another one; what was counted is there, and so is what still dies.
+    Joined(CellId),
+    /// Nobody asks for its counts any more.
+    Retired,
+    /// Free to be used again.
+    Free,
+}
+
+/// The objects of one site that were born in one segment.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The segment, and with it the sessions that see these objects.
+    pub segment: SegmentId,
+    /// The site.
+    pub site: SiteId,
+    /// Objects born, with the bytes of their slots.
+    pub born: Amount,
+    /// Objects that died, with the bytes of their slots.
+    pub died: Amount,
+    /// Ages of those that died.
+    pub ages: Ages,
+    /// Records in the live table that name this cell.
+    records: u64,
+    state: State,
+}
+
+impl Cell {
+    /// Objects alive.
+    pub fn live(&self) -> u64 {
+        self.born.objects.saturating_sub(self.died.objects)
+    }
+}
+
+/// All cells.
+#[derive(Debug, Default)]
+pub struct Cells {
+    cells: Vec<Cell>,
+    free: Vec<CellId>,
+}
+
+impl Cells {
+    /// A new cell for the objects of `site` that are born in `segment`.
+    pub fn add(&mut self, segment: SegmentId, site: SiteId) -> CellId {
+        let cell = Cell {
+            segment,
+            site,
+            born: Amount::default(),
+            died: Amount::default(),
+            ages: Ages::default(),
+            records: 0,
+            state: State::Active,
+        };
+        match self.free.pop() {
+            Some(id) => {
+                if let Some(slot) = self.cells.get_mut(id.0 as usize) {
+                    *slot = cell;
+                }
+                id
+            }
+            None => {
+                self.cells.push(cell);
+                CellId(self.cells.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// The cell, if it exists and counts.
+    pub fn get(&self, id: CellId) -> Option<&Cell> {
+        self.cells
+            .get(id.0 as usize)
+            .filter(|cell| cell.state == State::Active)
+    }
+
+    /// Counts a birth.
+    #[inline]
+    pub fn born(&mut self, id: CellId, slot_size: u32) {
+        if let Some(cell) = self.cells.get_mut(id.0 as usize) {
+            cell.born.objects += 1;
+            cell.born.bytes += u64::from(slot_size);
+            cell.records += 1;
+        }
+    }
+
+    /// Counts the death of an object with this record, in GC generation `now`.
+    #[inline]
+    pub fn died(&mut self, record: Record, now: u32) {
+        let Some(cell) = self.cells.get_mut(record.cell().0 as usize) else {
+            return;
+        };
+        cell.records = cell.records.saturating_sub(1);
+        if cell.state == State::Active {
+            count_death(cell, record, now);
+        } else {
+            self.died_elsewhere(record, now);
+        }
+    }
+
+    #[cold]
+    fn died_elsewhere(&mut self, record: Record, now: u32) {
+        let id = record.cell();
+        if let Some(target) = self
+            .resolve(id)
+            .and_then(|target| self.cells.get_mut(target.0 as usize))
+        {
+            count_death(target, record, now);
+        }
+        self.free_if_unused(id);
+    }
+
+    /// The cell that counts for `id` now; `None` if none does.
+    pub fn resolve(&self, mut id: CellId) -> Option<CellId> {
+        loop {
+            match self.cells.get(id.0 as usize)?.state {
+                State::Active => return Some(id),
+                State::Joined(target) => id = target,
+                State::Retired | State::Free => return None,
+            }
+        }
+    }
+
+    /// Adds what `id` has counted to `target`, which counts for it from now on.
+    pub fn join(&mut self, id: CellId, target: CellId) {
+        let Some(cell) = self.cells.get_mut(id.0 as usize) else {
+            return;
+        };
+        cell.state = State::Joined(target);
+        let (born, died, ages) = (cell.born, cell.died, cell.ages);
+        if let Some(target) = self.cells.get_mut(target.0 as usize) {
+            target.born.add(born);
+            target.died.add(died);
+            target.ages.add(ages);
+            // Keeps the target's id from being used again while a cell is joined to it.
+            target.records += 1;
+        }
+        self.free_if_unused(id);
+    }
+
+    /// Stops counting for `id`.
+    pub fn retire(&mut self, id: CellId) {
+        if let Some(cell) = self.cells.get_mut(id.0 as usize) {
+            cell.state = State::Retired;
+        }
+        self.free_if_unused(id);
+    }
+
+    fn free_if_unused(&mut self, mut id: CellId) {
+        loop {
+            let Some(cell) = self.cells.get_mut(id.0 as usize) else {
+                return;
+            };
+            if cell.records > 0 || matches!(cell.state, State::Active | State::Free) {
+                return;
+            }
+            let state = std::mem::replace(&mut cell.state, State::Free);
+            self.free.push(id);
+            let State::Joined(target) = state else { return };
+            if let Some(target) = self.cells.get_mut(target.0 as usize) {
+                target.records = target.records.saturating_sub(1);
+            }
+            id = target;
+        }
+    }
+
+    /// Number of cells in use.
+    pub fn len(&self) -> usize {
+        self.cells.len() - self.free.len()
+    }
+
+    /// True if no cell is in use.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that the cells take.
+    pub fn memsize(&self) -> usize {
+        self.cells.capacity() * size_of::<Cell>() + self.free.capacity() * size_of::<CellId>()
+    }
+}
+
+#[inline]
+fn count_death(cell: &mut Cell, record: Record, now: u32) {
+    let age = record.age(now);
+    cell.died.objects += 1;
+    cell.died.bytes += u64::from(record.slot_size());
+    cell.ages.sum += u64::from(age);
+    cell.ages.max = cell.ages.max.max(age);
+}

@@ -1,0 +1,17 @@
+//! What an allocation profile is: sites, stacks, the table of live objects, sampling, aggregation and exports.
+//!
+//! The crate knows no virtual machine: a host tells a [`recorder::Recorder`] of births and deaths, and asks it for a
+//! [`profile::Profile`], which is plain data that reports and exports are made from.
+
+pub mod cells;
+pub mod export;
+pub mod gems;
+pub mod group;
+pub mod growth;
+pub mod live;
+pub mod profile;
+pub mod recorder;
+pub mod sampler;
+pub mod sessions;
+pub mod sites;
+pub mod strings;

@@ -1,0 +1,488 @@
+//! The recorder: told of births and deaths, asked for profiles. One per process.
+
+use rustc_hash::FxHashMap;
+
+use crate::cells::{Cell, CellId, Cells};
+use crate::live::{LiveTable, Record};
+use crate::profile::{Amount, Frame, Meta, Profile, SiteRow, StackNode, StringRow};
+use crate::sampler::Sampler;
+use crate::sessions::{Change, Options, SegmentId, SessionId, Sessions};
+use crate::sites::{Interner, Site, SiteId, Sites, StackId};
+use crate::strings::StringCounts;
+
+/// What is alive of each cell, as found on the heap: objects, and their memsizes.
+#[derive(Debug, Default)]
+pub struct Survivors {
+    amounts: FxHashMap<CellId, Amount>,
+    strings: FxHashMap<SegmentId, StringCounts>,
+}
+
+/// One line of [`Recorder::stats`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatsRow {
+    /// Live objects.
+    pub objects: u64,
+    /// Path of the file.
+    pub file: String,
+    /// Line.
+    pub line: u32,
+    /// Name of the class.
+    pub class: String,
+}
+
+/// Everything that is recorded.
+#[derive(Debug)]
+pub struct Recorder {
+    /// Who is tracking.
+    pub sessions: Sessions,
+    /// Where objects are made.
+    pub sites: Sites,
+    live: LiveTable,
+    cells: Cells,
+    /// Cells of each segment by site; index is the segment's number.
+    by_site: Vec<FxHashMap<SiteId, CellId>>,
+    /// Values of strings that died; index is the segment's number.
+    strings: Vec<StringCounts>,
+    sampler: Sampler,
+    generation: u32,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Recorder::new(1)
+    }
+}
+
+impl Recorder {
+    /// A recorder of nothing. `seed` chooses which objects are sampled.
+    pub fn new(seed: u64) -> Self {
+        Recorder {
+            sessions: Sessions::default(),
+            sites: Sites::default(),
+            live: LiveTable::new(),
+            cells: Cells::default(),
+            by_site: Vec::new(),
+            strings: Vec::new(),
+            sampler: Sampler::new(1, seed),
+            generation: 0,
+        }
+    }
+
+    /// Opens a session.
+    pub fn open(&mut self, options: Options) -> SessionId {
+        let id = self.sessions.open(options);
+        self.resample();
+        id
+    }
+
+    /// Ends a session's recording; it still sees deaths.
+    pub fn finish(&mut self, id: SessionId) -> bool {
+        let finished = self.sessions.finish(id);
+        self.resample();
+        finished
+    }
+
+    /// Forgets a session. What no other session sees is forgotten with it; with the last session, everything is.
+    pub fn close(&mut self, id: SessionId) {
+        for change in self.sessions.close(id) {
+            match change {
+                Change::Joined(segment, target) => self.join(segment, target),
+                Change::Retired(segment) => {
+                    for cell in self.take_cells(segment).into_values() {
+                        self.cells.retire(cell);
+                    }
+                    self.take_strings(segment);
+                }
+            }
+        }
+        if self.sessions.is_empty() {
+            self.sites = Sites::default();
+            self.live = LiveTable::new();
+            self.cells = Cells::default();
+            (self.by_site, self.strings) = (Vec::new(), Vec::new());
+        }
+        self.resample();
+    }
+
+    fn resample(&mut self) {
+        if self.sampler.interval() != self.sessions.interval() {
+            self.sampler = Sampler::new(
+                self.sessions.interval(),
+                u64::from(self.generation) << 32 | 0x9e37_79b9,
+            );
+        }
+    }
+
+    fn join(&mut self, segment: SegmentId, target: SegmentId) {
+        for (site, cell) in self.take_cells(segment) {
+            let target = self.cell(target, site);
+            self.cells.join(cell, target);
+        }
+        let strings = self.take_strings(segment);
+        self.strings_of(target).merge(&strings);
+    }
+
+    fn take_cells(&mut self, segment: SegmentId) -> FxHashMap<SiteId, CellId> {
+        self.by_site
+            .get_mut(segment.0 as usize)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    fn take_strings(&mut self, segment: SegmentId) -> StringCounts {
+        self.strings
+            .get_mut(segment.0 as usize)
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    fn strings_of(&mut self, segment: SegmentId) -> &mut StringCounts {
+        let index = segment.0 as usize;
+        if self.strings.len() <= index {
+            self.strings.resize_with(index + 1, StringCounts::default);
+        }
+        &mut self.strings[index]
+    }
+
+    /// Births to pass over before the next one that is recorded.
+    #[inline]
+    pub fn sample_gap(&mut self) -> u32 {
+        self.sampler.gap()
+    }
+
+    /// The counters of a site in a segment.
+    pub fn cell(&mut self, segment: SegmentId, site: SiteId) -> CellId {
+        let index = segment.0 as usize;
+        if self.by_site.len() <= index {
+            self.by_site.resize_with(index + 1, FxHashMap::default);
+        }
+        let cells = &mut self.cells;
+        *self.by_site[index]
+            .entry(site)
+            .or_insert_with(|| cells.add(segment, site))
+    }
+
+    /// An object was born. `slot_size` is asked for only when it does not follow from the objects beside it.
+    #[inline(always)]
+    pub fn born(&mut self, address: u64, cell: CellId, slot_size: impl FnOnce() -> u32) {
+        let (size, previous) = self.live.insert(address, cell, self.generation, slot_size);
+        if let Some(record) = previous {
+            self.cells.died(record, self.generation);
+        }
+        self.cells.born(cell, size);
+    }
+
+    /// An object that is not recorded was born: what was at its address before is dead.
+    #[inline]
+    pub fn born_unrecorded(&mut self, address: u64) {
+        self.died(address);
+    }
+
+    /// An object died. Returns its record if it was recorded.
+    #[inline(always)]
+    pub fn died(&mut self, address: u64) -> Option<Record> {
+        let record = self.live.remove(address)?;
+        self.cells.died(record, self.generation);
+        Some(record)
+    }
+
+    /// True if somebody wants the values of the strings that belong to this record.
+    pub fn wants_string(&self, record: Record) -> bool {
+        self.string_target(record).is_some()
+    }
+
+    fn string_target(&self, record: Record) -> Option<&Cell> {
+        let cell = self.cells.get(self.cells.resolve(record.cell())?)?;
+        self.sessions
+            .get(cell.segment)
+            .filter(|segment| segment.strings)
+            .map(|_| cell)
+    }
+
+    /// A string of this value died.
+    pub fn string_died(&mut self, record: Record, value: &[u8]) {
+        if let Some((segment, site)) = self
+            .string_target(record)
+            .map(|cell| (cell.segment, cell.site))
+        {
+            self.strings_of(segment).add(value, site, 1);
+        }
+    }
+
+    /// The GC generation from now on.
+    pub fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+
+    /// Objects in the live table.
+    pub fn live_objects(&self) -> u64 {
+        self.live.len()
+    }
+
+    /// True if a recorded object may lie in `start..end`.
+    pub fn touches(&self, start: u64, end: u64) -> bool {
+        self.live.touches(start, end)
+    }
+
+    /// The record of the object at `address`.
+    pub fn record(&self, address: u64) -> Option<Record> {
+        self.live.get(address)
+    }
+
+    /// True if the object with this record belongs to the session.
+    pub fn sees(&self, session: SessionId, record: Record) -> bool {
+        let cell = self
+            .cells
+            .resolve(record.cell())
+            .and_then(|id| self.cells.get(id));
+        cell.and_then(|cell| self.sessions.get(cell.segment))
+            .is_some_and(|segment| segment.contains(session))
+    }
+
+    /// Compaction: see [`LiveTable::relocate`].
+    pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>, slot_size: impl Fn(u64) -> u32) {
+        let (cells, generation) = (&mut self.cells, self.generation);
+        self.live
+            .relocate(moved, slot_size, |record| cells.died(record, generation));
+    }
+
+    /// Drops records for which `alive` is false: objects whose death nobody told of.
+    pub fn retain(&mut self, alive: impl Fn(u64) -> bool) {
+        let dead: Vec<u64> = self
+            .live
+            .iter()
+            .map(|(address, _)| address)
+            .filter(|address| !alive(*address))
+            .collect();
+        for address in dead {
+            self.died(address);
+        }
+    }
+
+    /// Adds a living object, found on the heap, to `survivors`.
+    pub fn survives(
+        &self,
+        survivors: &mut Survivors,
+        record: Record,
+        memsize: u64,
+        value: Option<&[u8]>,
+    ) {
+        let Some(id) = self.cells.resolve(record.cell()) else {
+            return;
+        };
+        survivors
+            .amounts
+            .entry(id)
+            .or_default()
+            .add(Amount::new(1, memsize));
+        if let (Some(value), Some(cell)) = (value, self.cells.get(id)) {
+            survivors
+                .strings
+                .entry(cell.segment)
+                .or_default()
+                .add(value, cell.site, 1);
+        }
+    }
+
+    fn cells_of(&self, session: SessionId) -> impl Iterator<Item = (CellId, &Cell, u64)> + '_ {
+        self.sessions.segments_of(session).flat_map(move |segment| {
+            let scale = u64::from(
+                self.sessions
+                    .get(segment)
+                    .map_or(1, |segment| segment.interval),
+            );
+            let cells = self
+                .by_site
+                .get(segment.0 as usize)
+                .into_iter()
+                .flat_map(|cells| cells.values());
+            cells.filter_map(move |id| Some((*id, self.cells.get(*id)?, scale)))
+        })
+    }
+
+    /// Live objects of a session by file, line and class: most first, ties by place.
+    pub fn stats(&self, session: SessionId) -> Vec<StatsRow> {
+        let mut counts: FxHashMap<(&str, u32, &str), u64> = FxHashMap::default();
+        for (_, cell, scale) in self
+            .cells_of(session)
+            .filter(|(_, cell, _)| cell.live() > 0)
+        {
+            let Some(site) = self.sites.get(cell.site) else {
+                continue;
+            };
+            let (file, line) = self.sites.location(site.place);
+            *counts
+                .entry((file, line, self.sites.class_name(site.class)))
+                .or_default() += cell.live() * scale;
+        }
+        let mut rows: Vec<StatsRow> = (counts.into_iter())
+            .map(|((file, line, class), objects)| StatsRow {
+                objects,
+                file: file.into(),
+                line,
+                class: class.into(),
+            })
+            .collect();
+        rows.sort_unstable_by(|a, b| {
+            b.objects
+                .cmp(&a.objects)
+                .then_with(|| (&a.file, a.line, &a.class).cmp(&(&b.file, b.line, &b.class)))
+        });
+        rows
+    }
+
+    /// What a session saw, as plain data.
+    pub fn profile(&self, session: SessionId, survivors: &Survivors, meta: Meta) -> Profile {
+        let mut builder = ProfileBuilder::new(&self.sites);
+        let mut rows: FxHashMap<SiteId, SiteRow> = FxHashMap::default();
+        for (id, cell, scale) in self.cells_of(session) {
+            let Some(site) = self.sites.get(cell.site) else {
+                continue;
+            };
+            let row = rows.entry(cell.site).or_insert_with(|| builder.row(site));
+            let scaled = |amount: Amount| Amount::new(amount.objects * scale, amount.bytes * scale);
+            let retained = scaled(survivors.amounts.get(&id).copied().unwrap_or_default());
+            let freed = scaled(cell.died);
+            row.retained.add(retained);
+            row.freed.add(freed);
+            row.allocated.add(Amount::new(
+                cell.born.objects * scale,
+                freed.bytes + retained.bytes,
+            ));
+            row.ages.sum += cell.ages.sum * scale;
+            row.ages.max = row.ages.max.max(cell.ages.max);
+        }
+        let mut rows: Vec<(SiteId, SiteRow)> = rows.into_iter().collect();
+        rows.sort_unstable_by_key(|(site, _)| *site);
+        let (allocated, retained) = self.string_rows(session, survivors, &mut builder);
+        Profile {
+            meta,
+            rows: rows.into_iter().map(|(_, row)| row).collect(),
+            strings_allocated: allocated,
+            strings_retained: retained,
+            ..builder.finish()
+        }
+    }
+
+    fn string_rows(
+        &self,
+        session: SessionId,
+        survivors: &Survivors,
+        builder: &mut ProfileBuilder,
+    ) -> (Vec<StringRow>, Vec<StringRow>) {
+        let (mut allocated, mut retained, mut scale) =
+            (StringCounts::default(), StringCounts::default(), 1);
+        for segment in self.sessions.segments_of(session) {
+            scale = self
+                .sessions
+                .get(segment)
+                .map_or(scale, |segment| u64::from(segment.interval));
+            if let Some(died) = self.strings.get(segment.0 as usize) {
+                allocated.merge(died);
+            }
+            if let Some(alive) = survivors.strings.get(&segment) {
+                allocated.merge(alive);
+                retained.merge(alive);
+            }
+        }
+        let mut location = |site| builder.location(site);
+        (
+            allocated.rows(scale, &mut location),
+            retained.rows(scale, &mut location),
+        )
+    }
+
+    /// Bytes that the recorder takes.
+    pub fn memsize(&self) -> usize {
+        let maps: usize = self.by_site.iter().map(|map| map.capacity() * 9).sum();
+        self.live.memsize() + self.cells.memsize() + self.sites.memsize() + maps
+    }
+}
+
+/// Copies what a profile's rows refer to out of the recorder's tables, numbered anew.
+struct ProfileBuilder<'a> {
+    sites: &'a Sites,
+    files: Interner<String>,
+    frames: Interner<Frame>,
+    stacks: Interner<StackNode>,
+    classes: Interner<String>,
+    copied: FxHashMap<StackId, u32>,
+}
+
+impl<'a> ProfileBuilder<'a> {
+    fn new(sites: &'a Sites) -> Self {
+        ProfileBuilder {
+            sites,
+            files: Interner::default(),
+            frames: Interner::default(),
+            stacks: Interner::default(),
+            classes: Interner::default(),
+            copied: FxHashMap::default(),
+        }
+    }
+
+    fn row(&mut self, site: Site) -> SiteRow {
+        SiteRow {
+            site: self.stack(site.place),
+            stack: self.stack(site.stack),
+            class: self
+                .classes
+                .intern(self.sites.class_name(site.class).to_owned()),
+            allocated: Amount::default(),
+            retained: Amount::default(),
+            freed: Amount::default(),
+            ages: Default::default(),
+        }
+    }
+
+    /// Copies a stack from its outermost frame in, so that parents come first.
+    fn stack(&mut self, id: StackId) -> u32 {
+        let mut path = Vec::new();
+        let mut next = Some(id);
+        while let Some(id) = next.filter(|id| !self.copied.contains_key(id)) {
+            path.push(id);
+            next = self.sites.node(id).and_then(|node| node.parent);
+        }
+        let mut parent = next.and_then(|id| self.copied.get(&id).copied());
+        for id in path.into_iter().rev() {
+            let Some(node) = self.sites.node(id) else {
+                continue;
+            };
+            let Some(key) = self.sites.frame_key(node.frame) else {
+                continue;
+            };
+            let frame = self.frames.intern(Frame {
+                file: self.files.intern(key.file.clone()),
+                method: self.sites.method(node.frame).to_owned(),
+                first_line: key.first_line,
+                native: key.native,
+            });
+            let copy = self.stacks.intern(StackNode {
+                parent,
+                frame,
+                line: node.line,
+            });
+            self.copied.insert(id, copy);
+            parent = Some(copy);
+        }
+        parent.unwrap_or_default()
+    }
+
+    fn location(&mut self, site: SiteId) -> (u32, u32) {
+        let Some(site) = self.sites.get(site) else {
+            return (self.files.intern(String::new()), 0);
+        };
+        let (file, line) = self.sites.location(site.place);
+        (self.files.intern(file.to_owned()), line)
+    }
+
+    fn finish(self) -> Profile {
+        Profile {
+            files: self.files.into_values(),
+            frames: self.frames.into_values(),
+            stacks: self.stacks.into_values(),
+            classes: self.classes.into_values(),
+            ..Profile::default()
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! Who tracks what: sessions, and the segments that objects are counted in.
+//!
+//! A session is one `start`, `track`, `report` or request. Sessions overlap: a report inside a tracked program, requests
+//! side by side on the threads of a server. An object belongs to every session that is recording on its thread when it
+//! is born. So objects are counted by *segment*, the set of sessions that they belong to: a birth counts once however
+//! many sessions see it, and a session's numbers are the sum over the segments that contain it.
+//!
+//! When a session is closed, its segments lose it. Two segments that have become the same set are joined; one whose
+//! set is empty is retired.
+
+use rustc_hash::FxHashMap;
+
+/// Names a session. Never used again within a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(pub u64);
+
+/// Names a segment. An id is used again when its segment is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SegmentId(pub u32);
+
+/// Names a thread of the host.
+pub type ThreadKey = u64;
+
+/// What a session wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The thread whose objects, and those of the threads it starts, are counted; `None` for the whole process.
+    pub thread: Option<ThreadKey>,
+    /// Record one object in so many.
+    pub sample: u32,
+    /// Keep so many frames per object.
+    pub stack: u32,
+    /// Keep the values of strings.
+    pub strings: bool,
+}
+
+#[derive(Debug)]
+struct Session {
+    options: Options,
+    recording: bool,
+}
+
+/// A set of sessions, and the sampling interval that was in force: counts of a segment scale by one factor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    sessions: Vec<SessionId>,
+    /// One object in so many was recorded.
+    pub interval: u32,
+    /// Some session wants the values of strings.
+    pub strings: bool,
+}
+
+impl Segment {
+    /// True if the session sees the objects of this segment.
+    pub fn contains(&self, session: SessionId) -> bool {
+        self.sessions.binary_search(&session).is_ok()
+    }
+}
+
+#[derive(Debug)]
+struct Thread {
+    sessions: Vec<SessionId>,
+    segment: Option<SegmentId>,
+}
+
+/// What became of a segment when a session was closed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The first is now the same set as the second, and is gone.
+    Joined(SegmentId, SegmentId),
+    /// No session sees it any more, and it is gone.
+    Retired(SegmentId),
+}
+
+/// All sessions and segments.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    next: u64,
+    sessions: FxHashMap<SessionId, Session>,
+    segments: Vec<Option<Segment>>,
+    /// Segment of threads that no thread-scoped session follows.
+    process: Option<SegmentId>,
+    threads: FxHashMap<ThreadKey, Thread>,
+    interval: u32,
+    stack: u32,
+}
+
+impl Sessions {
+    /// Opens a session, which records from now on.
+    pub fn open(&mut self, options: Options) -> SessionId {
+        self.next += 1;
+        let id = SessionId(self.next);
+        self.sessions.insert(
+            id,
+            Session {
+                options,
+                recording: true,
+            },
+        );
+        if let Some(thread) = options.thread {
+            self.threads
+                .entry(thread)
+                .or_insert(Thread {
+                    sessions: Vec::new(),
+                    segment: None,
+                })
+                .sessions
+                .push(id);
+        }
+        self.assign_segments();
+        id
+    }
+
+    /// Ends recording; the session still sees the deaths of its objects. False if it was not recording.
+    pub fn finish(&mut self, id: SessionId) -> bool {
+        let Some(session) = self
+            .sessions
+            .get_mut(&id)
+            .filter(|session| session.recording)
+        else {
+            return false;
+        };
+        session.recording = false;
+        self.forget_on_threads(id);
+        self.assign_segments();
+        true
+    }
+
+    /// Forgets a session, and tells what became of the segments that it was in.
+    pub fn close(&mut self, id: SessionId) -> Vec<Change> {
+        if self.sessions.remove(&id).is_none() {
+            return Vec::new();
+        }
+        self.forget_on_threads(id);
+        let mut changes = Vec::new();
+        for index in 0..self.segments.len() {
+            let Some(mut segment) = self.segments.get(index).cloned().flatten() else {
+                continue;
+            };
+            let Ok(at) = segment.sessions.binary_search(&id) else {
+                continue;
+            };
+            segment.sessions.remove(at);
+            let this = SegmentId(index as u32);
+            let sessions = &self.sessions;
+            segment.strings = segment
+                .sessions
+                .iter()
+                .any(|id| sessions.get(id).is_some_and(|s| s.options.strings));
+            if segment.sessions.is_empty() {
+                self.put(this, None);
+                changes.push(Change::Retired(this));
+            } else if let Some(same) = self.position(&segment) {
+                self.put(this, None);
+                changes.push(Change::Joined(this, same));
+            } else {
+                self.put(this, Some(segment));
+            }
+        }
+        self.assign_segments();
+        changes
+    }
+
+    fn forget_on_threads(&mut self, id: SessionId) {
+        self.threads.retain(|_, thread| {
+            thread.sessions.retain(|session| *session != id);
+            !thread.sessions.is_empty()
+        });
+    }
+
+    fn put(&mut self, id: SegmentId, segment: Option<Segment>) {
+        if let Some(slot) = self.segments.get_mut(id.0 as usize) {
+            *slot = segment;
+        }
+    }
+
+    fn position(&self, segment: &Segment) -> Option<SegmentId> {
+        let same = |other: &Option<Segment>| {
+            other
+                .as_ref()
+                .is_some_and(|o| o.sessions == segment.sessions && o.interval == segment.interval)
+        };
+        self.segments
+            .iter()
+            .position(same)
+            .map(|index| SegmentId(index as u32))
+    }
+
+    /// Works out anew which segment each thread counts in. The finest sampling and the deepest stack that any session
+    /// wants hold for all.
+    fn assign_segments(&mut self) {
+        let recording = self.sessions.values().filter(|session| session.recording);
+        let (mut interval, mut stack) = (u32::MAX, 0);
+        for session in recording {
+            interval = interval.min(session.options.sample.max(1));
+            stack = stack.max(session.options.stack);
+        }
+        (self.interval, self.stack) = (interval, stack.max(1));
+        let process: Vec<SessionId> = (self.sessions.iter())
+            .filter(|(_, session)| session.recording && session.options.thread.is_none())
+            .map(|(id, _)| *id)
+            .collect();
+        self.process = self.segment_of(process.clone());
+        let mut threads = std::mem::take(&mut self.threads);
+        for thread in threads.values_mut() {
+            thread.segment = self.segment_of([process.as_slice(), &thread.sessions].concat());
+        }
+        self.threads = threads;
+    }
+
+    fn segment_of(&mut self, mut sessions: Vec<SessionId>) -> Option<SegmentId> {
+        if sessions.is_empty() {
+            return None;
+        }
+        sessions.sort_unstable();
+        sessions.dedup();
+        let strings = sessions.iter().any(|id| {
+            self.sessions
+                .get(id)
+                .is_some_and(|session| session.options.strings)
+        });
+        let segment = Segment {
+            sessions,
+            interval: self.interval,
+            strings,
+        };
+        if let Some(id) = self.position(&segment) {
+            return Some(id);
+        }
+        if let Some(index) = self.segments.iter().position(Option::is_none) {
+            self.put(SegmentId(index as u32), Some(segment));
+            return Some(SegmentId(index as u32));
+        }
+        self.segments.push(Some(segment));
+        Some(SegmentId(self.segments.len() as u32 - 1))
+    }
+
+    /// True if some session follows a thread of its own, so that births must ask for theirs.
+    #[inline]
+    pub fn by_thread(&self) -> bool {
+        !self.threads.is_empty()
+    }
+
+    /// The segment that a birth on this thread counts in; `None` if no session records it.
+    #[inline]
+    pub fn segment(&self, thread: ThreadKey) -> Option<SegmentId> {
+        match self.threads.get(&thread) {
+            Some(thread) => thread.segment,
+            None => self.process,
+        }
+    }
+
+    /// The segment of threads that no thread-scoped session follows.
+    #[inline]
+    pub fn process_segment(&self) -> Option<SegmentId> {
+        self.process
+    }
+
+    /// A thread was started: the sessions that follow its parent follow it too.
+    pub fn thread_started(&mut self, parent: ThreadKey, child: ThreadKey) {
+        if let Some(Thread { sessions, segment }) = self.threads.get(&parent) {
+            let child_entry = Thread {
+                sessions: sessions.clone(),
+                segment: *segment,
+            };
+            self.threads.insert(child, child_entry);
+        }
+    }
+
+    /// A thread is no more.
+    pub fn thread_ended(&mut self, thread: ThreadKey) {
+        self.threads.remove(&thread);
+    }
+
+    /// Threads moved in memory: `moved` tells their names now.
+    pub fn threads_moved(&mut self, moved: impl Fn(ThreadKey) -> Option<ThreadKey>) {
+        let threads = std::mem::take(&mut self.threads);
+        self.threads = threads
+            .into_iter()
+            .filter_map(|(key, thread)| Some((moved(key)?, thread)))
+            .collect();
+    }
+
+    /// The segment with this id.
+    pub fn get(&self, id: SegmentId) -> Option<&Segment> {
+        self.segments.get(id.0 as usize)?.as_ref()
+    }
+
+    /// What the session wants; `None` if it is closed.
+    pub fn options(&self, id: SessionId) -> Option<Options> {
+        self.sessions.get(&id).map(|session| session.options)
+    }
+
+    /// Segments that the session is in.
+    pub fn segments_of(&self, id: SessionId) -> impl Iterator<Item = SegmentId> + '_ {
+        let contains =
+            move |segment: &Option<Segment>| segment.as_ref().is_some_and(|s| s.contains(id));
+        self.segments
+            .iter()
+            .enumerate()
+            .filter(move |(_, s)| contains(s))
+            .map(|(index, _)| SegmentId(index as u32))
+    }
+
+    /// One object in so many is recorded now.
+    pub fn interval(&self) -> u32 {
+        self.interval.max(1)
+    }
+
+    /// So many frames are kept now.
+    pub fn stack(&self) -> u32 {
+        self.stack
+    }
+
+    /// True if no session is open.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// Number of open sessions.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Open sessions that follow a thread for which `alive` is false: after a fork only one thread goes on.
+    pub fn orphans(&self, alive: impl Fn(ThreadKey) -> bool) -> Vec<SessionId> {
+        let orphaned =
+            |session: &Session| session.options.thread.is_some_and(|thread| !alive(thread));
+        self.sessions
+            .iter()
+            .filter(|(_, session)| orphaned(session))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+}

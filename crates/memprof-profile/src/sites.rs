@@ -1,0 +1,209 @@
+//! Where objects are made: frames, call stacks and sites, each held once and named by a small number.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+
+/// Values held once, numbered from 0 in the order of their first occurrence.
+#[derive(Debug)]
+pub struct Interner<T> {
+    ids: FxHashMap<T, u32>,
+    values: Vec<T>,
+}
+
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
+        Interner {
+            ids: FxHashMap::default(),
+            values: Vec::new(),
+        }
+    }
+}
+
+impl<T: Hash + Eq + Clone> Interner<T> {
+    /// The number of `value`, which is added if it is new.
+    pub fn intern(&mut self, value: T) -> u32 {
+        if let Some(id) = self.ids.get(&value) {
+            return *id;
+        }
+        let id = self.values.len() as u32;
+        self.ids.insert(value.clone(), id);
+        self.values.push(value);
+        id
+    }
+
+    /// The value with this number.
+    pub fn get(&self, id: u32) -> Option<&T> {
+        self.values.get(id as usize)
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// True if there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The values, in the order of their numbers.
+    pub fn into_values(self) -> Vec<T> {
+        self.values
+    }
+
+    /// Bytes that the tables take, without what the values point to.
+    pub fn memsize(&self) -> usize {
+        self.values.capacity() * size_of::<T>()
+            + self.ids.capacity() * (size_of::<T>() + size_of::<u32>() + 1)
+    }
+}
+
+/// A method, block, class body or script, by what is known of it in an allocation hook.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FrameKey {
+    /// Path of the file, as the host spells it; empty for a method written in C.
+    pub file: String,
+    /// Name without its class.
+    pub label: String,
+    /// First line of the definition; 0 if it has none.
+    pub first_line: u32,
+    /// Written in C.
+    pub native: bool,
+}
+
+/// Names a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub u32);
+
+/// Names a call stack: the node of its innermost frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub u32);
+
+/// Names a class, or a kind of internal object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClassId(pub u32);
+
+/// Names a site: class, place and call stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SiteId(pub u32);
+
+/// One frame of a stack and the line that it was at, with the frame that called it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// The caller.
+    pub parent: Option<StackId>,
+    /// The frame.
+    pub frame: FrameId,
+    /// Line being executed; 0 in a method written in C.
+    pub line: u32,
+}
+
+/// What a site is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// Class of the object.
+    pub class: ClassId,
+    /// The frame whose file and line are the site's.
+    pub place: StackId,
+    /// Innermost frame kept; often the same as `place`.
+    pub stack: StackId,
+}
+
+/// All frames, stacks, classes and sites that were seen.
+#[derive(Debug, Default)]
+pub struct Sites {
+    frames: Interner<FrameKey>,
+    /// Qualified names of methods, where they became known; index is the frame's number.
+    methods: Vec<Option<String>>,
+    stacks: Interner<Node>,
+    classes: Interner<String>,
+    sites: Interner<Site>,
+}
+
+impl Sites {
+    /// The frame's number, and whether it is new and so has no qualified name yet.
+    pub fn frame(&mut self, key: FrameKey) -> (FrameId, bool) {
+        let id = self.frames.intern(key);
+        let new = id as usize == self.methods.len();
+        if new {
+            self.methods.push(None);
+        }
+        (FrameId(id), new)
+    }
+
+    /// Gives a frame its qualified name, as `Cache#fetch`.
+    pub fn name_method(&mut self, frame: FrameId, method: String) {
+        if let Some(name) = self.methods.get_mut(frame.0 as usize) {
+            *name = Some(method);
+        }
+    }
+
+    /// The stack of `frame` at `line`, called from `parent`.
+    pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId, line: u32) -> StackId {
+        StackId(self.stacks.intern(Node {
+            parent,
+            frame,
+            line,
+        }))
+    }
+
+    /// The class with this name.
+    pub fn class(&mut self, name: &str) -> ClassId {
+        ClassId(self.classes.intern(name.to_owned()))
+    }
+
+    /// The site.
+    pub fn site(&mut self, site: Site) -> SiteId {
+        SiteId(self.sites.intern(site))
+    }
+
+    /// What the site is.
+    pub fn get(&self, id: SiteId) -> Option<Site> {
+        self.sites.get(id.0).copied()
+    }
+
+    /// The innermost frame of a stack.
+    pub fn node(&self, id: StackId) -> Option<Node> {
+        self.stacks.get(id.0).copied()
+    }
+
+    /// What is known of the frame.
+    pub fn frame_key(&self, id: FrameId) -> Option<&FrameKey> {
+        self.frames.get(id.0)
+    }
+
+    /// Best name of a method: qualified if that is known.
+    pub fn method(&self, id: FrameId) -> &str {
+        let qualified = self.methods.get(id.0 as usize).and_then(Option::as_deref);
+        qualified
+            .or_else(|| self.frames.get(id.0).map(|key| key.label.as_str()))
+            .unwrap_or("")
+    }
+
+    /// Name of a class.
+    pub fn class_name(&self, id: ClassId) -> &str {
+        self.classes.get(id.0).map_or("", String::as_str)
+    }
+
+    /// File and line of a stack's innermost frame.
+    pub fn location(&self, id: StackId) -> (&str, u32) {
+        let Some(node) = self.node(id) else {
+            return ("", 0);
+        };
+        (
+            self.frames
+                .get(node.frame.0)
+                .map_or("", |key| key.file.as_str()),
+            node.line,
+        )
+    }
+
+    /// Bytes that the tables take.
+    pub fn memsize(&self) -> usize {
+        self.frames.memsize()
+            + self.stacks.memsize()
+            + self.classes.memsize()
+            + self.sites.memsize()
+    }
+}
