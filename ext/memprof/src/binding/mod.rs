@@ -1,0 +1,14 @@
+//! What Ruby sees: one file per Ruby module or class.
+
+mod native;
+mod profile;
+
+use magnus::{Error, Module, Ruby};
+
+/// Defines `Memprof::Native` and what is in it.
+pub fn init(ruby: &Ruby) -> Result<(), Error> {
+    let memprof = ruby.define_module("Memprof")?;
+    let native = memprof.define_module("Native")?;
+    profile::init(ruby, native)?;
+    native::init(ruby, native)
+}

@@ -1,0 +1,81 @@
+//! `Memprof::Native`: sessions by number. Its callers in `lib/` check arguments and document.
+
+use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function};
+use memprof_profile::growth;
+use memprof_profile::sessions::SessionId;
+
+use super::profile::NativeProfile;
+use crate::vm::{frames, guard, naming, sessions, tracker};
+
+pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    native.define_class("Guard", ruby.class_object())?;
+    guard::init(ruby)?;
+    naming::init();
+    tracker::reset_owner_after_fork();
+    native.define_singleton_method("open", function!(open, 4))?;
+    native.define_singleton_method("finish", function!(finish, 1))?;
+    native.define_singleton_method("close", function!(close, 1))?;
+    native.define_singleton_method("stats", function!(stats, 1))?;
+    native.define_singleton_method("profile", function!(profile, 4))?;
+    native.define_singleton_method("fit", function!(fit, 1))?;
+    native.define_singleton_method("sessions", function!(sessions::count, 0))?;
+    native.define_singleton_method("memsize", function!(sessions::memsize, 0))?;
+    native.define_singleton_method("gc_name", function!(sessions::gc_name, 0))?;
+    native.define_singleton_method("ractors_seen?", function!(tracker::ractors_seen, 0))?;
+    native.define_singleton_method("broken?", function!(crate::vm::hooks::broken, 0))?;
+    native.define_singleton_method("own_file=", function!(own_file, 1))?;
+    native.define_singleton_method("quiet", function!(quiet, 0))
+}
+
+fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> u64 {
+    sessions::open(by_thread, sample, stack, strings).0
+}
+
+fn finish(id: u64) {
+    sessions::finish(SessionId(id));
+}
+
+fn close(id: u64) {
+    sessions::close(SessionId(id));
+}
+
+fn stats(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
+    tracker::suspended(|| {
+        let rows = sessions::stats(SessionId(id));
+        let array = ruby.ary_new_capa(rows.len());
+        for row in rows {
+            array.push((row.objects, row.file, row.line, row.class))?;
+        }
+        Ok(array)
+    })
+}
+
+fn profile(
+    ruby: &Ruby,
+    id: u64,
+    memprof: String,
+    runtime: String,
+    command: String,
+) -> Result<NativeProfile, Error> {
+    let profile =
+        tracker::suspended(|| sessions::profile(SessionId(id), memprof, runtime, command));
+    profile
+        .map(NativeProfile::new)
+        .ok_or_else(|| Error::new(ruby.exception_arg_error(), "the session is closed"))
+}
+
+/// Slope per run, its lower bound, and whether it really grows, for each series of counts.
+fn fit(series: Vec<Vec<u64>>) -> Vec<(f64, f64, bool)> {
+    let fits = series.iter().map(|counts| growth::fit(counts));
+    fits.map(|fit| (fit.slope, fit.low, fit.grows)).collect()
+}
+
+/// Tells where memprof's own Ruby files are.
+fn own_file(path: String) {
+    frames::set_own(&path);
+}
+
+/// Yields; what this thread allocates meanwhile is not recorded.
+fn quiet(ruby: &Ruby) -> Result<Value, Error> {
+    tracker::suspended(|| ruby.yield_values(()))
+}

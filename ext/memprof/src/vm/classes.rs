@@ -1,0 +1,142 @@
+//! Classes of new objects: from the class word to a name that is kept when the class is gone.
+
+use rb_sys::{VALUE, ruby_value_type};
+use rustc_hash::FxHashMap;
+
+use memprof_profile::sites::{ClassId, Sites};
+
+use super::object::{self, Flags};
+use super::tracker;
+
+/// Stands for the class word in a place: internal objects have none, and imemo use it for something else.
+#[inline]
+pub fn key(flags: Flags, class_word: VALUE) -> u64 {
+    if flags.is(ruby_value_type::RUBY_T_IMEMO) {
+        return u64::from(flags.imemo_type() << 8 | flags.value_type());
+    }
+    if class_word == 0
+        || flags.is(ruby_value_type::RUBY_T_ICLASS)
+        || flags.is(ruby_value_type::RUBY_T_NODE)
+    {
+        return u64::from(flags.value_type());
+    }
+    class_word as u64
+}
+
+/// Classes by address, for as long as they live.
+#[derive(Default)]
+pub struct Classes {
+    by_address: FxHashMap<u64, ClassId>,
+}
+
+impl Classes {
+    /// The class of an object with these flags and this [`key`].
+    ///
+    /// Called in a birth hook, with what was read of the object just born: its class is alive.
+    pub fn id(&mut self, sites: &mut Sites, flags: Flags, key: u64) -> ClassId {
+        if let Some(id) = self.by_address.get(&key) {
+            return *id;
+        }
+        let class = if key < 0x1000 { 0 } else { real(key as VALUE) };
+        if class == 0 {
+            let id = sites.class(&object::internal_name(flags));
+            self.by_address.insert(key, id);
+            return id;
+        }
+        match name(class) {
+            Some(name) => {
+                let id = sites.class(&name);
+                self.by_address.insert(key, id);
+                id
+            }
+            // It may get a name yet, so it is asked again when the place cache has forgotten it.
+            None => sites.class(&anonymous_name(class)),
+        }
+    }
+
+    /// The object at this address is gone, or another one is there now. True if it was a class that is known.
+    pub fn forget(&mut self, address: VALUE) -> bool {
+        self.by_address.remove(&(address as u64)).is_some()
+    }
+
+    /// Classes moved in memory.
+    pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>) {
+        let classes = std::mem::take(&mut self.by_address);
+        let now = |key: u64| if key < 0x1000 { Some(key) } else { moved(key) };
+        self.by_address = classes
+            .into_iter()
+            .filter_map(|(key, id)| Some((now(key)?, id)))
+            .collect();
+    }
+}
+
+fn real(class: VALUE) -> VALUE {
+    // SAFETY: the class word of an object just born, so a class that is alive; only follows superclass pointers.
+    unsafe { rb_sys::rb_class_real(class) }
+}
+
+/// Name of a class that has one. rb_mod_name returns the String that the class holds, and so allocates nothing.
+fn name(class: VALUE) -> Option<String> {
+    // SAFETY: a class that is alive (see `real`).
+    let name = unsafe { rb_sys::rb_mod_name(class) };
+    // SAFETY: nil or a String that the class holds; the bytes are copied before anything else happens.
+    unsafe { text(name) }
+}
+
+/// A class without name is named after the nearest of its ancestors that has one.
+fn anonymous_name(class: VALUE) -> String {
+    // SAFETY: a class that is alive; its ancestors are, too.
+    let parent = unsafe { rb_sys::rb_class_get_superclass(class) };
+    let parent = if parent == 0 { 0 } else { real(parent) };
+    match (parent, if parent == 0 { None } else { name(parent) }) {
+        (0, _) => "#<Class>".into(),
+        (_, Some(name)) => format!("#<Class < {name}>"),
+        (_, None) => anonymous_name(parent),
+    }
+}
+
+/// Text of a String; `None` if the value is none.
+///
+/// # Safety
+/// `value` is an immediate or an object that is alive.
+pub unsafe fn text(value: VALUE) -> Option<String> {
+    let api =
+        rb_sys::StableApiDefinition::special_const_p(rb_sys::stable_api::get_default(), value);
+    // SAFETY: not an immediate, so an object that is alive, as the caller vouches.
+    unsafe {
+        if api || !Flags::of(value).is(ruby_value_type::RUBY_T_STRING) {
+            return None;
+        }
+        object::string_bytes(value).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+/// True if `class` is Thread or inherits from it.
+pub fn is_thread(class: VALUE) -> bool {
+    // SAFETY: the variable is set while the VM boots.
+    inherits(class, unsafe { rb_sys::rb_cThread })
+}
+
+/// Notes that Ractors run when one is born.
+pub fn notice_ractor(class: VALUE) {
+    if tracker::ractors_seen() {
+        return;
+    }
+    if let Some(ractor) = super::symbols::symbols().ractor_class {
+        // SAFETY: the variable is set while the VM boots.
+        if inherits(class, unsafe { *ractor }) {
+            tracker::expect_ractors();
+        }
+    }
+}
+
+fn inherits(mut class: VALUE, ancestor: VALUE) -> bool {
+    while class != 0 {
+        if class == ancestor {
+            return true;
+        }
+        // SAFETY: a class that is alive (the class of an object just born, or its ancestor).
+        class = unsafe { rb_sys::rb_class_get_superclass(class) };
+    }
+    false
+}

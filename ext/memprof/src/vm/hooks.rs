@@ -1,0 +1,322 @@
+//! The event hook: births, deaths and collections.
+//!
+//! Registered with the raw-argument kind of hook, which needs no TracePoint object and costs least. See the head of
+//! [`super`] for what must not happen here. A panic does not leave the hook: it ends tracking.
+
+use std::ffi::c_uint;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rb_sys::{VALUE, rb_trace_arg_t, ruby_value_type};
+
+use memprof_profile::cells::CellId;
+use memprof_profile::sessions::SegmentId;
+use memprof_profile::sites::Site;
+
+use super::classes;
+use super::frames::Origin;
+use super::object::{self, Flags};
+use super::symbols::symbols;
+use super::tracker::{self, Place, Tracker};
+
+const BIRTH: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
+const DEATH: u32 = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
+const COLLECTION: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_START;
+
+/// rb_event_hook_flag_t in ruby/debug.h: bits.
+const SAFE: c_uint = 1;
+const RAW_ARG: c_uint = 4;
+
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// Set when the hook has failed, and must do nothing from then on.
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// Starts listening. Not to be called inside [`tracker::with`].
+pub fn install() {
+    if INSTALLED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    set_generation();
+    if let Some(add_event_hook) = symbols().add_event_hook {
+        // SAFETY: called with the GVL; with RAW_ARG the VM calls `event` with the arguments that it takes.
+        unsafe {
+            add_event_hook(
+                event,
+                BIRTH | DEATH | COLLECTION,
+                rb_sys::Qnil as VALUE,
+                SAFE | RAW_ARG,
+            )
+        };
+    }
+}
+
+/// Stops listening. Not to be called inside [`tracker::with`].
+pub fn remove() {
+    if INSTALLED.swap(false, Ordering::Relaxed) {
+        if let Some(remove_event_hook) = symbols().remove_event_hook {
+            // SAFETY: called with the GVL; the VM defers the removal itself while it runs hooks.
+            unsafe { remove_event_hook(event) };
+        }
+    }
+}
+
+unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
+    if BROKEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let outcome = std::panic::catch_unwind(|| {
+        // SAFETY: `arg` is valid for the duration of the hook; NEWOBJ and FREEOBJ have an object.
+        unsafe {
+            match rb_sys::rb_tracearg_event_flag(arg) {
+                BIRTH if !tracker::skip() => birth(arg, rb_sys::rb_tracearg_object(arg)),
+                BIRTH => pass_over(arg),
+                DEATH => death(rb_sys::rb_tracearg_object(arg)),
+                _ => set_generation(),
+            }
+        }
+    });
+    if outcome.is_err() {
+        BROKEN.store(true, Ordering::Relaxed);
+    }
+}
+
+/// True if the hook has failed, so that counts stand still.
+pub fn broken() -> bool {
+    BROKEN.load(Ordering::Relaxed)
+}
+
+fn set_generation() {
+    // SAFETY: reads a counter.
+    let generation = unsafe { rb_sys::rb_gc_count() } as u32;
+    tracker::with(|tracker| tracker.recorder.set_generation(generation));
+}
+
+/// # Safety
+/// Called in a birth hook with its argument and the object born.
+#[inline]
+unsafe fn birth(arg: *mut rb_trace_arg_t, object: VALUE) {
+    // SAFETY: the object born: flags and class word are set.
+    let (flags, class) = unsafe { (Flags::of(object), object::class_word(object)) };
+    tracker::with(|tracker| {
+        notice(tracker, flags, class, object);
+        let segment = segment(tracker);
+        match segment {
+            Some(segment) => {
+                tracker::set_skip(tracker.recorder.sample_gap());
+                match cell(tracker, arg, flags, class, segment) {
+                    Some(cell) => tracker
+                        .recorder
+                        .born(object as u64, cell, || object::slot_size(object)),
+                    None => tracker.recorder.born_unrecorded(object as u64),
+                }
+            }
+            None => tracker.recorder.born_unrecorded(object as u64),
+        }
+    });
+}
+
+/// An object that is not sampled was born.
+///
+/// Before Ruby 4.0 only the Ractor that installed the hook runs it; since then a Ractor must be noticed in any case.
+///
+/// # Safety
+/// Called in a birth hook with its argument.
+#[inline]
+unsafe fn pass_over(arg: *mut rb_trace_arg_t) {
+    if cfg!(ruby_gte_4_0) {
+        // SAFETY: the object born: flags and class word are set.
+        let (flags, class) = unsafe {
+            let object = rb_sys::rb_tracearg_object(arg);
+            (Flags::of(object), object::class_word(object))
+        };
+        if flags.is(ruby_value_type::RUBY_T_DATA) {
+            classes::notice_ractor(class);
+        }
+    }
+}
+
+/// What some kinds of objects mean beyond being objects: addresses of classes and frames that were used before, threads
+/// that belong to a session, Ractors.
+#[inline]
+fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
+    if flags.is(ruby_value_type::RUBY_T_DATA) {
+        classes::notice_ractor(class);
+        if tracker.recorder.sessions.by_thread() && classes::is_thread(class) {
+            tracker
+                .recorder
+                .sessions
+                .thread_started(current_thread(), object as u64);
+        }
+    } else {
+        forget_name(tracker, flags, object);
+    }
+}
+
+#[inline]
+fn forget_name(tracker: &mut Tracker, flags: Flags, object: VALUE) {
+    let known = if flags.is(ruby_value_type::RUBY_T_IMEMO) {
+        tracker.frames.forget(object)
+    } else if flags.is(ruby_value_type::RUBY_T_CLASS) {
+        tracker.classes.forget(object)
+    } else {
+        false
+    };
+    if known {
+        tracker.places.clear();
+    }
+}
+
+#[inline]
+fn segment(tracker: &Tracker) -> Option<SegmentId> {
+    if tracker::is_suspended() {
+        return None;
+    }
+    let sessions = &tracker.recorder.sessions;
+    if sessions.by_thread() {
+        sessions.segment(current_thread())
+    } else {
+        sessions.process_segment()
+    }
+}
+
+/// The Ruby thread, not the native one: with M:N scheduling a thread may change its native thread.
+pub fn current_thread() -> u64 {
+    // SAFETY: returns the object of the running thread; called with the GVL or under the VM lock.
+    unsafe { rb_sys::rb_thread_current() as u64 }
+}
+
+/// Stands in the place cache for memprof's own places.
+const OWN: u32 = u32::MAX;
+
+/// Stands in the place cache for places inside the VM (`<internal:kernel>`): who called it must be looked up.
+const STACK: u32 = u32::MAX - 1;
+
+#[inline]
+fn cell_id(cached: u32) -> Option<CellId> {
+    (cached != OWN).then_some(CellId(cached))
+}
+
+/// The counters of a birth; `None` if it is memprof's own.
+#[inline]
+fn cell(
+    tracker: &mut Tracker,
+    arg: *mut rb_trace_arg_t,
+    flags: Flags,
+    class: VALUE,
+    segment: SegmentId,
+) -> Option<CellId> {
+    let class = classes::key(flags, class);
+    if tracker.recorder.sessions.stack() > 1 {
+        return stack_cell(tracker, arg, flags, class, segment);
+    }
+    // SAFETY: called in the hook that `arg` belongs to; the path is a String that the VM holds, or nil.
+    let path = unsafe { rb_sys::rb_tracearg_path(arg) };
+    let place = Place {
+        class,
+        frame: path as u64,
+        line: line(arg),
+        segment,
+    };
+    match tracker.places.get(&place) {
+        Some(STACK) => stack_cell(tracker, arg, flags, class, segment),
+        Some(cell) => cell_id(cell),
+        None => first_cell(tracker, arg, flags, place, path),
+    }
+}
+
+/// A place that is not in the cache.
+#[cold]
+fn first_cell(
+    tracker: &mut Tracker,
+    arg: *mut rb_trace_arg_t,
+    flags: Flags,
+    place: Place,
+    path: VALUE,
+) -> Option<CellId> {
+    match tracker
+        .frames
+        .single(&mut tracker.recorder.sites, path, place.line)
+    {
+        Some(origin) => intern(tracker, flags, place, origin),
+        None => {
+            tracker.places.put(place, STACK);
+            stack_cell(tracker, arg, flags, place.class, place.segment)
+        }
+    }
+}
+
+/// The counters of a birth whose place is not the innermost Ruby frame, or whose stack is kept.
+fn stack_cell(
+    tracker: &mut Tracker,
+    arg: *mut rb_trace_arg_t,
+    flags: Flags,
+    class: u64,
+    segment: SegmentId,
+) -> Option<CellId> {
+    let keep = tracker.recorder.sessions.stack() as usize;
+    let origin = tracker
+        .frames
+        .stack(&mut tracker.recorder.sites, keep, || line(arg));
+    let Origin::Program(found) = origin else {
+        return None;
+    };
+    // Numbers of stacks, unlike addresses, are odd here; place and stack go together.
+    let place = Place {
+        class,
+        frame: u64::from(found.stack.0) << 32 | 1,
+        line: found.place.0,
+        segment,
+    };
+    if let Some(cell) = tracker.places.get(&place) {
+        return cell_id(cell);
+    }
+    intern(tracker, flags, place, origin)
+}
+
+fn intern(tracker: &mut Tracker, flags: Flags, place: Place, origin: Origin) -> Option<CellId> {
+    let Origin::Program(found) = origin else {
+        tracker.places.put(place, OWN);
+        return None;
+    };
+    let class = tracker
+        .classes
+        .id(&mut tracker.recorder.sites, flags, place.class);
+    let site = tracker.recorder.sites.site(Site {
+        class,
+        place: found.place,
+        stack: found.stack,
+    });
+    let cell = tracker.recorder.cell(place.segment, site);
+    tracker.places.put(place, cell.0);
+    Some(cell)
+}
+
+/// The line of the innermost Ruby frame, from its program counter.
+fn line(arg: *mut rb_trace_arg_t) -> u32 {
+    // SAFETY: called in the hook that `arg` belongs to; returns a Fixnum.
+    let line = unsafe { rb_sys::rb_tracearg_lineno(arg) };
+    u32::try_from(line as usize >> 1).unwrap_or(0)
+}
+
+/// # Safety
+/// Called in a death hook with the object that dies.
+#[inline]
+unsafe fn death(object: VALUE) {
+    // SAFETY: the object's slot has not been cleared yet.
+    let flags = unsafe { Flags::of(object) };
+    tracker::with(|tracker| {
+        forget_name(tracker, flags, object);
+        if flags.is(ruby_value_type::RUBY_T_DATA) && tracker.recorder.sessions.by_thread() {
+            tracker.recorder.sessions.thread_ended(object as u64);
+        }
+        let Some(record) = tracker.recorder.died(object as u64) else {
+            return;
+        };
+        if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
+            // SAFETY: a T_STRING that dies; the bytes are copied at once.
+            if let Some(value) = unsafe { object::string_bytes(object) } {
+                tracker.recorder.string_died(record, value);
+            }
+        }
+    });
+}

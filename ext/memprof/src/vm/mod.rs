@@ -1,0 +1,21 @@
+//! The Ruby VM: the only folder that may say `unsafe`.
+//!
+//! Every function here is called with the GVL held (or, in an event hook, under the VM lock). What may happen where:
+//!
+//! - In a birth hook ([`hooks`]): read the new object's flags and class word, read frames, use Rust's own memory. No Ruby
+//!   object may be allocated, nothing may raise, `memsize` and `object_id` are not to be asked for, the GVL is not given up.
+//! - In a death hook: the same, and only what lies in the object's own slot may be read.
+//! - In [`guard`]'s mark and compact functions: `rb_gc_mark`, `rb_gc_location`, and Rust's own memory.
+//! - Inside [`tracker::with`]: no call that may allocate a Ruby object, run Ruby code, or start a collection, since any of
+//!   these runs the hooks, and these want the tracker.
+
+pub mod classes;
+pub mod frames;
+pub mod guard;
+pub mod hooks;
+pub mod naming;
+pub mod object;
+pub mod objspace;
+pub mod sessions;
+pub mod symbols;
+pub mod tracker;

@@ -1,0 +1,130 @@
+//! A walk over the heap: which recorded objects live, and how large they are.
+
+use std::ffi::{c_int, c_void};
+
+use memprof_profile::live::Record;
+use memprof_profile::recorder::Survivors;
+use memprof_profile::sessions::SessionId;
+use rb_sys::{VALUE, ruby_value_type};
+use rustc_hash::FxHashSet;
+
+use super::object::{self, Flags};
+use super::symbols::symbols;
+use super::tracker;
+
+/// log2 of the smallest heap page of any version (3.1: 16 KiB).
+const PAGE_BITS: u32 = 14;
+
+struct Walk {
+    session: SessionId,
+    survivors: Survivors,
+    visited: FxHashSet<u64>,
+}
+
+/// Finds the living objects of a session, with their memsizes and, if the session wants them, the values of strings.
+/// Records of objects that are dead without notice are dropped on the way. Not to be called inside [`tracker::with`].
+pub fn survivors(session: SessionId) -> Survivors {
+    let mut walk = Walk {
+        session,
+        survivors: Survivors::default(),
+        visited: FxHashSet::default(),
+    };
+    if let Some(each_objects) = symbols().each_objects {
+        // SAFETY: called with the GVL, outside a collection; `page` is given the walk, which outlives the call.
+        unsafe { each_objects(page, (&raw mut walk).cast()) };
+        // Heap pages that were given back hold nothing any more.
+        tracker::with(|tracker| {
+            tracker
+                .recorder
+                .retain(|address| walk.visited.contains(&(address >> PAGE_BITS)))
+        });
+    }
+    walk.survivors
+}
+
+unsafe extern "C" fn page(
+    start: *mut c_void,
+    end: *mut c_void,
+    stride: usize,
+    walk: *mut c_void,
+) -> c_int {
+    // SAFETY: `survivors` passed the walk, and uses it again only when the walk over the heap is done.
+    let walk = unsafe { &mut *walk.cast::<Walk>() };
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        visit(walk, start as u64, end as u64, stride as u64);
+    }));
+    c_int::from(outcome.is_err())
+}
+
+fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
+    walk.visited
+        .extend(start >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS);
+    let session = walk.session;
+    let recorded = tracker::with(|tracker| {
+        let recorder = &mut tracker.recorder;
+        if !recorder.touches(start, end) {
+            return Vec::new();
+        }
+        let slots = (start..end).step_by(stride.max(8) as usize);
+        let records: Vec<(u64, Record)> = slots
+            .filter_map(|slot| Some((slot, recorder.record(slot)?)))
+            .collect();
+        let (living, dead): (Vec<_>, Vec<_>) = records
+            .into_iter()
+            .partition(|(slot, _)| lives(*slot as VALUE));
+        dead.into_iter().for_each(|(slot, _)| {
+            recorder.died(slot);
+        });
+        living
+            .into_iter()
+            .filter(|(_, record)| recorder.sees(session, *record))
+            .collect()
+    });
+    for (address, record) in recorded.unwrap_or_default() {
+        let object = address as VALUE;
+        // A type's own memsize function may do anything, so the tracker is not held while it runs.
+        let memsize = memsize(object);
+        tracker::with(|tracker| {
+            let value = if tracker.recorder.wants_string(record) {
+                string(object)
+            } else {
+                None
+            };
+            tracker
+                .recorder
+                .survives(&mut walk.survivors, record, memsize, value);
+        });
+    }
+}
+
+fn lives(object: VALUE) -> bool {
+    // SAFETY: a slot of the heap page that the walk visits.
+    let flags = unsafe { Flags::of(object) };
+    flags.holds_object()
+        && !symbols().garbage_object_p.is_some_and(|garbage| {
+            // SAFETY: as above.
+            unsafe { garbage(object) }
+        })
+}
+
+fn memsize(object: VALUE) -> u64 {
+    // SAFETY: an object that lives (see `lives`).
+    let node = unsafe { Flags::of(object) }.is(ruby_value_type::RUBY_T_NODE);
+    match symbols().memsize_of {
+        // SAFETY: an object that lives; T_NODE, which the function refuses, is left out.
+        Some(memsize_of) if !node => unsafe { memsize_of(object) as u64 },
+        _ => u64::from(object::slot_size(object)),
+    }
+}
+
+fn string<'a>(object: VALUE) -> Option<&'a [u8]> {
+    // SAFETY: an object that lives; the bytes are copied before any Ruby code runs.
+    unsafe {
+        let is_string = Flags::of(object).is(ruby_value_type::RUBY_T_STRING);
+        if is_string {
+            object::string_bytes(object)
+        } else {
+            None
+        }
+    }
+}

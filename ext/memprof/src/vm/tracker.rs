@@ -1,0 +1,278 @@
+//! The one tracker of the process, and who may touch it when.
+
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::{Instant, SystemTime};
+
+use memprof_profile::recorder::Recorder;
+use memprof_profile::sessions::{SegmentId, SessionId};
+use rustc_hash::FxHashMap;
+
+use super::classes::Classes;
+use super::frames::Frames;
+
+/// All that is known while something is tracked.
+pub struct Tracker {
+    /// Counts and live objects.
+    pub recorder: Recorder,
+    /// Frames of the VM that were seen.
+    pub frames: Frames,
+    /// Classes of the VM that were seen.
+    pub classes: Classes,
+    /// Recently used cells.
+    pub places: PlaceCache,
+    /// When sessions began and ended.
+    pub facts: FxHashMap<SessionId, Facts>,
+    /// The process that sessions were opened in.
+    pub pid: u32,
+}
+
+/// When a session began and ended, and the number of collections up to then.
+pub struct Facts {
+    /// Wall clock at the beginning.
+    pub started_at: SystemTime,
+    /// The beginning.
+    pub started: (Instant, u64),
+    /// The end of recording.
+    pub ended: Option<(Instant, u64)>,
+}
+
+impl Tracker {
+    fn new() -> Self {
+        Tracker {
+            recorder: Recorder::new(u64::from(std::process::id())),
+            frames: Frames::default(),
+            classes: Classes::default(),
+            places: PlaceCache::default(),
+            facts: FxHashMap::default(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// Forgets everything that names objects of the VM by address: with the hook gone, nobody tells of deaths.
+    pub fn reset(&mut self) {
+        self.frames = Frames::default();
+        self.classes = Classes::default();
+        self.places.clear();
+        self.facts.clear();
+    }
+}
+
+/// What a birth is counted by: class word, innermost frame of interest (or interned stack), its line, and segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Class word, or what stands for it (see [`super::classes::key`]).
+    pub class: u64,
+    /// Address of the frame, or number of the interned stack.
+    pub frame: u64,
+    /// Line.
+    pub line: u32,
+    /// Segment.
+    pub segment: SegmentId,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    place: Place,
+    cell: u32,
+    epoch: u32,
+}
+
+/// Direct-mapped cache from place to cell: most births hit it and so hash nothing else.
+pub struct PlaceCache {
+    entries: Vec<Entry>,
+    epoch: u32,
+}
+
+const ENTRIES: usize = 4096;
+
+impl Default for PlaceCache {
+    fn default() -> Self {
+        let place = Place {
+            class: 0,
+            frame: 0,
+            line: 0,
+            segment: SegmentId(u32::MAX),
+        };
+        PlaceCache {
+            entries: vec![
+                Entry {
+                    place,
+                    cell: 0,
+                    epoch: 0
+                };
+                ENTRIES
+            ],
+            epoch: 1,
+        }
+    }
+}
+
+impl PlaceCache {
+    #[inline]
+    fn index(place: &Place) -> usize {
+        let mixed = (place.frame >> 3)
+            .wrapping_add(u64::from(place.line).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .wrapping_add(place.class.wrapping_mul(0xff51_afd7_ed55_8ccd))
+            .wrapping_add(u64::from(place.segment.0) << 7);
+        ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 52) as usize & (ENTRIES - 1)
+    }
+
+    /// The cell of a place seen lately.
+    #[inline]
+    pub fn get(&self, place: &Place) -> Option<u32> {
+        let entry = self.entries.get(Self::index(place))?;
+        (entry.epoch == self.epoch && entry.place == *place).then_some(entry.cell)
+    }
+
+    /// Remembers the cell of a place.
+    pub fn put(&mut self, place: Place, cell: u32) {
+        let epoch = self.epoch;
+        if let Some(entry) = self.entries.get_mut(Self::index(&place)) {
+            *entry = Entry { place, cell, epoch };
+        }
+    }
+
+    /// Forgets all: a class or a frame is gone or has moved, or cells changed.
+    pub fn clear(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+}
+
+struct Global(UnsafeCell<Option<Tracker>>);
+
+// SAFETY: the contents are touched only inside `with`, which lets one thread in at a time.
+unsafe impl Sync for Global {}
+
+static TRACKER: Global = Global(UnsafeCell::new(None));
+
+/// 0, or the thread that is inside [`with`], or [`ALONE`].
+static OWNER: AtomicUsize = AtomicUsize::new(0);
+
+/// Some thread is inside; while there is one Ractor, it does not matter which.
+const ALONE: usize = 1;
+
+/// Set when a second Ractor may run: then hooks run side by side with other code, in spite of the GVL's name.
+static RACTORS: AtomicBool = AtomicBool::new(false);
+
+/// Number of threads whose births are not recorded at the moment, because it is memprof itself that allocates.
+static SUSPENDED: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// How deep this thread is inside [`suspended`].
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Births to pass over before one is recorded. Only birth hooks count it down, and these run one at a time (under the
+/// VM lock), so no exchange is needed.
+static SKIP: AtomicU32 = AtomicU32::new(0);
+
+/// Counts down the births to pass over; true if this is one of them.
+#[inline]
+pub fn skip() -> bool {
+    let left = SKIP.load(Ordering::Relaxed);
+    if left > 0 {
+        SKIP.store(left - 1, Ordering::Relaxed);
+    }
+    left > 0
+}
+
+/// Passes over so many births.
+#[inline]
+pub fn set_skip(births: u32) {
+    SKIP.store(births, Ordering::Relaxed);
+}
+
+/// From now on several Ractors may run at once.
+pub fn expect_ractors() {
+    RACTORS.store(true, Ordering::Relaxed);
+}
+
+/// True if several Ractors may have run.
+pub fn ractors_seen() -> bool {
+    RACTORS.load(Ordering::Relaxed)
+}
+
+/// Calls `work` with the tracker; `None` if this thread is inside already, which a hook meets if the code inside breaks
+/// the rule of the head of [`super`].
+#[inline]
+pub fn with<T>(work: impl FnOnce(&mut Tracker) -> T) -> Option<T> {
+    if RACTORS.load(Ordering::Relaxed) {
+        if !enter() {
+            return None;
+        }
+    } else if OWNER.load(Ordering::Relaxed) != 0 {
+        return None;
+    } else {
+        OWNER.store(ALONE, Ordering::Relaxed);
+    }
+    let _leave = Leave;
+    // SAFETY: OWNER says that this thread alone is inside: with one Ractor the GVL keeps others out and the check above
+    // keeps this thread from entering twice; with several, the exchange does.
+    let tracker = unsafe { &mut *TRACKER.0.get() };
+    match tracker {
+        Some(tracker) => Some(work(tracker)),
+        None => Some(work(create(tracker))),
+    }
+}
+
+/// Enters while other Ractors may be inside; false if this thread is.
+#[cold]
+fn enter() -> bool {
+    // SAFETY: pthread_self has no conditions; the result is neither 0 nor ALONE on any supported platform.
+    let me = unsafe { libc::pthread_self() as usize };
+    if OWNER.load(Ordering::Relaxed) == me {
+        return false;
+    }
+    while OWNER
+        .compare_exchange_weak(0, me, Ordering::Acquire, Ordering::Relaxed)
+        .is_err()
+    {
+        std::thread::yield_now();
+    }
+    true
+}
+
+#[cold]
+fn create(tracker: &mut Option<Tracker>) -> &mut Tracker {
+    tracker.get_or_insert_with(Tracker::new)
+}
+
+struct Leave;
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        OWNER.store(0, Ordering::Release);
+    }
+}
+
+/// After a fork, the one thread that goes on is not inside, whoever was in the parent.
+pub fn reset_owner_after_fork() {
+    extern "C" fn child() {
+        OWNER.store(0, Ordering::Relaxed);
+    }
+    // SAFETY: the handler touches two atomics.
+    unsafe { libc::pthread_atfork(None, None, Some(child)) };
+}
+
+/// Calls `work`; what this thread allocates meanwhile is not recorded.
+pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
+    struct Resume;
+    impl Drop for Resume {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+            SUSPENDED.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    SUSPENDED.fetch_add(1, Ordering::Relaxed);
+    DEPTH.set(DEPTH.get() + 1);
+    let _resume = Resume;
+    work()
+}
+
+/// True if this thread's births are not to be recorded now.
+#[inline]
+pub fn is_suspended() -> bool {
+    // The counter is asked first: a thread-local variable of a loaded library is not cheap to find.
+    SUSPENDED.load(Ordering::Relaxed) != 0 && DEPTH.get() != 0
+}

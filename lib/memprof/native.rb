@@ -1,0 +1,20 @@
+# frozen_string_literal: true
+
+module Memprof
+  # Sessions by number, in Rust. See ext/memprof/src/binding.
+  #
+  # @api private
+  module Native
+  end
+end
+
+# A precompiled gem, and a checkout that several Rubies share, have one library for each Ruby; a gem compiled while it
+# is installed has a single one.
+begin
+  require "memprof/#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof"
+rescue LoadError
+  require "memprof/memprof"
+end
+
+# What memprof makes for itself, such as the VM's inline caches of its own code, is nobody's allocation.
+Memprof::Native.own_file = File.expand_path("../memprof.rb", __dir__)

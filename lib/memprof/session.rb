@@ -1,0 +1,145 @@
+# frozen_string_literal: true
+
+module Memprof
+  # One tracking session: from {.open} to {#finish} it counts the objects that are made, and until {#close} it sees
+  # which of them die. Everything in memprof that tracks does it through a session.
+  #
+  # Sessions overlap: each sees all objects made on its thread or in its process while it records, whatever other
+  # sessions do. Between the return of {.open} and {#finish} memprof itself makes no object.
+  #
+  # @api private
+  class Session
+    # Most frames that can be kept of a call stack.
+    MAX_STACK = 2048
+    # Largest sampling interval.
+    MAX_SAMPLE = 1_000_000_000
+    INLINE_CACHES = %w[<callcache> <callinfo> <constcache>].freeze
+    private_constant :INLINE_CACHES
+
+    # Opens a session.
+    #
+    # @param scope [Symbol] `:process`, or `:thread` for the calling thread and those that it starts
+    # @param sample [Integer, nil] record one object in so many, on average, and scale up
+    # @param stack [Integer] frames to keep of each object's call stack
+    # @param strings [Boolean] keep the values of strings
+    # @return [Session] recording
+    # @raise [ArgumentError] if an option is impossible
+    # @raise [Unsupported] if this Ruby can't be tracked
+    def self.open(scope: :process, sample: nil, stack: 1, strings: false)
+      Support.check
+      new(by_thread?(scope), interval(sample), frames(stack), strings ? true : false)
+    end
+
+    def self.by_thread?(scope)
+      return scope == :thread if scope == :process || scope == :thread
+
+      raise ArgumentError, "scope must be :process or :thread, not #{scope.inspect}"
+    end
+    private_class_method :by_thread?
+
+    def self.interval(sample)
+      return 1 if sample.nil?
+      return sample if sample.is_a?(Integer) && sample.between?(1, MAX_SAMPLE)
+
+      raise ArgumentError, "sample must be nil or 1 to #{MAX_SAMPLE}, not #{sample.inspect}"
+    end
+    private_class_method :interval
+
+    def self.frames(stack)
+      return stack if stack.is_a?(Integer) && stack.between?(1, MAX_STACK)
+
+      raise ArgumentError, "stack must be 1 to #{MAX_STACK}, not #{stack.inspect}"
+    end
+    private_class_method :frames
+
+    def initialize(by_thread, sample, stack, strings)
+      @by_thread = by_thread
+      @sample = sample
+      @stack = stack
+      @strings = strings
+      @id = Native.open(by_thread, sample, stack, strings)
+    end
+    private_class_method :new
+
+    # Stops counting births; deaths are still seen. A second call does nothing.
+    #
+    # @return [void]
+    def finish
+      Native.finish(@id) if @id
+    end
+
+    # Forgets everything that was seen. A second call does nothing.
+    #
+    # @return [void]
+    def close
+      id = @id
+      @id = nil
+      Native.close(id) if id
+    end
+
+    # Begins anew with the same options: what was seen is forgotten.
+    #
+    # @return [void]
+    def clear
+      forgotten = @id
+      @id = Native.open(@by_thread, @sample, @stack, @strings)
+      Native.close(forgotten) if forgotten
+    end
+
+    # @return [Boolean] whether the session was closed
+    def closed?
+      @id.nil?
+    end
+
+    # Live objects by place and class, most first, ties by file, line and class.
+    #
+    # @return [Array<Array(Integer, String, Integer, String)>] count, file, line, class name
+    # @raise [NotRunning] if the session is closed
+    def stats
+      Native.stats(id)
+    end
+
+    # {#stats} as text.
+    #
+    # @param limit [Integer, nil] lines at most
+    # @param caller [Thread::Backtrace::Location, nil] the line that asks: what the VM made to run it is left out
+    # @return [Array<String>] lines as `"%7d file:line:Class"`
+    # @raise [NotRunning] if the session is closed
+    def stats_lines(limit: nil, caller: nil)
+      Native.quiet do
+        rows = stats
+        rows = rows.reject { |row| inline_cache?(row, caller) } if caller
+        rows = rows.first(limit) if limit
+        rows.map { |count, file, line, class_name| format("%7d %s:%d:%s", count, file, line, class_name) }
+      end
+    end
+
+    # What was seen up to now. Walks the heap for the memsize of what lives; does not collect garbage.
+    #
+    # @return [Native::Profile]
+    # @raise [NotRunning] if the session is closed
+    def profile
+      Native.profile(id, VERSION, RUBY_DESCRIPTION, $PROGRAM_NAME.dup)
+    end
+
+    # {#profile} as a {Report}.
+    #
+    # @param filters [Hash] see {Report#initialize}
+    # @return [Report]
+    # @raise [NotRunning] if the session is closed
+    def report(**filters)
+      Native.quiet { Report.new(profile, **filters) }
+    end
+
+    private
+
+    # The VM remembers what a line calls, when it runs it for the first time.
+    def inline_cache?((_, file, line, class_name), caller)
+      line == caller.lineno && file == caller.path && INLINE_CACHES.include?(class_name)
+    end
+
+    def id
+      @id || raise(NotRunning, "the session is closed: tracking was stopped; call Memprof.start first")
+    end
+  end
+end

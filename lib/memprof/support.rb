@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+module Memprof
+  # Which Rubies can be tracked, and how well.
+  #
+  # @api private
+  module Support
+    # Rubies whose hook for new objects crashes in any program (https://bugs.ruby-lang.org/issues/19482).
+    BROKEN_HOOKS = %w[3.2.0 3.2.1 3.2.2].freeze
+
+    module_function
+
+    # Raises if this Ruby can't be tracked; warns, once, if it can in part.
+    #
+    # @return [void]
+    # @raise [Unsupported]
+    def check
+      @check ||= begin
+        refuse
+        true
+      end
+      warn_of_ractors if !@warned && ractors?
+    end
+
+    # @api private
+    def refuse
+      if BROKEN_HOOKS.include?(RUBY_VERSION)
+        raise Unsupported, "Ruby #{RUBY_VERSION} crashes when allocations are tracked (Bug #19482): use 3.2.3 or later"
+      end
+      return if Native.gc_name == "default"
+
+      raise Unsupported, "allocations can't be tracked under the #{Native.gc_name} garbage collector: " \
+                         "run Ruby with its default one (unset RUBY_GC_LIBRARY)"
+    end
+
+    # Before Ruby 4.0 the VM's hooks belong to one Ractor, and end for all when a Ractor does.
+    #
+    # @api private
+    def ractors?
+      RUBY_VERSION < "4" && (Native.ractors_seen? || Ractor.count > 1)
+    end
+
+    # @api private
+    def warn_of_ractors
+      @warned = true
+      crash = " may crash (Bug #18464, mended in 3.1.4) and" if RUBY_VERSION < "3.1.4"
+      warn "memprof: Ractors are running: Ruby #{RUBY_VERSION}#{crash} tells only of the objects of the Ractor that " \
+           "started tracking, and of none once a Ractor has ended (Bug #19112). Ruby 4.0 tells of all."
+    end
+  end
+end

@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+module Memprof
+  # Version of the gem, as in CHANGELOG.md.
+  VERSION = "0.1.0"
+end
