@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "printable"
+
 module Memprof
   # One tracking session: from {.open} to {#finish} it counts the objects that are made, and until {#close} it sees
   # which of them die. Everything in memprof that tracks does it through a session.
@@ -119,7 +121,7 @@ module Memprof
     # @return [Native::Profile]
     # @raise [NotRunning] if the session is closed
     def profile
-      Native.profile(id, VERSION, RUBY_DESCRIPTION, $PROGRAM_NAME.dup)
+      Native.profile(id, VERSION, RUBY_DESCRIPTION, Printable.utf8($PROGRAM_NAME))
     end
 
     # {#profile} as a {Report}.

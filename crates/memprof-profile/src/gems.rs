@@ -67,16 +67,18 @@ pub fn short_path(path: &str) -> Cow<'_, str> {
     if path.starts_with("<internal:") {
         return Cow::Borrowed(path);
     }
-    if let Some(start) = gem_start(path) {
-        return Cow::Borrowed(&path[start..]);
-    }
-    if let Some(start) = library_start(path) {
-        return Cow::Owned(format!("ruby/lib/{}", &path[start..]));
-    }
-    match app_range(path) {
+    library_path(path).unwrap_or_else(|| match app_range(path) {
         Some((start, _)) => Cow::Borrowed(&path[start..]),
         None => Cow::Borrowed(path),
+    })
+}
+
+/// `path` from the gem or standard library on; `None` for a file of neither.
+pub fn library_path(path: &str) -> Option<Cow<'_, str>> {
+    if let Some(start) = gem_start(path) {
+        return Some(Cow::Borrowed(&path[start..]));
     }
+    library_start(path).map(|start| Cow::Owned(format!("ruby/lib/{}", &path[start..])))
 }
 
 /// Where the name of the gem begins: behind the last `/gems/` that is followed by a directory.

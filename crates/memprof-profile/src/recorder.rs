@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::cells::{Cell, CellId, Cells};
+use crate::group::NO_NAME;
 use crate::live::{LiveTable, Record};
 use crate::profile::{Amount, Frame, Meta, Profile, SiteRow, StackNode, StringRow};
 use crate::sampler::Sampler;
@@ -311,6 +312,7 @@ impl Recorder {
                 continue;
             };
             let (file, line) = self.sites.location(site.place);
+            let file = if file.is_empty() { NO_NAME } else { file };
             *counts
                 .entry((file, line, self.sites.class_name(site.class)))
                 .or_default() += cell.live() * scale;
@@ -486,3 +488,6 @@ impl<'a> ProfileBuilder<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,9 @@
 //! The extension of the memprof gem: allocation hooks into the Ruby VM, and `Memprof::Native`, the private API that
 //! `lib/memprof` wraps.
 
+// The function that Ruby calls is written by `magnus::init`, without a comment; nothing else here is public.
+#![allow(missing_docs)]
+
 mod binding;
 mod convert;
 #[allow(unsafe_code)]
@@ -8,10 +11,6 @@ mod vm;
 
 use magnus::{Error, Ruby};
 
-#[allow(
-    missing_docs,
-    reason = "the attribute writes the function that Ruby calls"
-)]
 #[magnus::init]
 fn init(ruby: &Ruby) -> Result<(), Error> {
     binding::init(ruby)

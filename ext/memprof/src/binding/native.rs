@@ -1,6 +1,7 @@
 //! `Memprof::Native`: sessions by number. Its callers in `lib/` check arguments and document.
 
 use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function};
+use memprof_profile::gems;
 use memprof_profile::growth;
 use memprof_profile::sessions::SessionId;
 
@@ -23,6 +24,9 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("gc_name", function!(sessions::gc_name, 0))?;
     native.define_singleton_method("ractors_seen?", function!(tracker::ractors_seen, 0))?;
     native.define_singleton_method("broken?", function!(crate::vm::hooks::broken, 0))?;
+    native.define_singleton_method("gem_of", function!(gem_of, 1))?;
+    native.define_singleton_method("short_path", function!(short_path, 1))?;
+    native.define_singleton_method("library_path", function!(library_path, 1))?;
     native.define_singleton_method("own_file=", function!(own_file, 1))?;
     native.define_singleton_method("quiet", function!(quiet, 0))
 }
@@ -68,6 +72,18 @@ fn profile(
 fn fit(series: Vec<Vec<u64>>) -> Vec<(f64, f64, bool)> {
     let fits = series.iter().map(|counts| growth::fit(counts));
     fits.map(|fit| (fit.slope, fit.low, fit.grows)).collect()
+}
+
+fn gem_of(path: String) -> String {
+    gems::guess_gem(&path).to_owned()
+}
+
+fn short_path(path: String) -> String {
+    gems::short_path(&path).into_owned()
+}
+
+fn library_path(path: String) -> Option<String> {
+    gems::library_path(&path).map(std::borrow::Cow::into_owned)
 }
 
 /// Tells where memprof's own Ruby files are.

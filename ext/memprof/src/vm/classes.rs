@@ -20,7 +20,7 @@ pub fn key(flags: Flags, class_word: VALUE) -> u64 {
     {
         return u64::from(flags.value_type());
     }
-    class_word as u64
+    class_word
 }
 
 /// Classes by address, for as long as they live.
@@ -56,7 +56,7 @@ impl Classes {
 
     /// The object at this address is gone, or another one is there now. True if it was a class that is known.
     pub fn forget(&mut self, address: VALUE) -> bool {
-        self.by_address.remove(&(address as u64)).is_some()
+        self.by_address.remove(&{ address }).is_some()
     }
 
     /// Classes moved in memory.

@@ -196,7 +196,7 @@ impl Frames {
         let mut hasher = FxHasher::default();
         hasher.write_usize(keep);
         for (value, line) in self.raw(count) {
-            hasher.write_u64(value as u64 ^ (line as u64) << 48);
+            hasher.write_u64(value ^ (line as u64) << 48);
         }
         hasher.finish()
     }
@@ -209,6 +209,10 @@ impl Frames {
         for at in (0..count).rev() {
             let (frame, line) = (self.values[at], self.lines[at] as u32);
             let known = self.know(sites, frame);
+            // Ruby 3.1 shows the frame below the first one, which never runs.
+            if line == 0 && !known.native && at > 0 {
+                continue;
+            }
             if at < keep {
                 kept = Some(sites.stack(kept, known.id, line));
             }
@@ -272,7 +276,7 @@ impl Frames {
         let known = std::mem::take(&mut self.known);
         self.known = known
             .into_iter()
-            .filter_map(|(at, known)| Some((moved(at as u64)? as VALUE, known)))
+            .filter_map(|(at, known)| Some((moved(at)? as VALUE, known)))
             .collect();
         self.stacks.clear();
     }

@@ -106,11 +106,11 @@ unsafe fn birth(arg: *mut rb_trace_arg_t, object: VALUE) {
                 match cell(tracker, arg, flags, class, segment) {
                     Some(cell) => tracker
                         .recorder
-                        .born(object as u64, cell, || object::slot_size(object)),
-                    None => tracker.recorder.born_unrecorded(object as u64),
+                        .born(object, cell, || object::slot_size(object)),
+                    None => tracker.recorder.born_unrecorded(object),
                 }
             }
-            None => tracker.recorder.born_unrecorded(object as u64),
+            None => tracker.recorder.born_unrecorded(object),
         }
     });
 }
@@ -145,7 +145,7 @@ fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
             tracker
                 .recorder
                 .sessions
-                .thread_started(current_thread(), object as u64);
+                .thread_started(current_thread(), object);
         }
     } else {
         forget_name(tracker, flags, object);
@@ -307,9 +307,9 @@ unsafe fn death(object: VALUE) {
     tracker::with(|tracker| {
         forget_name(tracker, flags, object);
         if flags.is(ruby_value_type::RUBY_T_DATA) && tracker.recorder.sessions.by_thread() {
-            tracker.recorder.sessions.thread_ended(object as u64);
+            tracker.recorder.sessions.thread_ended(object);
         }
-        let Some(record) = tracker.recorder.died(object as u64) else {
+        let Some(record) = tracker.recorder.died(object) else {
             return;
         };
         if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {

@@ -1,0 +1,234 @@
+//! The recorder against a naive one, which keeps every object ever born with the sessions that saw it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::sites::FrameKey;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+fn options(thread: Option<u64>) -> Options {
+    Options {
+        thread,
+        sample: 1,
+        stack: 1,
+        strings: true,
+    }
+}
+
+fn site(recorder: &mut Recorder, line: u32) -> SiteId {
+    let key = FrameKey {
+        file: "app.rb".into(),
+        label: "work".into(),
+        first_line: 1,
+        native: false,
+    };
+    let (frame, _) = recorder.sites.frame(key);
+    let place = recorder.sites.stack(None, frame, line);
+    let class = recorder.sites.class("Object");
+    recorder.sites.site(Site {
+        class,
+        place,
+        stack: place,
+    })
+}
+
+fn born(recorder: &mut Recorder, thread: u64, address: u64, line: u32) {
+    match recorder.sessions.segment(thread) {
+        Some(segment) => {
+            let site = site(recorder, line);
+            let cell = recorder.cell(segment, site);
+            recorder.born(address, cell, || 40);
+        }
+        None => recorder.born_unrecorded(address),
+    }
+}
+
+#[derive(Default)]
+struct Naive {
+    objects: BTreeMap<u64, (u32, BTreeSet<SessionId>)>,
+    dead: Vec<(u32, BTreeSet<SessionId>)>,
+    recording: BTreeMap<SessionId, Option<u64>>,
+}
+
+impl Naive {
+    fn born(&mut self, thread: u64, address: u64, line: u32) {
+        self.died(address);
+        let sees = |scope: &Option<u64>| scope.is_none_or(|scope| scope == thread);
+        let seen = self
+            .recording
+            .iter()
+            .filter(|(_, scope)| sees(scope))
+            .map(|(id, _)| *id)
+            .collect();
+        self.objects.insert(address, (line, seen));
+    }
+
+    fn died(&mut self, address: u64) {
+        self.dead.extend(self.objects.remove(&address));
+    }
+
+    fn live(&self, id: SessionId) -> BTreeMap<u32, u64> {
+        let mut counts = BTreeMap::new();
+        for (line, seen) in self.objects.values() {
+            if seen.contains(&id) {
+                *counts.entry(*line).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    fn freed(&self, id: SessionId) -> u64 {
+        self.dead
+            .iter()
+            .filter(|(_, seen)| seen.contains(&id))
+            .count() as u64
+    }
+}
+
+#[test]
+fn counts_as_a_naive_recorder_does() {
+    let mut random = Random(0x853c_49e6_748f_ea9b);
+    for round in 0..30 {
+        let (mut recorder, mut naive) = (Recorder::new(round), Naive::default());
+        let mut open: Vec<SessionId> = Vec::new();
+        for _ in 0..3000 {
+            let thread = random.below(4);
+            match random.below(100) {
+                0..3 => {
+                    let scope = (random.below(2) == 0).then_some(thread);
+                    let id = recorder.open(options(scope));
+                    naive.recording.insert(id, scope);
+                    open.push(id);
+                }
+                3..5 if !open.is_empty() => {
+                    let id = open[random.below(open.len() as u64) as usize];
+                    assert_eq!(recorder.finish(id), naive.recording.remove(&id).is_some());
+                }
+                5..7 if !open.is_empty() => {
+                    let id = open.swap_remove(random.below(open.len() as u64) as usize);
+                    recorder.close(id);
+                    naive.recording.remove(&id);
+                    for (_, seen) in naive.objects.values_mut().chain(naive.dead.iter_mut()) {
+                        seen.remove(&id);
+                    }
+                    if open.is_empty() {
+                        (naive.objects, naive.dead) = Default::default();
+                    }
+                }
+                7..40 => {
+                    let address = 40 * random.below(3000);
+                    recorder.died(address);
+                    naive.died(address);
+                }
+                _ => {
+                    let (address, line) = (40 * random.below(3000), random.below(9) as u32);
+                    born(&mut recorder, thread, address, line);
+                    naive.born(thread, address, line);
+                }
+            }
+        }
+        for id in &open {
+            let stats = recorder
+                .stats(*id)
+                .into_iter()
+                .map(|row| (row.line, row.objects))
+                .collect::<BTreeMap<_, _>>();
+            assert_eq!(stats, naive.live(*id), "round {round}, {id:?}");
+            let profile = recorder.profile(*id, &Survivors::default(), Meta::default());
+            let freed: u64 = profile.rows.iter().map(|row| row.freed.objects).sum();
+            assert_eq!(freed, naive.freed(*id), "round {round}, {id:?}");
+        }
+    }
+}
+
+#[test]
+fn forgets_everything_with_the_last_session() {
+    let mut recorder = Recorder::new(1);
+    let id = recorder.open(options(None));
+    born(&mut recorder, 0, 4000, 7);
+    recorder.close(id);
+    assert_eq!((recorder.live_objects(), recorder.cells.len()), (0, 0));
+    assert_eq!(
+        recorder.open(options(None)),
+        SessionId(2),
+        "a session's number is never used again"
+    );
+}
+
+#[test]
+fn requests_that_overlap_for_ever_do_not_pile_up_cells() {
+    let mut recorder = Recorder::new(1);
+    let mut previous = recorder.open(options(Some(0)));
+    for request in 1..1000u64 {
+        let next = recorder.open(options(Some(request % 2)));
+        for object in 0..10 {
+            born(&mut recorder, request % 2, 40 * object, object as u32);
+        }
+        recorder.close(previous);
+        previous = next;
+    }
+    assert!(recorder.cells.len() <= 20, "{} cells", recorder.cells.len());
+}
+
+#[test]
+fn keeps_the_values_of_strings_that_live_and_die() {
+    let mut recorder = Recorder::new(1);
+    let id = recorder.open(options(None));
+    for address in [4000, 4040, 4080] {
+        born(&mut recorder, 0, address, 7);
+    }
+    let record = recorder.died(4000).expect("was born");
+    recorder.string_died(record, b"abc");
+    let mut survivors = Survivors::default();
+    for (address, value) in [(4040, &b"abc"[..]), (4080, b"x\xff")] {
+        let record = recorder.record(address).expect("lives");
+        recorder.survives(&mut survivors, record, 100, Some(value));
+    }
+    let profile = recorder.profile(id, &survivors, Meta::default());
+    let values = |rows: &[StringRow]| {
+        rows.iter()
+            .map(|row| (row.value.clone(), row.objects))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        values(&profile.strings_allocated),
+        [("abc".into(), 2), ("x\\xFF".into(), 1)]
+    );
+    assert_eq!(
+        values(&profile.strings_retained),
+        [("abc".into(), 1), ("x\\xFF".into(), 1)]
+    );
+    assert_eq!(
+        profile.rows[0].allocated,
+        Amount::new(3, 240),
+        "slot size for the dead, memsize for the living"
+    );
+}
+
+#[test]
+fn threads_belong_to_the_sessions_of_those_that_started_them() {
+    let mut recorder = Recorder::new(1);
+    let id = recorder.open(options(Some(1)));
+    recorder.sessions.thread_started(1, 2);
+    recorder.sessions.thread_started(2, 3);
+    recorder.sessions.thread_started(8, 9);
+    for thread in [1, 2, 3, 8, 9] {
+        born(&mut recorder, thread, 40 * thread, thread as u32);
+    }
+    recorder.sessions.threads_moved(|thread| Some(thread + 100));
+    born(&mut recorder, 103, 4000, 103);
+    recorder.sessions.thread_ended(103);
+    born(&mut recorder, 103, 8000, 104);
+    let lines: Vec<u32> = recorder.stats(id).into_iter().map(|row| row.line).collect();
+    assert_eq!(lines, [1, 2, 3, 103]);
+}
