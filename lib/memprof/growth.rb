@@ -1,0 +1,205 @@
+# frozen_string_literal: true
+
+require_relative "output"
+require_relative "paint"
+require_relative "growth/series"
+require_relative "growth/site"
+
+module Memprof
+  # What grows when the same block runs again and again: a leak, as opposed to a cache that has filled.
+  # {Memprof.growth} makes one. It is an Enumerable of the {Site sites} that grow, fastest first.
+  #
+  # @example
+  #   cache = []
+  #   growth = Memprof.growth(times: 10) { cache << "entry".dup }
+  #   puts growth if growth.grows?
+  class Growth
+    include Enumerable
+
+    autoload :Sparkline, "#{__dir__}/growth/sparkline"
+    autoload :Text, "#{__dir__}/growth/text"
+
+    # Formats that {#write} knows.
+    FORMATS = %i[text json markdown].freeze
+    # Fewer counts than this don't tell growth from chance.
+    LEAST_RUNS = 4
+    private_constant :LEAST_RUNS
+
+    # @return [Array<Site>] what grows, fastest first
+    attr_reader :sites
+    # @return [Integer] how often the block ran and was counted
+    attr_reader :runs
+    # @return [Integer] how often it ran before
+    attr_reader :warmup
+
+    # Runs the block `warmup` times, then `times` times with a full collection and a count after each, and
+    # finds the sites and classes whose objects get more. What the runs before warmed up (caches, autoloads)
+    # is not counted.
+    #
+    # @param times [Integer] runs that are counted, at least 4
+    # @param warmup [Integer] runs before
+    # @yield the work that should not leak
+    # @return [Growth]
+    # @raise [ArgumentError] if an option is out of range, or without a block
+    # @api private
+    def self.measure(times: 20, warmup: 3, &block)
+      raise ArgumentError, "block required" unless block
+      unless times.is_a?(Integer) && times >= LEAST_RUNS
+        raise ArgumentError, "times must be an Integer of at least #{LEAST_RUNS}, not #{times.inspect}"
+      end
+      unless warmup.is_a?(Integer) && !warmup.negative?
+        raise ArgumentError, "warmup must be an Integer of at least 0, not #{warmup.inspect}"
+      end
+
+      warmup.times { yield }
+      series, sizes = record(times, &block)
+      new(grown(series, sizes), runs: times, warmup: warmup)
+    end
+
+    class << self
+      private
+
+      def record(times)
+        session = Session.open(scope: :process)
+        series = Series.new
+        times.times do
+          yield
+          GC.start
+          Native.quiet { series.add(session.stats) }
+        end
+        session.finish
+        Native.quiet { [series.to_h, sizes(session.profile)] }
+      ensure
+        session&.close
+      end
+
+      # Mean memsize of an object, by site and class.
+      def sizes(profile)
+        retained = Hash.new { |hash, key| hash[key] = [0, 0] }
+        profile.sites("memory", nil).each do |row|
+          sum = retained[row.values_at("file", "line", "class")]
+          sum[0] += row["retained"]["objects"]
+          sum[1] += row["retained"]["bytes"]
+        end
+        retained.select { |_, (objects, _)| objects.positive? }
+          .transform_values { |objects, bytes| bytes.fdiv(objects) }
+      end
+
+      def grown(series, sizes)
+        fits = Native.fit(series.values)
+        series.zip(fits).filter_map do |((file, line, class_name), counts), (slope, low, grows)|
+          next unless grows
+
+          size = sizes[[file, line, class_name]]
+          Site.new(file: file, line: line, class_name: class_name, slope: slope, low: low, counts: counts,
+            bytes: size && size * slope)
+        end
+      end
+    end
+
+    # @api private
+    def initialize(sites, runs:, warmup:)
+      @sites = sites.sort_by { |site| [-site.slope, site.file, site.line, site.class_name] }.freeze
+      @runs = runs
+      @warmup = warmup
+    end
+
+    # Calls the block with each site that grows, fastest first.
+    #
+    # @yieldparam site [Site]
+    # @return [self, Enumerator] an Enumerator without a block
+    # @example
+    #   cache = []
+    #   Memprof.growth { cache << Object.new }.each { |site| puts site.location }
+    def each(&block)
+      return enum_for(:each) { sites.size } unless block
+
+      sites.each(&block)
+      self
+    end
+
+    # True if anything grows.
+    #
+    # @return [Boolean]
+    # @example
+    #   Memprof.growth { Object.new }.grows? # => false
+    def grows?
+      !empty?
+    end
+
+    # True if nothing grows.
+    #
+    # @return [Boolean]
+    # @example
+    #   Memprof.growth { Object.new }.empty? # => true
+    def empty?
+      sites.empty?
+    end
+
+    # Everything as plain values.
+    #
+    # @return [Hash{Symbol => Object}]
+    # @example
+    #   Memprof.growth { Object.new }.to_h[:sites] # => []
+    def to_h
+      { format: "memprof-growth", version: 1, runs: runs, warmup: warmup, sites: sites.map(&:to_h) }
+    end
+
+    # Everything as JSON; valid UTF-8 whatever the names hold.
+    #
+    # @return [String]
+    # @example
+    #   puts Memprof.growth { Object.new }.to_json
+    def to_json(*state)
+      require "json"
+      to_h.to_json(*state)
+    end
+
+    # What grows as a table, or that nothing does.
+    #
+    # @param color [Boolean] with colours for a terminal
+    # @param unicode [Boolean] draw the counts with block characters
+    # @return [String]
+    # @example
+    #   puts Memprof.growth { Object.new } # prints "Nothing grows over 20 runs."
+    def to_s(color: false, unicode: Encoding.default_external == Encoding::UTF_8)
+      Text.new(self, unicode: unicode).to_s(color: color)
+    end
+
+    # What grows as a Markdown table, for an issue or a pull request.
+    #
+    # @return [String]
+    # @example
+    #   puts Memprof.growth { Object.new }.to_markdown
+    def to_markdown
+      Text.new(self, unicode: true).to_markdown
+    end
+
+    # Writes the result. A file appears whole or not at all, and only its owner can read it.
+    #
+    # @param path_or_io [String, Pathname, IO] the file, or an open IO
+    # @param format [Symbol, String] one of {FORMATS}
+    # @param color [Boolean, Symbol] for text: `:auto` colours if an IO is a terminal and NO_COLOR is not set
+    # @return [nil]
+    # @raise [ArgumentError] if there is no such format; lists those that exist
+    # @raise [Memprof::Error] if it can't be written
+    # @example
+    #   Memprof.growth { Object.new }.write("growth.json", format: :json)
+    def write(path_or_io = $stdout, format: :text, color: :auto)
+      content =
+        case Output.check_format(format, FORMATS)
+        when :text then to_s(color: Paint.wanted?(path_or_io, color))
+        when :json then "#{to_json}\n"
+        else to_markdown
+        end
+      Output.write(path_or_io, content)
+    end
+
+    # @return [String] for the console
+    # @example
+    #   p Memprof.growth { Object.new }
+    def inspect
+      "#<#{self.class} #{sites.size} growing over #{runs} runs>"
+    end
+  end
+end

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require_relative "../paths"
+require_relative "../table"
+require_relative "../units"
+
+module Memprof
+  class Growth
+    # Growth for people: one line a site, with its slope and a picture of its counts.
+    #
+    # @api private
+    class Text
+      CLASS_WIDTH = 40
+      private_constant :CLASS_WIDTH
+
+      def initialize(growth, unicode:)
+        @growth = growth
+        @unicode = unicode
+        @directory = Paths.working_directory
+      end
+
+      def to_s(color: false)
+        paint = Paint.new(color)
+        return "#{paint.call(headline, :green)}\n" if @growth.empty?
+
+        "#{paint.call(headline, :bold)}\n\n#{table.to_text(paint)}"
+      end
+
+      def to_markdown
+        return "#{headline}\n" if @growth.empty?
+
+        "**#{headline}**\n\n#{table.to_markdown}"
+      end
+
+      private
+
+      def headline
+        return "Nothing grows over #{@growth.runs} runs." if @growth.empty?
+
+        verb = @growth.one? ? "site grows" : "sites grow"
+        "#{Units.count(@growth.count)} #{verb} over #{@growth.runs} runs."
+      end
+
+      def table
+        table = Table.new
+        table.number("Objects/run", style: :red).number("At least").number("Bytes/run").number("Alive")
+        table.name("Over the runs", style: :yellow).name("Class", style: :cyan).name("Location")
+        @growth.each { |site| table.row(*numbers(site), *names(site)) }
+        table
+      end
+
+      def numbers(site)
+        bytes = site.bytes ? "+#{Units.bytes(site.bytes.round)}" : "-"
+        [rate(site.slope), rate(site.low), bytes, Units.count(site.counts.last)]
+      end
+
+      def names(site)
+        [
+          Sparkline.of(site.counts, unicode: @unicode), Printable.fit(site.class_name, CLASS_WIDTH),
+          "#{Paths.short(site.file, @directory)}:#{site.line}"
+        ]
+      end
+
+      # A leak of one object in a hundred runs is a leak, and not `+0.0`.
+      def rate(objects)
+        return "+#{Units.count(objects.to_i)}" if objects >= 1 && objects == objects.to_i
+
+        format(objects.abs < 0.1 ? "%+.3f" : "%+.1f", objects)
+      end
+    end
+  end
+end

@@ -1,0 +1,146 @@
+# frozen_string_literal: true
+
+module Memprof
+  # Where results go: an IO is written to as it is; a file appears under its name only when it is whole.
+  #
+  # @api private
+  module Output
+    # Names of streams that the process holds already, however they are spelt. Replacing one by a file, as is
+    # done with an ordinary path, would put the file into /dev.
+    STREAM = %r{\A/(?:dev/(?:(?<out>stdout)|(?<err>stderr)|fd/(?<number>\d+))|proc/self/fd/(?<number>\d+))\z}
+    CREATE = File::WRONLY | File::CREAT | File::EXCL | File::BINARY
+    private_constant :STREAM, :CREATE
+
+    # Opens `path_or_io` for a block that writes to it.
+    #
+    # A path is written with mode 0600 under a temporary name beside it, and renamed when the block has
+    # ended; a symbolic link is replaced, not followed. If anything fails, what was there before stays.
+    # Devices, pipes and names such as /dev/stdout are written to directly.
+    #
+    # @param path_or_io [String, #to_path, #write] the file, or anything that takes `write`
+    # @yieldparam io [#write] where to write
+    # @return [Object] the block's value
+    # @raise [Memprof::Error] if it can't be written; says what, where and why
+    # @raise [Errno::EPIPE] if nobody reads the io any more: the caller knows whether that matters
+    # @raise [ArgumentError] if it is neither a path nor an IO
+    # @example
+    #   Memprof::Output.open("report.txt") { |io| io.puts "done" }
+    def self.open(path_or_io, &block)
+      return to_path(path_of(path_or_io), &block) if path?(path_or_io)
+      return to_io(path_or_io, &block) if path_or_io.respond_to?(:write)
+
+      raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
+    end
+
+    # Writes `text` to `path_or_io`, as {open} does.
+    #
+    # @param path_or_io [String, #to_path, #write] the file, or anything that takes `write`
+    # @param text [String] what to write
+    # @return [nil]
+    # @raise [Memprof::Error] if it can't be written
+    # @example
+    #   Memprof::Output.write($stdout, "done\n")
+    def self.write(path_or_io, text)
+      self.open(path_or_io) { |io| io.write(text) }
+      nil
+    end
+
+    # Refuses a format that is not one of `known`.
+    #
+    # @param format [Symbol, String] what the caller asked for
+    # @param known [Array<Symbol>] what there is
+    # @return [Symbol] the format
+    # @raise [ArgumentError] if there is no such format; lists those that exist
+    # @example
+    #   Memprof::Output.check_format("json", %i[text json]) # => :json
+    def self.check_format(format, known)
+      known.find { |name| name.to_s == format.to_s } ||
+        raise(ArgumentError, "unknown format #{format.inspect}; known formats: #{known.join(", ")}")
+    end
+
+    class << self
+      private
+
+      # A Pathname can `write` too, and a File has a path: what can be flushed is open already.
+      def path?(path_or_io)
+        path_or_io.is_a?(String) || (path_or_io.respond_to?(:to_path) && !path_or_io.respond_to?(:flush))
+      end
+
+      def path_of(path)
+        path = path.respond_to?(:to_path) ? path.to_path : path
+        raise ArgumentError, "an empty path names no file" if path.empty?
+        raise ArgumentError, "a path can't hold a null byte: #{path.inspect}" if path.include?("\0")
+
+        path
+      end
+
+      def to_io(io)
+        value = yield(io)
+        # A full disk shows itself here, not when the process ends and nobody can be told any more.
+        io.flush if io.respond_to?(:flush)
+        value
+      rescue Errno::EPIPE
+        raise
+      rescue SystemCallError, IOError => e
+        raise Error, "can't write to #{io_name(io)}: #{reason(e)}"
+      end
+
+      def to_path(path, &block)
+        full = File.expand_path(path)
+        return to_stream(STREAM.match(full), &block) if STREAM.match?(full)
+        raise Error, "can't write #{path}: it is a directory" if File.directory?(full)
+
+        File.exist?(full) && !File.file?(full) ? to_device(path, &block) : to_file(path, &block)
+      rescue Errno::EPIPE
+        raise
+      rescue SystemCallError, IOError => e
+        directory = File.dirname(path)
+        raise Error, "can't write #{path}: #{reason(e)}" if File.directory?(directory)
+
+        raise Error, "can't write #{path}: there is no directory #{directory}"
+      end
+
+      # Through the descriptor that is there: a second one of the same file would have a position of its own,
+      # and one of the two would write over the other.
+      def to_stream(name, &block)
+        [$stdout, $stderr].each(&:flush) # what was printed before comes before
+        number = name[:out] ? 1 : name[:err] ? 2 : name[:number].to_i
+        to_io(IO.for_fd(number, "wb", autoclose: false), &block)
+      end
+
+      def to_device(path, &block)
+        File.open(path, File::WRONLY | File::BINARY, &block)
+      end
+
+      def to_file(path)
+        # The name is short whatever the path is: a file name of the greatest length must stay writable.
+        name = ".memprof-#{Process.pid}-#{Random.urandom(6).unpack1("H*")}.tmp"
+        temporary = File.join(File.dirname(path), name)
+        value = File.open(temporary, CREATE, 0o600) { |io| yield(io) }
+        File.rename(temporary, path)
+        temporary = nil
+        value
+      ensure
+        remove(temporary) if temporary
+      end
+
+      def remove(path)
+        File.unlink(path)
+      rescue SystemCallError
+        nil # it was never made
+      end
+
+      # Ruby adds the C function and the path to the message; the path has been said already.
+      def reason(error)
+        error.is_a?(SystemCallError) ? SystemCallError.new(nil, error.errno).message : error.message
+      end
+
+      def io_name(io)
+        name = io.respond_to?(:path) ? io.path : nil
+        name || io.class.name || "the given io"
+      rescue IOError, SystemCallError
+        "the given io"
+      end
+    end
+  end
+end

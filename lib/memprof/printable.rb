@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+module Memprof
+  # Makes names that come from the measured program safe to print. Paths, class names and strings may hold
+  # anything: bytes that are no text, line breaks that would tear a table, escape sequences that would act on
+  # the terminal.
+  #
+  # @api private
+  module Printable
+    # Control characters, line and paragraph separators, and marks that turn the direction of writing.
+    UNSAFE = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/
+    BYTE_ENCODINGS = [Encoding::UTF_8, Encoding::BINARY, Encoding::US_ASCII].freeze
+    private_constant :UNSAFE, :BYTE_ENCODINGS
+
+    # The text as valid UTF-8; bytes that are not are written as `\xNN`.
+    def self.utf8(text)
+      text = text.to_s
+      return text if text.encoding == Encoding::UTF_8 && text.valid_encoding?
+
+      decode(text).scrub { |bytes| bytes.unpack("C*").map { |byte| format("\\x%02X", byte) }.join }
+    end
+
+    # The text as valid UTF-8 on one line, without anything that acts on a terminal.
+    def self.line(text)
+      utf8(text).gsub(UNSAFE) { |character| character.dump[1..-2] }
+    end
+
+    # The text on one line, cut in its middle to at most `width` characters: both ends of a class name tell
+    # most.
+    def self.fit(text, width)
+      text = line(text)
+      return text if text.length <= width
+
+      head = (width - 3) / 2
+      "#{text[0, head]}...#{text[-(width - 3 - head)..]}"
+    end
+
+    def self.decode(text)
+      return text.dup.force_encoding(Encoding::UTF_8) if BYTE_ENCODINGS.include?(text.encoding)
+
+      text.encode(Encoding::UTF_8)
+    rescue EncodingError
+      text.dup.force_encoding(Encoding::UTF_8)
+    end
+    private_class_method :decode
+  end
+end

@@ -1,0 +1,59 @@
+# frozen_string_literal: true
+
+require_relative "../printable"
+
+module Memprof
+  class Report
+    # What of a profile a report is about: files that match, classes that were named. Takes what
+    # memory_profiler's `allow_files`, `ignore_files` and `trace` take.
+    #
+    # @api private
+    class Filter
+      CLASS_NAME = Module.instance_method(:name)
+      private_constant :CLASS_NAME
+
+      def initialize(allow_files: nil, ignore_files: nil, trace: nil)
+        @allow = pattern(allow_files, "allow_files")
+        @ignore = pattern(ignore_files, "ignore_files")
+        @classes = trace && (trace.is_a?(Array) ? trace : [trace]).map { |klass| class_name(klass) }
+      end
+
+      # The profile with only what passes; the same object if everything does.
+      def apply(profile)
+        return profile unless @allow || @ignore || @classes
+
+        profile.filter(@allow || @ignore ? profile.files.select { |file| file?(file) } : nil, @classes)
+      end
+
+      private
+
+      def file?(file)
+        file = Printable.utf8(file) # an expression refuses to match invalid UTF-8
+        (@allow.nil? || @allow.match?(file)) && (@ignore.nil? || !@ignore.match?(file))
+      end
+
+      # Strings are sources of expressions, as in memory_profiler.
+      def pattern(files, option)
+        files = Array(files || [])
+        return if files.empty?
+
+        Regexp.union(files.map { |file| file.is_a?(Regexp) ? file : Regexp.new(file) })
+      rescue TypeError, RegexpError => e
+        raise ArgumentError, "#{option} takes a String, a Regexp or an Array of them: #{e.message}"
+      end
+
+      def class_name(klass)
+        return Printable.utf8(klass) if klass.is_a?(String)
+        unless Module === klass
+          raise ArgumentError, "trace takes a class or an Array of classes, not #{klass.inspect}"
+        end
+
+        # A class may have defined a `name` of its own.
+        name = CLASS_NAME.bind_call(klass)
+        raise ArgumentError, "trace can't tell classes without a name apart: #{klass.inspect}" unless name
+
+        Printable.utf8(name)
+      end
+    end
+  end
+end

@@ -1,0 +1,198 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Report
+    # The totals of a report by gem, file, location, class and method, under memory_profiler's names.
+    # Each gives an Array of `{data: name, count: number}`, most first, at most as many as the report's `top`.
+    module Groups
+      # Bytes of the objects made, by gem.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_memory_by_gem
+      def allocated_memory_by_gem
+        group("allocated", "gem", "memory")
+      end
+
+      # Bytes of the objects made, by source file.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_memory_by_file
+      def allocated_memory_by_file
+        group("allocated", "file", "memory")
+      end
+
+      # Bytes of the objects made, by file and line.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_memory_by_location
+      def allocated_memory_by_location
+        group("allocated", "location", "memory")
+      end
+
+      # Bytes of the objects made, by class.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_memory_by_class
+      def allocated_memory_by_class
+        group("allocated", "class", "memory")
+      end
+
+      # Bytes of the objects made, by method.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_memory_by_method
+      def allocated_memory_by_method
+        group("allocated", "method", "memory")
+      end
+
+      # Objects made, by gem.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_objects_by_gem
+      def allocated_objects_by_gem
+        group("allocated", "gem", "objects")
+      end
+
+      # Objects made, by source file.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_objects_by_file
+      def allocated_objects_by_file
+        group("allocated", "file", "objects")
+      end
+
+      # Objects made, by file and line.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_objects_by_location
+      def allocated_objects_by_location
+        group("allocated", "location", "objects")
+      end
+
+      # Objects made, by class.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_objects_by_class
+      def allocated_objects_by_class
+        group("allocated", "class", "objects")
+      end
+
+      # Objects made, by method.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.allocated_objects_by_method
+      def allocated_objects_by_method
+        group("allocated", "method", "objects")
+      end
+
+      # Bytes of the objects still alive at the end, by gem.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_memory_by_gem
+      def retained_memory_by_gem
+        group("retained", "gem", "memory")
+      end
+
+      # Bytes of the objects still alive at the end, by source file.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_memory_by_file
+      def retained_memory_by_file
+        group("retained", "file", "memory")
+      end
+
+      # Bytes of the objects still alive at the end, by file and line.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_memory_by_location
+      def retained_memory_by_location
+        group("retained", "location", "memory")
+      end
+
+      # Bytes of the objects still alive at the end, by class.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_memory_by_class
+      def retained_memory_by_class
+        group("retained", "class", "memory")
+      end
+
+      # Bytes of the objects still alive at the end, by method.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_memory_by_method
+      def retained_memory_by_method
+        group("retained", "method", "memory")
+      end
+
+      # Objects still alive at the end, by gem.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_objects_by_gem
+      def retained_objects_by_gem
+        group("retained", "gem", "objects")
+      end
+
+      # Objects still alive at the end, by source file.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_objects_by_file
+      def retained_objects_by_file
+        group("retained", "file", "objects")
+      end
+
+      # Objects still alive at the end, by file and line.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_objects_by_location
+      def retained_objects_by_location
+        group("retained", "location", "objects")
+      end
+
+      # Objects still alive at the end, by class.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_objects_by_class
+      def retained_objects_by_class
+        group("retained", "class", "objects")
+      end
+
+      # Objects still alive at the end, by method.
+      #
+      # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
+      # @example
+      #   Memprof.report { Object.new }.retained_objects_by_method
+      def retained_objects_by_method
+        group("retained", "method", "objects")
+      end
+
+      private
+
+      def group(kind, by, sort)
+        @groups ||= {}
+        @groups[[kind, by, sort]] ||= profile.group(kind, by, sort, top).map do |label, objects, bytes|
+          { data: Printable.utf8(label), count: sort == "memory" ? bytes : objects }.freeze
+        end.freeze
+      end
+    end
+  end
+end

@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Report
+    # A report to paste into an issue or a pull request.
+    #
+    # @api private
+    class Markdown
+      def initialize(report, limit:)
+        @overview = Overview.new(report, limit: limit)
+        @empty = report.total_allocated.zero?
+      end
+
+      def to_s
+        head = "**#{@overview.headline}**  \n#{@overview.facts}\n"
+        return head if @empty
+
+        [head, section(:retained, @overview.retained), section(:allocated, @overview.allocated)].join("\n")
+      end
+
+      private
+
+      def section(kind, table)
+        return "Nothing is retained.\n" if table.empty?
+
+        rest = @overview.rest(kind)
+        shares = @overview.shares(kind).map { |by, text| "By #{by}: #{escape(text)}  \n" }
+        [table.to_markdown, "\n", rest ? "#{rest}  \n" : "", *shares].join
+      end
+
+      # Class names such as `<iseq>` or `Foo_bar*` are no tags and no emphasis.
+      def escape(text)
+        text.gsub(/[<>*_`|\[\]\\]/) { |character| "\\#{character}" }
+      end
+    end
+  end
+end

@@ -1,0 +1,154 @@
+# frozen_string_literal: true
+
+require_relative "../paths"
+require_relative "../table"
+require_relative "../units"
+
+module Memprof
+  class Report
+    # What memprof's own presentations of a report say: one headline, the facts of the run, a table of what
+    # stays and one of what is made. Text and Markdown differ in how they print it.
+    #
+    # @api private
+    class Overview
+      CLASS_WIDTH = 40
+      CALLERS = 4
+      SHARES = 5
+      SHARE_TO_EXPLAIN = 0.05
+      # A method written in C that no Ruby code called.
+      NO_FILE = "(no name):"
+      private_constant :CLASS_WIDTH, :CALLERS, :SHARES, :SHARE_TO_EXPLAIN, :NO_FILE
+
+      def initialize(report, limit:)
+        @report = report
+        @limit = limit
+        @directory = Paths.working_directory
+      end
+
+      # Totals; what is retained comes first, since that is what a leak is.
+      def headline
+        return "Nothing was allocated." if @report.total_allocated.zero?
+
+        freed = @report.totals.fetch("freed")
+        "#{amount(@report.total_retained, @report.total_retained_memsize)} retained of " \
+          "#{amount(@report.total_allocated, @report.total_allocated_memsize)} allocated; " \
+          "#{amount(freed["objects"], freed["bytes"])} freed"
+      end
+
+      # How the numbers came about.
+      def facts
+        meta = @report.meta
+        frames = meta["stack"].to_i > 1 ? "#{meta["stack"]} frames an object" : nil
+        [
+          runtime(meta["runtime"]), duration(meta["duration"]), collections(meta["gc_count"]),
+          sampling(meta["sample"].to_i), frames
+        ].compact.join(", ")
+      end
+
+      # Sites whose objects are alive, most bytes first; empty if nothing is.
+      def retained
+        table = Table.new
+        table.number("Retained", style: :red).number("Objects").number("Kept")
+        table.name("Class", style: :cyan).name("Location")
+        retained_sites.first(@limit).each do |site|
+          table.row(Units.bytes(site.retained_bytes), Units.count(site.retained_objects),
+            Units.percent(site.retained_objects, site.allocated_objects), *names(site),
+            notes: callers(site, site.retained_bytes.fdiv(@report.total_retained_memsize)))
+        end
+        table
+      end
+
+      # Sites that made most, most bytes first.
+      def allocated
+        table = Table.new
+        table.number("Allocated", style: :yellow).number("Objects").number("Freed").number("Mean age")
+        table.name("Class", style: :cyan).name("Location")
+        allocated_sites.first(@limit).each do |site|
+          table.row(Units.bytes(site.allocated_bytes), Units.count(site.allocated_objects),
+            Units.percent(site.freed_objects, site.allocated_objects), age(site), *names(site),
+            notes: callers(site, site.allocated_bytes.fdiv(@report.total_allocated_memsize)))
+        end
+        table
+      end
+
+      # How a total divides: `{"class" => "String 60 %, Hash 20 %", "gem" => ...}`.
+      def shares(kind)
+        total = kind == :retained ? @report.total_retained_memsize : @report.total_allocated_memsize
+        %w[class gem].to_h { |by| [by, share(@report.public_send("#{kind}_memory_by_#{by}"), total)] }
+      end
+
+      # A line on the sites that a table leaves out, nil if there are none.
+      def rest(kind)
+        left = (kind == :retained ? retained_sites : allocated_sites).size - @limit
+        "#{Units.count(left)} more site#{"s" unless left == 1}" if left.positive?
+      end
+
+      private
+
+      def retained_sites
+        @retained_sites ||=
+          sorted(@report.places.select { |site| site.retained_objects.positive? }, :retained_bytes)
+      end
+
+      def allocated_sites
+        @allocated_sites ||= sorted(@report.places, :allocated_bytes)
+      end
+
+      def sorted(sites, key)
+        sites.sort_by do |site|
+          [-site.public_send(key), site.file, site.line, site.class_name, site.method_name]
+        end
+      end
+
+      def amount(objects, bytes)
+        "#{Units.objects(objects)} (#{Units.bytes(bytes)})"
+      end
+
+      def names(site)
+        place = "#{Paths.short(site.file, @directory)}:#{site.line}"
+        place += " in #{site.method_name}" unless site.method_name.empty?
+        [Printable.fit(site.class_name, CLASS_WIDTH), place]
+      end
+
+      # Lines on who called; for the sites that matter only, or they would bury these.
+      def callers(site, share)
+        return [] if share < SHARE_TO_EXPLAIN
+
+        frames = site.callers.reject { |frame| frame.start_with?(NO_FILE) || Paths.own?(frame) }
+        notes = frames.first(CALLERS).map do |frame|
+          "from #{Paths.short(frame, @directory).sub(":in ", " in ")}"
+        end
+        left = frames.size - CALLERS
+        left.positive? ? notes << "and #{left} more" : notes
+      end
+
+      # Nobody's age is not an age of nought.
+      def age(site)
+        site.freed_objects.positive? ? format("%.1f", site.mean_age) : "-"
+      end
+
+      def share(groups, total)
+        shown = groups.first(SHARES).map do |group|
+          "#{Printable.fit(group[:data], CLASS_WIDTH)} #{Units.percent(group[:count], total)}"
+        end
+        shown.join(", ")
+      end
+
+      def runtime(description)
+        description.to_s[/\A\S+(?: [\d.]+)?/]
+      end
+
+      def duration(seconds)
+        Units.seconds(seconds) if seconds
+      end
+
+      def collections(count)
+        "#{Units.count(count)} collection#{"s" unless count == 1}" if count
+      end
+
+      def sampling(interval)
+        interval > 1 ? "1 object in #{Units.count(interval)} recorded, scaled up" : "every object recorded"
+      end
+    end
+  end
+end

@@ -1,0 +1,144 @@
+# frozen_string_literal: true
+
+require_relative "../facts"
+require_relative "../paths"
+require_relative "../printable"
+require_relative "../units"
+
+module Memprof
+  class Report
+    # The objects of one class that were allocated at one place (file, line and method; with `stack: n` also
+    # called along one path). Frozen; two sites with the same facts are equal.
+    class Site
+      include Facts
+
+      # @return [String] path of the source file, `"(no name)"` if it is unknown
+      attr_reader :file
+      # @return [Integer] line in the file
+      attr_reader :line
+      # @return [String] qualified method, as `"Cache#fetch"`
+      attr_reader :method_name
+      # @return [String] class of the objects; internal objects are named as `"<iseq>"`
+      attr_reader :class_name
+      # @return [Integer] objects made
+      attr_reader :allocated_objects
+      # @return [Integer] bytes of the objects made
+      attr_reader :allocated_bytes
+      # @return [Integer] objects still alive
+      attr_reader :retained_objects
+      # @return [Integer] bytes (memsize) of those still alive
+      attr_reader :retained_bytes
+      # @return [Integer] objects that died
+      attr_reader :freed_objects
+      # @return [Integer] bytes (slots) of those that died
+      attr_reader :freed_bytes
+      # @return [Float] mean age of those that died: collections survived
+      attr_reader :mean_age
+      # @return [Integer] age of the oldest that died
+      attr_reader :max_age
+      # @return [Array<String>] frames as `"file:line:in method"`, innermost first
+      attr_reader :stack
+
+      # One site of those that differ in their stacks alone; it has the stack that most was retained by.
+      #
+      # @api private
+      # @param sites [Array<Site>] of the same file, line, method and class
+      # @return [Site]
+      def self.merge(sites)
+        return sites.first if sites.size == 1
+
+        sum = ->(name) { sites.sum { |site| site.public_send(name) } }
+        amounts = %w[allocated retained freed].to_h do |kind|
+          [kind, { "objects" => sum.("#{kind}_objects"), "bytes" => sum.("#{kind}_bytes") }]
+        end
+        main = sites.max_by { |site| [site.retained_bytes, site.allocated_bytes] }
+        age = sites.sum { |site| site.mean_age * site.freed_objects } / [amounts["freed"]["objects"], 1].max
+        new({
+          "file" => main.file, "line" => main.line, "method" => main.method_name, "class" => main.class_name,
+          "ages" => { "mean" => age, "max" => sites.map(&:max_age).max }, "stack" => main.stack, **amounts
+        })
+      end
+
+      # @api private
+      # @param row [Hash] a row of Native::Profile#sites
+      def initialize(row)
+        @file = name(row["file"])
+        @line = row["line"]
+        @method_name = name(row["method"])
+        @class_name = name(row["class"])
+        @allocated_objects, @allocated_bytes = row["allocated"].values_at("objects", "bytes")
+        @retained_objects, @retained_bytes = row["retained"].values_at("objects", "bytes")
+        @freed_objects, @freed_bytes = row["freed"].values_at("objects", "bytes")
+        @mean_age, @max_age = row["ages"].values_at("mean", "max")
+        @stack = row["stack"].map { |frame| name(frame) }.freeze
+        freeze
+      end
+
+      # The gem that the file belongs to.
+      #
+      # @return [String] as `"rack-2.2.4"`; the name of a part of the standard library or of the application's
+      #   folder if it is in no gem, `"other"` if that is unknown too
+      # @example
+      #   report = Memprof.report { Object.new }
+      #   report.map(&:gem).tally
+      def gem
+        Paths.gem_of(file)
+      end
+
+      # The frames outside the site: who called the method that allocated. Empty unless tracked with `stack:
+      # n`.
+      #
+      # @return [Array<String>] frames as `"file:line:in method"`, innermost first
+      # @example
+      #   report = Memprof.report(stack: 8) { Object.new }
+      #   report.first.callers
+      def callers
+        # A method written in C stands before it, with the line that called it.
+        here = stack.index("#{location}:in #{method_name}")
+        here ? stack.drop(here + 1) : []
+      end
+
+      # The site as a Hash of plain values, with exact bytes.
+      #
+      # @return [Hash{Symbol => Object}]
+      # @example
+      #   report = Memprof.report { Object.new }
+      #   report.first.to_h[:allocated] # => {objects: 1, bytes: 40}
+      def to_h
+        {
+          file: file, line: line, method: method_name, class: class_name, gem: gem,
+          allocated: { objects: allocated_objects, bytes: allocated_bytes },
+          retained: { objects: retained_objects, bytes: retained_bytes },
+          freed: { objects: freed_objects, bytes: freed_bytes },
+          ages: { mean: mean_age, max: max_age }, stack: stack
+        }
+      end
+
+      # The site on one line.
+      #
+      # @return [String] as `"app.rb:5 String in Cache#fetch: 10 objects allocated, 2 retained"`
+      # @example
+      #   report = Memprof.report { Object.new }
+      #   puts report.first
+      def to_s
+        place = method_name.empty? ? "" : " in #{method_name}"
+        amounts = "#{Units.objects(allocated_objects)} allocated, #{Units.count(retained_objects)} retained"
+        Printable.line("#{location} #{class_name}#{place}: #{amounts}")
+      end
+
+      # @return [String] for the console
+      # @example
+      #   report = Memprof.report { Object.new }
+      #   p report.first
+      def inspect
+        "#<#{self.class} #{self}>"
+      end
+
+      private
+
+      def name(text)
+        Printable.utf8(text).freeze
+      end
+    end
+  end
+end

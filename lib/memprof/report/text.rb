@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+require_relative "../paint"
+
+module Memprof
+  class Report
+    # A report for a terminal: what stays is on top, within the first five lines.
+    #
+    # @api private
+    class Text
+      def initialize(report, limit:, color: false)
+        @overview = Overview.new(report, limit: limit)
+        @empty = report.total_allocated.zero?
+        @paint = Paint.new(color)
+      end
+
+      def to_s
+        head = "#{@paint.call(@overview.headline, :bold)}\n#{@paint.call(@overview.facts, :dim)}\n"
+        return head if @empty
+
+        [head, section(:retained, @overview.retained), section(:allocated, @overview.allocated)].join("\n")
+      end
+
+      private
+
+      def section(kind, table)
+        return "#{@paint.call("Nothing is retained.", :green)}\n" if table.empty?
+
+        notes = @overview.shares(kind).map { |by, text| format("by %-6s %s", by, text) }
+        notes.unshift(@overview.rest(kind)) if @overview.rest(kind)
+        table.to_text(@paint) + notes.map { |note| "#{@paint.call("  #{note}", :dim)}\n" }.join
+      end
+    end
+  end
+end

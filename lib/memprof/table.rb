@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+require_relative "paint"
+require_relative "printable"
+
+module Memprof
+  # Rows under headings, printed as aligned text or as a Markdown table.
+  #
+  # @api private
+  class Table
+    # A column: its heading, whether its cells are numbers (right-aligned), and the style of its cells.
+    Column = Struct.new(:heading, :number, :style, keyword_init: true)
+    # A row: its cells, and lines that explain it (printed under its last cell, as text only).
+    Row = Struct.new(:cells, :notes)
+    private_constant :Column, :Row
+
+    GAP = "  "
+    private_constant :GAP
+
+    def initialize
+      @columns = []
+      @rows = []
+    end
+
+    # Adds a column of numbers.
+    def number(heading, style: nil)
+      @columns << Column.new(heading: heading, number: true, style: style)
+      self
+    end
+
+    # Adds a column of names.
+    def name(heading, style: nil)
+      @columns << Column.new(heading: heading, number: false, style: style)
+      self
+    end
+
+    # Adds a row with as many cells as there are columns.
+    def row(*cells, notes: [])
+      @rows << Row.new(cells.map { |cell| Printable.line(cell) }, notes.map { |note| Printable.line(note) })
+      self
+    end
+
+    def empty?
+      @rows.empty?
+    end
+
+    # Aligned columns; a line feed ends each line.
+    def to_text(paint = Paint.new)
+      widths = @columns.each_index.map { |index| width(index) }
+      indent = " " * (widths[0..-2].sum { |width| width + GAP.size } + 2)
+      lines = [paint.call(text_line(@columns.map(&:heading), widths), :bold)]
+      @rows.each do |row|
+        lines << text_line(row.cells, widths, paint)
+        row.notes.each { |note| lines << paint.call("#{indent}#{note}", :dim) }
+      end
+      lines.map { |line| "#{line}\n" }.join
+    end
+
+    # A table in GitHub's Markdown; names are set as code.
+    def to_markdown
+      lines = [@columns.map(&:heading), @columns.map { |column| column.number ? "---:" : "---" }]
+      @rows.each do |row|
+        lines << row.cells.zip(@columns).map { |cell, column| markdown_cell(cell, column) }
+      end
+      lines.map { |cells| "| #{cells.join(" | ")} |\n" }.join
+    end
+
+    # The text as inline code that may stand in a table's cell.
+    def self.code(text)
+      return "" if text.empty?
+
+      text = text.gsub("|", "\\|")
+      return "`#{text}`" unless text.include?("`")
+
+      fence = "`" * (text.scan(/`+/).map(&:size).max + 1)
+      "#{fence} #{text} #{fence}"
+    end
+
+    private
+
+    def width(index)
+      [@columns[index].heading, *@rows.map { |row| row.cells[index] }].map(&:length).max
+    end
+
+    def text_line(cells, widths, paint = nil)
+      last = cells.size - 1
+      cells.each_with_index.map do |cell, index|
+        column = @columns[index]
+        cell = column.number ? cell.rjust(widths[index]) : cell.ljust(index == last ? 0 : widths[index])
+        paint ? paint.call(cell, column.style) : cell
+      end.join(GAP).rstrip
+    end
+
+    def markdown_cell(cell, column)
+      column.number ? cell.gsub("|", "\\|") : Table.code(cell)
+    end
+  end
+end
