@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require_relative "../printable"
+
+module Memprof
+  module Autorun
+    # What a tracked process tells `memprof run`: a small file named by its process id, in a directory of the
+    # run, with a `name=value` on each line. It is replaced as a whole, so that it can be read at any time.
+    #
+    # @api private
+    class Notice
+      # @param directory [String, nil] the run's directory; without one nothing is told
+      # @param parent [Integer, nil] process id of `memprof run`
+      def initialize(directory, parent)
+        @directory = directory
+        @parent = parent
+      end
+
+      # @param state [String, nil] "moved" before the process goes on under another id, "ended" at its end
+      # @param allocated [Integer, nil] bytes, as of the latest report
+      # @param reports [Array<String>] paths of the reports
+      # @return [void]
+      def post(state = nil, allocated: nil, reports: [])
+        return unless @directory && File.directory?(@directory)
+
+        lines = ["label=#{Printable.line($PROGRAM_NAME)}"]
+        lines << "allocated=#{allocated}" if allocated
+        lines << "#{state}=true" if state
+        lines.concat(reports.map { |path| "report=#{path}" })
+        path = path(Process.pid)
+        File.write("#{path}.new", lines.map(&:b).join("\n"), perm: 0o600)
+        File.rename("#{path}.new", path)
+        withdraw(Process.pid) if state == "ended" && unread?
+      end
+
+      # @param pid [Integer] a process that does not exist under this id any more
+      # @return [void]
+      def withdraw(pid)
+        return unless @directory
+
+        File.unlink(path(pid))
+        Dir.rmdir(@directory)
+      rescue SystemCallError
+        nil # gone already, or others are in it
+      end
+
+      private
+
+      def path(pid)
+        File.join(@directory, pid.to_s)
+      end
+
+      # A server in the background ends long after whoever started it.
+      def unread?
+        return false unless @parent
+
+        Process.kill(0, @parent)
+        false
+      rescue SystemCallError
+        true
+      end
+    end
+  end
+end

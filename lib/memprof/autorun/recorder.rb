@@ -1,0 +1,204 @@
+# frozen_string_literal: true
+
+require "memprof"
+require_relative "notice"
+require_relative "settings"
+
+module Memprof
+  # Tracks the process it is loaded into, from load to end.
+  #
+  # @api private
+  module Autorun
+    # Begins to track this process.
+    #
+    # @param env [#[]] environment variables
+    # @return [void]
+    # @raise [ArgumentError] if a variable does not make sense
+    # @raise [Memprof::Unsupported] if this Ruby cannot be tracked
+    def self.start(env)
+      @recorder = Recorder.new(Settings.from_env(env))
+      @recorder.start
+      Process.singleton_class.prepend(NewProcess)
+    end
+
+    # @return [Recorder, nil] what tracks this process
+    def self.recorder
+      @recorder
+    end
+
+    # A process that comes into being as a copy of a tracked one.
+    module NewProcess
+      def _fork
+        pid = super
+        Autorun.recorder.forked if pid.zero?
+        pid
+      end
+
+      # Not one of those that Ruby makes through _fork, and nobody's child: the same program goes on.
+      def daemon(...)
+        Autorun.recorder.moving
+        result = super
+        Autorun.recorder.moved
+        result
+      end
+    end
+    private_constant :NewProcess
+
+    # The tracking of one process and its reports. Nothing here may reach the program: whatever goes wrong
+    # becomes a warning on stderr.
+    class Recorder
+      LIB = File.expand_path("../..", __dir__)
+      private_constant :LIB
+
+      def initialize(settings)
+        @settings = settings
+        @main = Process.ppid == settings.run_parent
+        @writing = Mutex.new
+        @serial = 0
+        @reports = []
+        @notice = Notice.new(settings.run_directory, settings.run_parent)
+      end
+
+      # @return [void]
+      def start
+        # Registered before any of the program's own, so it runs after all of them: what they allocate counts.
+        at_exit { finish }
+        post
+        trap_signal if @settings.signal
+        open_session
+      end
+
+      # In a forked child: from here on only what the child itself makes is its own.
+      #
+      # @return [void]
+      def forked
+        guard("process #{Process.pid} is not tracked") do
+          @main = false
+          @writing = Mutex.new # its owner may be a thread that the child does not have
+          @serial = 0
+          @reports = []
+          @allocated = nil
+          post
+          @session&.close
+          open_session
+        end
+      end
+
+      # In a process about to go on under another id. Said first, as `memprof run` may look before it has done
+      # so.
+      #
+      # @return [void]
+      def moving
+        guard("no report") do
+          @old_pid = Process.pid
+          post("moved")
+        end
+      end
+
+      # In a process that has gone on under another id.
+      #
+      # @return [void]
+      def moved
+        guard("no report") do
+          @main = false
+          post
+          @notice.withdraw(@old_pid)
+        end
+      end
+
+      private
+
+      def open_session
+        @session = Session.open(sample: @settings.sample, stack: @settings.stack, strings: strings?)
+      end
+
+      # The other formats do not show the values of strings.
+      def strings?
+        %i[json memory_profiler].include?(@settings.format)
+      end
+
+      def trap_signal
+        previous = trap(@settings.signal) do |number|
+          # No lock may be taken in a handler, and the program's main thread may be inside anything. A thread
+          # made here needs neither, and until the signal comes the program has no thread and no pipe of ours.
+          Thread.new { on_signal }
+          previous.call(number) if previous.respond_to?(:call)
+        end
+      end
+
+      def on_signal
+        guard("no report") do
+          @writing.synchronize do
+            Native.quiet { warn_user("process #{Process.pid}, report #{@serial += 1}: #{write(@serial)}") }
+            post
+          end
+        end
+      end
+
+      def finish
+        guard("no report of process #{Process.pid}") do
+          next unless @session
+
+          @session.finish
+          path = @writing.synchronize { write }
+          warn_user("process #{Process.pid}, report: #{path}") unless @settings.run_directory
+        end
+        # Also without a report: whoever asks has been told why.
+        guard("cannot tell memprof run that process #{Process.pid} has ended") { post("ended") }
+      end
+
+      def write(serial = nil)
+        # Bundler may have cleaned the load path, and the report loads its formats when it needs them.
+        $LOAD_PATH.push(LIB) unless $LOAD_PATH.include?(LIB)
+        path = @settings.path(Process.pid, main: @main, serial: serial)
+        report = build_report
+        render(report, path)
+        @reports << path
+        @allocated = report.total_allocated_memsize
+        path
+      end
+
+      def build_report
+        # Retained is what a collection leaves. Twice, as what waits for a finalizer goes with the second one.
+        2.times { GC.start }
+        profile = @session.profile
+        options = { top: @settings.limit, allow_files: @settings.allow_files,
+                    ignore_files: @settings.ignore_files, trace: classes(profile) }
+        Report.new(profile, **options.compact)
+      end
+
+      def classes(profile)
+        return @settings.trace unless @settings.no_internal
+
+        (@settings.trace || profile.classes).reject { |name| name.start_with?("<") }
+      end
+
+      def render(report, path)
+        color = @settings.color == :always || (@settings.color == :main && @main)
+        if @settings.format == :memory_profiler
+          report.pretty_print(to_file: path, color_output: color, scale_bytes: @settings.scale_bytes)
+        else
+          report.write(path, format: @settings.format, value: @settings.value, color: color)
+        end
+      end
+
+      def post(state = nil)
+        @notice.post(state, allocated: @allocated, reports: @reports.uniq)
+      end
+
+      # SignalException and the like too: an impatient Ctrl-C ends the report, not the program's exit status.
+      def guard(consequence)
+        yield
+      rescue Exception => e # rubocop:disable Lint/RescueException
+        warn_user("#{consequence}: #{e.message.lines.first.to_s.chomp} (#{e.class})")
+      end
+
+      # The constant, as the program may have put anything in the place of $stderr.
+      def warn_user(message)
+        STDERR.write("memprof: #{message}\n")
+      rescue SystemCallError, IOError
+        nil # closed: there is nobody to tell
+      end
+    end
+  end
+end

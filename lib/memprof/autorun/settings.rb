@@ -1,0 +1,123 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Autorun
+    # What `memprof run` was asked for, on its way through the environment to the processes that are tracked.
+    #
+    # Plain strings, one variable each: a program under Bundler must not find a json or stringio loaded that
+    # is not the one of its lockfile, and `docker run --env` or a Procfile can set them as well.
+    #
+    # @api private
+    class Settings
+      # Each setting, and how its variable reads.
+      READERS = {
+        output: :itself.to_proc,     # path of the report; `%p` is the process id
+        format: :to_sym.to_proc,
+        limit: Kernel.method(:Integer),
+        sample: Kernel.method(:Integer),
+        stack: Kernel.method(:Integer),
+        value: :to_sym.to_proc,      # what a drawing of stacks shows: :allocated_bytes and so on
+        ignore_files: Regexp.method(:new),
+        allow_files: Regexp.method(:new),
+        trace: ->(names) { names.split(",") },
+        no_internal: "1".method(:==), # without classes such as `<iseq>`
+        scale_bytes: "1".method(:==), # for :memory_profiler
+        color: :to_sym.to_proc, # :always, :never, or :main, the process whose report goes to the screen
+        signal: :itself.to_proc,
+        run_directory: :itself.to_proc, # where processes tell `memprof run` what they did
+        run_parent: Kernel.method(:Integer) # the process id of `memprof run`
+      }.freeze
+
+      # The endings of the files, by format.
+      EXTENSIONS = {
+        text: ".txt", json: ".json", markdown: ".md", memory_profiler: ".txt", collapsed: ".folded",
+        speedscope: ".speedscope.json", firefox: ".firefox.json", pprof: ".pb.gz"
+      }.freeze
+
+      # Formats that hold call stacks, so that they are of little use without them.
+      STACKED = %i[collapsed speedscope firefox pprof].freeze
+
+      # What stands for the ending of a file name, so that `report.pb.gz` becomes `report.4711.pb.gz`.
+      ENDING = /(?:\.(?:pb|speedscope|firefox|profile))?\.[^.]+\z/
+      private_constant :ENDING
+
+      attr_reader :output, :format, :limit, :sample, :stack, :value, :ignore_files, :allow_files, :trace,
+        :no_internal, :scale_bytes, :color, :signal, :run_directory, :run_parent
+
+      # @param env [#[]] environment variables
+      # @return [Settings] what they say
+      # @raise [ArgumentError] if one of them makes no sense
+      def self.from_env(env)
+        values = READERS.filter_map do |name, reader|
+          text = env[variable(name)]
+          # A path is bytes; the locale's encoding, which may be plain ASCII, must not get in its way.
+          [name, reader.call(text.dup.force_encoding(Encoding::UTF_8))] unless text.nil? || text.empty?
+        end
+        new(**values.to_h)
+      rescue RegexpError => e
+        raise ArgumentError, e.message
+      end
+
+      # @param name [Symbol] a setting
+      # @return [String] its environment variable
+      def self.variable(name)
+        "MEMPROF_#{name.upcase}"
+      end
+
+      def initialize(**values)
+        values = { format: :text, value: :allocated_bytes, color: :never }.merge(values)
+        READERS.each_key { |name| instance_variable_set(:"@#{name}", values[name]) }
+        raise ArgumentError, "unknown format: #{format}" unless EXTENSIONS.key?(format)
+
+        @stack ||= STACKED.include?(format) ? 64 : 1
+      end
+
+      # @return [Hash{String => String, nil}] every variable; nil takes away what an outer `memprof run` left
+      def to_env
+        READERS.to_h { |name, _| [self.class.variable(name), text(public_send(name))] }
+      end
+
+      # Where a process writes. The one that was started by `memprof run` itself gets the name as it is, any
+      # other one its id in it; so does each when the name has a `%p`.
+      #
+      # @param pid [Integer] process id
+      # @param main [Boolean] whether it is the command's own process
+      # @param serial [Integer, nil] which of the reports asked for by signal; nil for the one at the end
+      # @return [String] path
+      def path(pid, main:, serial: nil)
+        path = output || "memprof.%p#{EXTENSIONS.fetch(format)}"
+        return path if special?(path)
+
+        directory, name = File.split(path)
+        name = insert(name, ".%p") unless main || name.include?("%p")
+        name = insert(name, "-#{serial}") if serial
+        File.expand_path(name.gsub("%p", pid.to_s), directory)
+      end
+
+      # A device or a pipe is written as it is: nothing may be renamed over it.
+      #
+      # @param path [String]
+      # @return [Boolean] whether the path is there and not a regular file
+      def special?(path)
+        File.exist?(path) && !File.file?(path)
+      end
+
+      private
+
+      def insert(name, part)
+        ending = name[1..].to_s[ENDING].to_s # a leading dot begins no ending
+        "#{name.delete_suffix(ending)}#{part}#{ending}"
+      end
+
+      def text(value)
+        case value
+        when Regexp then value.source
+        when Array then value.join(",")
+        when true then "1"
+        when nil, false then nil
+        else value.to_s
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require_relative "cli/command"
+require_relative "cli/terminal"
+require_relative "version"
+
+module Memprof
+  # The command line, `memprof VERB`. It presents and computes nothing; each verb is a file of its own.
+  #
+  # @api private
+  module CLI
+    # Each verb and its class, in the order in which the help lists them.
+    VERBS = { "run" => :Run, "track" => :Track, "help" => :Help }.freeze
+
+    # Wrong use or wrong input: one line on stderr, exit status 2.
+    class UsageError < StandardError; end
+
+    autoload :Run, "#{__dir__}/cli/run"
+    autoload :Track, "#{__dir__}/cli/track"
+    autoload :Help, "#{__dir__}/cli/help"
+
+    # Runs a command line.
+    #
+    # @param arguments [Array<String>] as in ARGV; what belongs to the program that a verb runs stays in there
+    # @return [Integer] exit status: 0, 2 after wrong use, 130 if interrupted, or what the program ended with
+    # @example
+    #   Memprof::CLI.start(["--version"]) # => 0
+    def self.start(arguments)
+      terminal = Terminal.new
+      verb, *rest = arguments
+      status(terminal) do
+        case verb
+        when "--version", "-v" then terminal.print("memprof #{VERSION}\n")
+        when "--help", "-h" then command("help", terminal).start([])
+        when nil then raise UsageError, "no command given; `memprof --help` lists them"
+        else command(verb, terminal).start(rest)
+        end
+      end
+    end
+
+    # @param verb [String]
+    # @param terminal [Terminal]
+    # @return [Command] what does it
+    # @raise [UsageError] if there is no such verb
+    def self.command(verb, terminal)
+      name = VERBS.fetch(verb) { raise UsageError, "unknown command: #{verb}; `memprof --help` lists them" }
+      const_get(name).new(terminal)
+    end
+
+    def self.status(terminal)
+      result = yield
+      result.is_a?(Integer) ? result : 0
+    rescue UsageError => e
+      terminal.warn(e.message)
+      2
+    rescue SystemCallError => e
+      terminal.warn(e.message)
+      2
+    rescue Interrupt
+      130
+    end
+    private_class_method :status
+  end
+end

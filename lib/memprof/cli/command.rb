@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require "optparse"
+
+module Memprof
+  module CLI
+    # What the verbs have in common: options, help, errors. A verb defines SUMMARY, USAGE and DETAILS,
+    # #define_options and #call(arguments), which returns the exit status.
+    #
+    # @abstract
+    # @api private
+    class Command
+      # @param terminal [Terminal]
+      def initialize(terminal)
+        @terminal = terminal
+        @options = {}
+      end
+
+      # @param arguments [Array<String>] what follows the verb
+      # @return [Integer] exit status
+      # @raise [UsageError] if they make no sense
+      def start(arguments)
+        rest = parse(arguments)
+        return show_help if @options[:help]
+
+        call(rest)
+      end
+
+      # @return [String] usage, options and examples
+      def help
+        title = "#{@terminal.bold("memprof #{verb}")}: #{self.class::SUMMARY}"
+        "#{title}\n\n#{parser.help}\n#{self.class::DETAILS}"
+      end
+
+      # @return [Integer] exit status
+      def show_help
+        @terminal.print(help) ? 0 : 2
+      end
+
+      private
+
+      def verb
+        VERBS.key(self.class.name.split("::").last.to_sym)
+      end
+
+      def parse(arguments)
+        parser.order(arguments)
+      rescue OptionParser::ParseError => e
+        raise UsageError, "#{one_line(e)}; see `memprof help #{verb}`"
+      rescue ArgumentError => e
+        # OptionParser has no patience with bytes that are no text.
+        raise UsageError, "cannot read the options: #{e.message}"
+      end
+
+      def parser
+        OptionParser.new(nil, 23, "  ") do |parser|
+          parser.program_name = "memprof"
+          parser.version = VERSION
+          parser.banner = "Usage: memprof #{verb} #{self.class::USAGE}"
+          parser.separator("\nOptions:")
+          define_options(parser)
+          parser.on("-h", "--help", "show this help") { @options[:help] = true }
+        end
+      end
+
+      def define_options(parser); end
+
+      # An option that is a whole number of at least 1.
+      def count(parser, *definition, name)
+        parser.on(*definition, Integer) do |value|
+          raise OptionParser::InvalidArgument, "must be 1 or more" unless value.positive?
+
+          @options[name] = value
+        end
+      end
+
+      # An option that is one of a few words.
+      def one_of(parser, words, *definition, name)
+        parser.on(*definition) do |text|
+          @options[name] = words.find { |word| word.to_s == text }
+          raise OptionParser::InvalidArgument, "#{text} is none of #{words.join(", ")}" unless @options[name]
+        end
+      end
+
+      def text(parser, *definition, name)
+        parser.on(*definition) { |value| @options[name] = value }
+      end
+
+      def flag(parser, *definition, name)
+        parser.on(*definition) { @options[name] = true }
+      end
+
+      # Fails before the program runs, not after: whoever waited for a report wants one.
+      def output_path(text)
+        return if text == "-"
+
+        text = text.dup.force_encoding(Encoding::UTF_8) # as everywhere in memprof, whatever the locale's is
+        path = File.expand_path(text).force_encoding(Encoding::UTF_8)
+        directory = File.dirname(path)
+        problem =
+          if !File.directory?(directory) then "no such directory: #{directory}"
+          elsif File.exist?(path) && !File.writable?(path) then "not writable: #{path}"
+          elsif !File.exist?(path) && !File.writable?(directory) then "not writable: #{directory}"
+          end
+        raise UsageError, "cannot write --output #{text}: #{problem}" if problem
+
+        path
+      end
+
+      # OptionParser puts what it thinks was meant on lines of its own.
+      def one_line(error)
+        message, hint = error.message.split(/\s*Did you mean\?\s*/)
+        hint ? "#{message} (did you mean --#{hint.lines.first.strip}?)" : message
+      end
+    end
+  end
+end

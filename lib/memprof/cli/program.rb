@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require "shellwords"
+
+module Memprof
+  module CLI
+    # The command that is tracked: started with our library in RUBYOPT, sent what signals come, waited for.
+    #
+    # A process of its own, and not an exec of this one, so that somebody is left to print the reports and to
+    # say why there is none.
+    #
+    # @api private
+    class Program
+      LIB = File.expand_path("../..", __dir__)
+      FORWARDED = %w[INT QUIT TERM HUP ALRM USR1 USR2].freeze
+      # These a terminal sends to everyone in its foreground, the command included.
+      FROM_KEYBOARD = %w[INT QUIT].freeze
+      # ioctl(2): which process group is in the foreground. On Linux and on macOS.
+      TIOCGPGRP = RUBY_PLATFORM.include?("linux") ? 0x540F : 0x40047477
+      private_constant :LIB, :FORWARDED, :FROM_KEYBOARD, :TIOCGPGRP
+
+      # @return [Integer, nil] process id, once started
+      attr_reader :pid
+
+      # @param command [Array<String>]
+      # @param settings [Autorun::Settings]
+      # @param terminal [Terminal]
+      def initialize(command, settings, terminal)
+        @command = interpreted(command)
+        @settings = settings
+        @terminal = terminal
+        @early = []
+      end
+
+      # @return [Integer] exit status as a shell gives it
+      def run
+        forwarding_signals do
+          name, *arguments = @command
+          @pid = Process.spawn(environment, [name, name], *arguments)
+          @early.each { |signal| pass_on(signal) }
+          _, status = Process.wait2(@pid)
+          status.exitstatus || (128 + status.termsig)
+        end
+      rescue Errno::ENOENT
+        @terminal.warn("no such command: #{@command.first}")
+        127
+      rescue SystemCallError => e
+        @terminal.warn("cannot start #{@command.first}: #{e.message}")
+        126
+      end
+
+      private
+
+      # RUBYOPT has no way to quote a space; RUBYLIB needs none, but a program may well replace it.
+      def environment
+        required = File.join(LIB, "memprof/autorun")
+        plain = !LIB.match?(/\s/)
+        options = plain ? "-I#{LIB} -r#{required}" : "-rmemprof/autorun"
+        # First, so that what the user's own options load runs its at_exit handlers before ours.
+        variables = { "RUBYOPT" => [options, ENV["RUBYOPT"]&.gsub(options, "")].join(" ").strip }
+        variables["RUBYLIB"] = [LIB, ENV["RUBYLIB"]].compact.join(File::PATH_SEPARATOR) unless plain
+        @settings.to_env.merge(variables)
+      end
+
+      # A Ruby script that the system could not start by itself is given to the Ruby that runs this.
+      def interpreted(command)
+        script = command.first
+        return command unless File.file?(script) && (script.end_with?(".rb") || ruby_shebang?(script))
+        return command if File.executable?(script) && shebang(script) && script.include?("/")
+
+        [RbConfig.ruby, *command]
+      end
+
+      def ruby_shebang?(path)
+        shebang(path)&.include?("ruby")
+      end
+
+      def shebang(path)
+        line = File.open(path, "rb") { |file| file.gets(256) }
+        line if line&.start_with?("#!")
+      rescue SystemCallError
+        nil
+      end
+
+      def forwarding_signals
+        names = FORWARDED | [@settings.signal].compact
+        before = names.to_h { |name| [name, trap(name) { forward(name) }] }
+        # The command inherits that a signal is ignored, as under nohup, but not that it is forwarded.
+        before.each { |name, handler| trap(name, handler) if handler == "IGNORE" }
+        yield
+      ensure
+        before&.each { |name, handler| trap(name, handler || "DEFAULT") }
+      end
+
+      def forward(signal)
+        @pid ? pass_on(signal) : @early << signal
+      end
+
+      def pass_on(signal)
+        Process.kill(signal, @pid) unless FROM_KEYBOARD.include?(signal) && foreground?
+      rescue Errno::ESRCH, Errno::EPERM
+        nil # it has ended, or become somebody else's
+      end
+
+      def foreground?
+        File.open("/dev/tty") do |tty|
+          group = [0].pack("i!")
+          tty.ioctl(TIOCGPGRP, group)
+          group.unpack1("i!") == Process.getpgrp
+        end
+      rescue SystemCallError
+        false # no terminal: whoever sent it meant us alone
+      end
+    end
+  end
+end

@@ -1,0 +1,151 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require_relative "../paths"
+require_relative "../printable"
+require_relative "../units"
+
+module Memprof
+  module CLI
+    # What the tracked processes left: each has posted an Autorun::Notice in the run's directory.
+    #
+    # @api private
+    class Reports
+      # A tracked process.
+      Entry = Struct.new(:pid, :label, :ended, :moved, :allocated, :paths, keyword_init: true) do
+        # Whether a report is still to come.
+        def running?
+          return false if ended
+          return true if moved
+
+          Process.kill(0, pid)
+          true
+        rescue SystemCallError
+          false
+        end
+      end
+      private_constant :Entry
+
+      LABEL_WIDTHS = (20..60) # of a process's name, as the screen allows
+      LISTED = 20 # reports named one by one
+      NAMED = 4   # processes named without one
+      private_constant :LABEL_WIDTHS, :LISTED, :NAMED
+
+      # @param directory [String] the run's directory
+      # @param terminal [Terminal]
+      # @param shown [Boolean] whether one of the reports is printed
+      def initialize(directory, terminal, shown:)
+        @directory = directory
+        @terminal = terminal
+        @shown = shown
+      end
+
+      # Prints the report of the command itself, and says on stderr where the others are.
+      #
+      # @param pid [Integer] of the command
+      # @return [void]
+      def show(pid)
+        @entries = entries
+        return explain_nothing if @entries.empty?
+
+        print_main(pid) if @shown
+        list(@entries)
+        missing(@entries.reject(&:ended))
+      end
+
+      # Removes the run's directory, unless there are reports in it that were not shown.
+      #
+      # @return [void]
+      def clean
+        return FileUtils.rm_rf(@directory) unless kept?
+
+        # Those that still run will come back to theirs.
+        @entries.each { |entry| FileUtils.rm_f(File.join(@directory, entry.pid.to_s)) unless entry.running? }
+      end
+
+      private
+
+      def kept?
+        return false unless @entries
+        return true if @entries.any?(&:running?)
+
+        paths = @entries.flat_map(&:paths)
+        paths.any? { |path| path.start_with?("#{@directory}/") && File.exist?(path) }
+      end
+
+      def entries
+        files = Dir.children(@directory).grep(/\A\d+\z/).sort_by(&:to_i)
+        files.map { |name| entry(name.to_i, File.binread(File.join(@directory, name))) }
+      end
+
+      # Split as bytes: a path may be in any encoding, and nothing need be valid in that of the locale.
+      def entry(pid, notice)
+        lines = notice.split("\n").map { |line| line.split("=", 2) }
+        pairs = lines.each { |line| line.each { |part| part.force_encoding(Encoding::UTF_8) } }
+        values = pairs.to_h
+        Entry.new(pid: pid, label: values["label"].to_s, allocated: values["allocated"].to_i,
+          ended: values.key?("ended"), moved: values.key?("moved"),
+          paths: pairs.filter_map { |name, value| value if name == "report" })
+      end
+
+      # The command's own report; where the command is no Ruby (a shell script), that of the process that
+      # allocated most.
+      def print_main(pid)
+        ended = @entries.select { |entry| entry.ended && !entry.paths.empty? }
+        entry = ended.find { |candidate| candidate.pid == pid } || ended.max_by(&:allocated)
+        return unless entry
+
+        path = entry.paths.last
+        return unless (@printed = @terminal.print_file(path))
+
+        File.unlink(path)
+        entry.paths.pop
+      end
+
+      def list(entries)
+        rows = entries.flat_map { |entry| entry.paths.map { |path| [entry, path] } }
+        return if rows.empty?
+
+        directory = common_directory(rows.map(&:last))
+        lines = rows.map { |entry, path| line(entry, path.delete_prefix(directory)) }
+        lines[LISTED..] = "  and #{lines.size - LISTED} more" if lines.size > LISTED + 1
+        place = " in #{directory.chomp("/")}" unless directory == "#{Paths.working_directory}/"
+        heading = "#{"other " if @printed}reports#{place}, with what was allocated:"
+        @terminal.warn([heading, *lines].join("\n"))
+      end
+
+      def line(entry, name)
+        width = (@terminal.width - name.length - 25).clamp(LABEL_WIDTHS)
+        label = Printable.fit(entry.label, width).ljust(width)
+        format("  %7d  %s  %10s  %s", entry.pid, label, Units.bytes(entry.allocated), Printable.line(name))
+      end
+
+      # With the slash at its end; empty if the paths have none in common.
+      def common_directory(paths)
+        directories = paths.map { |path| File.dirname(path) }.uniq
+        directories.one? ? File.join(directories.first, "") : ""
+      end
+
+      def missing(entries)
+        say("no report, ended by exit!, exec or a signal that cannot be caught", entries.reject(&:running?))
+        moved, running = entries.select(&:running?).partition(&:moved)
+        say("went on in the background, will report at the end", moved)
+        say("still running, will report at the end", running)
+      end
+
+      def say(message, entries)
+        @terminal.warn("#{message}: #{names(entries)}") unless entries.empty?
+      end
+
+      def names(entries)
+        names = entries.map { |entry| "#{entry.pid} (#{Printable.fit(entry.label, LABEL_WIDTHS.min)})" }
+        names[NAMED..] = "#{names.size - NAMED} more" if names.size > NAMED + 1
+        names.join(", ")
+      end
+
+      def explain_nothing
+        @terminal.warn("nothing to report: the command ran no Ruby, or one that ignores RUBYOPT")
+      end
+    end
+  end
+end

@@ -1,0 +1,155 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../autorun/settings"
+require_relative "program"
+require_relative "reports"
+
+module Memprof
+  module CLI
+    # `memprof run`: a command, and every Ruby process that comes of it, tracked from the first line to the
+    # last.
+    #
+    # @api private
+    class Run < Command
+      SUMMARY = "runs a command, reports what its lines allocated and retained"
+      USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
+      DETAILS = <<~TEXT
+        COMMAND is anything that runs Ruby: ruby, rake, puma, a script. Its report is
+        printed to stdout when it has ended. Every other Ruby process that it starts or
+        forks is tracked too and leaves a report of its own in a file, which is named on
+        stderr at the end. A forked process reports what it made itself, not what it was
+        born with.
+
+        With --output all reports go to files and none to stdout: the command's own to
+        PATH, that of process 4711 to PATH with .4711 before its ending. A %p in PATH
+        becomes the process id, for all of them.
+
+        With --signal a process also reports whenever it gets that signal, to a numbered
+        file (report-1.txt), and goes on. Take one that the program does not use itself;
+        URG is a good choice. Signals sent to memprof are passed on to the command.
+
+        The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
+        could not be started. A process ended by exit! or SIGKILL cannot report.
+
+        Examples:
+          memprof run rake spec
+          memprof run --limit 10 --ignore-files /gems/ script.rb
+          memprof run -f speedscope -o app.speedscope.json -- ruby -Ilib app.rb
+          memprof run --signal URG --output report.txt -- puma -p 3000
+      TEXT
+
+      FORMATS = Autorun::Settings::EXTENSIONS.keys
+      # Those that Ruby keeps for itself, those that cannot be caught, and those that have to end a program.
+      REFUSED_SIGNALS = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD INT TERM].freeze
+      VALUES = %i[allocated_bytes allocated_objects retained_bytes retained_objects].freeze
+      private_constant :FORMATS, :REFUSED_SIGNALS, :VALUES
+
+      # Runs the command and shows the reports.
+      #
+      # @param arguments [Array<String>] the command and its arguments
+      # @return [Integer] exit status
+      # @raise [UsageError] if there is no command, or a report could not be written
+      def call(arguments)
+        raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
+
+        refuse_binary_on_screen
+        output = output_path(@options[:output]) if @options[:output]
+        directory = temporary_directory
+        reports = Reports.new(directory, @terminal, shown: output.nil?)
+        settings = settings(output || default_output(directory), directory, shown: output.nil?)
+        program = Program.new(arguments, settings, @terminal)
+        status = program.run
+        reports.show(program.pid) if program.pid
+        status
+      ensure
+        reports&.clean
+      end
+
+      private
+
+      def define_options(parser)
+        define_output_options(parser)
+        define_tracking_options(parser)
+        define_filter_options(parser)
+      end
+
+      def define_output_options(parser)
+        one_of(parser, FORMATS, "-f", "--format FORMAT", "text (default), json, markdown, memory_profiler;",
+          "with call stacks: collapsed, speedscope, firefox,", "pprof", :format)
+        text(parser, "-o", "--output PATH", "write to files, see below (default: stdout)", :output)
+        count(parser, "--limit N", "first N entries of each table (default: 20; for",
+          "json and memory_profiler 50)", :limit)
+        one_of(parser, VALUES, "--value VALUE", "what collapsed, speedscope and firefox draw:",
+          "allocated_bytes (default), allocated_objects,", "retained_bytes, retained_objects", :value)
+        flag(parser, "--scale-bytes", "memory_profiler: 16.66 kB in place of 16660", :scale_bytes)
+        one_of(parser, %i[auto always never], "--color WHEN", "auto (default), always, never", :color)
+      end
+
+      def define_tracking_options(parser)
+        parser.on("--signal SIGNAL", "report also when this signal comes (default: none)") do |name|
+          @options[:signal] = signal(name)
+        end
+        count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
+        count(parser, "--stack N", "keep N calling frames per object (default: 1; for",
+          "formats with call stacks 64)", :stack)
+      end
+
+      def define_filter_options(parser)
+        regexp(parser, "--ignore-files RE", "leave out files whose path matches", :ignore_files)
+        regexp(parser, "--allow-files RE", "leave out files whose path does not match", :allow_files)
+        parser.on("--trace CLASS", "objects of this class only (may be repeated)") do |name|
+          (@options[:trace] ||= []) << name
+        end
+        flag(parser, "--no-internal", "leave out what the VM makes for itself: <iseq>,",
+          "<callcache> and so on", :no_internal)
+      end
+
+      def regexp(parser, *definition, name)
+        parser.on(*definition) do |source|
+          @options[name] = Regexp.new(source)
+        rescue RegexpError => e
+          raise OptionParser::InvalidArgument, e.message
+        end
+      end
+
+      def settings(output, directory, shown:)
+        options = @options.slice(*Autorun::Settings::READERS.keys)
+        Autorun::Settings.new(**options, output: output, color: color(shown), run_directory: directory,
+          run_parent: Process.pid)
+      end
+
+      # Only what is printed on a screen is coloured, unless colour is asked for.
+      def color(shown)
+        choice = @options.fetch(:color, :auto)
+        return choice unless choice == :auto
+
+        shown && @terminal.color? ? :main : :never
+      end
+
+      def default_output(directory)
+        extension = Autorun::Settings::EXTENSIONS.fetch(@options.fetch(:format, :text))
+        File.join(directory, "report.%p#{extension}")
+      end
+
+      def temporary_directory
+        Dir.mktmpdir("memprof-run-").force_encoding(Encoding::UTF_8)
+      rescue ArgumentError => e # that there is no place for one
+        raise UsageError, "#{e.message}; set TMPDIR to a directory that can be written"
+      end
+
+      def refuse_binary_on_screen
+        return unless @options[:format] == :pprof && !@options[:output] && @terminal.tty?
+
+        raise UsageError, "pprof is a binary format; give --output PATH"
+      end
+
+      def signal(text)
+        name = text.upcase.delete_prefix("SIG")
+        return name if Signal.list.key?(name) && !REFUSED_SIGNALS.include?(name)
+
+        raise OptionParser::InvalidArgument, "cannot be caught here; try URG, USR1 or USR2"
+      end
+    end
+  end
+end

@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+module Memprof
+  module CLI
+    # `memprof track`: a script in this very process, and at its end what is still there of what it made.
+    #
+    # @api private
+    class Track < Command
+      SUMMARY = "runs a Ruby script, prints the objects that it left"
+      USAGE = "[OPTIONS] SCRIPT [ARGUMENTS]"
+      DETAILS = <<~TEXT
+        At the end of the script, however it ends, this prints the objects that it made
+        and that are still there: their number, file, line and class, most first. The
+        exit status is the script's.
+
+        Examples:
+          memprof track script.rb
+          memprof track --gc --limit 10 script.rb --its-own option
+      TEXT
+
+      # Runs the script, prints at its end. The script's `exit` and exceptions pass through.
+      #
+      # @param arguments [Array<String>] the script and its arguments
+      # @return [Integer] exit status
+      # @raise [UsageError] if there is no script
+      def call(arguments)
+        script, *script_arguments = arguments
+        raise UsageError, "no script given; see `memprof help track`" unless script
+        readable = File.file?(script) && File.readable?(script)
+        raise UsageError, "cannot read the script #{script}" unless readable
+
+        session_class = load_library
+        @own_files = caller_locations.map(&:path).uniq
+        become(script, script_arguments)
+        pid = Process.pid
+        session = nil
+        # Before the script registers its own, so that it runs after them: a test framework does all its work
+        # there.
+        at_exit { print_stats(session) if session && pid == Process.pid }
+        program = compile(script)
+        session = session_class.open(sample: @options[:sample])
+        program.eval
+        0
+      rescue Exception => e # rubocop:disable Lint/RescueException -- goes on to whoever it was meant for
+        hide_this_file(e)
+        raise
+      end
+
+      private
+
+      def define_options(parser)
+        text(parser, "-o", "--output PATH", "write to this file (default: stdout)", :output)
+        flag(parser, "--gc", "collect garbage first: only what is retained is shown", :gc)
+        count(parser, "--limit N", "the first N lines only (default: all)", :limit)
+        count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
+      end
+
+      # Not before the arguments are known to be right: the extension is not needed for an error message.
+      def load_library
+        @output = output_path(@options[:output]) if @options[:output]
+        require "memprof"
+        Session
+      rescue LoadError, Error => e
+        raise UsageError, e.message.lines.first.chomp
+      end
+
+      # As if Ruby had been started with the script.
+      def become(script, arguments)
+        ARGV.replace(arguments)
+        $PROGRAM_NAME = script
+      end
+
+      # Unlike `load`, which looks through the load path first, this takes exactly that file, under the name
+      # the user gave it.
+      def compile(script)
+        define_data(script)
+        RubyVM::InstructionSequence.compile_file(script)
+      end
+
+      # Ruby gives DATA to the program it was started with only.
+      def define_data(script)
+        source = File.binread(script)
+        marker = source.match(/^__END__\r?\n/) or return
+
+        data = File.open(script)
+        data.seek(marker.end(0))
+        Object.const_set(:DATA, data)
+      end
+
+      def print_stats(session)
+        session.finish
+        2.times { GC.start } if @options[:gc] # what waits for a finalizer goes with the second one
+        text = stats(session)
+        session.close
+        @output ? Output.write(@output, text) : @terminal.print(text)
+      rescue StandardError => e
+        @terminal.warn("cannot show the objects: #{e.message}")
+      end
+
+      # Without what was made on behalf of the files that led here, the exception of the last `exit` for one.
+      def stats(session)
+        rows = session.stats.reject { |_, file, _, _| @own_files.include?(file) }
+        rows = rows.first(@options[:limit]) if @options[:limit]
+        rows.map { |row| format("%7d %s:%d:%s\n", *row) }.join
+      end
+
+      # The user's backtrace begins in the script.
+      def hide_this_file(error)
+        lines = error.backtrace
+        first = lines&.rindex { |line| line.start_with?(__FILE__) && line.include?("call") }
+        error.set_backtrace(lines[0...first].reject { |line| line.start_with?(__FILE__) }) if first
+      end
+    end
+  end
+end
