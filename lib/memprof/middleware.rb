@@ -1,0 +1,140 @@
+# frozen_string_literal: true
+
+require "memprof"
+require_relative "middleware/body"
+require_relative "middleware/request"
+
+module Memprof
+  # Rack middleware that prints, for every request, the objects that the request made and that are still alive
+  # when its response is done: a blank line, a rule, and the lines of {Memprof.stats}.
+  #
+  # Each request is tracked in a session of its own, by thread: requests that run side by side in a threaded
+  # server share one tracker, and none sees another's objects or ends another's tracking. Objects of threads
+  # that the request starts belong to it. (A server that runs many requests on *one* thread, each in a fiber,
+  # mixes those that overlap.)
+  #
+  # Status, headers and body are handed on as they are. An Array as the body is passed on itself, and tracking
+  # ends when the app returns it; any other body may still be at work while the server sends it, so it goes on
+  # wrapped in something that responds to exactly what it responds to, and tracking ends when the server
+  # closes it. Tracking also ends when the app raises (the report is printed, the exception goes on), when it
+  # hijacks the connection, when the server says that the response is finished (`rack.response_finished` of
+  # Rack 3, `rack.after_reply` of puma), and, should a server never close a body, when that body is garbage
+  # collected (nothing is printed then).
+  #
+  # Works with Rack 2 and 3 and requires neither.
+  #
+  # @example config.ru
+  #   require "memprof/middleware"
+  #   use Memprof::Middleware, force_gc: true, limit: 20
+  #   run ->(env) { [200, { "content-type" => "text/plain" }, ["hello"]] }
+  #
+  # @example Rails, in config/environments/development.rb
+  #   config.middleware.use Memprof::Middleware, only: ->(env) { env["PATH_INFO"].start_with?("/orders") }
+  class Middleware
+    # The line that is printed twice over each report.
+    RULE = ("-" * 80).freeze
+    # Printed before the collection that `force_gc: true` asks for.
+    FORCING = "Forcing GC...."
+
+    # What memprof itself makes is not the request's doing.
+    OWN_FILES = "#{__dir__}/"
+    private_constant :OWN_FILES
+
+    # @param app [#call] the Rack app
+    # @param force_gc [Boolean] collect garbage before each report, so that it shows only what stays
+    # @param io [#write, nil] where reports go, in one call of `write` each; nil is `$stdout` as it is at that
+    #   time
+    # @param limit [Integer, nil] number of lines in a report, nil for all
+    # @param only [#call, nil] is called with the Rack env; requests that it answers false for are not tracked
+    # @param sample [Integer, nil] record one in so many objects, on average, and scale the counts up
+    # @raise [ArgumentError] if an option cannot work
+    #
+    # @example
+    #   require "stringio"
+    #   app = ->(env) { [200, {}, [env["PATH_INFO"].upcase]] }
+    #   report = StringIO.new
+    #   Memprof::Middleware.new(app, io: report, limit: 5).call({ "PATH_INFO" => "/hello" })
+    #   puts report.string
+    def initialize(app, force_gc: false, io: nil, limit: nil, only: nil, sample: nil)
+      check(:limit, "a positive Integer", limit) { |value| value.is_a?(Integer) && value.positive? }
+      check(:sample, "a positive Integer", sample) { |value| value.is_a?(Integer) && value.positive? }
+      check(:io, "something with write", io) { |value| value.respond_to?(:write) }
+      check(:only, "something callable", only) { |value| value.respond_to?(:call) }
+
+      @app = app
+      @force_gc = force_gc
+      @io = io
+      @limit = limit
+      @only = only
+      @sample = sample
+      @warned = false
+    end
+
+    # Runs the app under tracking; see the class comment for when the report is printed.
+    #
+    # @param env [Hash] the Rack environment
+    # @return [Array] status, headers and body, as the app returned them
+    #
+    # @example
+    #   require "stringio"
+    #   app = Memprof::Middleware.new(->(_env) { [204, {}, []] }, io: StringIO.new)
+    #   app.call({}).first # => 204
+    def call(env)
+      return @app.call(env) if @only && !@only.call(env)
+
+      request = open_request
+      return @app.call(env) unless request
+
+      request.run(@app, env)
+    end
+
+    # Prints the report of a request. Whatever goes wrong here (a closed pipe, a full disk) is said once on
+    # stderr, and the request goes on.
+    #
+    # @api private
+    # @param session [Memprof::Session] finished, not closed
+    # @return [void]
+    def print(session)
+      GC.start if @force_gc
+      text = Native.quiet { report(session) }
+      io = @io || $stdout
+      io.write(text)
+      io.flush if io.respond_to?(:flush)
+    rescue StandardError => error
+      warn_once("cannot print its report", error)
+    end
+
+    private
+
+    def open_request
+      Request.new(self, @sample)
+    rescue Memprof::Error => error
+      warn_once("does not track", error)
+      nil
+    end
+
+    def report(session)
+      heading = "\n#{RULE}\n#{RULE}\n#{"#{FORCING}\n" if @force_gc}"
+      stats = session.stats.reject { |_, file, _, _| file.start_with?(OWN_FILES) }
+      stats = stats.first(@limit) if @limit
+      stats.each_with_object(heading) do |(count, file, line, class_name), text|
+        text << format("%7d %s:%d:%s\n", count, file, line, class_name)
+      end
+    end
+
+    def warn_once(what, error)
+      return if @warned
+
+      @warned = true
+      Kernel.warn("memprof: the middleware #{what}: #{error.message} (#{error.class}); said only once")
+    rescue StandardError
+      nil # stderr is gone as well: there is nobody left to tell
+    end
+
+    def check(name, wanted, value)
+      return if value.nil? || yield(value)
+
+      raise ArgumentError, "#{name}: wants #{wanted}, got #{value.inspect}"
+    end
+  end
+end

@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Middleware
+    # One tracked request, from the call of the app to the end of its response. It is made before the session
+    # opens, so that none of its own objects are counted.
+    #
+    # @api private
+    class Request
+      # The lists of callables that servers keep in the env, to be called when the response is out: Rack 3's
+      # and puma's.
+      AFTER_RESPONSE = ["rack.response_finished", "rack.after_reply"].freeze
+
+      # The finalizer of a body. Made here, where neither body nor request is in sight: it would keep them
+      # alive.
+      #
+      # @return [Proc]
+      def self.closer(session)
+        ->(_id) { session.close }
+      end
+
+      # @param middleware [Middleware] prints the report
+      # @param sample [Integer, nil]
+      # @raise [Memprof::Error] if this Ruby cannot be tracked
+      def initialize(middleware, sample)
+        @middleware = middleware
+        @lock = Mutex.new
+        @finished = false
+        @followed = false
+        @session = Session.open(scope: :thread, sample: sample)
+      end
+
+      # Calls the app; tracking goes on after it only if the response has a body that is yet to be worked off.
+      #
+      # @return [Array] the app's response
+      def run(app, env)
+        response = app.call(env)
+        response = follow(response, env) unless complete?(response, env)
+        response
+      ensure
+        # Also on `throw :async` and on an exception, where there is no response to follow.
+        finish unless @followed
+      end
+
+      # Ends tracking and prints the report, once, whoever comes first: the body, the server, an exception.
+      #
+      # @return [void]
+      def finish
+        return unless first?
+
+        begin
+          @session.finish
+          @middleware.print(@session)
+        ensure
+          @session.close
+        end
+      end
+
+      # Follows a body until it is closed; should it be thrown away unclosed, the session ends unsaid.
+      #
+      # @return [Body]
+      def wrap(body)
+        wrapped = Body.new(self, body)
+        ObjectSpace.define_finalizer(wrapped, self.class.closer(@session))
+        wrapped
+      end
+
+      # A server's list of callables calls it with or without arguments.
+      def call(*)
+        finish
+      end
+
+      private
+
+      def first?
+        @lock.synchronize do
+          next false if @finished
+
+          @finished = true
+        end
+      end
+
+      # True if nothing of the app's runs after this: the body is a mere Array, or the connection was
+      # hijacked, and then the server may never look at the body. (An Array with a `close` of its own is no
+      # mere Array.)
+      def complete?(response, env)
+        return true unless response.is_a?(Array) && response.size == 3
+        return true if env["rack.hijack_io"]
+
+        body = response.last
+        body.nil? || (body.instance_of?(Array) && !body.respond_to?(:close))
+      end
+
+      def follow(response, env)
+        body = wrap(response.last)
+        AFTER_RESPONSE.each do |key|
+          list = env[key]
+          list << self if list.is_a?(Array) && !list.frozen?
+        end
+        @followed = true
+        # A new Array: the app may keep the one that it returned, and return it again.
+        [response[0], response[1], body]
+      end
+    end
+  end
+end

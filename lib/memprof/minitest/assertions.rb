@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+require_relative "../testing"
+
+module Memprof
+  # Minitest assertions; `require "memprof/minitest"` includes them in all tests.
+  module Minitest
+    # Assertions that count the objects a block makes, and those that it leaves behind.
+    #
+    # - Objects of the calling thread, and of threads that the block starts, are counted; others do not
+    #   disturb.
+    # - A number is the most that is allowed, a range a window.
+    # - The block runs `warmup` times (once) before it is measured, so that what only a first run makes does
+    #   not count. Code that must run only once wants `warmup: 0`.
+    # - The VM's own objects (`<iseq>`, `<callcache>`) do not count, unless `internals: true`.
+    # - Retained is what is alive after a full collection, the block's value dropped.
+    module Assertions
+      # Fails if the block allocates more than the limits. Limits by class are complete: objects of another
+      # class fail too, unless `count:` or `size:` limits all of them together.
+      #
+      # @param limits [Numeric, Range, Hash, nil] objects in all; or by class, as `String => 2..5` and
+      #   `String => { count: 5, size: 1024 }` (sizes are bytes, slots included)
+      # @param message [String, Proc, nil] said before the failure message
+      # @param warmup [Integer] runs before the one that counts
+      # @param internals [Boolean] count the VM's own objects too
+      # @yield the work that is measured
+      # @return [true]
+      # @raise [Minitest::Assertion] if a limit is exceeded
+      # @raise [ArgumentError] if a limit is none
+      #
+      # @example
+      #   class GreetingTest < Minitest::Test
+      #     def test_it_is_cheap
+      #       assert_allocations(2) { "hello, #{1}" }
+      #       assert_allocations(String => 1..2) { "hello, #{1}" }
+      #       assert_allocations(count: 10, size: 4096) { "hello" * 10 }
+      #     end
+      #   end
+      def assert_allocations(limits = nil, message = nil,
+        warmup: Testing::WARMUP, internals: false, **more, &block)
+        limits = memprof_limits(limits, more)
+        budget = Testing::Budget.read(limits, kind: :allocated, strict: true, internals: internals)
+        memprof_assert(budget, message, warmup, block)
+      end
+
+      # Fails if more of the objects that the block makes stay alive than the limits allow.
+      #
+      # @param (see #assert_allocations)
+      # @yield (see #assert_allocations)
+      # @return (see #assert_allocations)
+      # @raise (see #assert_allocations)
+      #
+      # @example
+      #   class CacheTest < Minitest::Test
+      #     def test_it_keeps_one_string
+      #       cache = []
+      #       assert_retentions(String => 1) { cache << +"kept" }
+      #     end
+      #   end
+      def assert_retentions(limits = nil, message = nil,
+        warmup: Testing::WARMUP, internals: false, **more, &block)
+        budget = Testing::Budget.read(memprof_limits(limits, more), kind: :retained, internals: internals)
+        memprof_assert(budget, message, warmup, block)
+      end
+
+      # Fails if the block allocates objects of these classes or their subclasses; of any class if none is
+      # given.
+      #
+      # @param classes [Array<Module, String>]
+      # @param warmup [Integer] runs before the one that counts
+      # @param internals [Boolean] count the VM's own objects too, if no class is given
+      # @yield (see #assert_allocations)
+      # @return (see #assert_allocations)
+      # @raise [Minitest::Assertion] if there are such objects
+      # @raise [ArgumentError] if one is no class
+      #
+      # @example
+      #   class SumTest < Minitest::Test
+      #     def test_it_allocates_nothing
+      #       refute_allocations { 1 + 1 }
+      #       refute_allocations(String, Hash) { [1, 2] }
+      #     end
+      #   end
+      def refute_allocations(*classes, warmup: Testing::WARMUP, internals: false, &block)
+        memprof_assert(memprof_none(:allocated, classes, internals), nil, warmup, block)
+      end
+
+      # Fails if objects of these classes or their subclasses stay alive after the block; of any class if none
+      # is given.
+      #
+      # @param (see #refute_allocations)
+      # @yield (see #refute_allocations)
+      # @return (see #refute_allocations)
+      # @raise (see #refute_allocations)
+      #
+      # @example
+      #   class SplitTest < Minitest::Test
+      #     def test_it_keeps_nothing
+      #       refute_retentions { "a,b".split(",") }
+      #     end
+      #   end
+      def refute_retentions(*classes, warmup: Testing::WARMUP, internals: false, &block)
+        memprof_assert(memprof_none(:retained, classes, internals), nil, warmup, block)
+      end
+
+      # Fails if the live objects of a site grow from run to run of the block, as {Memprof.growth} finds them.
+      #
+      # @param classes [Array<Module, String>] classes to look at, all if none is given
+      # @param times [Integer] runs that are counted
+      # @param warmup [Integer] runs before those
+      # @param internals [Boolean] look at the VM's own objects too
+      # @yield (see #assert_allocations)
+      # @return (see #assert_allocations)
+      # @raise [Minitest::Assertion] if something grows
+      # @raise [ArgumentError] if an option is out of range
+      #
+      # @example
+      #   class ParserTest < Minitest::Test
+      #     def test_it_does_not_leak
+      #       refute_leaks(times: 10) { "a,b".split(",") }
+      #     end
+      #   end
+      def refute_leaks(*classes, times: 20, warmup: 3, internals: false, &block)
+        raise ArgumentError, "block required" unless block
+
+        leaks = Testing::Leaks.new(times: times, warmup: warmup, classes: classes)
+        leaks.internals = internals
+        grown = leaks.found?(block)
+        assert(!grown, -> { leaks.message })
+      end
+
+      private
+
+      # In Ruby, `assert_allocations(String => 1)` passes keywords, `assert_allocations({ String => 1 })` a
+      # Hash.
+      def memprof_limits(limits, more)
+        return limits if more.empty?
+        return more if limits.nil?
+        return limits.merge(more) if limits.is_a?(Hash)
+
+        raise ArgumentError, "limits in both forms: #{limits.inspect} and #{more.inspect}"
+      end
+
+      def memprof_none(kind, classes, internals)
+        keys = classes if classes.any?
+        Testing::Budget.new([Testing::Rule.new(kind, :objects, 0, keys: keys, internals: internals)])
+      end
+
+      def memprof_assert(budget, text, warmup, block)
+        raise ArgumentError, "block required" unless block
+
+        outcome = budget.judge(Testing::Measurement.new(block, budget.plan(Testing.check_warmup(warmup))))
+        assert(outcome.pass?, message(text, "") { outcome.message })
+      end
+    end
+  end
+end

@@ -1,0 +1,15 @@
+# frozen_string_literal: true
+
+require_relative "amount_matcher"
+
+module Memprof
+  module RSpec
+    # See {Matchers#allocate_at_most}.
+    class AllocateAtMost < AmountMatcher
+      # @param limit [Numeric, Range, Hash]
+      def initialize(limit)
+        super(limit, :allocated)
+      end
+    end
+  end
+end

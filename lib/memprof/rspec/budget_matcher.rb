@@ -1,0 +1,144 @@
+# frozen_string_literal: true
+
+module Memprof
+  module RSpec
+    # What all matchers with a limit have in common. Subclasses say what the budget is.
+    class BudgetMatcher
+      include ::RSpec::Matchers::Composable
+
+      def initialize
+        @warmup = nil
+        @compound = false
+        @internals = false
+      end
+
+      # Sets how often the block runs before it is measured: 1, if nothing is said. Code that must run only
+      # once wants `warmup(0)`.
+      #
+      # @param runs [Integer]
+      # @return [self]
+      # @raise [ArgumentError] if it is no number of runs
+      #
+      # @example
+      #   RSpec.describe "a queue" do
+      #     it "gives what it has" do
+      #       queue = Queue.new
+      #       queue << 1
+      #       expect { queue.pop }.to allocate_at_most(0).warmup(0)
+      #     end
+      #   end
+      def warmup(runs)
+        @warmup = Testing.check_warmup(runs)
+        self
+      end
+
+      # Counts the VM's own objects too: instruction sequences, call caches, method entries.
+      #
+      # @return [self]
+      #
+      # @example
+      #   RSpec.describe "eval" do
+      #     it "makes instruction sequences" do
+      #       expect { eval("1 + 1") }.not_to allocate_at_most(0).with_internal_objects
+      #     end
+      #   end
+      def with_internal_objects
+        @internals = true
+        self
+      end
+
+      # @api private
+      # @return [Boolean]
+      def matches?(block)
+        @outcome = nil
+        return false unless block.is_a?(Proc)
+
+        judge(Testing::Measurement.new(block, plan)).pass?
+      end
+
+      # @api private
+      # @return [Boolean]
+      def does_not_match?(block)
+        matches = matches?(block)
+        !@outcome.nil? && !matches
+      end
+
+      # Judges a run that may have been measured for several matchers.
+      #
+      # @api private
+      # @param measurement [Testing::Measurement]
+      # @return [Testing::Outcome]
+      def judge(measurement)
+        @outcome = budget.judge(measurement)
+      end
+
+      # @api private
+      # @return [Testing::Measurement::Plan]
+      def plan
+        budget.plan(@warmup || (@compound ? 0 : Testing::WARMUP))
+      end
+
+      # Joined with a matcher of ours one run serves both; joined with any other, that one wraps ours, and the
+      # block must run once only, or `change { }.by(1)` would see the warm-up.
+      #
+      # @api private
+      def and(matcher)
+        join(:and, matcher) || super
+      end
+      alias_method :&, :and
+
+      # @api private
+      def or(matcher)
+        join(:or, matcher) || super
+      end
+      alias_method :|, :or
+
+      # RSpec puts a matcher that says so inside of the other one, where it sees the block and not the other
+      # matcher's work. It asks only when it joins matchers, which also tells that the block must run once.
+      #
+      # @api private
+      # @return [true]
+      def expects_call_stack_jump?
+        @compound = true
+      end
+
+      # @api private
+      def supports_block_expectations?
+        true
+      end
+
+      # @api private
+      def supports_value_expectations?
+        false
+      end
+
+      # @return [String] the expectation in words
+      def description
+        budget.to_s
+      end
+
+      # @return [String] expected, actual and the sites
+      def failure_message
+        return "expected a block to #{description}, but got none" unless @outcome
+
+        @outcome.message(description: description)
+      end
+
+      # @return [String] expected, actual and the sites
+      def failure_message_when_negated
+        return "expected a block not to #{description}, but got none" unless @outcome
+
+        @outcome.message(negated: true, description: description)
+      end
+
+      private
+
+      def join(word, matcher)
+        return Joined.new(word, self, matcher) if matcher.is_a?(BudgetMatcher)
+
+        expects_call_stack_jump?
+        nil
+      end
+    end
+  end
+end

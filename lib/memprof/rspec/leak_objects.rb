@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+module Memprof
+  module RSpec
+    # See {Matchers#leak_objects}.
+    class LeakObjects
+      include ::RSpec::Matchers::Composable
+
+      def initialize
+        @leaks = Testing::Leaks.new
+      end
+
+      # Sets how often the block runs while its live objects are counted: 20, if nothing is said.
+      #
+      # @param times [Integer]
+      # @return [self]
+      #
+      # @example
+      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.over(10).runs } }
+      def over(times)
+        @leaks.times = times
+        self
+      end
+
+      # Reads well after {#over}, and changes nothing.
+      #
+      # @return [self]
+      #
+      # @example
+      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.over(10).runs } }
+      def runs
+        self
+      end
+
+      # Sets how often the block runs before that: 3, if nothing is said.
+      #
+      # @param runs [Integer]
+      # @return [self]
+      # @raise [ArgumentError] if it is no number of runs
+      #
+      # @example
+      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.warmup(5) } }
+      def warmup(runs)
+        @leaks.warmup = Testing.check_warmup(runs)
+        self
+      end
+
+      # Looks only at objects of these classes, as {AmountMatcher#of}.
+      #
+      # @param classes [Array<Module, String>]
+      # @return [self]
+      # @raise [ArgumentError] if one is no class
+      #
+      # @example
+      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.of(String) } }
+      def of(*classes)
+        @leaks.classes |= classes
+        self
+      end
+
+      # Looks at the VM's own objects too, as {BudgetMatcher#with_internal_objects}.
+      #
+      # @return [self]
+      #
+      # @example
+      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.with_internal_objects } }
+      def with_internal_objects
+        @leaks.internals = true
+        self
+      end
+
+      # @api private
+      # @return [Boolean]
+      def matches?(block)
+        @block = block
+        block.is_a?(Proc) && @leaks.found?(block)
+      end
+
+      # @api private
+      # @return [Boolean]
+      def does_not_match?(block)
+        @block = block
+        block.is_a?(Proc) && !@leaks.found?(block)
+      end
+
+      # @api private
+      def supports_block_expectations?
+        true
+      end
+
+      # @api private
+      def supports_value_expectations?
+        false
+      end
+
+      # @return [String] the expectation in words
+      def description
+        @leaks.description
+      end
+
+      # @return [String]
+      def failure_message
+        return "expected a block to #{description}, but got none" unless @block.is_a?(Proc)
+
+        "expected block to #{description}, but no site grew"
+      end
+
+      # @return [String] the sites that grow
+      def failure_message_when_negated
+        return "expected a block not to #{description}, but got none" unless @block.is_a?(Proc)
+
+        @leaks.message
+      end
+    end
+  end
+end

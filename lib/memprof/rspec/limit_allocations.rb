@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+module Memprof
+  module RSpec
+    # See {Matchers#limit_allocations}.
+    class LimitAllocations < BudgetMatcher
+      # @param limits [Hash]
+      # @raise [ArgumentError] if a limit is none
+      def initialize(limits)
+        super()
+        @limits = limits
+        budget if limits.any?
+      end
+
+      # Adds the limits of one class.
+      #
+      # @param klass [Module, String]
+      # @param count [Numeric, Range, nil] objects
+      # @param size [Numeric, Range, nil] bytes, slots included
+      # @return [self]
+      # @raise [ArgumentError] if there is no limit
+      #
+      # @example
+      #   RSpec.describe("a string") { it { expect { +"a" }.to limit_allocations.of(String, count: 1, size:
+      #   40) } }
+      def of(klass, count: nil, size: nil)
+        @limits = @limits.merge(klass => { count: count, size: size }.compact)
+        budget
+        self
+      end
+
+      private
+
+      def budget
+        Testing::Budget.read(@limits, kind: :allocated, strict: true, internals: @internals)
+      end
+    end
+  end
+end

@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+begin
+  require "rspec/expectations"
+rescue LoadError => error
+  raise LoadError, "memprof/rspec needs RSpec, which cannot be loaded (#{error.message}): " \
+    "install the gem rspec, or use memprof/minitest", cause: nil
+end
+
+require_relative "../testing"
+require_relative "budget_matcher"
+require_relative "joined"
+require_relative "allocate_at_most"
+require_relative "retain_at_most"
+require_relative "perform_allocation"
+require_relative "limit_allocations"
+require_relative "leak_objects"
+
+module Memprof
+  # RSpec matchers; `require "memprof/rspec"` includes them in all examples.
+  module RSpec
+    # Matchers that count the objects a block makes, and those that it leaves behind.
+    #
+    # - Objects of the calling thread, and of threads that the block starts, are counted; others do not
+    #   disturb.
+    # - A number is the most that is allowed, a range a window: `allocate_at_most(5)`,
+    #   `allocate_at_most(2..5)`.
+    # - The block runs once before it is measured, so that what only a first run makes does not count; see
+    #   {BudgetMatcher#warmup}. Joined with another block matcher (`.and change { }`) it runs only once.
+    # - The VM's own objects (`<iseq>`, `<callcache>`) do not count: it makes them when it likes. See
+    #   {BudgetMatcher#with_internal_objects}.
+    # - Retained is what is alive after a full collection, the block's value dropped.
+    # - `expect { }.not_to allocate_at_most(5)` wants more than five.
+    module Matchers
+      # Passes if the block allocates no more than the limit.
+      #
+      # @param limit [Numeric, Range, Hash{Module => Numeric, Range}] a Hash gives each class a limit of its
+      #   own
+      # @return [AllocateAtMost]
+      # @raise [ArgumentError] if the limit is none
+      #
+      # @example
+      #   RSpec.describe "a greeting" do
+      #     it "is built cheaply" do
+      #       expect { "hello, #{1}" }.to allocate_at_most(2)
+      #       expect { "hello" * 100 }.to allocate_at_most(1000).bytes
+      #       expect { [+"a", +"b"] }.to allocate_at_most(2).objects.of(String)
+      #       expect { [+"a", +"b"] }.to allocate_at_most({ String => 2, Array => 1 })
+      #       expect { [+"a"] }.to allocate_at_most(5).and retain_at_most(0)
+      #     end
+      #   end
+      def allocate_at_most(limit)
+        AllocateAtMost.new(limit)
+      end
+
+      # Passes if no more than the limit of the objects that the block makes stay alive after it.
+      #
+      # @param limit (see #allocate_at_most)
+      # @return [RetainAtMost]
+      # @raise (see #allocate_at_most)
+      #
+      # @example
+      #   RSpec.describe "a cache" do
+      #     it "keeps one string" do
+      #       cache = []
+      #       expect { cache << +"kept" }.to retain_at_most(1).of(String)
+      #     end
+      #   end
+      def retain_at_most(limit)
+        RetainAtMost.new(limit)
+      end
+
+      # Passes if the live objects of some site grow from run to run of the block, as {Memprof.growth} finds
+      # them. Mostly used as `not_to leak_objects`.
+      #
+      # @return [LeakObjects]
+      #
+      # @example
+      #   RSpec.describe "a parser" do
+      #     it "keeps nothing" do
+      #       expect { "a,b".split(",") }.not_to leak_objects.over(10).runs.warmup(2)
+      #     end
+      #   end
+      def leak_objects
+        LeakObjects.new
+      end
+
+      # The name that rspec-benchmark uses. Classes in a Hash do not stand for their subclasses here.
+      #
+      # @param limit (see #allocate_at_most)
+      # @return [PerformAllocation]
+      # @raise (see #allocate_at_most)
+      #
+      # @example
+      #   RSpec.describe "a list" do
+      #     it "is small" do
+      #       expect { [Object.new] }.to perform_allocation(2).and_retain(0)
+      #       expect { [Object.new] }.to perform_allocation({ Array => 1, Object => 1 }).objects
+      #     end
+      #   end
+      def perform_allocation(limit, warmup: nil)
+        matcher = PerformAllocation.new(limit)
+        warmup ? matcher.warmup(warmup) : matcher
+      end
+
+      # The name that rspec-memory uses. Classes that are not named must not be allocated, unless `count:` or
+      # `size:` limits all of them together. Numbers are upper bounds.
+      #
+      # @param limits [Hash{Module => Numeric, Range, Hash}]
+      # @param count [Numeric, Range, nil] objects of all classes
+      # @param size [Numeric, Range, nil] bytes of all classes, slots included
+      # @return [LimitAllocations]
+      # @raise (see #allocate_at_most)
+      #
+      # @example
+      #   RSpec.describe "strings" do
+      #     it "are few" do
+      #       expect { 6.times { String.new } }.to limit_allocations(String => 10)
+      #       expect { 6.times { String.new } }.to limit_allocations(String => { count: 10, size: 1024 })
+      #       expect { 6.times { String.new } }.to limit_allocations(count: 10).of(String, count: 6)
+      #     end
+      #   end
+      def limit_allocations(limits = {}, count: nil, size: nil, **more)
+        LimitAllocations.new({ **limits, **more, count: count, size: size }.compact)
+      end
+    end
+  end
+end

@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+require_relative "amount_matcher"
+
+module Memprof
+  module RSpec
+    # See {Matchers#perform_allocation}.
+    class PerformAllocation < AmountMatcher
+      # @param limit [Numeric, Range, Hash]
+      def initialize(limit)
+        @retained = nil
+        super(limit, :allocated)
+      end
+
+      # Limits what is retained too, in the unit of the allocations.
+      #
+      # @param limit [Numeric, Range, Hash]
+      # @return [self]
+      # @raise [ArgumentError] if the limit is none
+      #
+      # @example
+      #   RSpec.describe("an array") { it { expect { [] }.to perform_allocation(1).and_retain(0) } }
+      def and_retain(limit)
+        @retained = limit
+        budget
+        self
+      end
+
+      private
+
+      def budget
+        limits = { allocated: @limit, retained: @retained }.compact
+        rules = limits.flat_map do |kind, limit|
+          next [Testing::Rule.new(kind, @unit, limit, keys: @classes)] if @classes.any?
+
+          Testing::Budget.read(limit, kind: kind, unit: @unit, exact: true, internals: @internals).rules
+        end
+        Testing::Budget.new(rules)
+      end
+    end
+  end
+end

@@ -1,0 +1,15 @@
+# frozen_string_literal: true
+
+require_relative "amount_matcher"
+
+module Memprof
+  module RSpec
+    # See {Matchers#retain_at_most}.
+    class RetainAtMost < AmountMatcher
+      # @param limit [Numeric, Range, Hash]
+      def initialize(limit)
+        super(limit, :retained)
+      end
+    end
+  end
+end

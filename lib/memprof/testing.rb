@@ -1,0 +1,40 @@
+# frozen_string_literal: true
+
+require "memprof"
+require_relative "paths"
+require_relative "printable"
+require_relative "table"
+require_relative "units"
+require_relative "testing/limit"
+require_relative "testing/class_filter"
+require_relative "testing/gc_pause"
+require_relative "testing/leftovers"
+require_relative "testing/measurement"
+require_relative "testing/site_table"
+require_relative "testing/rule"
+require_relative "testing/budget"
+require_relative "testing/outcome"
+require_relative "testing/leaks"
+
+module Memprof
+  # What the RSpec matchers and the Minitest assertions share: a {Measurement} runs a block, a {Budget} of
+  # {Rule}s judges it, a {SiteTable} says where the objects came from.
+  #
+  # @api private
+  module Testing
+    # Runs of a block before the one that counts, unless the test says otherwise. The first run of almost any
+    # code makes objects that no later one makes (memoised values, autoloaded files, caches of regular
+    # expressions), so that without it a count would depend on the tests that happened to run before.
+    WARMUP = 1
+
+    # Checks a number of warm-up runs.
+    #
+    # @return [Integer]
+    # @raise [ArgumentError] if it is none
+    def self.check_warmup(runs)
+      return runs if runs.is_a?(Integer) && !runs.negative?
+
+      raise ArgumentError, "warm-up wants a number of runs, 0 or more, got #{runs.inspect}"
+    end
+  end
+end

@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Testing
+    # Runs a block many times and tells the sites whose live objects grow, as {Memprof.growth} judges it.
+    #
+    # @api private
+    class Leaks
+      # @return [Integer] runs that are counted
+      attr_accessor :times
+
+      # @return [Integer] runs before those
+      attr_accessor :warmup
+
+      # @return [Array<Module, String>] classes to look at, empty for all
+      attr_reader :classes
+
+      # @return [Boolean] true to look at the VM's own objects
+      attr_accessor :internals
+
+      def initialize(times: 20, warmup: 3, classes: [])
+        @times = times
+        @warmup = Testing.check_warmup(warmup)
+        @internals = false
+        self.classes = classes
+      end
+
+      def classes=(classes)
+        @filter = ClassFilter.new(classes)
+        @classes = classes
+      end
+
+      # @param block [Proc]
+      # @return [Boolean] true if something grows
+      def found?(block)
+        growth = Memprof.growth(times: times, warmup: warmup, &block)
+        @sites = growth.select { |site| counts?(site.class_name) }
+        @sites.any?
+      end
+
+      # @return [String]
+      def description
+        of = " of #{classes.map { |key| ClassFilter.name_of(key) }.join(" or ")}" if classes.any?
+        "leak objects#{of} over #{times} runs"
+      end
+
+      # @return [String] the failure message when something grew, with the sites that grow most
+      def message
+        grown = @sites.size == 1 ? "1 site grew" : "#{@sites.size} sites grew"
+        "expected block not to #{description}, but #{grown}\n#{SiteTable.of_growth(@sites)}".chomp
+      end
+
+      private
+
+      def counts?(class_name)
+        return @filter.key_for(class_name) if classes.any?
+
+        internals || !class_name.start_with?("<")
+      end
+    end
+  end
+end

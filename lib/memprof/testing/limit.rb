@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Testing
+    # What a test allows: a number is the most, a range is a window.
+    #
+    # @api private
+    class Limit
+      # @param value [Numeric, Range]
+      # @raise [ArgumentError] if the value is neither, or negative
+      def initialize(value)
+        unless usable?(value)
+          raise ArgumentError, "#{value.inspect} is not a limit: give a number (the most) or a range"
+        end
+
+        @range = value.is_a?(Range) ? value : (0..value)
+      end
+
+      # @return [Boolean] true if the limit allows so many
+      def allow?(actual)
+        @range.cover?(actual)
+      end
+
+      # @return [Boolean] true for "one", where a noun is singular
+      def one?
+        @range.end == 1 && !@range.exclude_end? && [nil, 0, 1].include?(@range.begin)
+      end
+
+      # @example
+      #   Memprof::Testing::Limit.new(2..5).to_s # => "2 to 5"
+      #
+      # @return [String] the limit in words
+      def to_s
+        first = @range.begin
+        last = @range.end
+        return "at least #{first}" if last.nil?
+        return "no" if last.zero? && !@range.exclude_end?
+        return "#{@range.exclude_end? ? "fewer than" : "at most"} #{last}" if first.nil? || first.zero?
+        return "exactly #{first}" if first == last && !@range.exclude_end?
+
+        "#{first} to #{"below " if @range.exclude_end?}#{last}"
+      end
+
+      private
+
+      def usable?(value)
+        ends = value.is_a?(Range) ? [value.begin, value.end].compact : [value]
+        ends.any? && ends.all? { |number| number.is_a?(Numeric) && number.real? && number >= 0 }
+      end
+    end
+  end
+end

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Testing
+    # What one run of a block allocated and, if asked for, retained, by site and class.
+    #
+    # Only objects that the calling thread (and threads that it starts) made between the block's first line
+    # and its last are counted, so tests that run in parallel do not disturb each other, and nothing of the
+    # test framework counts. Objects are counted with the collector on; it is off while the block runs if
+    # bytes are asked for.
+    #
+    # @api private
+    class Measurement
+      # How to measure: runs before the one that counts, and which numbers are needed beyond counts of
+      # allocations.
+      Plan = Struct.new(:warmup, :bytes, :retained) do
+        # @return [Plan] that serves both
+        def |(other)
+          self.class.new([warmup, other.warmup].max, bytes || other.bytes, retained || other.retained)
+        end
+      end
+
+      # The objects of one class that came from one line.
+      Row = Struct.new(:file, :line, :class_name, :objects, :bytes) do
+        # The VM's own objects (`<iseq>`, `<callcache>`, `<imemo>`): mostly caches, made whenever the VM
+        # likes.
+        def internal?
+          class_name.start_with?("<")
+        end
+      end
+
+      # What retained objects may wait for: one collection finds them dead, but a finalizer may hold some for
+      # another.
+      COLLECTIONS = 3
+      private_constant :COLLECTIONS
+
+      # @return [Array<Row>] what was allocated
+      attr_reader :allocated
+
+      # @return [Array<Row>] what was still alive after a full collection, the block's value dropped; empty if
+      #   not planned
+      attr_reader :retained
+
+      # @param block [Proc]
+      # @param plan [Plan]
+      def initialize(block, plan)
+        @allocated = @retained = []
+        put_back = Leftovers.last_match(block) if plan.retained
+        plan.warmup.times { block.call }
+        Leftovers.sink { plan.bytes ? GCPause.hold { run(block, true) } : run(block, false) }
+        put_back&.call
+        read_retained(plan.bytes) if plan.retained
+        @allocated = rows("allocated") unless plan.bytes || plan.retained
+      ensure
+        # Here, for a block can be left in many ways, `throw` among them.
+        @session&.close
+        @session = nil
+      end
+
+      private
+
+      # Runs the block and drops its value. Nothing may be allocated between open and the block, or the block
+      # and finish.
+      def run(block, read_now)
+        @session = Session.open(scope: :thread)
+        begin
+          block.call
+        ensure
+          @session.finish
+        end
+        @allocated = rows("allocated") if read_now
+        nil
+      end
+
+      def read_retained(allocated_known)
+        Leftovers.drop
+        collect
+        sites = @session.profile.sites("objects", nil)
+        @retained = rows("retained", sites)
+        @allocated = rows("allocated", sites) unless allocated_known
+      end
+
+      def collect
+        live = nil
+        COLLECTIONS.times do
+          GC.start
+          before = live
+          live = @session.stats.sum(&:first)
+          break if live.zero? || live == before
+        end
+      end
+
+      def rows(kind, sites = @session.profile.sites("objects", nil))
+        groups = sites.group_by { |site| [site["file"], site["line"], site["class"]] }
+        rows = groups.map do |(file, line, class_name), same|
+          Row.new(file, line, class_name, same.sum { |site| site[kind]["objects"] },
+            same.sum { |site| site[kind]["bytes"] })
+        end
+        rows.reject { |row| row.objects.zero? }
+      end
+    end
+  end
+end

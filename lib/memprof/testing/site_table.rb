@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Testing
+    # The sites of a failure message: most first, aligned, with paths as short as they stay clear.
+    #
+    # @api private
+    module SiteTable
+      # Number of sites shown.
+      TOP = 10
+      # Longer class names are cut in the middle.
+      CLASS_WIDTH = 40
+      private_constant :CLASS_WIDTH
+
+      # @param kind [Symbol] `:allocated` or `:retained`
+      # @param rows [Array<Measurement::Row>]
+      # @param unit [Symbol] `:objects` or `:bytes`, to sort by
+      # @return [String] lines, or nothing without rows
+      def self.of_rows(kind, rows, unit)
+        rows = rows.sort_by { |row| [-row.public_send(unit), row.file, row.line, row.class_name] }
+        table = Table.new.number("Objects").number("Bytes").name("Class").name("#{kind.capitalize} at")
+        fill(table, rows) { |row| [Units.count(row.objects), Units.bytes(row.bytes)] }
+      end
+
+      # @param sites [Array<Memprof::Growth::Site>] fastest first
+      # @return [String] lines, or nothing without sites
+      def self.of_growth(sites)
+        table = Table.new.number("Objects/run").name("Class").name("Allocated at")
+        fill(table, sites) { |site| [format("%+.2f", site.slope)] }
+      end
+
+      def self.fill(table, rows)
+        return "" if rows.empty?
+
+        rows.first(TOP).each do |row|
+          class_name = Printable.fit(row.class_name, CLASS_WIDTH)
+          table.row(*yield(row), class_name, "#{Paths.short(row.file)}:#{row.line}")
+        end
+        hidden = rows.size - TOP
+        "#{table.to_text.gsub(/^/, "  ")}#{"  ... and #{Units.count(hidden)} more\n" if hidden.positive?}"
+      end
+      private_class_method :fill
+    end
+  end
+end

@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+require "memprof/testing"
+
+RSpec.describe Memprof::Testing::ClassFilter do
+  def key_for(class_name, *keys, **options)
+    described_class.new(keys, **options).key_for(class_name)
+  end
+
+  it "lets a class stand for its subclasses" do
+    stub_const("Parent", Class.new)
+    stub_const("Child", Class.new(Parent))
+    stub_const("Grandchild", Class.new(Child))
+    expect(key_for("Grandchild", Parent)).to eq(Parent)
+    expect(key_for("Parent", Child)).to be_nil
+    expect(key_for("Grandchild", Parent, exact: true)).to be_nil
+  end
+
+  it "lets a module stand for the classes that include it" do
+    expect(key_for("Array", Enumerable)).to eq(Enumerable)
+    expect(key_for("String", Enumerable)).to be_nil
+  end
+
+  it "gives an object to the nearest class, in whatever order they are named" do
+    expect(key_for("Array", Object, Enumerable, Array)).to eq(Array)
+    expect(key_for("Array", Array, Enumerable, Object)).to eq(Array)
+    expect(key_for("Hash", Object, Enumerable, Array)).to eq(Enumerable)
+    expect(key_for("String", Object, Enumerable, Array)).to eq(Object)
+  end
+
+  it "takes names, which are nearer than any class" do
+    expect(key_for("Array", Array, "Array")).to eq("Array")
+    expect(key_for("<iseq>", Object, "<iseq>")).to eq("<iseq>")
+    expect(key_for("<iseq>", BasicObject)).to be_nil
+  end
+
+  it "knows classes without a name, and those that lie about it" do
+    nameless = Class.new(Array)
+    expect(key_for(nameless.to_s, Array)).to eq(Array)
+    expect(key_for(nameless.to_s, nameless)).to eq(nameless)
+    stub_const("Liar", Class.new { def self.name = raise("no") })
+    Liar.define_singleton_method(:to_s) { "Truth" }
+    expect(key_for("Liar", Liar)).to eq(Liar)
+  end
+
+  it "refuses what is no class" do
+    expect { described_class.new([String, :array]) }.to raise_error(ArgumentError, ":array is not a class")
+  end
+end
