@@ -154,6 +154,7 @@ module Memprof
       begin
         yield
         session.finish
+        Native.clear_stack
         # Twice, as what waits for a finalizer is freed by the next collection only.
         2.times { GC.start }
         session.report(**filters)

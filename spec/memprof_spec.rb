@@ -5,7 +5,10 @@ require "tempfile"
 
 RSpec.describe Memprof do
   # An instance variable, and made beforehand: what a `let` makes would be tracked.
-  before { @file, @second = Array.new(2) { Tempfile.new("memprof").tap(&:close).path } }
+  before do
+    @tempfiles = Array.new(2) { Tempfile.new("memprof").tap(&:close) }
+    @file, @second = @tempfiles.map(&:path)
+  end
 
   def written
     File.readlines(@file, chomp: true).map(&:strip)

@@ -24,6 +24,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("gc_name", function!(sessions::gc_name, 0))?;
     native.define_singleton_method("ractors_seen?", function!(tracker::ractors_seen, 0))?;
     native.define_singleton_method("broken?", function!(crate::vm::hooks::broken, 0))?;
+    native.define_singleton_method("clear_stack", function!(clear_stack, 0))?;
     native.define_singleton_method("gem_of", function!(gem_of, 1))?;
     native.define_singleton_method("short_path", function!(short_path, 1))?;
     native.define_singleton_method("library_path", function!(library_path, 1))?;
@@ -72,6 +73,17 @@ fn profile(
 fn fit(series: Vec<Vec<u64>>) -> Vec<(f64, f64, bool)> {
     let fits = series.iter().map(|counts| growth::fit(counts));
     fits.map(|fit| (fit.slope, fit.low, fit.grows)).collect()
+}
+
+/// Bytes that [`clear_stack`] clears. A fiber's machine stack may have no more than a few times as many.
+const STALE_STACK: usize = 16 * 1024;
+
+/// Clears the machine stack below the caller: the collector takes for a reference whatever looks like one there, also
+/// what functions that have returned left behind.
+#[inline(never)]
+fn clear_stack() {
+    let mut area = [0u8; STALE_STACK];
+    std::hint::black_box(&mut area);
 }
 
 fn gem_of(path: String) -> String {
