@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+require_relative "lib/memprof/version"
+
+Gem::Specification.new do |spec|
+  spec.name = "memprof"
+  spec.version = Memprof::VERSION
+  spec.authors = ["The memprof authors"]
+  spec.homepage = "https://github.com/memprof/memprof"
+  spec.license = "MIT"
+  spec.summary = "A memory profiler: which lines create objects, and which of those objects stay"
+  spec.description = "memprof follows the objects of a running Ruby program from birth to death, at little " \
+    "cost: allocated and retained objects and bytes by line, class, gem and method, objects that grow in " \
+    "number; with a command, a Rack middleware, and matchers for RSpec and Minitest."
+
+  spec.metadata = {
+    "homepage_uri" => spec.homepage,
+    "source_code_uri" => spec.homepage,
+    "bug_tracker_uri" => "#{spec.homepage}/issues",
+    "changelog_uri" => "#{spec.homepage}/blob/main/CHANGELOG.md",
+    "documentation_uri" => "#{spec.homepage}/tree/main/docs",
+    "rubygems_mfa_required" => "true",
+    "cargo_crate_name" => "memprof"
+  }
+
+  spec.required_ruby_version = ">= 3.1"
+  # Cargo.lock goes along: a user builds with the crates that were tested.
+  spec.files = Dir.chdir(__dir__) do
+    Dir[
+      "*.md", "LICENSE.txt", "Cargo.{toml,lock}", ".yardopts",
+      "{crates,ext}/**/*.{md,rb,rs,toml}", "{docs,exe,lib,sig}/**/*"
+    ].select { |path| File.file?(path) }.reject { |path| path.match?(/\.(so|bundle|new)\z/) }.sort
+  end
+  spec.bindir = "exe"
+  spec.executables = ["memprof"]
+  spec.require_paths = ["lib"]
+  spec.extensions = ["ext/memprof/extconf.rb"]
+
+  # Builds the extension; nothing else is needed at run time.
+  spec.add_dependency "rb_sys", "~> 0.9"
+end

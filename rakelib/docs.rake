@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "open3"
+require "rbconfig"
+require "tmpdir"
+
+# What the documents show as output is output. Before such a block stands a comment that says what it is of:
+#
+#   <!-- output of: ruby script.rb -->                  a command, in a directory with the files of examples/
+#   <!-- output, first 9 lines, of: ruby script.rb -->  the beginning of it, and a line with three dots
+#   <!-- output of the code above, as app.rb -->        the last block of Ruby code, as a file of that name
+module DocumentedOutput
+  SOURCE = /: (?<command>.+?)| the code above, as (?<file>\S+)/
+  MARK = /<!-- output(?:, first (?<lines>\d+) lines,)? of(?:#{SOURCE}) -->/
+  BLOCK = /^(?<mark>#{MARK})\n(?<fence>```\w*)\n(?<old>.*?)^```$/m
+  PAGES = FileList["README.md", "docs/*.md"]
+
+  class << self
+    # Runs what the page shows the output of, and puts in what it prints now.
+    def update(page)
+      text = File.read(page)
+      new = text.gsub(BLOCK) do
+        match = Regexp.last_match
+        "#{match[:mark]}\n#{match[:fence]}\n#{output(match)}```"
+      end
+      File.write(page, new)
+      puts("#{page}: #{new == text ? "as it was" : "updated"}")
+    end
+
+    private
+
+    def output(match)
+      in_a_shop do |directory|
+        command = match[:command] || program(match, directory)
+        text, errors, status = Open3.capture3(environment, command, chdir: directory)
+        abort("#{command}\n#{errors}") unless status.success?
+        shorten(text.gsub(/ +$/, ""), match[:lines])
+      end
+    end
+
+    # Paths in the output are those of some shop, and of nobody's home.
+    def in_a_shop
+      Dir.mktmpdir do |directory|
+        shop = File.join(directory, "shop")
+        FileUtils.mkdir_p(shop)
+        FileUtils.cp(Dir["examples/*.rb"], shop)
+        yield shop
+      end
+    end
+
+    def program(match, directory)
+      code = match.pre_match.scan(/^```ruby.*?\n(.*?)^```$/m).last.first
+      File.write(File.join(directory, match[:file]), code)
+      "ruby -rmemprof #{match[:file]}"
+    end
+
+    def environment
+      path = [File.expand_path("exe"), RbConfig::CONFIG["bindir"], ENV.fetch("PATH")]
+      {
+        "PATH" => path.join(File::PATH_SEPARATOR), "RUBYLIB" => File.expand_path("lib"), "RUBYOPT" => nil,
+        "NO_COLOR" => "1", "LC_ALL" => "C.UTF-8"
+      }
+    end
+
+    def shorten(text, lines)
+      return text if lines.nil? || text.lines.size <= lines.to_i
+
+      "#{text.lines.first(lines.to_i).join}...\n"
+    end
+  end
+end
+
+desc "Run again what README.md and docs/ show the output of (PAGE=docs/cli.md for one page)"
+task "docs:update" => "compile:release" do
+  pages = ENV["PAGE"] ? [ENV["PAGE"]] : DocumentedOutput::PAGES
+  pages.each { |page| DocumentedOutput.update(page) }
+end
+
+desc "Write the report of a Rails request into docs/rails-request.md"
+task "docs:rails" => "compile:release" do
+  DocumentedOutput.update("docs/rails-request.md")
+end

@@ -1,0 +1,16 @@
+# frozen_string_literal: true
+
+# In CI the committed Cargo.lock is the law; while developing, a new dependency may still enter it.
+CARGO_LOCKED = ENV.fetch("CI", "").empty? ? [] : ["--locked"]
+
+desc "Test the crates that know no Ruby (TEST=name for some of the tests)"
+task("rust:test") { sh("cargo", "test", *CARGO_LOCKED, *ENV.fetch("TEST", "").split) }
+
+desc "Build the documentation of the crates, warnings are errors (target/doc)"
+task("rust:doc") do
+  sh({ "RUSTDOCFLAGS" => "-D warnings" },
+    "cargo", "doc", *CARGO_LOCKED, "--no-deps", "--document-private-items")
+end
+
+desc "Format the Rust code"
+task("rust:format") { sh("cargo", "fmt", "--all") }

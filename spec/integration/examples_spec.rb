@@ -1,0 +1,30 @@
+# frozen_string_literal: true
+
+# The programs in examples/ as a reader runs them.
+RSpec.describe "The examples" do
+  examples = Dir[File.join(ChildRuby::ROOT, "examples", "*.rb")].sort
+
+  it("are there") { expect(examples).not_to be_empty }
+
+  examples.each do |file|
+    it "run to their end: #{File.basename(file)}" do
+      stdout, stderr, status = run_ruby(file)
+      expect(stderr).to eq("")
+      expect(status).to be_success
+      expect(stdout).not_to be_empty
+    end
+  end
+
+  describe "leaky_app.rb, as bin/demo shows it" do
+    let(:file) { File.join(ChildRuby::ROOT, "examples/leaky_app.rb") }
+    let(:leak) { File.foreach(file).find_index { |line| line.match?(/@quotes\[.*\|\|=/) } + 1 }
+
+    it "has its leak on the first line of what is retained" do
+      stdout, stderr, status = run_memprof("run", "--no-internal", "--limit", "8", "--", RbConfig.ruby, file)
+      expect(stderr).to eq("")
+      expect(status).to be_success
+      first = stdout[/^ *Retained +Objects.*\n(.*)$/, 1]
+      expect(first).to match(/\b10,000\b.*String.*leaky_app\.rb:#{leak} in PriceBook#quote\z/)
+    end
+  end
+end

@@ -1,0 +1,59 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "tmpdir"
+
+# The gem as a user gets it. Slow, and needs the rb_sys gem: only `rake package:test` runs it.
+RSpec.describe "The packaged gem", :package do
+  home = nil
+
+  before(:context) do
+    gems = Dir[File.join(ChildRuby::ROOT, "pkg", "memprof-*.gem")]
+    raise "one gem is wanted in pkg/, found #{gems.size}: run rake package" unless gems.one?
+
+    home = Dir.mktmpdir("memprof-gem-home")
+    install = run_command(RbConfig.ruby, "-S", "gem", "install", "--local", "--no-document", *gems,
+      env: { "GEM_HOME" => home, "RUBYLIB" => nil, "CARGO_TARGET_DIR" => nil }, timeout: 1200)
+    raise "gem install failed\n#{install.stdout}\n#{install.stderr}" unless install.success?
+  end
+
+  after(:context) { FileUtils.rm_rf(home) if home }
+
+  # From a directory of its own, so that nothing is loaded from the checkout.
+  def run_installed(*command)
+    run_command(*command, env: { "GEM_HOME" => home, "RUBYLIB" => nil }, chdir: home)
+  end
+
+  let(:home) { home }
+
+  it "tracks, from the installed files" do
+    stdout, stderr, status = run_installed(RbConfig.ruby, "-e", <<~RUBY)
+      require "memprof"
+      kept = nil
+      Memprof.track { kept = Array.new(12) { "abc".dup } }
+      report = Memprof.report { kept = Array.new(12) { "abc".dup } }
+      puts "retained \#{report.total_retained}"
+      puts $LOADED_FEATURES.grep(/memprof/)
+    RUBY
+    expect(stderr).to eq("")
+    expect(status).to be_success
+    expect(stdout).to match(/^     12 -e:3:String$/)
+    expect(stdout[/retained (\d+)/, 1].to_i).to be_between(12, 14)
+    expect(stdout.lines.grep(/memprof.*\.(rb|so|bundle)$/)).to all(start_with(File.realpath(home)))
+  end
+
+  it "has the command" do
+    stdout, stderr, status = run_installed("#{home}/bin/memprof", "--version")
+    expect([stdout, stderr]).to match([/\bmemprof 0\.\d+\.\d+/i, ""])
+    expect(status).to be_success
+  end
+
+  it "carries its signatures, its licence and its documentation" do
+    installed = Dir[File.join(home, "gems/memprof-*")].first
+    expect(Dir.children(installed)).to include("sig", "docs", "LICENSE.txt", "README.md", "CHANGELOG.md")
+  end
+
+  it "leaves no build directory behind" do
+    expect(Dir[File.join(home, "{gems,extensions}/**/*.rlib")]).to be_empty
+  end
+end

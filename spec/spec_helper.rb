@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+require "memprof"
+
+Dir[File.join(__dir__, "support", "*.rb")].sort.each { |file| require file }
+
+RSpec.configure do |config|
+  config.disable_monkey_patching!
+  config.order = :random
+  Kernel.srand(config.seed)
+  config.expect_with(:rspec) { |expectations| expectations.max_formatted_output_length = 2000 }
+  config.mock_with(:rspec) { |mocks| mocks.verify_partial_doubles = true }
+
+  config.include ChildRuby
+  config.include GCHelpers
+  config.include Snapshots
+
+  # Asked for by name only: rake package:test.
+  config.filter_run_excluding(:package) unless config.inclusion_filter[:package]
+
+  # Tracking is process-wide: what one example leaves on, the next would count.
+  config.after { Memprof.stop if Memprof.running? }
+
+  config.around { |example| with_gc_stress { example.run } } if ENV["GC_STRESS"]
+end
