@@ -10,8 +10,9 @@ require "tmpdir"
 #   <!-- output of: ruby script.rb -->                  a command, in a directory with the files of examples/
 #   <!-- output, first 9 lines, of: ruby script.rb -->  the beginning of it, and a line with three dots
 #   <!-- output of the code above, as app.rb -->        the last block of Ruby code, as a file of that name
+#   <!-- output of the code above, as app.rb, by: memprof track app.rb -->
 module DocumentedOutput
-  SOURCE = /: (?<command>.+?)| the code above, as (?<file>\S+)/
+  SOURCE = /: (?<command>.+?)| the code above, as (?<file>\S+?)(?:, by: (?<by>.+?))?/
   MARK = /<!-- output(?:, first (?<lines>\d+) lines,)? of(?:#{SOURCE}) -->/
   BLOCK = /^(?<mark>#{MARK})\n(?<fence>```\w*)\n(?<old>.*?)^```$/m
   PAGES = FileList["README.md", "docs/*.md"]
@@ -52,7 +53,7 @@ module DocumentedOutput
     def program(match, directory)
       code = match.pre_match.scan(/^```ruby.*?\n(.*?)^```$/m).last.first
       File.write(File.join(directory, match[:file]), code)
-      "ruby -rmemprof #{match[:file]}"
+      match[:by] || "ruby -rmemprof #{match[:file]}"
     end
 
     def environment

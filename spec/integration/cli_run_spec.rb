@@ -554,10 +554,12 @@ RSpec.describe "memprof run" do
     end
 
     it "has each worker report what it served" do
-      _, answers = serve(%w[--output report.txt --no-internal], %w[--workers 1])
-      worker = file((reports - ["report.txt"]).first)
-
+      result, answers = serve(%w[--output report.txt --no-internal], %w[--workers 1])
       expect(answers).to all(end_with("hello"))
+      # Since puma 6 a worker ends with exit! once its master is gone, which may be before its report is written.
+      next expect(result.stderr).to match(/no report, ended by exit!.*puma/) if reports == ["report.txt"]
+
+      worker = file((reports - ["report.txt"]).first)
       expect(reports.size).to eq(2)
       expect(worker).to match(/ 5 +100 % +Complex +config\.ru:2/)
       expect(worker).not_to include("<iseq>")
