@@ -36,10 +36,6 @@ module Memprof
     # Printed before the collection that `force_gc: true` asks for.
     FORCING = "Forcing GC...."
 
-    # What memprof itself makes is not the request's doing.
-    OWN_FILES = "#{__dir__}/"
-    private_constant :OWN_FILES
-
     # @param app [#call] the Rack app
     # @param force_gc [Boolean] collect garbage before each report, so that it shows only what stays
     # @param io [#write, nil] where reports go, in one call of `write` each; nil is `$stdout` as it is at that
@@ -115,11 +111,7 @@ module Memprof
 
     def report(session)
       heading = "\n#{RULE}\n#{RULE}\n#{"#{FORCING}\n" if @force_gc}"
-      stats = session.stats.reject { |_, file, _, _| file.start_with?(OWN_FILES) }
-      stats = stats.first(@limit) if @limit
-      stats.each_with_object(heading) do |(count, file, line, class_name), text|
-        text << format("%7d %s:%d:%s\n", count, file, line, class_name)
-      end
+      session.stats_lines(limit: @limit).each_with_object(heading) { |line, text| text << line << "\n" }
     end
 
     def warn_once(what, error)

@@ -1,15 +1,18 @@
 //! The recorder: told of births and deaths, asked for profiles. One per process.
 
+mod builder;
+
 use rustc_hash::FxHashMap;
 
 use crate::cells::{Cell, CellId, Cells};
 use crate::group::NO_NAME;
 use crate::live::{LiveTable, Record};
-use crate::profile::{Amount, Frame, Meta, Profile, SiteRow, StackNode, StringRow};
+use crate::profile::{Amount, Meta, Profile, SiteRow, StringRow};
 use crate::sampler::Sampler;
 use crate::sessions::{Change, Options, SegmentId, SessionId, Sessions};
-use crate::sites::{Interner, Site, SiteId, Sites, StackId};
+use crate::sites::{SiteId, Sites};
 use crate::strings::StringCounts;
+use builder::ProfileBuilder;
 
 /// What is alive of each cell, as found on the heap: objects, and their memsizes.
 #[derive(Debug, Default)]
@@ -398,94 +401,6 @@ impl Recorder {
     pub fn memsize(&self) -> usize {
         let maps: usize = self.by_site.iter().map(|map| map.capacity() * 9).sum();
         self.live.memsize() + self.cells.memsize() + self.sites.memsize() + maps
-    }
-}
-
-/// Copies what a profile's rows refer to out of the recorder's tables, numbered anew.
-struct ProfileBuilder<'a> {
-    sites: &'a Sites,
-    files: Interner<String>,
-    frames: Interner<Frame>,
-    stacks: Interner<StackNode>,
-    classes: Interner<String>,
-    copied: FxHashMap<StackId, u32>,
-}
-
-impl<'a> ProfileBuilder<'a> {
-    fn new(sites: &'a Sites) -> Self {
-        ProfileBuilder {
-            sites,
-            files: Interner::default(),
-            frames: Interner::default(),
-            stacks: Interner::default(),
-            classes: Interner::default(),
-            copied: FxHashMap::default(),
-        }
-    }
-
-    fn row(&mut self, site: Site) -> SiteRow {
-        SiteRow {
-            site: self.stack(site.place),
-            stack: self.stack(site.stack),
-            class: self
-                .classes
-                .intern(self.sites.class_name(site.class).to_owned()),
-            allocated: Amount::default(),
-            retained: Amount::default(),
-            freed: Amount::default(),
-            ages: Default::default(),
-        }
-    }
-
-    /// Copies a stack from its outermost frame in, so that parents come first.
-    fn stack(&mut self, id: StackId) -> u32 {
-        let mut path = Vec::new();
-        let mut next = Some(id);
-        while let Some(id) = next.filter(|id| !self.copied.contains_key(id)) {
-            path.push(id);
-            next = self.sites.node(id).and_then(|node| node.parent);
-        }
-        let mut parent = next.and_then(|id| self.copied.get(&id).copied());
-        for id in path.into_iter().rev() {
-            let Some(node) = self.sites.node(id) else {
-                continue;
-            };
-            let Some(key) = self.sites.frame_key(node.frame) else {
-                continue;
-            };
-            let frame = self.frames.intern(Frame {
-                file: self.files.intern(key.file.clone()),
-                method: self.sites.method(node.frame).to_owned(),
-                first_line: key.first_line,
-                native: key.native,
-            });
-            let copy = self.stacks.intern(StackNode {
-                parent,
-                frame,
-                line: node.line,
-            });
-            self.copied.insert(id, copy);
-            parent = Some(copy);
-        }
-        parent.unwrap_or_default()
-    }
-
-    fn location(&mut self, site: SiteId) -> (u32, u32) {
-        let Some(site) = self.sites.get(site) else {
-            return (self.files.intern(String::new()), 0);
-        };
-        let (file, line) = self.sites.location(site.place);
-        (self.files.intern(file.to_owned()), line)
-    }
-
-    fn finish(self) -> Profile {
-        Profile {
-            files: self.files.into_values(),
-            frames: self.frames.into_values(),
-            stacks: self.stacks.into_values(),
-            classes: self.classes.into_values(),
-            ..Profile::default()
-        }
     }
 }
 

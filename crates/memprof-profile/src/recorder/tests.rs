@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::sites::FrameKey;
+use crate::sites::{FrameKey, Site};
 
 struct Random(u64);
 
