@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+# A program: runs the snippets of code that come as JSON on stdin, each in a fork and a directory of its own,
+# and prints those that fail. So they share the loading of libraries and nothing else. Where a line of a
+# snippet ends with `# => value`, its value must be that.
+require "json"
+require "memprof"
+require "memprof/cli"
+require "memprof/middleware"
+require "memprof/testing"
+require "stringio"
+require "tmpdir"
+
+# Compares values with what the comments say.
+module Promised
+  LINE = /\A(?<code>\s*\S.*?)\s+# ?=> (?<value>.+)\n\z/
+
+  class << self
+    # The code, with each line that promises a value as a call that checks it.
+    def checked(code)
+      code.lines.map do |line|
+        match = LINE.match(line)
+        next line unless match && complete?(match[:code])
+
+        "Promised.value((#{match[:code].strip}), #{match[:value].dump})\n"
+      end.join
+    end
+
+    def value(actual, promised)
+      expected = eval(promised, TOPLEVEL_BINDING) # rubocop:disable Security/Eval -- our own documents
+      abort("promised: #{promised}\nactual:   #{actual.inspect}") unless actual == expected
+    end
+
+    private
+
+    # A line that begins or ends inside of a statement has no value of its own.
+    def complete?(line)
+      RubyVM::InstructionSequence.compile(line) && true
+    rescue SyntaxError
+      false
+    end
+  end
+end
+
+# One piece of code, in a process of its own.
+Snippet = Struct.new(:place, :kind, :code) do
+  def failure
+    out, out_writer = IO.pipe
+    pid = fork do
+      out.close
+      $stdout.reopen(out_writer)
+      $stderr.reopen(out_writer)
+      Dir.mktmpdir { |directory| Dir.chdir(directory) { run } }
+    end
+    out_writer.close
+    output = out.read
+    Process.wait(pid)
+    "#{place}\n#{output}" unless $?.success?
+  end
+
+  private
+
+  def run
+    case kind
+    when "rspec" then run_rspec
+    when "minitest" then run_minitest
+    else eval(Promised.checked(code), TOPLEVEL_BINDING, "example.rb") # rubocop:disable Security/Eval
+    end
+  rescue StandardError, ScriptError => error
+    abort("#{error.class}: #{error.message}\n#{error.backtrace.first}")
+  end
+
+  def run_rspec
+    require "rspec/core"
+    require "memprof/rspec"
+    eval(code, TOPLEVEL_BINDING, "spec.rb") # rubocop:disable Security/Eval
+    runner = RSpec::Core::Runner.new(RSpec::Core::ConfigurationOptions.new([]))
+    status = runner.run_specs(RSpec.world.ordered_example_groups)
+    abort("no example ran, or one failed") if status != 0 || RSpec.world.example_count.zero?
+  end
+
+  def run_minitest
+    require "minitest"
+    require "minitest/spec"
+    require "memprof/minitest"
+    eval(code, TOPLEVEL_BINDING, "test.rb") # rubocop:disable Security/Eval
+    abort("a test failed") unless Minitest.run([])
+  end
+end
+
+snippets = JSON.parse($stdin.read).map { |fields| Snippet.new(*fields) }
+failures = snippets.filter_map(&:failure)
+puts failures
+exit failures.empty?
