@@ -5,6 +5,10 @@ require "memprof/errors"
 require "memprof/native"
 require "memprof/support"
 require "memprof/session"
+# Not later, when they are needed: a constant defined then would empty the inline caches of the program that
+# is tracked.
+require "memprof/output"
+require "memprof/report"
 
 # Tells which lines of a Ruby program create objects, and which of those objects stay.
 #
@@ -20,8 +24,6 @@ require "memprof/session"
 module Memprof
   autoload :Growth, "memprof/growth"
   autoload :Middleware, "memprof/middleware"
-  autoload :Output, "memprof/output"
-  autoload :Report, "memprof/report"
 
   private_constant :Native, :Support
 
@@ -77,7 +79,7 @@ module Memprof
     # @raise [Error] if the file can't be written
     # @example
     #   Memprof.start
-    #   10.times { $last = "abc".dup }
+    #   10.times { $last = Object.new }
     #   Memprof.stats      # 10 objects of this line
     #   GC.start
     #   Memprof.stats      # 1 object
@@ -102,12 +104,13 @@ module Memprof
       nil
     end
 
-    # Tracks the objects that a block makes, and writes those that live at its end as {stats} does. Always stops, also
-    # if the block raises. Inside another {track}, or after {start}, it shows its own block's objects and leaves the
-    # outer tracking as it was.
+    # Tracks the objects that a block makes, and writes those that live at its end as {stats} does. Always
+    # stops, also if the block raises. Inside another {track}, or after {start}, it shows its own block's
+    # objects and leaves the outer tracking as it was.
     #
     # @param path_or_io (see #stats)
-    # @param scope [Symbol] `:process`, or `:thread` for the objects of the calling thread and of those it starts
+    # @param scope [Symbol] `:process`, or `:thread` for the objects of the calling thread and of those it
+    #   starts
     # @param sample (see #start)
     # @param stack (see #start)
     # @yield the code to look at
@@ -139,13 +142,15 @@ module Memprof
     # @param scope (see #track)
     # @param sample (see #start)
     # @param stack (see #start)
-    # @param filters [Hash] `top:`, `allow_files:`, `ignore_files:`, `trace:`, see {Report#initialize}
+    # @param filters [Hash] `top:`, `allow_files:`, `ignore_files:`, `trace:`, `internal:`, see
+    #   {Report#initialize}
     # @yield the code to look at
     # @return [Report]
     # @raise [ArgumentError] without a block, or if an option is impossible
     # @example
-    #   report = Memprof.report { Array.new(10) { "abc".dup } }
-    #   report.total_allocated #=> 11
+    #   report = Memprof.report(internal: false) { Array.new(10) { Object.new } }
+    #   report.total_allocated # => 11
+    #   puts report
     def report(scope: :process, sample: nil, stack: 1, **filters)
       raise ArgumentError, "block required" unless block_given?
 
@@ -154,9 +159,7 @@ module Memprof
       begin
         yield
         session.finish
-        Native.clear_stack
-        # Twice, as what waits for a finalizer is freed by the next collection only.
-        2.times { GC.start }
+        session.collect
         session.report(**filters)
       ensure
         session.close

@@ -16,8 +16,10 @@ RSpec.describe Memprof do
 
   describe ".start and .stop" do
     it "return true for a change and false for none" do
-      expect([described_class.running?, described_class.start, described_class.start]).to eq([false, true, false])
-      expect([described_class.running?, described_class.stop, described_class.stop]).to eq([true, true, false])
+      expect([described_class.running?, described_class.start,
+        described_class.start]).to eq([false, true, false])
+      expect([described_class.running?, described_class.stop,
+        described_class.stop]).to eq([true, true, false])
     end
 
     it "refuse impossible options, and then track nothing" do
@@ -54,7 +56,8 @@ RSpec.describe Memprof do
       described_class.stats(@file)
       line = __LINE__ - 4
       expect(File.readlines(@file, chomp: true).grep(/Object/)).to eq(
-        ["      3 #{__FILE__}:#{line + 1}:Object", "      2 #{__FILE__}:#{line}:Object", "      1 #{__FILE__}:#{line + 2}:Object"]
+        ["      3 #{__FILE__}:#{line + 1}:Object", "      2 #{__FILE__}:#{line}:Object",
+          "      1 #{__FILE__}:#{line + 2}:Object"]
       )
       expect([one, two].flatten.size).to eq(6)
     end
@@ -139,7 +142,11 @@ RSpec.describe Memprof do
     end
 
     it "stops if the file can't be written" do
-      expect { described_class.track("/no/such/directory/x") { 1 } }.to raise_error(Memprof::Error, %r{/no/such/directory})
+      expect {
+        described_class.track("/no/such/directory/x") {
+          1
+        }
+      }.to raise_error(Memprof::Error, %r{/no/such/directory})
       expect(described_class).not_to be_running
     end
 
@@ -166,7 +173,8 @@ RSpec.describe Memprof do
         x = Object.new
         [described_class.stop, described_class.running?, x.nil?]
       end
-      expect([value, File.read(@file), described_class.running?]).to eq([[true, false, false], "as it was", false])
+      expect([value, File.read(@file),
+        described_class.running?]).to eq([[true, false, false], "as it was", false])
     end
 
     it "may be stopped and started again inside" do

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Memprof
-  # What memprof raises when it can't do what it was asked for. Wrong arguments raise ArgumentError, as in Ruby itself.
+  # What memprof raises when it can't do what it was asked for. Wrong arguments raise ArgumentError, as in
+  # Ruby itself.
   class Error < RuntimeError; end
 
   # Something was asked of a tracker that is not running.

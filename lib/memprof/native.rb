@@ -8,8 +8,8 @@ module Memprof
   end
 end
 
-# A precompiled gem, and a checkout that several Rubies share, have one library for each Ruby; a gem compiled while it
-# is installed has a single one.
+# A precompiled gem, and a checkout that several Rubies share, have one library for each Ruby; a gem compiled
+# while it is installed has a single one.
 begin
   require "memprof/#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof"
 rescue LoadError

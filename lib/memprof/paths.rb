@@ -4,8 +4,9 @@ require_relative "native"
 require_relative "printable"
 
 module Memprof
-  # What a source file's path says: which gem it belongs to, and how to write it short. What is a gem's path, and what
-  # the standard library's, is known in one place (crates/memprof-profile/src/gems.rs), by which profiles are grouped.
+  # What a source file's path says: which gem it belongs to, and how to write it short. What is a gem's path,
+  # and what the standard library's, is known in one place (crates/memprof-profile/src/gems.rs), by which
+  # profiles are grouped.
   #
   # @api private
   module Paths

@@ -59,19 +59,23 @@ module Memprof
     # @param allow_files [String, Regexp, Array<String, Regexp>, nil] only files that match
     # @param ignore_files [String, Regexp, Array<String, Regexp>, nil] no files that match
     # @param trace [Class, Array<Class>, nil] only objects of these classes
+    # @param internal [Boolean] also the VM's own objects, as `<iseq>` and `<callcache>`, of which
+    #   memory_profiler does not know
     # @raise [ArgumentError] if an option can't be understood
     # @api private
-    def initialize(profile, top: TOP, allow_files: nil, ignore_files: nil, trace: nil)
+    def initialize(profile, top: TOP, allow_files: nil, ignore_files: nil, trace: nil, internal: true)
       self.class.check_filters(top: top)
       @top = top
-      @profile = Filter.new(allow_files: allow_files, ignore_files: ignore_files, trace: trace).apply(profile)
+      filter = Filter.new(allow_files: allow_files, ignore_files: ignore_files, trace: trace,
+        internal: internal)
+      @profile = filter.apply(profile)
     end
 
     # Objects made.
     #
     # @return [Integer]
     # @example
-    #   Memprof.report { 3.times { Object.new } }.total_allocated # => 3
+    #   Memprof.report(trace: Object) { 3.times { Object.new } }.total_allocated # => 3
     def total_allocated
       totals.dig("allocated", "objects")
     end
@@ -89,7 +93,7 @@ module Memprof
     #
     # @return [Integer]
     # @example
-    #   Memprof.report { $kept = Object.new }.total_retained # => 1
+    #   Memprof.report(trace: Object) { $kept = Object.new }.total_retained # => 1
     def total_retained
       totals.dig("retained", "objects")
     end

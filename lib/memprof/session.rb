@@ -3,11 +3,11 @@
 require_relative "printable"
 
 module Memprof
-  # One tracking session: from {.open} to {#finish} it counts the objects that are made, and until {#close} it sees
-  # which of them die. Everything in memprof that tracks does it through a session.
+  # One tracking session: from {.open} to {#finish} it counts the objects that are made, and until {#close} it
+  # sees which of them die. Everything in memprof that tracks does it through a session.
   #
-  # Sessions overlap: each sees all objects made on its thread or in its process while it records, whatever other
-  # sessions do. Between the return of {.open} and {#finish} memprof itself makes no object.
+  # Sessions overlap: each sees all objects made on its thread or in its process while it records, whatever
+  # other sessions do. Between the return of {.open} and {#finish} memprof itself makes no object.
   #
   # @api private
   class Session
@@ -70,6 +70,15 @@ module Memprof
       Native.finish(@id) if @id
     end
 
+    # Collects garbage, so that what is alive then is what is retained.
+    #
+    # @return [void]
+    def collect
+      Native.clear_stack
+      # Twice, as what waits for a finalizer is freed by the next collection only.
+      2.times { GC.start }
+    end
+
     # Forgets everything that was seen. A second call does nothing.
     #
     # @return [void]
@@ -104,7 +113,8 @@ module Memprof
     # {#stats} as text.
     #
     # @param limit [Integer, nil] lines at most
-    # @param caller [Thread::Backtrace::Location, nil] the line that asks: what the VM made to run it is left out
+    # @param caller [Thread::Backtrace::Location, nil] the line that asks: what the VM made to run it is left
+    #   out
     # @return [Array<String>] lines as `"%7d file:line:Class"`
     # @raise [NotRunning] if the session is closed
     def stats_lines(limit: nil, caller: nil)

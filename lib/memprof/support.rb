@@ -25,7 +25,8 @@ module Memprof
     # @api private
     def refuse
       if BROKEN_HOOKS.include?(RUBY_VERSION)
-        raise Unsupported, "Ruby #{RUBY_VERSION} crashes when allocations are tracked (Bug #19482): use 3.2.3 or later"
+        raise Unsupported,
+          "Ruby #{RUBY_VERSION} crashes when allocations are tracked (Bug #19482): use 3.2.3 or later"
       end
       return if Native.gc_name == "default"
 
@@ -44,8 +45,9 @@ module Memprof
     def warn_of_ractors
       @warned = true
       crash = " may crash (Bug #18464, mended in 3.1.4) and" if RUBY_VERSION < "3.1.4"
-      warn "memprof: Ractors are running: Ruby #{RUBY_VERSION}#{crash} tells only of the objects of the Ractor that " \
-           "started tracking, and of none once a Ractor has ended (Bug #19112). Ruby 4.0 tells of all."
+      warn "memprof: Ractors are running: Ruby #{RUBY_VERSION}#{crash} tells only of the objects of the " \
+           "Ractor that started tracking, and of none once a Ractor has ended (Bug #19112). " \
+           "Ruby 4.0 tells of all."
     end
   end
 end

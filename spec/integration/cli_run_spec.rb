@@ -557,7 +557,8 @@ RSpec.describe "memprof run" do
     it "has each worker report what it served" do
       result, answers = serve(%w[--output report.txt --no-internal], %w[--workers 1])
       expect(answers).to all(end_with("hello"))
-      # Since puma 6 a worker ends with exit! once its master is gone, which may be before its report is written.
+      # Since puma 6 a worker ends with exit! once its master is gone, which may be before its report is
+      # written.
       next expect(result.stderr).to match(/no report, ended by exit!.*puma/) if reports == ["report.txt"]
 
       worker = file((reports - ["report.txt"]).first)

@@ -159,18 +159,11 @@ module Memprof
       end
 
       def build_report
-        # Retained is what a collection leaves. Twice, as what waits for a finalizer goes with the second one.
-        2.times { GC.start }
-        profile = @session.profile
+        @session.collect
         options = { top: @settings.limit, allow_files: @settings.allow_files,
-                    ignore_files: @settings.ignore_files, trace: classes(profile) }
-        Report.new(profile, **options.compact)
-      end
-
-      def classes(profile)
-        return @settings.trace unless @settings.no_internal
-
-        (@settings.trace || profile.classes).reject { |name| name.start_with?("<") }
+                    ignore_files: @settings.ignore_files, trace: @settings.trace,
+                    internal: !@settings.no_internal }
+        @session.report(**options.compact)
       end
 
       def render(report, path)

@@ -41,7 +41,7 @@ module Memprof
       # @return [Hash{Symbol => Object}]
       # @example
       #   cache = []
-      #   Memprof.growth { cache << Object.new }.first.to_h[:slope] # => 1.0
+      #   Memprof.growth { cache << Object.new }.first.to_h[:objects_per_run] # => 1.0
       def to_h
         {
           file: file, line: line, class: class_name, objects_per_run: slope, objects_per_run_low: low,

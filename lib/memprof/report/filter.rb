@@ -12,7 +12,8 @@ module Memprof
       CLASS_NAME = Module.instance_method(:name)
       private_constant :CLASS_NAME
 
-      def initialize(allow_files: nil, ignore_files: nil, trace: nil)
+      def initialize(allow_files: nil, ignore_files: nil, trace: nil, internal: true)
+        @internal = internal
         @allow = pattern(allow_files, "allow_files")
         @ignore = pattern(ignore_files, "ignore_files")
         @classes = trace && (trace.is_a?(Array) ? trace : [trace]).map { |klass| class_name(klass) }
@@ -20,12 +21,19 @@ module Memprof
 
       # The profile with only what passes; the same object if everything does.
       def apply(profile)
-        return profile unless @allow || @ignore || @classes
-
-        profile.filter(@allow || @ignore ? profile.files.select { |file| file?(file) } : nil, @classes)
+        files = profile.files.select { |file| file?(file) } if @allow || @ignore
+        classes = classes_of(profile)
+        files || classes ? profile.filter(files, classes) : profile
       end
 
       private
+
+      # The VM's own objects have names that no class can have.
+      def classes_of(profile)
+        return @classes if @internal
+
+        (@classes || profile.classes).reject { |name| name.start_with?("<") }
+      end
 
       def file?(file)
         file = Printable.utf8(file) # an expression refuses to match invalid UTF-8

@@ -213,6 +213,11 @@ impl Frames {
             if line == 0 && !known.native && at > 0 {
                 continue;
             }
+            // Nor are memprof's own frames the program's: it did not call itself.
+            if known.own {
+                own = true;
+                continue;
+            }
             if at < keep {
                 kept = Some(sites.stack(kept, known.id, line));
             }
@@ -223,8 +228,6 @@ impl Frames {
             };
             if known.user {
                 (place, own) = (here, false);
-            } else if known.own {
-                own = true;
             }
             internal = here.or(internal);
         }
@@ -246,7 +249,7 @@ impl Frames {
         }
         let key = key_of(frame);
         let (native, own) = (key.native, is_own(&key.file));
-        let user = !native && !own && !key.file.starts_with("<internal:");
+        let user = !native && !own && !key.file.starts_with("<internal:") && !is_library(&key.file);
         let (id, new) = sites.frame(key);
         if new {
             self.unnamed.push((frame, id));
@@ -296,6 +299,13 @@ fn nowhere(sites: &mut Sites) -> Found {
         place,
         stack: place,
     }
+}
+
+/// The frame in which the VM loads a compiled extension has its path, and no line of it.
+fn is_library(file: &str) -> bool {
+    [".so", ".bundle", ".dll"]
+        .iter()
+        .any(|ending| file.ends_with(ending))
 }
 
 fn is_native(frame: VALUE) -> bool {
