@@ -235,6 +235,22 @@ RSpec.describe Memprof do
       expect(count).to be_within(5 * 50 * Math.sqrt(2000)).of(kept.size)
       expect(count % 50).to eq(0)
     end
+
+    it "is not biased by threads that nobody tracks, and follows those that are started" do
+      made = 40_000
+      described_class.track(@file, scope: :thread, sample: 20) do
+        threads = Array.new(2) { Thread.new { Array.new(made) { Object.new } } }
+        $kept = threads.map(&:value)
+      end
+      other = Thread.new { Array.new(made) { Object.new } }
+      described_class.track(@second, scope: :thread, sample: 20) do
+        $other = Array.new(made) { Object.new }
+        other.join
+      end
+      counts = [@file, @second].map { |file| File.readlines(file).grep(/:Object/).sum(&:to_i) }
+      expect(counts[0]).to be_within(5 * 20 * Math.sqrt(2 * made / 20)).of(2 * made)
+      expect(counts[1]).to be_within(5 * 20 * Math.sqrt(made / 20)).of(made)
+    end
   end
 
   describe "requiring it" do

@@ -151,6 +151,8 @@ module Memprof
     end
 
     def id
+      raise Error, "memprof failed inside the VM's hook and tracks no longer" if Native.broken?
+
       @id || raise(NotRunning, "the session is closed: tracking was stopped; call Memprof.start first")
     end
   end

@@ -99,38 +99,35 @@ unsafe fn birth(arg: *mut rb_trace_arg_t, object: VALUE) {
     let (flags, class) = unsafe { (Flags::of(object), object::class_word(object)) };
     tracker::with(|tracker| {
         notice(tracker, flags, class, object);
-        let segment = segment(tracker);
-        match segment {
-            Some(segment) => {
-                tracker::set_skip(tracker.recorder.sample_gap());
-                match cell(tracker, arg, flags, class, segment) {
-                    Some(cell) => tracker
-                        .recorder
-                        .born(object, cell, || object::slot_size(object)),
-                    None => tracker.recorder.born_unrecorded(object),
-                }
-            }
+        // Drawn anew also if nobody records this one, or the next that is recorded would not be chosen by chance.
+        tracker::set_skip(tracker.recorder.sample_gap());
+        match segment(tracker) {
+            Some(segment) => match cell(tracker, arg, flags, class, segment) {
+                Some(cell) => tracker
+                    .recorder
+                    .born(object, cell, || object::slot_size(object)),
+                None => tracker.recorder.born_unrecorded(object),
+            },
             None => tracker.recorder.born_unrecorded(object),
         }
     });
 }
 
-/// An object that is not sampled was born.
-///
-/// Before Ruby 4.0 only the Ractor that installed the hook runs it; since then a Ractor must be noticed in any case.
+/// An object that is not sampled was born. Threads must be noticed in any case if sessions follow them, and so must
+/// Ractors since Ruby 4.0; before, only the Ractor that installed the hook runs it.
 ///
 /// # Safety
 /// Called in a birth hook with its argument.
 #[inline]
 unsafe fn pass_over(arg: *mut rb_trace_arg_t) {
-    if cfg!(ruby_gte_4_0) {
+    if cfg!(ruby_gte_4_0) || tracker::follows_threads() {
         // SAFETY: the object born: flags and class word are set.
-        let (flags, class) = unsafe {
+        let (object, flags, class) = unsafe {
             let object = rb_sys::rb_tracearg_object(arg);
-            (Flags::of(object), object::class_word(object))
+            (object, Flags::of(object), object::class_word(object))
         };
         if flags.is(ruby_value_type::RUBY_T_DATA) {
-            classes::notice_ractor(class);
+            tracker::with(|tracker| notice(tracker, flags, class, object));
         }
     }
 }

@@ -52,9 +52,12 @@ pub fn name_frames() {
     }
 }
 
-/// The frame stays in the list, and so marked, until it has its name.
+/// The frame stays in the list, and so marked, until it has its name. Naming it may have added others.
 fn finish(tracker: &mut tracker::Tracker, frame: VALUE, id: FrameId, name: Option<String>) {
-    tracker.frames.unnamed.retain(|(other, _)| *other != frame);
+    let unnamed = &mut tracker.frames.unnamed;
+    if let Some(at) = unnamed.iter().rposition(|(other, _)| *other == frame) {
+        unnamed.swap_remove(at);
+    }
     if let Some(name) = name {
         tracker.recorder.sites.name_method(id, name);
     }

@@ -41,6 +41,7 @@ pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionI
 fn changed(tracker: &mut Tracker) {
     tracker.places.clear();
     tracker::set_skip(tracker.recorder.sample_gap());
+    tracker::follow_threads(tracker.recorder.sessions.by_thread());
 }
 
 /// After a fork, sessions that followed threads of the parent have nobody to close them.

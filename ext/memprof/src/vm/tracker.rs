@@ -183,6 +183,20 @@ pub fn set_skip(births: u32) {
     SKIP.store(births, Ordering::Relaxed);
 }
 
+/// Some session follows a thread, and those that it starts.
+static FOLLOWS_THREADS: AtomicBool = AtomicBool::new(false);
+
+/// True if some session follows a thread.
+#[inline]
+pub fn follows_threads() -> bool {
+    FOLLOWS_THREADS.load(Ordering::Relaxed)
+}
+
+/// Tells whether some session follows a thread.
+pub fn follow_threads(follow: bool) {
+    FOLLOWS_THREADS.store(follow, Ordering::Relaxed);
+}
+
 /// From now on several Ractors may run at once.
 pub fn expect_ractors() {
     RACTORS.store(true, Ordering::Relaxed);
