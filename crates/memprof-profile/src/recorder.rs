@@ -185,9 +185,21 @@ impl Recorder {
     /// An object died. Returns its record if it was recorded.
     #[inline(always)]
     pub fn died(&mut self, address: u64) -> Option<Record> {
-        let record = self.live.remove(address)?;
-        self.cells.died(record, self.generation);
+        let record = self.take(address)?;
+        self.count_death(record);
         Some(record)
+    }
+
+    /// Takes an object that died out of the live table, uncounted.
+    #[inline(always)]
+    pub fn take(&mut self, address: u64) -> Option<Record> {
+        self.live.remove(address)
+    }
+
+    /// Counts the death of an object that was taken out.
+    #[inline(always)]
+    pub fn count_death(&mut self, record: Record) {
+        self.cells.died(record, self.generation);
     }
 
     /// True if somebody wants the values of the strings that belong to this record.

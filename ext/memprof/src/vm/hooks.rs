@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rb_sys::{VALUE, rb_trace_arg_t, ruby_value_type};
 
 use memprof_profile::cells::CellId;
+use memprof_profile::live::Record;
 use memprof_profile::sessions::SegmentId;
 use memprof_profile::sites::Site;
 
 use super::classes;
+use super::event::Event;
 use super::frames::Origin;
 use super::object::{self, Flags};
 use super::symbols::symbols;
@@ -67,10 +69,11 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
     let outcome = std::panic::catch_unwind(|| {
         // SAFETY: `arg` is valid for the duration of the hook; NEWOBJ and FREEOBJ have an object.
         unsafe {
-            match rb_sys::rb_tracearg_event_flag(arg) {
-                BIRTH if !tracker::skip() => birth(arg, rb_sys::rb_tracearg_object(arg)),
-                BIRTH => pass_over(arg),
-                DEATH => death(rb_sys::rb_tracearg_object(arg)),
+            let event = Event::of(arg);
+            match event.kind() {
+                BIRTH if !tracker::skip() => birth(event),
+                BIRTH => pass_over(event),
+                DEATH => death(event.object()),
                 _ => set_generation(),
             }
         }
@@ -92,9 +95,10 @@ fn set_generation() {
 }
 
 /// # Safety
-/// Called in a birth hook with its argument and the object born.
+/// Called in a birth hook with its event.
 #[inline]
-unsafe fn birth(arg: *mut rb_trace_arg_t, object: VALUE) {
+unsafe fn birth(event: Event) {
+    let object = event.object();
     // SAFETY: the object born: flags and class word are set.
     let (flags, class) = unsafe { (Flags::of(object), object::class_word(object)) };
     tracker::with(|tracker| {
@@ -102,7 +106,7 @@ unsafe fn birth(arg: *mut rb_trace_arg_t, object: VALUE) {
         // Drawn anew also if nobody records this one, or the next that is recorded would not be chosen by chance.
         tracker::set_skip(tracker.recorder.sample_gap());
         match segment(tracker) {
-            Some(segment) => match cell(tracker, arg, flags, class, segment) {
+            Some(segment) => match cell(tracker, event, flags, class, segment) {
                 Some(cell) => tracker
                     .recorder
                     .born(object, cell, || object::slot_size(object)),
@@ -117,13 +121,13 @@ unsafe fn birth(arg: *mut rb_trace_arg_t, object: VALUE) {
 /// Ractors since Ruby 4.0; before, only the Ractor that installed the hook runs it.
 ///
 /// # Safety
-/// Called in a birth hook with its argument.
+/// Called in a birth hook with its event.
 #[inline]
-unsafe fn pass_over(arg: *mut rb_trace_arg_t) {
+unsafe fn pass_over(event: Event) {
     if cfg!(ruby_gte_4_0) || tracker::follows_threads() {
         // SAFETY: the object born: flags and class word are set.
         let (object, flags, class) = unsafe {
-            let object = rb_sys::rb_tracearg_object(arg);
+            let object = event.object();
             (object, Flags::of(object), object::class_word(object))
         };
         if flags.is(ruby_value_type::RUBY_T_DATA) {
@@ -149,8 +153,15 @@ fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn forget_name(tracker: &mut Tracker, flags: Flags, object: VALUE) {
+    if flags.is(ruby_value_type::RUBY_T_IMEMO) || flags.is(ruby_value_type::RUBY_T_CLASS) {
+        forget_known(tracker, flags, object);
+    }
+}
+
+#[cold]
+fn forget_known(tracker: &mut Tracker, flags: Flags, object: VALUE) {
     let known = if flags.is(ruby_value_type::RUBY_T_IMEMO) {
         tracker.frames.forget(object)
     } else if flags.is(ruby_value_type::RUBY_T_CLASS) {
@@ -197,27 +208,26 @@ fn cell_id(cached: u32) -> Option<CellId> {
 #[inline]
 fn cell(
     tracker: &mut Tracker,
-    arg: *mut rb_trace_arg_t,
+    event: Event,
     flags: Flags,
     class: VALUE,
     segment: SegmentId,
 ) -> Option<CellId> {
     let class = classes::key(flags, class);
     if tracker.recorder.sessions.stack() > 1 {
-        return stack_cell(tracker, arg, flags, class, segment);
+        return stack_cell(tracker, event, flags, class, segment);
     }
-    // SAFETY: called in the hook that `arg` belongs to; the path is a String that the VM holds, or nil.
-    let path = unsafe { rb_sys::rb_tracearg_path(arg) };
+    let path = event.path();
     let place = Place {
         class,
-        frame: path as u64,
-        line: line(arg),
+        frame: path,
+        line: event.line(),
         segment,
     };
     match tracker.places.get(&place) {
-        Some(STACK) => stack_cell(tracker, arg, flags, class, segment),
+        Some(STACK) => stack_cell(tracker, event, flags, class, segment),
         Some(cell) => cell_id(cell),
-        None => first_cell(tracker, arg, flags, place, path),
+        None => first_cell(tracker, event, flags, place, path),
     }
 }
 
@@ -225,7 +235,7 @@ fn cell(
 #[cold]
 fn first_cell(
     tracker: &mut Tracker,
-    arg: *mut rb_trace_arg_t,
+    event: Event,
     flags: Flags,
     place: Place,
     path: VALUE,
@@ -237,7 +247,7 @@ fn first_cell(
         Some(origin) => intern(tracker, flags, place, origin),
         None => {
             tracker.places.put(place, STACK);
-            stack_cell(tracker, arg, flags, place.class, place.segment)
+            stack_cell(tracker, event, flags, place.class, place.segment)
         }
     }
 }
@@ -245,7 +255,7 @@ fn first_cell(
 /// The counters of a birth whose place is not the innermost Ruby frame, or whose stack is kept.
 fn stack_cell(
     tracker: &mut Tracker,
-    arg: *mut rb_trace_arg_t,
+    event: Event,
     flags: Flags,
     class: u64,
     segment: SegmentId,
@@ -253,7 +263,7 @@ fn stack_cell(
     let keep = tracker.recorder.sessions.stack() as usize;
     let origin = tracker
         .frames
-        .stack(&mut tracker.recorder.sites, keep, || line(arg));
+        .stack(&mut tracker.recorder.sites, keep, || event.line());
     let Origin::Program(found) = origin else {
         return None;
     };
@@ -288,13 +298,6 @@ fn intern(tracker: &mut Tracker, flags: Flags, place: Place, origin: Origin) -> 
     Some(cell)
 }
 
-/// The line of the innermost Ruby frame, from its program counter.
-fn line(arg: *mut rb_trace_arg_t) -> u32 {
-    // SAFETY: called in the hook that `arg` belongs to; returns a Fixnum.
-    let line = unsafe { rb_sys::rb_tracearg_lineno(arg) };
-    u32::try_from(line as usize >> 1).unwrap_or(0)
-}
-
 /// # Safety
 /// Called in a death hook with the object that dies.
 #[inline]
@@ -306,14 +309,23 @@ unsafe fn death(object: VALUE) {
         if flags.is(ruby_value_type::RUBY_T_DATA) && tracker.recorder.sessions.by_thread() {
             tracker.recorder.sessions.thread_ended(object);
         }
-        let Some(record) = tracker.recorder.died(object) else {
-            return;
-        };
-        if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
-            // SAFETY: a T_STRING that dies; the bytes are copied at once.
-            if let Some(value) = unsafe { object::string_bytes(object) } {
-                tracker.recorder.string_died(record, value);
-            }
+        // With sampling, most objects are not in the table: what follows is for the others.
+        if let Some(record) = tracker.recorder.take(object) {
+            // SAFETY: as for this function.
+            unsafe { bury(tracker, flags, object, record) };
         }
     });
+}
+
+/// # Safety
+/// Called in a death hook with the object that dies.
+#[inline(never)]
+unsafe fn bury(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
+    tracker.recorder.count_death(record);
+    if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
+        // SAFETY: a T_STRING that dies; the bytes are copied at once.
+        if let Some(value) = unsafe { object::string_bytes(object) } {
+            tracker.recorder.string_died(record, value);
+        }
+    }
 }

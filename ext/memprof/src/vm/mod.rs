@@ -10,6 +10,7 @@
 //!   these runs the hooks, and these want the tracker.
 
 pub mod classes;
+pub mod event;
 pub mod frames;
 pub mod guard;
 pub mod hooks;

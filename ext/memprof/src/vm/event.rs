@@ -1,0 +1,102 @@
+//! What a hook is told: which event, and the object.
+//!
+//! The VM's functions for that cost as much as a good part of the hook. So the two fields are read where they lie, in
+//! struct rb_trace_arg_struct, which is the same in CRuby 3.1 to 4.0 (vm_core.h). That is checked against these
+//! functions at the first births; should it not hold, they are called each time.
+
+use std::sync::atomic::{AtomicI8, Ordering};
+
+use rb_sys::{VALUE, rb_trace_arg_t};
+
+/// The head of struct rb_trace_arg_struct.
+#[repr(C)]
+struct Fields {
+    event: u32,
+    context: usize,
+    frame: usize,
+    receiver: VALUE,
+    id: usize,
+    called_id: usize,
+    class: VALUE,
+    object: VALUE,
+}
+
+/// Births for which the fields were found right; negative if they were not.
+static CHECKED: AtomicI8 = AtomicI8::new(0);
+
+/// Births that are checked before the fields are trusted.
+const ENOUGH: i8 = 16;
+
+/// An event and what it says.
+#[derive(Clone, Copy)]
+pub struct Event(*mut rb_trace_arg_t);
+
+impl Event {
+    /// The event of a hook's argument.
+    ///
+    /// # Safety
+    /// `arg` was given to a hook that does not return before the last use of the result.
+    #[inline(always)]
+    pub unsafe fn of(arg: *mut rb_trace_arg_t) -> Self {
+        Event(arg)
+    }
+
+    /// RUBY_INTERNAL_EVENT_NEWOBJ or another.
+    #[inline(always)]
+    pub fn kind(self) -> u32 {
+        if trusted() {
+            // SAFETY: the fields were found to be where they are looked for.
+            return unsafe { (*self.0.cast::<Fields>()).event };
+        }
+        // SAFETY: as for `of`.
+        unsafe { rb_sys::rb_tracearg_event_flag(self.0) }
+    }
+
+    /// The object born, or the one that dies. Only to be asked for in these events.
+    #[inline(always)]
+    pub fn object(self) -> VALUE {
+        if trusted() {
+            // SAFETY: as in `kind`.
+            return unsafe { (*self.0.cast::<Fields>()).object };
+        }
+        self.checked_object()
+    }
+
+    #[cold]
+    fn checked_object(self) -> VALUE {
+        // SAFETY: as for `of`. The structure is no smaller than Fields in any version that has these hooks.
+        let (object, kind, fields) = unsafe {
+            (
+                rb_sys::rb_tracearg_object(self.0),
+                rb_sys::rb_tracearg_event_flag(self.0),
+                &*self.0.cast::<Fields>(),
+            )
+        };
+        let checked = CHECKED.load(Ordering::Relaxed);
+        if (0..ENOUGH).contains(&checked) {
+            let right = fields.object == object && fields.event == kind;
+            CHECKED.store(if right { checked + 1 } else { -1 }, Ordering::Relaxed);
+        }
+        object
+    }
+
+    /// Path of the file of the innermost Ruby frame: a String that the VM holds, or nil.
+    #[inline(always)]
+    pub fn path(self) -> VALUE {
+        // SAFETY: as for `of`.
+        unsafe { rb_sys::rb_tracearg_path(self.0) }
+    }
+
+    /// Line of the innermost Ruby frame, from its program counter.
+    #[inline(always)]
+    pub fn line(self) -> u32 {
+        // SAFETY: as for `of`; returns a Fixnum.
+        let line = unsafe { rb_sys::rb_tracearg_lineno(self.0) };
+        u32::try_from(line as usize >> 1).unwrap_or(0)
+    }
+}
+
+#[inline(always)]
+fn trusted() -> bool {
+    cfg!(target_pointer_width = "64") && CHECKED.load(Ordering::Relaxed) == ENOUGH
+}
