@@ -11,8 +11,8 @@ def checker?(name)
   ENV.fetch("CI", "").empty? ? warn("left out: #{message}") : abort(message)
 end
 
-desc "Check style, types and documentation: lint:rust, lint:ruby, types, doc"
-task lint: %i[lint:rust lint:ruby types doc]
+desc "Check style, types and documentation: lint:rust, lint:ruby, types, doc, rust:doc"
+task lint: %i[lint:rust lint:ruby types doc rust:doc]
 
 desc "Check the Rust code: rustfmt, and clippy with warnings as errors"
 task "lint:rust" do

@@ -20,6 +20,4 @@ RSpec.configure do |config|
 
   # Tracking is process-wide: what one example leaves on, the next would count.
   config.after { Memprof.stop if Memprof.running? }
-
-  config.around { |example| with_gc_stress { example.run } } if ENV["GC_STRESS"]
 end

@@ -54,7 +54,7 @@ module Memprof
       #   class CacheTest < Minitest::Test
       #     def test_it_keeps_one_string
       #       cache = []
-      #       assert_retentions(String => 1) { cache << +"kept" }
+      #       assert_retentions(String => 1) { cache << :kept.to_s }
       #     end
       #   end
       def assert_retentions(limits = nil, message = nil,

@@ -49,7 +49,7 @@ module Memprof
       # @raise [ArgumentError] if one is no class, or the limits are by class already
       #
       # @example
-      #   RSpec.describe("a pair") { it { expect { [+"a", []] }.to allocate_at_most(2).of(Array) } }
+      #   RSpec.describe("a pair") { it { expect { [:a.to_s, []] }.to allocate_at_most(2).of(Array) } }
       def of(*classes)
         raise ArgumentError, "the limits are by class already: #{@limit.inspect}" if @limit.is_a?(Hash)
 

@@ -16,7 +16,7 @@ module Memprof
       # @return [self]
       #
       # @example
-      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.over(10).runs } }
+      #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.over(10).runs } }
       def over(times)
         @leaks.times = times
         self
@@ -27,7 +27,7 @@ module Memprof
       # @return [self]
       #
       # @example
-      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.over(10).runs } }
+      #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.over(10).runs } }
       def runs
         self
       end
@@ -39,7 +39,7 @@ module Memprof
       # @raise [ArgumentError] if it is no number of runs
       #
       # @example
-      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.warmup(5) } }
+      #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.warmup(5) } }
       def warmup(runs)
         @leaks.warmup = Testing.check_warmup(runs)
         self
@@ -52,7 +52,7 @@ module Memprof
       # @raise [ArgumentError] if one is no class
       #
       # @example
-      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.of(String) } }
+      #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.of(String) } }
       def of(*classes)
         @leaks.classes |= classes
         self
@@ -63,7 +63,7 @@ module Memprof
       # @return [self]
       #
       # @example
-      #   RSpec.describe("a string") { it { expect { +"a" }.not_to leak_objects.with_internal_objects } }
+      #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.with_internal_objects } }
       def with_internal_objects
         @leaks.internals = true
         self

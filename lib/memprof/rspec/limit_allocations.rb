@@ -21,8 +21,9 @@ module Memprof
       # @raise [ArgumentError] if there is no limit
       #
       # @example
-      #   RSpec.describe("a string") { it { expect { +"a" }.to limit_allocations.of(String, count: 1, size:
-      #   40) } }
+      #   RSpec.describe "a string" do
+      #     it { expect { :a.to_s }.to limit_allocations.of(String, count: 1, size: 40) }
+      #   end
       def of(klass, count: nil, size: nil)
         @limits = @limits.merge(klass => { count: count, size: size }.compact)
         budget

@@ -44,9 +44,9 @@ module Memprof
       #     it "is built cheaply" do
       #       expect { "hello, #{1}" }.to allocate_at_most(2)
       #       expect { "hello" * 100 }.to allocate_at_most(1000).bytes
-      #       expect { [+"a", +"b"] }.to allocate_at_most(2).objects.of(String)
-      #       expect { [+"a", +"b"] }.to allocate_at_most({ String => 2, Array => 1 })
-      #       expect { [+"a"] }.to allocate_at_most(5).and retain_at_most(0)
+      #       expect { [:a.to_s, :b.to_s] }.to allocate_at_most(2).objects.of(String)
+      #       expect { [:a.to_s, :b.to_s] }.to allocate_at_most({ String => 2, Array => 1 })
+      #       expect { [:a.to_s] }.to allocate_at_most(5).and retain_at_most(0)
       #     end
       #   end
       def allocate_at_most(limit)
@@ -63,7 +63,7 @@ module Memprof
       #   RSpec.describe "a cache" do
       #     it "keeps one string" do
       #       cache = []
-      #       expect { cache << +"kept" }.to retain_at_most(1).of(String)
+      #       expect { cache << :kept.to_s }.to retain_at_most(1).of(String)
       #     end
       #   end
       def retain_at_most(limit)

@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+# `rake spec:gc_stress` runs these with a collection at every allocation, so that an object which only memprof
+# holds, or which is not whole yet, meets the collector at the worst moment. In the plain suite they run
+# without, to stay right.
+RSpec.describe "memprof under GC stress", :gc_stress do
+  # In a child with little on its heap, where a collection is quick. Stress begins when all is loaded.
+  def stressed(code)
+    result = run_ruby(<<~RUBY, timeout: 300)
+      require "memprof"
+      require "stringio"
+      require "tmpdir"
+      Memprof.report { "warm" }.to_s
+      Memprof.growth(times: 4, warmup: 1) { "warm" }.to_s
+      GC.stress = !ENV["GC_STRESS"].nil?
+      #{code}
+      GC.stress = false
+      puts "done"
+    RUBY
+    expect(result.stderr).to eq("")
+    expect(result).to be_success
+    expect(result.stdout.lines.last).to eq("done\n")
+    result.stdout.lines[0...-1].map(&:chomp)
+  end
+
+  it "counts what lives" do
+    expect(stressed(<<~RUBY)).to include(match(/\A +20 -e:\d+:Object\z/)).and(include("stopped true"))
+      Memprof.start
+      kept = Array.new(20) { Object.new }
+      30.times { "dropped" }
+      Memprof.stats($stdout)
+      puts "stopped \#{Memprof.stop}"
+    RUBY
+  end
+
+  it "reports, presents and exports" do
+    lines = stressed(<<~RUBY)
+      kept = nil
+      report = Memprof.report(stack: 4) { kept = Array.new(10) { |number| [number.to_s] } }
+      report.sites.each(&:to_h)
+      puts report.total_retained, report.to_s.include?("Retained")
+      Dir.mktmpdir do |directory|
+        %i[json collapsed pprof].each { |format| report.write("\#{directory}/report", format: format) }
+      end
+    RUBY
+    expect(lines.first.to_i).to be >= 20
+    expect(lines.last).to eq("true")
+  end
+
+  it "samples" do
+    expect(stressed(<<~RUBY).last.to_i).to be_between(1, 400)
+      Memprof.start(sample: 4)
+      kept = Array.new(100) { Object.new }
+      out = StringIO.new
+      Memprof.stats(out)
+      Memprof.stop
+      puts out.string[/(\\d+) \\S+:Object$/, 1]
+    RUBY
+  end
+
+  it "finds what grows" do
+    expect(stressed(<<~RUBY)).to eq(["true"])
+      kept = []
+      puts Memprof.growth(times: 5, warmup: 1) { kept << Object.new }.grows?
+    RUBY
+  end
+
+  it "keeps the threads apart" do
+    expect(stressed(<<~RUBY)).to eq(%w[5 7])
+      counts = [5, 7].map do |number|
+        Thread.new do
+          out = StringIO.new
+          kept = nil
+          Memprof.track(out, scope: :thread) { kept = Array.new(number) { Object.new } }
+          out.string[/(\\d+) \\S+:Object$/, 1]
+        end
+      end
+      puts counts.map(&:value)
+    RUBY
+  end
+
+  it "follows objects that move" do
+    expect(stressed(<<~RUBY)).to eq(["true"])
+      Memprof.start
+      kept = Array.new(20) { Object.new }
+      GC.compact
+      out = StringIO.new
+      Memprof.stats(out)
+      Memprof.stop
+      puts out.string.match?(/^ +20 \\S+:Object$/)
+    RUBY
+  end
+end
