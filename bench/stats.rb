@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+# How long does it take to ask for the live objects?
+
+require_relative "support"
+
+COUNT = Bench.size(2_000_000, 20_000)
+SITES = Bench.size(10_000, 100)
+ROUNDS = Bench.size(15, 2)
+
+# A method of as many lines as there are to be sites. Each makes an object that stays.
+source = "def fill(kept)\n#{"  kept << Object.new\n" * SITES}end\n"
+eval(source, binding, "generated.rb", 0) # rubocop:disable Security/Eval
+
+def wall
+  before = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  yield
+  Process.clock_gettime(Process::CLOCK_MONOTONIC) - before
+end
+
+Bench.title("How long does it take to ask for the live objects?")
+kept = []
+Memprof.start
+(COUNT / SITES).times { fill(kept) }
+samples = Bench.in_turn(ROUNDS, {
+  "processor" => -> { Bench.cpu { Memprof.stats(File::NULL) } },
+  "clock" => -> { wall { Memprof.stats(File::NULL) } }
+})
+Memprof.stop
+
+Bench.table(["stats of #{kept.size} objects at #{SITES} sites, seconds", "median", "spread"],
+  samples.map { |name, sample| [name, format("%.4f", sample.median), sample.spread] })
+Bench.table(Bench::LIMITS, [Bench.limit("seconds", samples["clock"].median, 0.5, 0.1)])

@@ -1,0 +1,166 @@
+# frozen_string_literal: true
+
+require "etc"
+require "json"
+require "memprof"
+require "open3"
+require "rbconfig"
+
+# What the benchmarks share. Each of them asks one question; see README.md.
+#
+# Nothing here can tell a slow program from a busy machine. So variants are run in turn, round after round,
+# and a disturbance meets all of them; time is the processor's and not the clock's; and what is shown is the
+# median, and where there is room the spread.
+module Bench
+  # A short look, for CI: does it run at all?
+  QUICK = !ENV["BENCH_QUICK"].to_s.empty? || !ENV["CI"].to_s.empty?
+
+  # What one variant took, round by round.
+  Sample = Struct.new(:rounds) do
+    def median
+      sorted = rounds.sort
+      (sorted[(sorted.size - 1) / 2] + sorted[sorted.size / 2]) / 2.0
+    end
+
+    # How far the middle half of the rounds is apart, in percent: much of it, and the machine was busy.
+    def spread
+      sorted = rounds.sort
+      apart = (sorted[sorted.size * 3 / 4] - sorted[sorted.size / 4]) / median * 100
+      format("%.0f %%", apart)
+    end
+  end
+
+  module_function
+
+  # A number that may be smaller when it need only run.
+  def size(full, quick)
+    QUICK ? quick : full
+  end
+
+  # Processor time of a block, from a heap that was just collected.
+  def cpu
+    GC.start
+    before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    yield
+    Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before
+  end
+
+  # Runs the variants in turn, `rounds` times.
+  #
+  # @param variants [Hash{Symbol => #call}] each returns a number
+  # @return [Hash{Symbol => Sample}]
+  def in_turn(rounds, variants)
+    samples = variants.transform_values { Sample.new([]) }
+    rounds.times do |round|
+      # Forwards and backwards, so that none always follows the same one.
+      order = round.even? ? variants : variants.to_a.reverse
+      order.each { |name, variant| samples[name].rounds << variant.call }
+    end
+    samples
+  end
+
+  # Runs this file anew, in a Ruby of its own, for one variant; the child answers by {.answer}.
+  #
+  # @return [Object] what it answered
+  def child(*arguments)
+    library = File.expand_path("../lib", __dir__)
+    command = [RbConfig.ruby, "-I#{library}", File.expand_path($PROGRAM_NAME), *arguments.map(&:to_s)]
+    output, status = Open3.capture2(*command)
+    abort("#{command.join(" ")} failed: #{status}") unless status.success?
+    JSON.parse(output.lines.last)
+  end
+
+  # Ends a child.
+  def answer(value)
+    puts(JSON.generate(value))
+    exit
+  end
+
+  # Bytes of the memory that this process has at the moment, and at its greatest.
+  def rss
+    status("VmRSS")
+  end
+
+  def peak_rss
+    status("VmHWM")
+  end
+
+  def status(key)
+    File.foreach("/proc/self/status").grep(/\A#{key}:/).first[/\d+/].to_i * 1024
+  rescue Errno::ENOENT
+    abort("memory is read from /proc, which this system has not")
+  end
+
+  # The heading of a file's output: its question, and the file.
+  def title(question)
+    puts("## #{question} (#{File.basename($PROGRAM_NAME)})", "")
+  end
+
+  # Prints a Markdown table that is aligned, so that it can be read as it is.
+  def table(header, rows)
+    cells = [header, *rows].map { |row| row.map(&:to_s) }
+    widths = cells.transpose.map { |column| column.map(&:size).max }
+    lines = cells.map do |row|
+      "| #{row.each_with_index.map { |cell, at| pad(cell, widths[at], at) }.join(" | ")} |"
+    end
+    rule = widths.each_with_index.map { |width, at| "#{"-" * (width + 1)}#{at.zero? ? "-" : ":"}" }
+    puts(lines.first, "|#{rule.join("|")}|", *lines.drop(1), "")
+  end
+
+  def pad(cell, width, column)
+    column.zero? ? cell.ljust(width) : cell.rjust(width)
+  end
+
+  # The verdict on a figure: `must` is to be kept, `aim` is aimed for. Quick runs judge nothing.
+  def judge(value, must, aim)
+    return "" if QUICK
+    return "misses" if value > must
+
+    value > aim ? "keeps" : "reaches the aim"
+  end
+
+  # A row for a figure that has a limit.
+  def limit(name, value, must, aim, unit = "")
+    shown = ->(number) { "#{number.is_a?(Float) ? format("%.3g", number) : number}#{unit}" }
+    [name, shown.call(value), shown.call(must), shown.call(aim), judge(value, must, aim)]
+  end
+
+  LIMITS = ["", "measured", "must", "aim", "verdict"].freeze
+
+  def nanoseconds(seconds)
+    format("%.1f", seconds * 1e9)
+  end
+
+  def mebibytes(bytes)
+    format("%.1f", bytes / 1024.0 / 1024)
+  end
+
+  # The machine and the programs, which figures depend on.
+  def facts
+    model = File.foreach("/proc/cpuinfo").grep(/\Amodel name/).first.to_s[/: (.*)/, 1]
+    memory = File.foreach("/proc/meminfo").first[/\d+/].to_i / 1024 / 1024
+    system = File.foreach("/etc/os-release").grep(/\APRETTY_NAME/).first.to_s[/"(.*)"/, 1]
+    table(["", "of this run"], [
+      ["Ruby", RUBY_DESCRIPTION],
+      ["memprof", Memprof::VERSION],
+      ["Rust", version_of("rustc")],
+      ["memory_profiler", Gem::Specification.find_all_by_name("memory_profiler").map(&:version).max],
+      ["system", system],
+      ["processor", "#{Etc.nprocessors} of #{model}"],
+      ["memory", "#{memory} GiB"],
+      ["load when it began", File.read("/proc/loadavg").split.first]
+    ])
+  end
+
+  def version_of(command)
+    Open3.capture2(command, "--version").first[/\d[\d.]*/]
+  rescue Errno::ENOENT
+    "not at hand"
+  end
+end
+
+# By itself this file says what the figures of the others depend on.
+if $PROGRAM_NAME == __FILE__
+  puts("# Benchmarks of #{Time.now.strftime("%F")} on Ruby #{RUBY_VERSION}", "")
+  Bench.facts
+end
