@@ -224,6 +224,20 @@ RSpec.describe Memprof do
     end
   end
 
+  describe "stacks" do
+    it "tell methods of one name apart, and leave memprof's own frames out" do
+      report = described_class.report(stack: 10, trace: Object) do
+        [1].map { Object.new }
+        { a: 1 }.map { Object.new }
+      end
+      stacks = report.sites.map(&:stack)
+      expect(stacks.map { |stack| stack.join(" ")[/Array#map|Enumerable#map/] }).to contain_exactly(
+        "Array#map", "Enumerable#map"
+      )
+      expect(stacks.flatten.grep(/Memprof\.report/)).to eq([])
+    end
+  end
+
   describe "sampling" do
     it "scales counts without bias" do
       described_class.start(sample: 50)

@@ -68,8 +68,8 @@ pub struct FrameKey {
     pub label: String,
     /// First line of the definition; 0 if it has none.
     pub first_line: u32,
-    /// Written in C.
-    pub native: bool,
+    /// For a method written in C, what tells it from its namesakes in other classes, since it has no place of its own.
+    pub native: Option<u64>,
 }
 
 /// Names a frame.

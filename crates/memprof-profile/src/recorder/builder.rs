@@ -63,7 +63,7 @@ impl<'a> ProfileBuilder<'a> {
                 file: self.files.intern(key.file.clone()),
                 method: self.sites.method(node.frame).to_owned(),
                 first_line: key.first_line,
-                native: key.native,
+                native: key.native.is_some(),
             });
             let copy = self.stacks.intern(StackNode {
                 parent,

@@ -30,7 +30,7 @@ fn site(recorder: &mut Recorder, line: u32) -> SiteId {
         file: "app.rb".into(),
         label: "work".into(),
         first_line: 1,
-        native: false,
+        native: None,
     };
     let (frame, _) = recorder.sites.frame(key);
     let place = recorder.sites.stack(None, frame, line);

@@ -1,11 +1,10 @@
 //! Where a birth happens: the frames on the VM's stack.
 
 use std::ffi::c_int;
-use std::hash::Hasher;
 use std::sync::OnceLock;
 
 use rb_sys::VALUE;
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use memprof_profile::sites::{FrameId, FrameKey, Sites, StackId};
 
@@ -49,7 +48,9 @@ fn is_own(file: &str) -> bool {
 }
 
 struct RawStack {
-    frames: Box<[(VALUE, c_int)]>,
+    values: Box<[VALUE]>,
+    lines: Box<[c_int]>,
+    keep: usize,
     origin: Origin,
 }
 
@@ -76,9 +77,15 @@ pub struct Frames {
     known: FxHashMap<VALUE, Known>,
     /// Frames whose qualified names are still to be asked for (see [`super::naming`]).
     pub unnamed: Vec<(VALUE, FrameId)>,
-    stacks: FxHashMap<u64, RawStack>,
+    stacks: Vec<RawStack>,
+    /// Hash of a stack -> index in `stacks`.
+    by_hash: FxHashMap<u64, u32>,
+    /// Index of the stack met last: a loop meets it again.
+    last: usize,
     values: Vec<VALUE>,
     lines: Vec<c_int>,
+    /// The method written in C that was met last, mostly Class#new; 0 if there is none.
+    last_native: VALUE,
     /// Paths of files: strings of the VM that are marked, and so stay where they are.
     paths: FxHashSet<VALUE>,
 }
@@ -88,9 +95,12 @@ impl Default for Frames {
         Frames {
             known: FxHashMap::default(),
             unnamed: Vec::new(),
-            stacks: FxHashMap::default(),
+            stacks: Vec::new(),
+            by_hash: FxHashMap::default(),
+            last: 0,
             values: vec![0; MAX_FRAMES],
             lines: vec![0; MAX_FRAMES],
+            last_native: 0,
             paths: FxHashSet::default(),
         }
     }
@@ -115,11 +125,18 @@ impl Frames {
 
     /// True for a method written in Ruby, whose line the JIT did not leave where rb_profile_frames reads it.
     #[inline]
-    fn is_compiled(&self, frame: VALUE) -> bool {
-        match self.known.get(&frame) {
-            Some(known) => !known.native,
-            None => !is_native(frame),
+    fn is_compiled(&mut self, frame: VALUE) -> bool {
+        if frame == self.last_native {
+            return false;
         }
+        let native = match self.known.get(&frame) {
+            Some(known) => known.native,
+            None => is_native(frame),
+        };
+        if native {
+            self.last_native = frame;
+        }
+        !native
     }
 
     /// The innermost Ruby frame alone, if it is a user's or memprof's own; `path` and `line` are what the event says of
@@ -156,25 +173,47 @@ impl Frames {
         if self.lines[0] == 0 && self.is_compiled(self.values[0]) {
             self.lines[0] = line() as c_int;
         }
-        let hash = self.hash(count, keep);
-        if let Some(raw) = self.stacks.get(&hash) {
-            let same = raw.frames.iter().copied().eq(self.raw(count));
-            if same {
-                return raw.origin;
+        if self.remembers(self.last, count, keep) {
+            return self.stacks[self.last].origin;
+        }
+        let (values, lines) = (&self.values[..count], &self.lines[..count]);
+        let hash = hash(values, lines) ^ keep as u64;
+        if let Some(index) = self.by_hash.get(&hash).map(|index| *index as usize) {
+            if self.remembers(index, count, keep) {
+                self.last = index;
+                return self.stacks[index].origin;
             }
         }
+        let (values, lines) = (values.into(), lines.into());
         let origin = self.intern(sites, count, keep);
         if self.stacks.len() >= REMEMBERED_STACKS {
-            self.stacks.clear();
+            self.forget_stacks();
         }
-        self.stacks.insert(
-            hash,
-            RawStack {
-                frames: self.raw(count).collect(),
-                origin,
-            },
-        );
+        self.last = self.stacks.len();
+        self.by_hash.insert(hash, self.last as u32);
+        self.stacks.push(RawStack {
+            values,
+            lines,
+            keep,
+            origin,
+        });
         origin
+    }
+
+    /// True if the stack just read is the one with this index.
+    #[inline]
+    fn remembers(&self, index: usize, count: usize, keep: usize) -> bool {
+        self.stacks.get(index).is_some_and(|raw| {
+            raw.keep == keep
+                && *raw.values == self.values[..count]
+                && *raw.lines == self.lines[..count]
+        })
+    }
+
+    fn forget_stacks(&mut self) {
+        self.stacks.clear();
+        self.by_hash.clear();
+        self.last_native = 0;
     }
 
     /// What the VM must keep, and not move: frames until they are named, and paths.
@@ -183,22 +222,6 @@ impl Frames {
             .iter()
             .map(|(frame, _)| *frame)
             .chain(self.paths.iter().copied())
-    }
-
-    fn raw(&self, count: usize) -> impl Iterator<Item = (VALUE, c_int)> + '_ {
-        self.values[..count]
-            .iter()
-            .copied()
-            .zip(self.lines[..count].iter().copied())
-    }
-
-    fn hash(&self, count: usize, keep: usize) -> u64 {
-        let mut hasher = FxHasher::default();
-        hasher.write_usize(keep);
-        for (value, line) in self.raw(count) {
-            hasher.write_u64(value ^ (line as u64) << 48);
-        }
-        hasher.finish()
     }
 
     fn intern(&mut self, sites: &mut Sites, count: usize, keep: usize) -> Origin {
@@ -248,7 +271,7 @@ impl Frames {
             return *known;
         }
         let key = key_of(frame);
-        let (native, own) = (key.native, is_own(&key.file));
+        let (native, own) = (key.native.is_some(), is_own(&key.file));
         let user = !native && !own && !key.file.starts_with("<internal:") && !is_library(&key.file);
         let (id, new) = sites.frame(key);
         if new {
@@ -269,7 +292,7 @@ impl Frames {
     pub fn forget(&mut self, address: VALUE) -> bool {
         let known = self.known.remove(&address).is_some();
         if known {
-            self.stacks.clear();
+            self.forget_stacks();
         }
         known
     }
@@ -281,8 +304,28 @@ impl Frames {
             .into_iter()
             .filter_map(|(at, known)| Some((moved(at)? as VALUE, known)))
             .collect();
-        self.stacks.clear();
+        self.forget_stacks();
     }
+}
+
+/// A hash of frames and lines. In four lanes, since a processor multiplies several numbers in the time that one takes to
+/// come out: fifty frames are hashed for each object.
+#[inline]
+fn hash(values: &[VALUE], lines: &[c_int]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |lane: u64, value: VALUE, line: c_int| {
+        (lane.rotate_left(26) ^ value ^ (line as u64) << 44).wrapping_mul(FACTOR)
+    };
+    let (mut a, mut b, mut c, mut d) = (1, 2, 3, 4);
+    let (value_chunks, line_chunks) = (values.chunks_exact(4), lines.chunks_exact(4));
+    let rest = value_chunks.remainder().iter().zip(line_chunks.remainder());
+    for (value, line) in value_chunks.zip(line_chunks) {
+        (a, b) = (mix(a, value[0], line[0]), mix(b, value[1], line[1]));
+        (c, d) = (mix(c, value[2], line[2]), mix(d, value[3], line[3]));
+    }
+    a = rest.fold(a, |lane, (value, line)| mix(lane, *value, *line));
+    let join = |hash: u64, lane: u64| (hash.rotate_left(23) ^ lane).wrapping_mul(FACTOR);
+    join(join(join(a, b), c), d)
 }
 
 /// Where objects are put that are born without a frame of Ruby code.
@@ -291,7 +334,7 @@ fn nowhere(sites: &mut Sites) -> Found {
         file: String::new(),
         label: String::new(),
         first_line: 0,
-        native: true,
+        native: Some(0),
     };
     let (frame, _) = sites.frame(key);
     let place = sites.stack(None, frame, 0);
@@ -323,7 +366,7 @@ fn key_of(frame: VALUE) -> FrameKey {
             file: String::new(),
             label: label.unwrap_or_default(),
             first_line: 0,
-            native: true,
+            native: Some(frame),
         };
     }
     // SAFETY: a frame that is alive (see `is_native`).
@@ -334,7 +377,7 @@ fn key_of(frame: VALUE) -> FrameKey {
             label: text(rb_sys::rb_profile_frame_base_label(frame)).unwrap_or_default(),
             // A Fixnum: the number shifted left by one.
             first_line: u32::try_from(line as usize >> 1).unwrap_or(0),
-            native: false,
+            native: None,
         }
     }
 }
