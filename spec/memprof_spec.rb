@@ -224,6 +224,20 @@ RSpec.describe Memprof do
     end
   end
 
+  describe ".report" do
+    def finalizer(held)
+      proc { held.size }
+    end
+
+    it "does not call retained what only a finalizer held" do
+      report = described_class.report(trace: Object, allow_files: __FILE__) do
+        20.times { ObjectSpace.define_finalizer(Object.new, finalizer(Array.new(10) { Object.new })) }
+      end
+      # The machine's stack may still hold the last of the twenty, and so its finalizer.
+      expect([report.total_allocated, report.total_retained]).to match([220, be <= 11])
+    end
+  end
+
   describe "stacks" do
     it "tell methods of one name apart, and leave memprof's own frames out" do
       report = described_class.report(stack: 10, trace: Object) do

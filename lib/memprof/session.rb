@@ -75,8 +75,10 @@ module Memprof
     # @return [void]
     def collect
       Native.clear_stack
-      # Twice, as what waits for a finalizer is freed by the next collection only.
-      2.times { GC.start }
+      Native.take_finalized
+      GC.start
+      # What only a finalizer holds goes when that has run.
+      GC.start if Native.take_finalized
     end
 
     # Forgets everything that was seen. A second call does nothing.

@@ -17,7 +17,8 @@ use builder::ProfileBuilder;
 /// What is alive of each cell, as found on the heap: objects, and their memsizes.
 #[derive(Debug, Default)]
 pub struct Survivors {
-    amounts: FxHashMap<CellId, Amount>,
+    /// Index is the cell's number.
+    amounts: Vec<Amount>,
     strings: FxHashMap<SegmentId, StringCounts>,
 }
 
@@ -275,29 +276,36 @@ impl Recorder {
         }
     }
 
-    /// Adds a living object, found on the heap, to `survivors`.
-    pub fn survives(
+    /// Adds a living object, found on the heap, to `survivors`. `value` is asked for if somebody wants its string's value.
+    #[inline]
+    pub fn survives<'a>(
         &self,
         survivors: &mut Survivors,
         record: Record,
         memsize: u64,
-        value: Option<&[u8]>,
+        value: impl FnOnce() -> Option<&'a [u8]>,
     ) {
-        let Some(id) = self.cells.resolve(record.cell()) else {
+        let Some((id, cell)) = self.counting(record) else {
             return;
         };
-        survivors
-            .amounts
-            .entry(id)
-            .or_default()
-            .add(Amount::new(1, memsize));
-        if let (Some(value), Some(cell)) = (value, self.cells.get(id)) {
-            survivors
-                .strings
-                .entry(cell.segment)
-                .or_default()
-                .add(value, cell.site, 1);
+        let index = id.0 as usize;
+        if survivors.amounts.len() <= index {
+            survivors.amounts.resize(index + 1, Amount::default());
         }
+        survivors.amounts[index].add(Amount::new(1, memsize));
+        let segment = self.sessions.get(cell.segment);
+        if segment.is_some_and(|segment| segment.strings) {
+            if let Some(value) = value() {
+                let strings = survivors.strings.entry(cell.segment).or_default();
+                strings.add(value, cell.site, 1);
+            }
+        }
+    }
+
+    /// The cell that counts the object with this record.
+    fn counting(&self, record: Record) -> Option<(CellId, &Cell)> {
+        let id = self.cells.resolve(record.cell())?;
+        Some((id, self.cells.get(id)?))
     }
 
     fn cells_of(&self, session: SessionId) -> impl Iterator<Item = (CellId, &Cell, u64)> + '_ {
@@ -358,7 +366,13 @@ impl Recorder {
             };
             let row = rows.entry(cell.site).or_insert_with(|| builder.row(site));
             let scaled = |amount: Amount| Amount::new(amount.objects * scale, amount.bytes * scale);
-            let retained = scaled(survivors.amounts.get(&id).copied().unwrap_or_default());
+            let retained = scaled(
+                survivors
+                    .amounts
+                    .get(id.0 as usize)
+                    .copied()
+                    .unwrap_or_default(),
+            );
             let freed = scaled(cell.died);
             row.retained.add(retained);
             row.freed.add(freed);

@@ -258,12 +258,11 @@ impl Sessions {
 
     /// A thread was started: the sessions that follow its parent follow it too.
     pub fn thread_started(&mut self, parent: ThreadKey, child: ThreadKey) {
+        // Whatever thread had this name before is no more.
+        self.threads.remove(&child);
         if let Some(Thread { sessions, segment }) = self.threads.get(&parent) {
-            let child_entry = Thread {
-                sessions: sessions.clone(),
-                segment: *segment,
-            };
-            self.threads.insert(child, child_entry);
+            let (sessions, segment) = (sessions.clone(), *segment);
+            self.threads.insert(child, Thread { sessions, segment });
         }
     }
 

@@ -192,7 +192,7 @@ fn keeps_the_values_of_strings_that_live_and_die() {
     let mut survivors = Survivors::default();
     for (address, value) in [(4040, &b"abc"[..]), (4080, b"x\xff")] {
         let record = recorder.record(address).expect("lives");
-        recorder.survives(&mut survivors, record, 100, Some(value));
+        recorder.survives(&mut survivors, record, 100, || Some(value));
     }
     let profile = recorder.profile(id, &survivors, Meta::default());
     let values = |rows: &[StringRow]| {

@@ -24,6 +24,10 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("gc_name", function!(sessions::gc_name, 0))?;
     native.define_singleton_method("ractors_seen?", function!(tracker::ractors_seen, 0))?;
     native.define_singleton_method("broken?", function!(crate::vm::hooks::broken, 0))?;
+    native.define_singleton_method(
+        "take_finalized",
+        function!(crate::vm::hooks::take_finalized, 0),
+    )?;
     native.define_singleton_method("clear_stack", function!(clear_stack, 0))?;
     native.define_singleton_method("gem_of", function!(gem_of, 1))?;
     native.define_singleton_method("short_path", function!(short_path, 1))?;

@@ -33,6 +33,14 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 /// Set when the hook has failed, and must do nothing from then on.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
+/// Set when a recorded object with a finalizer dies: what that holds goes with the next collection only.
+static FINALIZED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a recorded object with a finalizer has died since this was asked last.
+pub fn take_finalized() -> bool {
+    FINALIZED.swap(false, Ordering::Relaxed)
+}
+
 /// Starts listening. Not to be called inside [`tracker::with`].
 pub fn install() {
     if INSTALLED.swap(true, Ordering::Relaxed) {
@@ -322,6 +330,9 @@ unsafe fn death(object: VALUE) {
 #[inline(never)]
 unsafe fn bury(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
     tracker.recorder.count_death(record);
+    if flags.has_finalizer() {
+        FINALIZED.store(true, Ordering::Relaxed);
+    }
     if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
         // SAFETY: a T_STRING that dies; the bytes are copied at once.
         if let Some(value) = unsafe { object::string_bytes(object) } {

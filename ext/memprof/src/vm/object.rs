@@ -45,6 +45,12 @@ impl Flags {
             || self.is(ruby_value_type::RUBY_T_ZOMBIE))
     }
 
+    /// True for an object that has a finalizer.
+    #[inline]
+    pub fn has_finalizer(self) -> bool {
+        self.0 & ruby_fl_type::RUBY_FL_FINALIZE as usize != 0
+    }
+
     /// Number of the imemo type (bits 12 to 15; `enum imemo_type`, internal/imemo.h).
     pub fn imemo_type(self) -> u32 {
         (self.0 >> FL_USHIFT) as u32 & 0xf

@@ -80,21 +80,16 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
             .filter(|(_, record)| recorder.sees(session, *record))
             .collect()
     });
-    for (address, record) in recorded.unwrap_or_default() {
-        let object = address as VALUE;
-        // A type's own memsize function may do anything, so the tracker is not held while it runs.
-        let memsize = memsize(object);
-        tracker::with(|tracker| {
-            let value = if tracker.recorder.wants_string(record) {
-                string(object)
-            } else {
-                None
-            };
-            tracker
-                .recorder
-                .survives(&mut walk.survivors, record, memsize, value);
-        });
-    }
+    // A type's own memsize function may do anything, so the tracker is not held while it runs.
+    let sized: Vec<(u64, Record, u64)> = (recorded.unwrap_or_default().into_iter())
+        .map(|(address, record)| (address, record, memsize(address)))
+        .collect();
+    tracker::with(|tracker| {
+        let recorder = &tracker.recorder;
+        for (address, record, memsize) in sized {
+            recorder.survives(&mut walk.survivors, record, memsize, || string(address));
+        }
+    });
 }
 
 fn lives(object: VALUE) -> bool {
