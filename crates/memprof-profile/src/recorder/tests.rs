@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::profile::{Meta, StringRow};
 use crate::sites::{FrameKey, Site};
 
 struct Random(u64);
