@@ -20,9 +20,9 @@ RSpec.configure do |config|
 
   # Exact counts: finalizers of what earlier examples left, as of temporary files, would run inside the block
   # that is measured, and allocate there.
-  config.define_derived_metadata(file_path: %r{/spec/memprof/|/spec/memprof_spec}) { |meta|
+  config.define_derived_metadata(file_path: %r{/spec/memprof/|/spec/memprof_spec}) do |meta|
     meta[:exact] = true
-  }
+  end
   config.before(:each, :exact) { GC.start }
 
   # Tracking is process-wide: what one example leaves on, the next would count.
