@@ -2,6 +2,7 @@
 
 mod answers;
 mod builder;
+mod generations;
 
 use rustc_hash::FxHashMap;
 
@@ -13,6 +14,7 @@ use crate::sessions::{Change, Options, SegmentId, SessionId, Sessions};
 use crate::sites::{SiteId, Sites};
 use crate::strings::StringCounts;
 pub use answers::{StatsRow, Survivors};
+use generations::Generations;
 
 /// Everything that is recorded.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub struct Recorder {
     strings: Vec<StringCounts>,
     sampler: Sampler,
     generation: u32,
+    /// When generations began, in microseconds since the epoch.
+    begun: Generations,
 }
 
 impl Default for Recorder {
@@ -49,6 +53,7 @@ impl Recorder {
             strings: Vec::new(),
             sampler: Sampler::new(1, seed),
             generation: 0,
+            begun: Generations::default(),
         }
     }
 
@@ -84,6 +89,7 @@ impl Recorder {
             self.live = LiveTable::new();
             self.cells = Cells::default();
             (self.by_site, self.strings) = (Vec::new(), Vec::new());
+            self.begun = Generations::default();
         }
         self.resample();
     }
@@ -205,9 +211,18 @@ impl Recorder {
         }
     }
 
-    /// The GC generation from now on.
-    pub fn set_generation(&mut self, generation: u32) {
+    /// The GC generation from now on, which is `time` microseconds since the epoch.
+    pub fn set_generation(&mut self, generation: u32, time: u64) {
         self.generation = generation;
+        self.begun.push(generation, time);
+    }
+
+    /// Where the object at `address` was made, in which generation, and when that began (microseconds since the epoch).
+    pub fn allocation(&self, address: u64) -> Option<(SiteId, u64, u64)> {
+        let record = self.live.get(address)?;
+        let (_, cell) = self.counting(record)?;
+        let generation = self.generation.wrapping_sub(record.age(self.generation));
+        Some((cell.site, u64::from(generation), self.begun.time(generation)))
     }
 
     /// Objects in the live table.

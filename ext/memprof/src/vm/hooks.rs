@@ -5,6 +5,7 @@
 
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rb_sys::{VALUE, rb_trace_arg_t, ruby_value_type};
 
@@ -99,7 +100,11 @@ pub fn broken() -> bool {
 fn set_generation() {
     // SAFETY: reads a counter.
     let generation = unsafe { rb_sys::rb_gc_count() } as u32;
-    tracker::with(|tracker| tracker.recorder.set_generation(generation));
+    let time = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_micros() as u64;
+    tracker::with(|tracker| tracker.recorder.set_generation(generation, time));
 }
 
 /// # Safety

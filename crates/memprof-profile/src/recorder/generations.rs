@@ -1,0 +1,62 @@
+//! When each GC generation began.
+//!
+//! A clock read at each birth would cost as much as the rest of it, so an object's time is that of its generation.
+
+/// Generations that are remembered one by one; of more, every second one is forgotten.
+const MOST: usize = 1 << 16;
+
+/// Beginnings of generations, oldest first.
+#[derive(Debug, Default)]
+pub struct Generations {
+    begun: Vec<(u32, u64)>,
+}
+
+impl Generations {
+    /// A generation begins.
+    pub fn push(&mut self, generation: u32, time: u64) {
+        if self.begun.last().is_some_and(|(last, _)| *last == generation) {
+            return;
+        }
+        if self.begun.len() >= MOST {
+            let mut keep = false;
+            self.begun.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+        self.begun.push((generation, time));
+    }
+
+    /// When the generation began, or one shortly before it; 0 if it is older than all that are known.
+    pub fn time(&self, generation: u32) -> u64 {
+        let after = self.begun.partition_point(|(begun, _)| *begun <= generation);
+        let known = after.checked_sub(1).and_then(|index| self.begun.get(index));
+        known.map_or(0, |(_, time)| *time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_when_a_generation_began() {
+        let mut generations = Generations::default();
+        for (generation, time) in [(3, 30), (3, 31), (5, 50)] {
+            generations.push(generation, time);
+        }
+        let times: Vec<u64> = (2..=6).map(|generation| generations.time(generation)).collect();
+        assert_eq!(times, [0, 30, 30, 50, 50]);
+    }
+
+    #[test]
+    fn stays_small() {
+        let mut generations = Generations::default();
+        for generation in 0..1_000_000 {
+            generations.push(generation, u64::from(generation) * 10);
+        }
+        assert!(generations.begun.len() <= MOST);
+        assert_eq!(generations.time(999_999), 9_999_990);
+        assert!(generations.time(500_000).abs_diff(5_000_000) < 1_000);
+    }
+}
