@@ -1,5 +1,9 @@
 //! What Ruby sees: one file per Ruby module or class.
 
+mod census;
+mod convert;
+mod dump;
+mod iseqs;
 mod native;
 mod profile;
 
@@ -10,5 +14,9 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let memprof = ruby.define_module("Memprof")?;
     let native = memprof.define_module("Native")?;
     profile::init(ruby, native)?;
+    dump::init(ruby, native)?;
+    convert::init(ruby, native)?;
+    census::init(native)?;
+    iseqs::init(native)?;
     native::init(ruby, native)
 }

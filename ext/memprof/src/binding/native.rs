@@ -6,12 +6,13 @@ use memprof_profile::growth;
 use memprof_profile::sessions::SessionId;
 
 use super::profile::NativeProfile;
-use crate::vm::{frames, guard, naming, sessions, tracker};
+use crate::vm::{entry, frames, guard, naming, sessions, tracker};
 
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_class("Guard", ruby.class_object())?;
     guard::init(ruby)?;
     naming::init();
+    entry::init();
     tracker::reset_owner_after_fork();
     native.define_singleton_method("open", function!(open, 4))?;
     native.define_singleton_method("finish", function!(finish, 1))?;

@@ -83,6 +83,18 @@ fn name(class: VALUE) -> Option<String> {
     unsafe { text(name) }
 }
 
+/// Name of the class that objects with this class word are of, if it has one. Allocates nothing.
+pub fn real_name(class_word: VALUE) -> Option<String> {
+    let class = real(class_word);
+    if class == 0 { None } else { name(class) }
+}
+
+/// Name of the class that an object with this class word answers, as it is shown. Allocates nothing.
+pub fn display_name(class_word: VALUE) -> Option<String> {
+    let class = real(class_word);
+    (class != 0).then(|| name(class).unwrap_or_else(|| anonymous_name(class)))
+}
+
 /// A class without name is named after the nearest of its ancestors that has one.
 fn anonymous_name(class: VALUE) -> String {
     // SAFETY: a class that is alive; its ancestors are, too.

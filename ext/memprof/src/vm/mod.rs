@@ -6,17 +6,24 @@
 //!   object may be allocated, nothing may raise, `memsize` and `object_id` are not to be asked for, the GVL is not given up.
 //! - In a death hook: the same, and only what lies in the object's own slot may be read.
 //! - In [`guard`]'s mark and compact functions: `rb_gc_mark`, `rb_gc_location`, and Rust's own memory.
+//! - In the functions of [`entry`]: first the question whether this is a good moment. A debugger calls them at any.
 //! - Inside [`tracker::with`]: no call that may allocate a Ruby object, run Ruby code, or start a collection, since any of
 //!   these runs the hooks, and these want the tracker.
 
+pub mod census;
 pub mod classes;
+pub mod entry;
 pub mod event;
 pub mod frames;
 pub mod guard;
+pub mod gvl;
+pub mod heap;
 pub mod hooks;
+pub mod iseqs;
 pub mod naming;
 pub mod object;
 pub mod objspace;
 pub mod sessions;
+pub mod slots;
 pub mod symbols;
 pub mod tracker;

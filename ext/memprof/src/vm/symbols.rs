@@ -44,7 +44,66 @@ pub struct Symbols {
     pub register_job: Option<unsafe extern "C" fn(c_uint, Job, *mut c_void) -> c_int>,
     /// The class Ractor.
     pub ractor_class: Option<*const VALUE>,
+    /// All versions. Ends the process when called during a collection.
+    pub reachable_from: Option<unsafe extern "C" fn(VALUE, Reachable, *mut c_void)>,
+    /// All versions. As above; the first argument of the callback is the category.
+    pub reachable_from_root: Option<unsafe extern "C" fn(RootReachable, *mut c_void)>,
+    /// All versions. Unlike rb_hash_foreach it leaves no mark in the hash that it goes through.
+    pub hash_foreach: Option<unsafe extern "C" fn(VALUE, EachEntry, usize)>,
+    /// 3.1 to 3.4: names of the collector's flags that are set. Its last argument is the room for them.
+    pub gc_flags: Option<unsafe extern "C" fn(VALUE, *mut rb_sys::ID, usize) -> usize>,
+    /// 4.0: the same with values; the array ends with a name that is 0.
+    pub gc_metadata: Option<unsafe extern "C" fn(VALUE) -> *const (rb_sys::ID, VALUE)>,
+    /// 3.2 to 3.4: called with struct rb_shape *.
+    pub each_shape: Option<unsafe extern "C" fn(EachShape, *mut c_void)>,
+    /// 4.0: called with the shape's number.
+    pub each_shape_id: Option<unsafe extern "C" fn(EachShapeId, *mut c_void)>,
+    /// 3.2 to 3.4: number of a struct rb_shape *.
+    pub shape_id: Option<unsafe extern "C" fn(*const c_void) -> u32>,
+    /// 3.2 and later: number of an object's shape.
+    pub object_shape_id: Option<unsafe extern "C" fn(VALUE) -> u32>,
+    /// 3.2 and later: takes a struct rb_shape *, since 4.0 a shape's number.
+    pub shape_depth: Option<unsafe extern "C" fn(usize) -> usize>,
+    /// As above.
+    pub shape_edges_count: Option<unsafe extern "C" fn(usize) -> usize>,
+    /// As above.
+    pub shape_memsize: Option<unsafe extern "C" fn(usize) -> usize>,
+    /// 4.0: the table of shapes; its first word is the address of the array.
+    pub shape_tree: Option<*const *const c_void>,
+    /// 3.2 to 3.4: true if the object's instance variables are in a hash table.
+    pub shape_too_complex: Option<unsafe extern "C" fn(VALUE) -> bool>,
+    /// 4.0.
+    pub class_variation_count: Option<unsafe extern "C" fn(VALUE) -> u32>,
+    /// 4.0.
+    pub class_singleton_p: Option<unsafe extern "C" fn(VALUE) -> bool>,
+    /// 3.2 and later: the object that a singleton class belongs to.
+    pub attached_object: Option<unsafe extern "C" fn(VALUE) -> VALUE>,
+    /// All versions: calls back for each entry of a table; 0 goes on.
+    pub table_foreach: Option<unsafe extern "C" fn(*mut c_void, EachTableEntry, usize) -> c_int>,
+    /// 3.2 and later: no collections from now on; one that is under way stays as it is.
+    pub gc_disable_no_rest: Option<unsafe extern "C" fn() -> VALUE>,
+    /// 4.0: calls the function while other Ractors stand still.
+    pub with_barrier: Option<unsafe extern "C" fn(Locked, *mut c_void) -> VALUE>,
+    /// All versions: whether the calling thread is one of Ruby's. May be called on any thread.
+    pub native_thread_p: Option<unsafe extern "C" fn() -> c_int>,
+    /// All versions: 0 for a thread of Ruby's that has given up the GVL. May be called on any thread.
+    pub thread_has_gvl_p: Option<unsafe extern "C" fn() -> c_int>,
 }
+
+/// Called with `(reference, data)`.
+pub type Reachable = unsafe extern "C" fn(VALUE, *mut c_void);
+/// Called with `(category, reference, data)`.
+pub type RootReachable = unsafe extern "C" fn(*const c_char, VALUE, *mut c_void);
+/// Called with `(key, value, data)`; 0 goes on.
+pub type EachEntry = unsafe extern "C" fn(VALUE, VALUE, usize) -> c_int;
+/// Called with `(key, value, data)`; 0 goes on.
+pub type EachTableEntry = unsafe extern "C" fn(usize, usize, usize) -> c_int;
+/// Called with `(shape, data)`.
+pub type EachShape = unsafe extern "C" fn(*const c_void, *mut c_void);
+/// Called with `(number of the shape, data)`.
+pub type EachShapeId = unsafe extern "C" fn(u32, *mut c_void);
+/// Called with the data.
+pub type Locked = unsafe extern "C" fn(*mut c_void) -> VALUE;
 
 // SAFETY: function addresses, and the address of a variable that the VM writes once while it boots.
 unsafe impl Send for Symbols {}
@@ -86,6 +145,59 @@ pub fn symbols() -> &'static Symbols {
                 unsafe extern "C" fn(c_uint, Job, *mut c_void) -> c_int
             ),
             ractor_class: address(c"rb_cRactor").map(|address| address.cast_const().cast()),
+            reachable_from: function!(
+                c"rb_objspace_reachable_objects_from",
+                unsafe extern "C" fn(VALUE, Reachable, *mut c_void)
+            ),
+            reachable_from_root: function!(
+                c"rb_objspace_reachable_objects_from_root",
+                unsafe extern "C" fn(RootReachable, *mut c_void)
+            ),
+            hash_foreach: function!(
+                c"rb_hash_stlike_foreach",
+                unsafe extern "C" fn(VALUE, EachEntry, usize)
+            ),
+            gc_flags: function!(
+                c"rb_obj_gc_flags",
+                unsafe extern "C" fn(VALUE, *mut rb_sys::ID, usize) -> usize
+            ),
+            gc_metadata: function!(
+                c"rb_gc_object_metadata",
+                unsafe extern "C" fn(VALUE) -> *const (rb_sys::ID, VALUE)
+            ),
+            each_shape: function!(c"rb_shape_each_shape", unsafe extern "C" fn(EachShape, *mut c_void)),
+            each_shape_id: function!(
+                c"rb_shape_each_shape_id",
+                unsafe extern "C" fn(EachShapeId, *mut c_void)
+            ),
+            shape_id: function!(c"rb_shape_id", unsafe extern "C" fn(*const c_void) -> u32),
+            object_shape_id: function!(c"rb_obj_shape_id", unsafe extern "C" fn(VALUE) -> u32)
+                .or(function!(c"rb_shape_get_shape_id", unsafe extern "C" fn(VALUE) -> u32)),
+            shape_depth: function!(c"rb_shape_depth", unsafe extern "C" fn(usize) -> usize),
+            shape_edges_count: function!(c"rb_shape_edges_count", unsafe extern "C" fn(usize) -> usize),
+            shape_memsize: function!(c"rb_shape_memsize", unsafe extern "C" fn(usize) -> usize),
+            shape_tree: address(c"rb_shape_tree").map(|address| address.cast_const().cast()),
+            shape_too_complex: function!(
+                c"rb_shape_obj_too_complex",
+                unsafe extern "C" fn(VALUE) -> bool
+            ),
+            class_variation_count: function!(
+                c"rb_class_variation_count",
+                unsafe extern "C" fn(VALUE) -> u32
+            ),
+            class_singleton_p: function!(c"rb_class_singleton_p", unsafe extern "C" fn(VALUE) -> bool),
+            attached_object: function!(c"rb_class_attached_object", unsafe extern "C" fn(VALUE) -> VALUE),
+            table_foreach: function!(
+                c"rb_st_foreach",
+                unsafe extern "C" fn(*mut c_void, EachTableEntry, usize) -> c_int
+            ),
+            gc_disable_no_rest: function!(c"rb_gc_disable_no_rest", unsafe extern "C" fn() -> VALUE),
+            with_barrier: function!(
+                c"rb_vm_lock_with_barrier",
+                unsafe extern "C" fn(Locked, *mut c_void) -> VALUE
+            ),
+            native_thread_p: function!(c"ruby_native_thread_p", unsafe extern "C" fn() -> c_int),
+            thread_has_gvl_p: function!(c"ruby_thread_has_gvl_p", unsafe extern "C" fn() -> c_int),
         }
     })
 }

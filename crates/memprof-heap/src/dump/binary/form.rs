@@ -1,0 +1,261 @@
+//! What many objects have in common: type, class, flags, shape, and which facts their records have. A record begins with
+//! the number of its form.
+
+use super::super::record::{CodeRange, Content, Detail, Flags, Kind, NameId, Object, Text};
+
+/// Which detail a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub(super) enum Tag {
+    None,
+    String,
+    Symbol,
+    Regexp,
+    Bignum,
+    Float,
+    Length,
+    Hash,
+    Object,
+    Class,
+    Data,
+    File,
+    Imemo,
+}
+
+impl Tag {
+    pub const ALL: [Tag; 13] = [
+        Tag::None,
+        Tag::String,
+        Tag::Symbol,
+        Tag::Regexp,
+        Tag::Bignum,
+        Tag::Float,
+        Tag::Length,
+        Tag::Hash,
+        Tag::Object,
+        Tag::Class,
+        Tag::Data,
+        Tag::File,
+        Tag::Imemo,
+    ];
+}
+
+/// Facts that any record may have.
+pub(super) const ALLOCATION: u8 = 1;
+pub(super) const OBJECT_ID: u8 = 1 << 1;
+pub(super) const FIELDS: u8 = 1 << 2;
+/// The memsize is told: it is not the size of the slot.
+pub(super) const MEMSIZE: u8 = 1 << 3;
+pub(super) const SHAPE: u8 = 1 << 4;
+pub(super) const AGE: u8 = 1 << 5;
+
+/// Bits of a text: two for the state of its bytes, two for the kind of its content, then these.
+pub(super) const LENGTH: u8 = 1 << 4;
+pub(super) const CAPACITY: u8 = 1 << 5;
+/// The content has as many bytes as the length says.
+pub(super) const EXACT: u8 = 1 << 6;
+
+/// Bits of other details, first to fourth fact that may be missing.
+pub(super) const FIRST: u8 = 1;
+pub(super) const SECOND: u8 = 1 << 1;
+pub(super) const THIRD: u8 = 1 << 2;
+pub(super) const FOURTH: u8 = 1 << 3;
+
+/// A form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub class: u64,
+    pub class_name: Option<NameId>,
+    pub slot_size: u32,
+    pub shape_id: u32,
+    pub flags: Flags,
+    /// Encoding of a text, type of data, kind of imemo.
+    pub name: Option<NameId>,
+    pub kind: Kind,
+    pub age: u8,
+    /// [`ALLOCATION`] and the like.
+    pub facts: u8,
+    pub tag: Tag,
+    /// What the detail has.
+    pub bits: u8,
+}
+
+impl Form {
+    #[inline]
+    pub fn of(object: &Object<'_>) -> Form {
+        let (tag, bits, name) = detail(&object.detail);
+        let fact = |condition: bool, bit: u8| if condition { bit } else { 0 };
+        Form {
+            class: object.class,
+            class_name: object.class_name,
+            slot_size: object.slot_size,
+            shape_id: object.shape_id.unwrap_or(0),
+            flags: object.flags,
+            name,
+            kind: object.kind,
+            age: object.age.unwrap_or(0),
+            facts: fact(object.allocation.is_some(), ALLOCATION)
+                | fact(object.object_id.is_some(), OBJECT_ID)
+                | fact(!object.fields.is_empty(), FIELDS)
+                | fact(object.memsize != u64::from(object.slot_size), MEMSIZE)
+                | fact(object.shape_id.is_some(), SHAPE)
+                | fact(object.age.is_some(), AGE),
+            tag,
+            bits,
+        }
+    }
+
+    /// The state of the bytes that the bits of a text say.
+    pub fn coderange(&self) -> CodeRange {
+        match self.bits & 3 {
+            0 => CodeRange::Unknown,
+            1 => CodeRange::SevenBit,
+            2 => CodeRange::Valid,
+            _ => CodeRange::Broken,
+        }
+    }
+
+    /// True if the record has this fact.
+    pub fn fact(&self, bit: u8) -> bool {
+        self.facts & bit != 0
+    }
+
+    /// True if the detail has this.
+    pub fn bit(&self, bit: u8) -> bool {
+        self.bits & bit != 0
+    }
+
+    /// Place in a table of 2^`bits` forms.
+    #[inline]
+    fn place(&self, bits: u32) -> usize {
+        let one = self.class ^ (u64::from(self.shape_id) << 40) ^ u64::from(self.slot_size);
+        let other = u64::from(self.flags.0) << 32
+            | u64::from(self.bits) << 24
+            | u64::from(self.facts) << 16
+            | u64::from(self.kind.0) << 8
+            | u64::from(self.age);
+        let name = self.name.map_or(0, |name| u64::from(name.0)) << 44;
+        let mixed = one.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (other ^ name);
+        (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> (64 - bits)) as usize
+    }
+}
+
+#[inline]
+fn detail(detail: &Detail<'_>) -> (Tag, u8, Option<NameId>) {
+    let bit = |condition: bool, bit: u8| if condition { bit } else { 0 };
+    match detail {
+        Detail::None => (Tag::None, 0, None),
+        Detail::String(text) => (Tag::String, text_bits(text), Some(text.encoding)),
+        Detail::Symbol(text) => (Tag::Symbol, text_bits(text), Some(text.encoding)),
+        Detail::Regexp(text) => (Tag::Regexp, text_bits(text), Some(text.encoding)),
+        Detail::Bignum(text) => (Tag::Bignum, text_bits(text), Some(text.encoding)),
+        Detail::Float(_) => (Tag::Float, 0, None),
+        Detail::Length(_) => (Tag::Length, 0, None),
+        Detail::Hash { default_proc, .. } => (Tag::Hash, bit(*default_proc, FIRST), None),
+        Detail::Object { .. } => (Tag::Object, 0, None),
+        Detail::Class {
+            name,
+            real_name,
+            super_name,
+            variations,
+            ..
+        } => {
+            let bits = bit(name.is_some(), FIRST)
+                | bit(real_name.is_some(), SECOND)
+                | bit(super_name.is_some(), THIRD)
+                | bit(variations.is_some(), FOURTH);
+            (Tag::Class, bits, None)
+        }
+        Detail::Data { type_name } => (Tag::Data, 0, *type_name),
+        Detail::File { fd } => (Tag::File, bit(fd.is_some(), FIRST), None),
+        Detail::Imemo {
+            name,
+            mid,
+            called_id,
+            receiver_class,
+        } => {
+            let bits = bit(mid.is_some(), FIRST)
+                | bit(called_id.is_some(), SECOND)
+                | bit(*receiver_class != 0, THIRD);
+            (Tag::Imemo, bits, Some(*name))
+        }
+    }
+}
+
+#[inline]
+fn text_bits(text: &Text<'_>) -> u8 {
+    let range = match text.coderange {
+        CodeRange::Unknown => 0,
+        CodeRange::SevenBit => 1,
+        CodeRange::Valid => 2,
+        CodeRange::Broken => 3,
+    };
+    let (content, bytes) = match text.content {
+        Content::Full(bytes) => (0, Some(bytes.len() as u64)),
+        Content::Truncated(bytes) => (1 << 2, Some(bytes.len() as u64)),
+        Content::Mark(_) => (2 << 2, None),
+        Content::Absent => (3 << 2, None),
+    };
+    let length = if text.length.is_some() { LENGTH } else { 0 };
+    let capacity = if text.capacity.is_some() { CAPACITY } else { 0 };
+    let exact = if bytes.is_some() && bytes == text.length {
+        EXACT
+    } else {
+        0
+    };
+    range | content | length | capacity | exact
+}
+
+/// Forms that the block has had, as far as they are remembered: one that was forgotten is told again.
+pub(super) struct Forms {
+    table: Vec<(u32, u32, Form)>,
+    block: u32,
+    next: u32,
+}
+
+const TABLE_BITS: u32 = 12;
+
+impl Default for Forms {
+    fn default() -> Forms {
+        let nothing = Form {
+            class: 0,
+            class_name: None,
+            slot_size: 0,
+            shape_id: 0,
+            flags: Flags(0),
+            name: None,
+            kind: Kind::NONE,
+            age: 0,
+            facts: 0,
+            tag: Tag::None,
+            bits: 0,
+        };
+        Forms {
+            table: vec![(u32::MAX, 0, nothing); 1 << TABLE_BITS],
+            block: 0,
+            next: 0,
+        }
+    }
+}
+
+impl Forms {
+    /// Forgets what the last block had.
+    pub fn next_block(&mut self) {
+        self.block += 1;
+        self.next = 0;
+    }
+
+    /// The number of a form in this block, and whether it is new there.
+    #[inline]
+    pub fn number(&mut self, form: &Form) -> (u32, bool) {
+        let entry = &mut self.table[form.place(TABLE_BITS)];
+        if entry.0 == self.block && entry.2 == *form {
+            return (entry.1, false);
+        }
+        let number = self.next;
+        self.next += 1;
+        *entry = (self.block, number, *form);
+        (number, true)
+    }
+}

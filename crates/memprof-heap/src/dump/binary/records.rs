@@ -1,0 +1,245 @@
+//! Reads the records of a block.
+
+mod object;
+
+use super::super::read::{Fallible, Stop, Target};
+use super::super::record::{
+    Edge, Kind, Label, NameId, NoteKind, Shape, Site, SiteId, Tables, Value,
+};
+use super::decode::Cursor;
+use super::form::Form;
+use super::{Last, label, record};
+
+/// Tells `target` of the records of a block.
+pub(in super::super) fn replay(block: &[u8], target: &mut Target<'_>) -> Fallible<()> {
+    let mut records = Records {
+        cursor: Cursor::new(block),
+        names: Vec::new(),
+        sites: Vec::new(),
+        forms: Vec::new(),
+        last: Last::default(),
+    };
+    let mut edges = Vec::new();
+    while !records.cursor.is_empty() {
+        records.record(target, &mut edges)?;
+    }
+    Ok(())
+}
+
+/// A block that is read, and what it has defined so far.
+struct Records<'a> {
+    cursor: Cursor<'a>,
+    names: Vec<NameId>,
+    sites: Vec<SiteId>,
+    forms: Vec<Form>,
+    last: Last,
+}
+
+impl<'a> Records<'a> {
+    fn record(&mut self, target: &mut Target<'_>, edges: &mut Vec<Edge<'a>>) -> Fallible<()> {
+        match self.cursor.varint()? {
+            number if number >= record::OBJECT => {
+                self.object(number - record::OBJECT, target)?;
+                self.edges(target, edges)
+            }
+            number => match number as u8 {
+                record::NOTE => self.note(target),
+                record::SHAPE => self.shape(target),
+                record::ROOTS => self.roots(target, edges),
+                _ => self.more(target, edges),
+            },
+        }
+    }
+
+    fn note(&mut self, target: &mut Target<'_>) -> Fallible<()> {
+        let kinds = [
+            NoteKind::Header,
+            NoteKind::Finalizers,
+            NoteKind::Globals,
+            NoteKind::Frame,
+            NoteKind::Lsof,
+            NoteKind::Ps,
+        ];
+        let number = self.cursor.byte()?;
+        let kind = kinds.into_iter().find(|kind| *kind as u8 == number);
+        let json = self.cursor.text()?;
+        target.note(kind.ok_or(Stop::Broken)?, json)
+    }
+
+    fn shape(&mut self, target: &mut Target<'_>) -> Fallible<()> {
+        let shape = Shape {
+            address: self.cursor.address(0)?,
+            id: self.cursor.varint()?,
+            parent_id: match self.cursor.byte()? {
+                0 => None,
+                _ => Some(self.cursor.varint()?),
+            },
+            depth: self.cursor.varint()?,
+            shape_type: self.name(&mut target.tables)?,
+            edge_name: self.optional_name(&mut target.tables)?,
+            edges: self.cursor.varint()?,
+            memsize: self.cursor.varint()?,
+        };
+        target.shape(&shape)
+    }
+
+    fn roots(&mut self, target: &mut Target<'_>, edges: &mut Vec<Edge<'a>>) -> Fallible<()> {
+        let category = self.cursor.text()?;
+        self.last.index = self.cursor.number()?;
+        self.last.reference = 0;
+        let mut told = false;
+        while self.edge(&mut target.tables, edges)? {
+            if edges.len() >= super::PIECE {
+                target.roots(category, edges)?;
+                edges.clear();
+                told = true;
+            }
+        }
+        if !told || !edges.is_empty() {
+            target.roots(category, edges)?;
+        }
+        edges.clear();
+        Ok(())
+    }
+
+    fn more(&mut self, target: &mut Target<'_>, edges: &mut Vec<Edge<'a>>) -> Fallible<()> {
+        let object = self.cursor.address(0)?;
+        self.last.index = self.cursor.number()?;
+        self.last.reference = object;
+        if target.is_open(object) {
+            return self.edges(target, edges);
+        }
+        // The block in which the object began is lost.
+        while self.edge(&mut target.tables, edges)? {
+            edges.clear();
+        }
+        edges.clear();
+        Ok(())
+    }
+
+    fn edges(&mut self, target: &mut Target<'_>, edges: &mut Vec<Edge<'a>>) -> Fallible<()> {
+        while self.edge(&mut target.tables, edges)? {
+            target.passed(edges)?;
+        }
+        if edges.is_empty() {
+            return Ok(());
+        }
+        target.edges(edges)
+    }
+
+    /// Reads an edge, or a run of them; false at their end.
+    fn edge(&mut self, tables: &mut Tables, edges: &mut Vec<Edge<'a>>) -> Fallible<bool> {
+        let first = self.cursor.byte()?;
+        match first {
+            label::END => return Ok(false),
+            label::RUN => return self.run(edges).map(|()| true),
+            _ => {}
+        }
+        let mut preview = None;
+        let label = match first >> 4 {
+            label::NONE => Label::None,
+            label::NEXT => Label::Index(self.last.index),
+            label::INDEX => Label::Index(self.cursor.number()?),
+            label::KEY => Label::Key,
+            label::ENTRY => Label::Entry,
+            label::KEY_PREVIEW => {
+                preview = Some(self.cursor.bytes()?);
+                Label::Key
+            }
+            label::ENTRY_PREVIEW => {
+                preview = Some(self.cursor.bytes()?);
+                Label::Entry
+            }
+            label::IVAR => Label::Ivar(self.name(tables)?),
+            label::CLASS_VARIABLE => Label::ClassVariable(self.name(tables)?),
+            label::CONSTANT => Label::Constant(self.name(tables)?),
+            label::MEMBER => Label::Member(self.name(tables)?),
+            label::LOCAL => Label::Local(self.name(tables)?),
+            label::GLOBAL => Label::Global(self.name(tables)?),
+            label::METHOD => Label::Method(self.name(tables)?),
+            label::ROLE => Label::Role(self.name(tables)?),
+            _ => return Err(Stop::Broken),
+        };
+        if let Label::Index(index) = label {
+            self.last.index = index.wrapping_add(1);
+        }
+        let value = self.payload(tables, first & 15, self.last.reference)?;
+        if let Value::Address(address) = value {
+            self.last.reference = address;
+        }
+        edges.push(Edge {
+            label,
+            value,
+            preview,
+        });
+        Ok(true)
+    }
+
+    fn run(&mut self, edges: &mut Vec<Edge<'a>>) -> Fallible<()> {
+        for _ in 0..self.cursor.varint()? {
+            let address = self.cursor.address(self.last.reference)?;
+            edges.push(Edge {
+                label: Label::Index(self.last.index),
+                value: Value::Address(address),
+                preview: None,
+            });
+            self.last.reference = address;
+            self.last.index = self.last.index.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    fn payload(&mut self, tables: &mut Tables, kind: u8, base: u64) -> Fallible<Value> {
+        Ok(match kind {
+            0 => Value::Nil,
+            1 => Value::True,
+            2 => Value::False,
+            3 => Value::Undef,
+            4 => Value::Int(self.cursor.zigzag()?),
+            5 => Value::Float(f64::from_bits(self.cursor.fixed()?)),
+            6 => Value::Symbol(self.name(tables)?),
+            7 => Value::Address(self.cursor.address(base)?),
+            8 => Value::Name(self.name(tables)?),
+            9 => Value::Json(self.name(tables)?),
+            _ => return Err(Stop::Broken),
+        })
+    }
+
+    fn name(&mut self, tables: &mut Tables) -> Fallible<NameId> {
+        let local = self.cursor.varint()?;
+        self.numbered_name(tables, local)
+    }
+
+    fn optional_name(&mut self, tables: &mut Tables) -> Fallible<Option<NameId>> {
+        match self.cursor.varint()? {
+            0 => Ok(None),
+            local => self.numbered_name(tables, local - 1).map(Some),
+        }
+    }
+
+    fn numbered_name(&mut self, tables: &mut Tables, local: u64) -> Fallible<NameId> {
+        if local == self.names.len() as u64 {
+            self.names.push(tables.intern(self.cursor.text()?));
+        }
+        let name = self.names.get(local as usize);
+        name.copied().ok_or(Stop::Broken)
+    }
+
+    fn site(&mut self, tables: &mut Tables) -> Fallible<SiteId> {
+        let local = self.cursor.varint()?;
+        if local == self.sites.len() as u64 {
+            let site = match self.optional_name(tables)? {
+                // A number that no site has.
+                None => SiteId(u32::MAX),
+                Some(file) => {
+                    let line = self.cursor.number()?;
+                    let method = self.optional_name(tables)?;
+                    tables.intern_site(Site { file, line, method })
+                }
+            };
+            self.sites.push(site);
+        }
+        let site = self.sites.get(local as usize);
+        site.copied().ok_or(Stop::Broken)
+    }
+}

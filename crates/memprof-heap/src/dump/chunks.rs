@@ -1,0 +1,41 @@
+//! Text that lines have in common. Most objects of a class have the same flags and sizes: their text is made once.
+
+/// What a text is made of.
+pub(super) type Key = [u64; 4];
+
+const TABLE_BITS: u32 = 10;
+
+/// Texts by what they are made of. One that was forgotten is made again.
+pub(super) struct Chunks {
+    table: Vec<(Key, Vec<u8>)>,
+}
+
+impl Default for Chunks {
+    fn default() -> Chunks {
+        Chunks {
+            table: vec![([0; 4], Vec::new()); 1 << TABLE_BITS],
+        }
+    }
+}
+
+impl Chunks {
+    /// The text of a key; `make` writes it, and never nothing.
+    #[inline]
+    pub fn get(&mut self, key: Key, make: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
+        let entry = &mut self.table[place(key)];
+        if entry.0 != key || entry.1.is_empty() {
+            entry.0 = key;
+            entry.1.clear();
+            make(&mut entry.1);
+        }
+        &entry.1
+    }
+}
+
+#[inline]
+fn place(key: Key) -> usize {
+    let [a, b, c, d] = key;
+    let mixed = a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mixed = (mixed ^ c.rotate_left(20) ^ d.rotate_left(40)).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    (mixed >> (64 - TABLE_BITS)) as usize
+}

@@ -1,0 +1,152 @@
+//! The facts of an object's line.
+
+use super::super::memprof_json::value;
+use super::super::objspace_json::kind_name;
+use super::super::record::{Content, Detail, Kind, NameId, Object, Tables, Text, Value};
+use super::super::text;
+
+/// Keys that the format has itself.
+const KEYS: [&str; 28] = [
+    "id",
+    "bt",
+    "bytes",
+    "class",
+    "class_name",
+    "consts",
+    "default",
+    "encoding",
+    "fd",
+    "file",
+    "generation",
+    "generic_ivars",
+    "hash",
+    "imemo_type",
+    "ivs",
+    "length",
+    "line",
+    "members",
+    "memsize",
+    "method",
+    "methods",
+    "refs",
+    "size",
+    "super",
+    "truncated",
+    "type_name",
+    "val",
+    "vars",
+];
+
+/// The line up to what the object holds.
+pub(super) fn head(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
+    out.extend_from_slice(b",{\"id\":");
+    text::address(out, object.address);
+    out.extend_from_slice(b",\"bt\":\"T_");
+    out.extend_from_slice(kind_name(object.kind).as_bytes());
+    out.push(b'"');
+    address(out, ",\"class\":", object.class);
+    name(out, tables, ",\"class_name\":", object.class_name);
+    if let Some(allocation) = object.allocation {
+        if let Some(site) = tables.site(allocation.site) {
+            name(out, tables, ",\"file\":", Some(site.file));
+            text::field(out, ",\"line\":", site.line);
+            name(out, tables, ",\"method\":", site.method);
+        }
+        text::field(out, ",\"generation\":", allocation.generation);
+    }
+    text::field(out, ",\"memsize\":", object.memsize);
+    detail(out, tables, object);
+    for field in object.fields {
+        let key = tables.name(field.name);
+        let taken = KEYS.contains(&key) || (key == "name" && is_class(object.kind));
+        out.extend_from_slice(if taken { b",\"own_" } else { b",\"" });
+        text::escape(out, key);
+        out.extend_from_slice(b"\":");
+        value(out, tables, field.value);
+    }
+}
+
+fn is_class(kind: Kind) -> bool {
+    matches!(kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS)
+}
+
+fn name(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
+    if let Some(name) = name {
+        text::string_field(out, key, tables.name(name));
+    }
+}
+
+fn address(out: &mut Vec<u8>, key: &str, address: u64) {
+    if address != 0 {
+        out.extend_from_slice(key.as_bytes());
+        text::address(out, address);
+    }
+}
+
+fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
+    match object.detail {
+        Detail::String(ref text) | Detail::Regexp(ref text) => {
+            let encoding = tables.name(text.encoding);
+            if !encoding.is_empty() {
+                text::string_field(out, ",\"encoding\":", encoding);
+            }
+            content(out, text);
+        }
+        Detail::Symbol(ref text) | Detail::Bignum(ref text) => content(out, text),
+        Detail::Float(number) => {
+            out.extend_from_slice(b",\"val\":");
+            text::float(out, number);
+        }
+        Detail::Hash { default, .. } if default != Value::Nil => {
+            out.extend_from_slice(b",\"default\":");
+            value(out, tables, default);
+        }
+        Detail::Class {
+            name: own_name,
+            superclass,
+            ..
+        } => {
+            name(out, tables, ",\"name\":", own_name);
+            address(out, ",\"super\":", superclass);
+        }
+        Detail::Data { type_name } => {
+            name(out, tables, ",\"type_name\":", type_name);
+            let size = object.memsize.saturating_sub(object.slot_size.into());
+            text::field(out, ",\"size\":", size);
+        }
+        Detail::File { fd: Some(fd) } => text::field(out, ",\"fd\":", fd),
+        Detail::Imemo { name: imemo, .. } => {
+            name(out, tables, ",\"imemo_type\":", Some(imemo));
+        }
+        _ => {}
+    }
+}
+
+fn content(out: &mut Vec<u8>, string: &Text<'_>) {
+    match string.content {
+        Content::Full(bytes) => val(out, bytes),
+        Content::Truncated(bytes) => {
+            val(out, bytes);
+            out.extend_from_slice(b",\"truncated\":true");
+        }
+        Content::Mark(mark) => {
+            out.extend_from_slice(b",\"hash\":");
+            text::address(out, mark);
+        }
+        Content::Absent => {}
+    }
+    if let (Some(length), false) = (string.length, matches!(string.content, Content::Full(_))) {
+        text::field(out, ",\"length\":", length);
+    }
+}
+
+fn val(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(b",\"val\":\"");
+    let whole = text::escape_bytes(out, bytes);
+    out.push(b'"');
+    if !whole {
+        out.extend_from_slice(b",\"bytes\":\"");
+        text::base64(out, bytes);
+        out.push(b'"');
+    }
+}

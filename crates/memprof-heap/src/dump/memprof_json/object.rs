@@ -1,0 +1,409 @@
+//! The facts of a line.
+
+use super::super::chunks::Chunks;
+use super::super::record::{
+    CodeRange, Content, Counts, Detail, Flags, Kind, NameId, Object, Shape, Tables, Text, Value,
+};
+use super::super::text;
+use super::edges::value;
+
+const KINDS: [(Kind, &str); 22] = [
+    (Kind::NONE, "none"),
+    (Kind::OBJECT, "object"),
+    (Kind::CLASS, "class"),
+    (Kind::MODULE, "module"),
+    (Kind::FLOAT, "float"),
+    (Kind::STRING, "string"),
+    (Kind::REGEXP, "regexp"),
+    (Kind::ARRAY, "array"),
+    (Kind::HASH, "hash"),
+    (Kind::STRUCT, "struct"),
+    (Kind::BIGNUM, "bignum"),
+    (Kind::FILE, "file"),
+    (Kind::DATA, "data"),
+    (Kind::MATCH, "match"),
+    (Kind::COMPLEX, "complex"),
+    (Kind::RATIONAL, "rational"),
+    (Kind::SYMBOL, "symbol"),
+    (Kind::IMEMO, "imemo"),
+    (Kind::NODE, "node"),
+    (Kind::ICLASS, "iclass"),
+    (Kind::ZOMBIE, "zombie"),
+    (Kind::MOVED, "moved"),
+];
+
+/// Names of types by number.
+static NAMES: [&str; 32] = {
+    let mut names = ["unknown"; 32];
+    let mut place = 0;
+    while place < KINDS.len() {
+        names[KINDS[place].0.0 as usize] = KINDS[place].1;
+        place += 1;
+    }
+    names
+};
+
+/// Value of the key `type`.
+#[inline]
+fn kind(kind: Kind) -> &'static str {
+    NAMES.get(usize::from(kind.0)).unwrap_or(&"unknown")
+}
+
+/// The type that `type` names.
+pub(in super::super) fn kind_of(name: &str) -> Option<Kind> {
+    let mut kinds = KINDS.iter();
+    kinds
+        .find(|(_, known)| *known == name)
+        .map(|(kind, _)| *kind)
+}
+
+/// Keys that have a meaning of their own.
+const KEYS: [&str; 54] = [
+    "_id",
+    "age",
+    "broken",
+    "bytes",
+    "called_id",
+    "capacity",
+    "chilled",
+    "class",
+    "class_name",
+    "code",
+    "coderange",
+    "data",
+    "default",
+    "default_proc",
+    "embedded",
+    "encoding",
+    "file",
+    "fileno",
+    "flags",
+    "frozen",
+    "fstring",
+    "generation",
+    "hash",
+    "imemo_type",
+    "ivar_count",
+    "ivars",
+    "labels",
+    "length",
+    "line",
+    "locals",
+    "members",
+    "memsize",
+    "method",
+    "methods",
+    "mid",
+    "name",
+    "negative",
+    "object_id",
+    "real_class_name",
+    "receiver_class",
+    "references",
+    "shape_id",
+    "shared",
+    "singleton",
+    "slot_size",
+    "struct",
+    "super",
+    "super_name",
+    "time",
+    "too_complex",
+    "truncated",
+    "type",
+    "values",
+    "variation_count",
+];
+
+/// True if a fact of the object cannot have this key, as it means something else in the lines of this type.
+pub(in super::super) fn is_taken(kind: Kind, key: &str) -> bool {
+    let is_class = matches!(kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS);
+    KEYS.contains(&key) && (key != "name" || is_class)
+}
+
+/// The line up to what the object holds.
+#[inline]
+pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, tables: &Tables, object: &Object<'_>) {
+    out.extend_from_slice(b"{\"_id\":");
+    text::address(out, object.address);
+    if let Some(allocation) = object.allocation {
+        if let Some(site) = tables.site(allocation.site) {
+            name(out, tables, ",\"file\":", Some(site.file));
+            if site.line != 0 {
+                text::field(out, ",\"line\":", site.line);
+            }
+            name(out, tables, ",\"method\":", site.method);
+        }
+        text::field(out, ",\"generation\":", allocation.generation);
+        if allocation.time != 0 {
+            text::field(out, ",\"time\":", allocation.time);
+        }
+    }
+    let class_name = object.class_name.map_or(0, |name| u64::from(name.0) + 1);
+    let key = [object.class, class_name, object.kind.0.into(), 0];
+    out.extend_from_slice(heads.get(key, |out| {
+        out.extend_from_slice(b",\"type\":\"");
+        out.extend_from_slice(kind(object.kind).as_bytes());
+        out.push(b'"');
+        address(out, ",\"class\":", object.class);
+        name(out, tables, ",\"class_name\":", object.class_name);
+    }));
+    detail(out, tables, object);
+}
+
+fn name(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
+    if let Some(name) = name {
+        text::string_field(out, key, tables.name(name));
+    }
+}
+
+fn address(out: &mut Vec<u8>, key: &str, address: u64) {
+    if address != 0 {
+        out.extend_from_slice(key.as_bytes());
+        text::address(out, address);
+    }
+}
+
+fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
+    match object.detail {
+        Detail::None => {}
+        Detail::String(ref string) | Detail::Symbol(ref string) | Detail::Regexp(ref string) => {
+            content(out, tables, string);
+        }
+        Detail::Bignum(ref digits) => {
+            if let Content::Full(digits) = digits.content {
+                let negative = digits.first() == Some(&b'-');
+                out.extend_from_slice(b",\"negative\":");
+                value(
+                    out,
+                    tables,
+                    if negative { Value::True } else { Value::False },
+                );
+            }
+            content(out, tables, digits);
+        }
+        Detail::Float(number) => {
+            out.extend_from_slice(b",\"data\":");
+            text::float(out, number);
+        }
+        Detail::Length(length) => text::field(out, ",\"length\":", length),
+        Detail::Hash {
+            size,
+            default,
+            default_proc,
+        } => {
+            text::field(out, ",\"length\":", size);
+            out.extend_from_slice(b",\"default\":");
+            value(out, tables, default);
+            if default_proc {
+                out.extend_from_slice(b",\"default_proc\":true");
+            }
+        }
+        Detail::Object { ivars } => text::field(out, ",\"ivar_count\":", ivars),
+        Detail::Class { .. } => class(out, tables, object),
+        Detail::Data { type_name } => name(out, tables, ",\"struct\":", type_name),
+        Detail::File { fd } => {
+            if let Some(fd) = fd {
+                text::field(out, ",\"fileno\":", fd);
+            }
+        }
+        Detail::Imemo {
+            name: imemo,
+            mid,
+            called_id,
+            receiver_class,
+        } => {
+            name(out, tables, ",\"imemo_type\":", Some(imemo));
+            name(out, tables, ",\"mid\":", mid);
+            name(out, tables, ",\"called_id\":", called_id);
+            address(out, ",\"receiver_class\":", receiver_class);
+        }
+    }
+}
+
+fn class(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
+    let Detail::Class {
+        name: own_name,
+        real_name,
+        superclass,
+        super_name,
+        variations,
+    } = object.detail
+    else {
+        return;
+    };
+    match own_name {
+        Some(_) => name(out, tables, ",\"name\":", own_name),
+        None => out.extend_from_slice(b",\"name\":null"),
+    }
+    name(out, tables, ",\"real_class_name\":", real_name);
+    match superclass {
+        0 => out.extend_from_slice(b",\"super\":false"),
+        _ => address(out, ",\"super\":", superclass),
+    }
+    name(out, tables, ",\"super_name\":", super_name);
+    if object.flags.has(Flags::SINGLETON) {
+        out.extend_from_slice(b",\"singleton\":true");
+    }
+    if let Some(count) = variations {
+        text::field(out, ",\"variation_count\":", count);
+    }
+}
+
+fn content(out: &mut Vec<u8>, tables: &Tables, string: &Text<'_>) {
+    if let Some(length) = string.length {
+        text::field(out, ",\"length\":", length);
+    }
+    match string.content {
+        Content::Full(bytes) => data(out, bytes),
+        Content::Truncated(bytes) => {
+            data(out, bytes);
+            out.extend_from_slice(b",\"truncated\":true");
+        }
+        Content::Mark(mark) => {
+            out.extend_from_slice(b",\"hash\":");
+            text::address(out, mark);
+        }
+        Content::Absent => {}
+    }
+    if let Some(capacity) = string.capacity {
+        text::field(out, ",\"capacity\":", capacity);
+    }
+    let encoding = tables.name(string.encoding);
+    if !encoding.is_empty() {
+        text::string_field(out, ",\"encoding\":", encoding);
+    }
+    let range = match string.coderange {
+        CodeRange::Unknown => return,
+        CodeRange::SevenBit => ",\"coderange\":\"7bit\"",
+        CodeRange::Valid => ",\"coderange\":\"valid\"",
+        CodeRange::Broken => ",\"coderange\":\"broken\"",
+    };
+    out.extend_from_slice(range.as_bytes());
+}
+
+fn data(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(b",\"data\":\"");
+    let whole = text::escape_bytes(out, bytes);
+    out.push(b'"');
+    if !whole {
+        out.extend_from_slice(b",\"bytes\":\"");
+        text::base64(out, bytes);
+        out.push(b'"');
+    }
+}
+
+/// The facts behind what the object holds.
+#[inline]
+pub(super) fn tail(out: &mut Vec<u8>, tails: &mut Chunks, tables: &Tables, object: &Object<'_>) {
+    for field in object.fields {
+        let key = tables.name(field.name);
+        out.extend_from_slice(b",\"");
+        if is_taken(object.kind, key) {
+            out.extend_from_slice(b"own_");
+        }
+        text::escape(out, key);
+        out.extend_from_slice(b"\":");
+        value(out, tables, field.value);
+    }
+    if object.object_id.is_some() {
+        return sizes_and_flags(out, object);
+    }
+    let number = |number: Option<u32>| number.map_or(0, |number| u64::from(number) + 1);
+    let key = [
+        object.memsize,
+        u64::from(object.slot_size) << 32 | u64::from(object.flags.0),
+        number(object.shape_id),
+        number(object.age.map(u32::from)),
+    ];
+    out.extend_from_slice(tails.get(key, |out| sizes_and_flags(out, object)));
+}
+
+fn sizes_and_flags(out: &mut Vec<u8>, object: &Object<'_>) {
+    text::field(out, ",\"memsize\":", object.memsize);
+    text::field(out, ",\"slot_size\":", object.slot_size);
+    if let Some(id) = object.shape_id {
+        text::field(out, ",\"shape_id\":", id);
+    }
+    let own = [
+        (Flags::EMBEDDED, ",\"embedded\":true"),
+        (Flags::FROZEN, ",\"frozen\":true"),
+        (Flags::FSTRING, ",\"fstring\":true"),
+        (Flags::CHILLED, ",\"chilled\":true"),
+        (Flags::BROKEN, ",\"broken\":true"),
+        (Flags::TOO_COMPLEX, ",\"too_complex\":true"),
+    ];
+    for (flag, text) in own {
+        if object.flags.has(flag) {
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+    collector(out, object);
+}
+
+/// The collector's flags.
+fn collector(out: &mut Vec<u8>, object: &Object<'_>) {
+    const OPENING: &[u8] = b",\"flags\":{";
+    out.extend_from_slice(OPENING);
+    let start = out.len();
+    let flag = |out: &mut Vec<u8>, flag: Flags, text: &str| {
+        if object.flags.has(flag) {
+            out.extend_from_slice(text.as_bytes());
+        }
+    };
+    flag(out, Flags::WB_PROTECTED, "\"wb_protected\":true,");
+    if let Some(age) = object.age {
+        text::field(out, "\"age\":", age);
+        out.push(b',');
+    }
+    flag(out, Flags::OLD, "\"old\":true,");
+    flag(out, Flags::UNCOLLECTIBLE, "\"uncollectible\":true,");
+    flag(out, Flags::MARKING, "\"marking\":true,");
+    flag(out, Flags::MARKED, "\"marked\":true,");
+    flag(out, Flags::PINNED, "\"pinned\":true,");
+    flag(out, Flags::REMEMBERED, "\"remembered\":true,");
+    if let Some(id) = object.object_id {
+        text::field(out, "\"object_id\":", id);
+        out.push(b',');
+    }
+    flag(out, Flags::SHAREABLE, "\"shareable\":true,");
+    flag(out, Flags::FINALIZE, "\"finalize\":true,");
+    if out.len() == start {
+        out.truncate(start - OPENING.len());
+    } else if let Some(last) = out.last_mut() {
+        *last = b'}';
+    }
+}
+
+/// The line of a shape.
+pub(super) fn shape(out: &mut Vec<u8>, tables: &Tables, shape: &Shape) {
+    text::field(out, "{\"_id\":\"shape:", shape.id);
+    text::field(out, "\",\"type\":\"shape\",\"id\":", shape.id);
+    out.extend_from_slice(b",\"address\":");
+    text::address(out, shape.address);
+    if let Some(parent) = shape.parent_id {
+        text::field(out, ",\"parent_id\":", parent);
+    }
+    text::field(out, ",\"depth\":", shape.depth);
+    name(out, tables, ",\"shape_type\":", Some(shape.shape_type));
+    name(out, tables, ",\"edge_name\":", shape.edge_name);
+    text::field(out, ",\"edges\":", shape.edges);
+    text::field(out, ",\"memsize\":", shape.memsize);
+    out.extend_from_slice(b"}\n");
+}
+
+/// The last line.
+pub(super) fn footer(out: &mut Vec<u8>, counts: &Counts) {
+    let counts = [
+        (",\"objects\":", counts.objects),
+        (",\"references\":", counts.references),
+        (",\"memsize\":", counts.memsize),
+        (",\"roots\":", counts.roots),
+        (",\"shapes\":", counts.shapes),
+    ];
+    out.extend_from_slice(b"{\"_id\":\"footer\",\"type\":\"footer\"");
+    for (key, count) in counts {
+        text::field(out, key, count);
+    }
+    out.extend_from_slice(b"}\n");
+}

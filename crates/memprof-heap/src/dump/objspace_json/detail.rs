@@ -1,0 +1,350 @@
+//! Parts of a line.
+
+use super::super::chunks::Chunks;
+use super::super::record::{
+    CodeRange, Content, Detail, Flags, Kind, NameId, Object, Shape, Tables, Text, Value,
+};
+use super::super::text;
+
+const KINDS: [(Kind, &str); 21] = [
+    (Kind::NONE, "NONE"),
+    (Kind::OBJECT, "OBJECT"),
+    (Kind::CLASS, "CLASS"),
+    (Kind::MODULE, "MODULE"),
+    (Kind::FLOAT, "FLOAT"),
+    (Kind::STRING, "STRING"),
+    (Kind::REGEXP, "REGEXP"),
+    (Kind::ARRAY, "ARRAY"),
+    (Kind::HASH, "HASH"),
+    (Kind::STRUCT, "STRUCT"),
+    (Kind::BIGNUM, "BIGNUM"),
+    (Kind::FILE, "FILE"),
+    (Kind::DATA, "DATA"),
+    (Kind::MATCH, "MATCH"),
+    (Kind::COMPLEX, "COMPLEX"),
+    (Kind::RATIONAL, "RATIONAL"),
+    (Kind::SYMBOL, "SYMBOL"),
+    (Kind::IMEMO, "IMEMO"),
+    (Kind::NODE, "NODE"),
+    (Kind::ICLASS, "ICLASS"),
+    (Kind::ZOMBIE, "ZOMBIE"),
+];
+
+/// Names of types by number.
+static NAMES: [&str; 32] = {
+    let mut names = ["UNKNOWN"; 32];
+    let mut place = 0;
+    while place < KINDS.len() {
+        names[KINDS[place].0.0 as usize] = KINDS[place].1;
+        place += 1;
+    }
+    names
+};
+
+/// Name of a type, without `T_`.
+#[inline]
+pub(in super::super) fn kind(kind: Kind) -> &'static str {
+    NAMES.get(usize::from(kind.0)).unwrap_or(&"UNKNOWN")
+}
+
+/// The type of a name. Only objects that were moved have none.
+pub(in super::super) fn kind_of(name: &str) -> Kind {
+    let mut kinds = KINDS.iter();
+    kinds
+        .find(|(_, known)| *known == name)
+        .map_or(Kind::MOVED, |(kind, _)| *kind)
+}
+
+/// Appends `key`, which brings its comma, if `condition` holds.
+#[inline]
+fn fact(out: &mut Vec<u8>, condition: bool, key: &str) {
+    if condition {
+        out.extend_from_slice(key.as_bytes());
+    }
+}
+
+fn name_field(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
+    if let Some(name) = name {
+        text::string_field(out, key, tables.name(name));
+    }
+}
+
+fn address_field(out: &mut Vec<u8>, key: &str, address: u64) {
+    if address != 0 {
+        out.extend_from_slice(key.as_bytes());
+        text::address(out, address);
+    }
+}
+
+/// What is told of every object, behind its address.
+#[inline]
+pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, object: &Object<'_>, ruby: (u8, u8)) {
+    let frozen = object.flags.has(Flags::FROZEN);
+    let key = [
+        object.class,
+        object.shape_id.map_or(0, |id| u64::from(id) + 1),
+        object.slot_size.into(),
+        u64::from(object.kind.0) << 1 | u64::from(frozen),
+    ];
+    out.extend_from_slice(heads.get(key, |out| {
+        out.extend_from_slice(b", \"type\":\"");
+        out.extend_from_slice(kind(object.kind).as_bytes());
+        out.push(b'"');
+        if ruby >= (3, 2) {
+            if let Some(id) = object.shape_id {
+                text::field(out, ", \"shape_id\":", id);
+            }
+            text::field(out, ", \"slot_size\":", object.slot_size);
+        }
+        address_field(out, ", \"class\":", object.class);
+        fact(out, frozen, ", \"frozen\":true");
+    }));
+}
+
+/// What is told by type.
+#[inline]
+pub(super) fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>, ruby: (u8, u8)) {
+    let flags = object.flags;
+    match object.detail {
+        Detail::String(ref string) => string_detail(out, tables, flags, string, ruby),
+        Detail::Symbol(ref name) => content(out, tables, flags, name, ruby),
+        Detail::Length(length) if object.kind == Kind::ARRAY => {
+            text::field(out, ", \"length\":", length);
+            let shared = length > 0 && flags.has(Flags::SHARED);
+            fact(out, shared, ", \"shared\":true");
+            let embedded = flags.has(Flags::EMBEDDED) && (length > 0 || ruby >= (3, 2));
+            fact(out, embedded, ", \"embedded\":true");
+        }
+        Detail::Hash {
+            size,
+            default,
+            default_proc,
+        } => {
+            text::field(out, ", \"size\":", size);
+            if let (Value::Address(address), true) = (default, default_proc) {
+                address_field(out, ", \"default\":", address);
+            }
+        }
+        Detail::Object { ivars } => {
+            let embedded = flags.has(Flags::EMBEDDED) && ruby >= (3, 3);
+            fact(out, embedded, ", \"embedded\":true");
+            text::field(out, ", \"ivars\":", ivars);
+            let too_complex = flags.has(Flags::TOO_COMPLEX) && ruby >= (3, 2);
+            fact(out, too_complex, ", \"too_complex_shape\":true");
+        }
+        Detail::Class { .. } => class(out, tables, object, ruby),
+        Detail::Data { type_name } => name_field(out, tables, ", \"struct\":", type_name),
+        Detail::Float(number) => {
+            out.extend_from_slice(b", \"value\":\"");
+            text::general(out, number);
+            out.push(b'"');
+        }
+        Detail::File { fd: Some(fd) } => text::field(out, ", \"fd\":", fd),
+        Detail::Imemo {
+            name,
+            mid,
+            called_id,
+            receiver_class,
+        } => {
+            text::string_field(out, ", \"imemo_type\":", tables.name(name));
+            if ruby >= (3, 3) {
+                name_field(out, tables, ", \"mid\":", mid);
+                name_field(out, tables, ", \"called_id\":", called_id);
+                address_field(out, ", \"receiver_class\":", receiver_class);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn string_detail(
+    out: &mut Vec<u8>,
+    tables: &Tables,
+    flags: Flags,
+    string: &Text<'_>,
+    ruby: (u8, u8),
+) {
+    let broken = flags.has(Flags::BROKEN) || string.coderange == CodeRange::Broken;
+    fact(out, flags.has(Flags::EMBEDDED), ", \"embedded\":true");
+    fact(out, broken && ruby < (3, 2), ", \"broken\":true");
+    fact(out, flags.has(Flags::FSTRING), ", \"fstring\":true");
+    let chilled = flags.has(Flags::CHILLED) && ruby >= (3, 4);
+    fact(out, chilled, ", \"chilled\":true");
+    if flags.has(Flags::SHARED) {
+        fact(out, true, ", \"shared\":true");
+    } else {
+        content(out, tables, flags, string, ruby);
+    }
+    let encoding = tables.name(string.encoding);
+    if !matches!(encoding, "" | "ASCII-8BIT" | "BINARY") {
+        text::string_field(out, ", \"encoding\":", encoding);
+    }
+    if ruby >= (3, 2) {
+        let range = match string.coderange {
+            CodeRange::Unknown => ", \"coderange\":\"unknown\"",
+            CodeRange::SevenBit => ", \"coderange\":\"7bit\"",
+            CodeRange::Valid => ", \"coderange\":\"valid\"",
+            CodeRange::Broken => ", \"coderange\":\"broken\"",
+        };
+        out.extend_from_slice(range.as_bytes());
+        let broken = string.coderange == CodeRange::Broken;
+        fact(out, broken, ", \"broken\":true");
+    }
+}
+
+fn content(out: &mut Vec<u8>, tables: &Tables, flags: Flags, string: &Text<'_>, ruby: (u8, u8)) {
+    if let Some(length) = string.length {
+        text::field(out, ", \"bytesize\":", length);
+    }
+    if let Some(capacity) = string.capacity {
+        let told = !flags.has(Flags::EMBEDDED) && string.length != Some(capacity);
+        if told {
+            text::field(out, ", \"capacity\":", capacity);
+        }
+    }
+    let (Content::Full(bytes) | Content::Truncated(bytes)) = string.content else {
+        return;
+    };
+    // Ruby 3.1 looks at the bytes if it has not yet; later ones write no empty values.
+    let seven_bit = match string.coderange {
+        CodeRange::SevenBit => true,
+        CodeRange::Unknown => bytes.is_ascii(),
+        CodeRange::Valid | CodeRange::Broken => false,
+    };
+    let empty = bytes.is_empty() && ruby >= (3, 2);
+    if seven_bit && !empty && ascii_compatible(tables.name(string.encoding)) {
+        out.extend_from_slice(b", \"value\":\"");
+        text::escape_bytes(out, bytes);
+        out.push(b'"');
+    }
+}
+
+/// True unless a byte below 128 may be something else than ASCII in this encoding.
+fn ascii_compatible(encoding: &str) -> bool {
+    match encoding.as_bytes() {
+        [b'U', b'T', b'F', ..] => encoding == "UTF-8" || encoding.starts_with("UTF8-"),
+        [b'I', b'S', b'O', ..] => !encoding.starts_with("ISO-2022-JP"),
+        [b'C', b'P', ..] => !matches!(encoding, "CP50220" | "CP50221" | "CP50222" | "CP65000"),
+        [b'I', b'B', ..] => encoding != "IBM037",
+        _ => true,
+    }
+}
+
+fn class(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>, ruby: (u8, u8)) {
+    let Detail::Class {
+        name,
+        real_name,
+        superclass,
+        variations,
+        ..
+    } = object.detail
+    else {
+        return;
+    };
+    if let (Some(count), Kind::CLASS, true) = (variations, object.kind, ruby >= (3, 2)) {
+        text::field(out, ", \"variation_count\":", count);
+    }
+    address_field(out, ", \"superclass\":", superclass);
+    if object.kind == Kind::ICLASS || object.class == 0 {
+        return;
+    }
+    if name.is_some() {
+        name_field(out, tables, ", \"name\":", name);
+    } else {
+        name_field(out, tables, ", \"real_class_name\":", real_name);
+    }
+    let singleton = object.flags.has(Flags::SINGLETON);
+    fact(out, singleton, ", \"singleton\":true");
+}
+
+/// What comes behind the references, but for the last brace.
+#[inline]
+pub(super) fn tail(
+    out: &mut Vec<u8>,
+    tails: &mut Chunks,
+    tables: &Tables,
+    object: &Object<'_>,
+    ruby: (u8, u8),
+) {
+    if let Some(allocation) = object.allocation {
+        if let Some(site) = tables.site(allocation.site) {
+            let file = tables.name(site.file);
+            if !file.is_empty() {
+                text::string_field(out, ", \"file\":", file);
+            }
+            if site.line != 0 {
+                text::field(out, ", \"line\":", site.line);
+            }
+            name_field(out, tables, ", \"method\":", site.method);
+        }
+        text::field(out, ", \"generation\":", allocation.generation);
+    }
+    let key = [
+        object.memsize,
+        object.flags.0.into(),
+        object.age.map_or(0, |age| u64::from(age) + 1),
+        0,
+    ];
+    // With an object's own number, or with nothing to say, there is no text to keep.
+    if object.object_id.is_some() || object.memsize == 0 {
+        return size_and_flags(out, object, ruby);
+    }
+    out.extend_from_slice(tails.get(key, |out| size_and_flags(out, object, ruby)));
+}
+
+fn size_and_flags(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
+    if object.memsize > 0 {
+        text::field(out, ", \"memsize\":", object.memsize);
+    }
+    collector(out, object, ruby);
+}
+
+/// The collector's flags.
+fn collector(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
+    let start = out.len();
+    let flag = |out: &mut Vec<u8>, flag: Flags, key: &str| {
+        fact(out, object.flags.has(flag), key);
+    };
+    flag(out, Flags::WB_PROTECTED, ", \"wb_protected\":true");
+    let modern = ruby >= (4, 0);
+    if let (Some(age), true) = (object.age, modern) {
+        text::field(out, ", \"age\":", age);
+    }
+    flag(out, Flags::OLD, ", \"old\":true");
+    flag(out, Flags::UNCOLLECTIBLE, ", \"uncollectible\":true");
+    flag(out, Flags::MARKING, ", \"marking\":true");
+    flag(out, Flags::MARKED, ", \"marked\":true");
+    flag(out, Flags::PINNED, ", \"pinned\":true");
+    if modern {
+        flag(out, Flags::REMEMBERED, ", \"remembered\":true");
+        if let Some(id) = object.object_id {
+            text::field(out, ", \"object_id\":", id);
+        }
+        flag(out, Flags::SHAREABLE, ", \"shareable\":true");
+    }
+    if out.len() > start {
+        // The comma and the space of the first flag belong before the key of them all.
+        out.splice(start..start + 2, *b", \"flags\":{");
+        out.push(b'}');
+    }
+}
+
+/// The line of a shape.
+pub(super) fn shape(out: &mut Vec<u8>, tables: &Tables, shape: &Shape) {
+    out.extend_from_slice(b"{\"address\":");
+    text::address(out, shape.address);
+    text::field(out, ", \"type\":\"SHAPE\", \"id\":", shape.id);
+    if let Some(parent) = shape.parent_id {
+        text::field(out, ", \"parent_id\":", parent);
+    }
+    text::field(out, ", \"depth\":", shape.depth);
+    let shape_type = tables.name(shape.shape_type);
+    if !shape_type.is_empty() {
+        text::string_field(out, ", \"shape_type\":", shape_type);
+    }
+    // objspace has no space here.
+    name_field(out, tables, ",\"edge_name\":", shape.edge_name);
+    text::field(out, ", \"edges\":", shape.edges);
+    text::field(out, ", \"memsize\":", shape.memsize);
+    out.extend_from_slice(b"}\n");
+}

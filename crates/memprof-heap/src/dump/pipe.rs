@@ -1,0 +1,183 @@
+//! A second thread that takes filled buffers from the one that makes the dump: it compresses and writes.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+/// Filled buffers that may wait. More would only cost memory: the slower thread decides.
+const WAITING: usize = 3;
+
+/// What the second thread does with each buffer.
+pub(super) trait Stage: Send + 'static {
+    /// Goes along with a buffer.
+    type Tag: Send + 'static;
+
+    /// A filled buffer.
+    fn take(&mut self, bytes: &[u8], tag: Self::Tag) -> io::Result<()>;
+
+    /// Nothing more comes. Returns the bytes written to the file.
+    fn finish(self) -> io::Result<u64>;
+}
+
+/// The way to the second thread, and buffers back from it.
+pub(super) struct Pipe<S: Stage> {
+    filled: Option<Sender<(Vec<u8>, S::Tag)>>,
+    spare: Receiver<Vec<u8>>,
+    thread: Option<JoinHandle<io::Result<u64>>>,
+    failure: Option<Failure>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl<S: Stage> Pipe<S> {
+    /// Starts the thread. `stage` gets the file to write to.
+    pub fn new(file: File, stage: impl FnOnce(Output) -> io::Result<S>) -> io::Result<Pipe<S>> {
+        let abandoned = Arc::new(AtomicBool::new(false));
+        let mut stage = stage(Output::new(file, Arc::clone(&abandoned)))?;
+        let (filled, work) = bounded::<(Vec<u8>, S::Tag)>(WAITING);
+        let (back, spare) = bounded(WAITING + 1);
+        let run = move || {
+            for (mut bytes, tag) in work {
+                stage.take(&bytes, tag)?;
+                bytes.clear();
+                // Nobody waits for it if the other side is gone.
+                let _ = back.try_send(bytes);
+            }
+            stage.finish()
+        };
+        // In a forked child glibc would hand out the stack of a thread that the child does not have, and Ruby keeps
+        // a thread's frames on it, which the walk still reads. None of those stacks is as large as this.
+        let builder = thread::Builder::new()
+            .name("memprof-dump".to_owned())
+            .stack_size(64 << 20);
+        let thread = builder.spawn(run)?;
+        Ok(Pipe {
+            filled: Some(filled),
+            spare,
+            thread: Some(thread),
+            failure: None,
+            abandoned,
+        })
+    }
+
+    /// Hands over what is in `buffer`, and leaves an empty one in its place.
+    ///
+    /// # Errors
+    /// What went wrong in the other thread, now or earlier.
+    pub fn send(&mut self, buffer: &mut Vec<u8>, tag: S::Tag) -> io::Result<()> {
+        let capacity = buffer.capacity();
+        let spare = self.spare.try_recv();
+        let empty = spare.unwrap_or_else(|_| Vec::with_capacity(capacity));
+        let bytes = std::mem::replace(buffer, empty);
+        match &self.filled {
+            Some(filled) if filled.send((bytes, tag)).is_ok() => Ok(()),
+            _ => self.finish().and(Err(closed())),
+        }
+    }
+
+    /// Waits until all is written; the bytes that the file got.
+    ///
+    /// # Errors
+    /// What went wrong in the other thread, now or earlier.
+    pub fn finish(&mut self) -> io::Result<u64> {
+        drop(self.filled.take());
+        if let Some(failure) = &self.failure {
+            return Err(failure.error());
+        }
+        let Some(thread) = self.thread.take() else {
+            return Err(closed());
+        };
+        let result = thread.join();
+        let result = result.unwrap_or_else(|_| Err(io::Error::other("the writing thread died")));
+        if let Err(error) = &result {
+            self.failure = Some(Failure::of(error));
+        }
+        result
+    }
+}
+
+/// A dump that was given up: the other thread stops by itself, and is not waited for, as it may be stuck in a write.
+impl<S: Stage> Drop for Pipe<S> {
+    fn drop(&mut self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+}
+
+fn closed() -> io::Error {
+    io::Error::other("the dump is closed already")
+}
+
+/// An error to tell more than once.
+struct Failure {
+    kind: io::ErrorKind,
+    code: Option<i32>,
+    text: String,
+}
+
+impl Failure {
+    fn of(error: &io::Error) -> Failure {
+        Failure {
+            kind: error.kind(),
+            code: error.raw_os_error(),
+            text: error.to_string(),
+        }
+    }
+
+    fn error(&self) -> io::Error {
+        match self.code {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(self.kind, self.text.clone()),
+        }
+    }
+}
+
+/// The file. Takes all it is given, also if that needs several writes, if signals interrupt them, or if the file is a
+/// pipe that does not block.
+pub(super) struct Output {
+    file: File,
+    written: u64,
+    abandoned: Arc<AtomicBool>,
+}
+
+/// Pause before the next try if a pipe is full.
+const RETRY: Duration = Duration::from_millis(1);
+
+impl Output {
+    fn new(file: File, abandoned: Arc<AtomicBool>) -> Output {
+        Output {
+            file,
+            written: 0,
+            abandoned,
+        }
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        while !self.abandoned.load(Ordering::Relaxed) {
+            match self.file.write(bytes) {
+                Ok(count) => {
+                    self.written += count as u64;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(RETRY),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("the dump was given up"))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,159 @@
+//! Takes out of records what the policy for values does not let pass.
+
+use serde_json::Value as Json;
+
+use super::super::record::{Content, Detail, Field, NoteKind, Tables, Text, Value};
+use super::super::values::{Policy, Values};
+
+/// Keys of notes and of structured facts that have values of variables below them.
+const SECRET: [&str; 4] = ["variables", "locals", "fiber_locals", "thread_variables"];
+
+/// A value: symbols lose their names.
+pub(super) fn value(values: &Values, tables: &mut Tables, value: Value) -> Value {
+    match value {
+        Value::Symbol(name) => match values.symbol(tables.name(name)) {
+            Some(text) => Value::Symbol(tables.intern(&text)),
+            None => value,
+        },
+        Value::Json(name) => match json(values, tables.name(name)) {
+            Some(text) => Value::Json(tables.intern(&text)),
+            None => value,
+        },
+        _ => value,
+    }
+}
+
+pub(super) fn fields(values: &Values, tables: &mut Tables, fields: &[Field]) -> Vec<Field> {
+    let mut field = |field: &Field| Field {
+        name: field.name,
+        value: match field.value {
+            Value::Json(json) if SECRET.contains(&tables.name(field.name)) => {
+                match hidden(values, tables.name(json)) {
+                    Some(text) => Value::Json(tables.intern(&text)),
+                    None => field.value,
+                }
+            }
+            _ => value(values, tables, field.value),
+        },
+    };
+    fields.iter().map(&mut field).collect()
+}
+
+pub(super) fn detail<'a>(values: &Values, tables: &mut Tables, detail: Detail<'a>) -> Detail<'a> {
+    match detail {
+        Detail::String(string) => Detail::String(text(values, string)),
+        Detail::Symbol(string) => Detail::Symbol(text(values, string)),
+        Detail::Regexp(string) => Detail::Regexp(text(values, string)),
+        Detail::Bignum(string) => Detail::Bignum(text(values, string)),
+        Detail::Hash {
+            size,
+            default,
+            default_proc,
+        } => Detail::Hash {
+            size,
+            default: value(values, tables, default),
+            default_proc,
+        },
+        _ => detail,
+    }
+}
+
+fn text<'a>(values: &Values, text: Text<'a>) -> Text<'a> {
+    let keep = values.policy != Policy::None;
+    let content = match (text.content, values.policy) {
+        (Content::Full(bytes), _) => values.content(bytes),
+        (Content::Truncated(bytes), Policy::Full | Policy::Truncate) => Content::Truncated(bytes),
+        // Equal beginnings do not make equal texts.
+        (Content::Truncated(_), _) => Content::Absent,
+        (Content::Mark(mark), Policy::Full | Policy::Truncate | Policy::Hash) => {
+            Content::Mark(mark)
+        }
+        (Content::Mark(_) | Content::Absent, _) => Content::Absent,
+    };
+    Text {
+        length: text.length.filter(|_| keep),
+        capacity: text.capacity.filter(|_| keep),
+        content,
+        ..text
+    }
+}
+
+/// What of the header only dumps with contents have.
+const OF_THE_PROCESS: [&str; 3] = ["hostname", "program", "arguments"];
+
+/// A note; `None` if it may stay as it is.
+pub(super) fn note(values: &Values, kind: NoteKind, text: &str) -> Option<String> {
+    match kind {
+        NoteKind::Header => header(values, text),
+        NoteKind::Footer | NoteKind::Lsof | NoteKind::Ps => None,
+        NoteKind::Finalizers | NoteKind::Globals | NoteKind::Frame => json(values, text),
+    }
+}
+
+/// The header of the reduced dump: it says what was left of contents.
+fn header(values: &Values, text: &str) -> Option<String> {
+    let mut tree: Json = serde_json::from_str(text).ok()?;
+    let header = tree.as_object_mut()?;
+    let before = header.get("values").and_then(Json::as_str);
+    let before = before.and_then(|name| name.parse::<Policy>().ok());
+    if before.is_none_or(|before| before < values.policy) {
+        header.insert("values".to_owned(), values.policy.name().into());
+    }
+    if !values.previews() {
+        header.retain(|key, _| !OF_THE_PROCESS.contains(&key.as_str()));
+    }
+    Some(tree.to_string())
+}
+
+/// JSON with what is below the keys [`SECRET`] reduced; `None` if it may stay as it is.
+fn json(values: &Values, text: &str) -> Option<String> {
+    rewritten(values, text, below)
+}
+
+/// JSON that is below such a key itself.
+fn hidden(values: &Values, text: &str) -> Option<String> {
+    rewritten(values, text, hide)
+}
+
+fn rewritten(values: &Values, text: &str, rewrite: fn(&Values, &mut Json)) -> Option<String> {
+    if values.previews() {
+        return None;
+    }
+    let Ok(mut tree) = serde_json::from_str(text) else {
+        return Some("null".to_owned());
+    };
+    rewrite(values, &mut tree);
+    Some(tree.to_string())
+}
+
+fn below(values: &Values, tree: &mut Json) {
+    match tree {
+        Json::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                if SECRET.contains(&key.as_str()) {
+                    hide(values, value);
+                } else {
+                    below(values, value);
+                }
+            }
+        }
+        Json::Array(list) => list.iter_mut().for_each(|value| below(values, value)),
+        _ => {}
+    }
+}
+
+/// Takes out every text that is not an address.
+fn hide(values: &Values, tree: &mut Json) {
+    match tree {
+        Json::Object(map) => map.values_mut().for_each(|value| hide(values, value)),
+        Json::Array(list) => list.iter_mut().for_each(|value| hide(values, value)),
+        Json::String(text) if !text.starts_with("0x") => {
+            *tree = match values.policy {
+                Policy::Hash => Json::String(format!("{:#018x}", values.mark(text.as_bytes()))),
+                _ => Json::Null,
+            };
+        }
+        Json::Number(_) => *tree = Json::Null,
+        _ => {}
+    }
+}

@@ -1,0 +1,122 @@
+//! Where readers put records: a writer, with what may not be told taken out before.
+
+use std::io;
+
+use super::super::record::{Counts, Edge, Label, NoteKind, Object, Shape, Tables};
+use super::super::values::{Policy, Values};
+use super::super::writer::Writer;
+use super::Stop;
+use super::reduce;
+
+/// Edges that a reader collects before it hands them over.
+pub(in super::super) const PIECE: usize = 1024;
+
+/// A writer that is told of what is read.
+pub(in super::super) struct Target<'w> {
+    /// Texts of the records.
+    pub tables: Tables,
+    writer: &'w mut dyn Writer,
+    values: Values,
+    /// The object that began last is not complete: its address.
+    open: Option<u64>,
+}
+
+/// Errors of the writer end the conversion, those of the input do not.
+fn output(result: io::Result<()>) -> Result<(), Stop> {
+    result.map_err(Stop::Output)
+}
+
+impl<'w> Target<'w> {
+    pub fn new(writer: &'w mut dyn Writer, values: Values) -> Target<'w> {
+        Target {
+            tables: Tables::default(),
+            writer,
+            values,
+            open: None,
+        }
+    }
+
+    /// Completes the object that is open.
+    pub fn close(&mut self) -> Result<(), Stop> {
+        match self.open.take() {
+            Some(_) => output(self.writer.end(&self.tables)),
+            None => Ok(()),
+        }
+    }
+
+    pub fn note(&mut self, kind: NoteKind, json: &str) -> Result<(), Stop> {
+        self.close()?;
+        let reduced = match self.values.policy {
+            Policy::Full => None,
+            _ => reduce::note(&self.values, kind, json),
+        };
+        let json = reduced.as_deref().unwrap_or(json);
+        output(self.writer.note(&self.tables, kind, json))
+    }
+
+    pub fn roots(&mut self, category: &str, edges: &mut [Edge<'_>]) -> Result<(), Stop> {
+        self.close()?;
+        self.reduce(edges);
+        output(self.writer.roots(&self.tables, category, edges))
+    }
+
+    pub fn shape(&mut self, shape: &Shape) -> Result<(), Stop> {
+        self.close()?;
+        output(self.writer.shape(&self.tables, shape))
+    }
+
+    pub fn object(&mut self, object: &Object<'_>) -> Result<(), Stop> {
+        self.close()?;
+        self.open = Some(object.address);
+        if self.values.policy == Policy::Full {
+            return output(self.writer.object(&self.tables, object));
+        }
+        let fields = reduce::fields(&self.values, &mut self.tables, object.fields);
+        let object = Object {
+            detail: reduce::detail(&self.values, &mut self.tables, object.detail),
+            fields: &fields,
+            ..*object
+        };
+        output(self.writer.object(&self.tables, &object))
+    }
+
+    /// True if more edges of this object may come.
+    pub fn is_open(&self, address: u64) -> bool {
+        self.open == Some(address)
+    }
+
+    /// Hands edges over and empties the list.
+    pub fn edges(&mut self, edges: &mut Vec<Edge<'_>>) -> Result<(), Stop> {
+        self.reduce(edges);
+        let result = self.writer.edges(&self.tables, edges);
+        edges.clear();
+        output(result)
+    }
+
+    /// Hands edges over if they are many, but never a key without its entry.
+    #[inline]
+    pub fn passed(&mut self, edges: &mut Vec<Edge<'_>>) -> Result<(), Stop> {
+        let many = edges.len() >= PIECE;
+        if many && edges.last().is_some_and(|edge| edge.label != Label::Key) {
+            return self.edges(edges);
+        }
+        Ok(())
+    }
+
+    pub fn finish(&mut self, whole: bool) -> io::Result<Counts> {
+        self.close().map_err(Stop::into_error)?;
+        self.writer.finish(&self.tables, whole)
+    }
+
+    fn reduce(&mut self, edges: &mut [Edge<'_>]) {
+        if self.values.policy == Policy::Full {
+            return;
+        }
+        for edge in edges {
+            edge.value = reduce::value(&self.values, &mut self.tables, edge.value);
+            if !self.values.previews() {
+                edge.preview = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Counts what is written.
+
+use super::record::{Counts, Edge, Label, Object, Value};
+
+/// The counts so far, and the class of the object that began last.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub counts: Counts,
+    class: u64,
+}
+
+impl Tally {
+    /// An object begins.
+    #[inline]
+    pub fn object(&mut self, object: &Object<'_>) {
+        self.counts.objects += 1;
+        self.counts.memsize += object.memsize;
+        self.class = object.class;
+    }
+
+    /// The address of a reference from the object that began last. The VM also calls an object's class one; that is
+    /// none here, as the object's line names it already.
+    #[inline]
+    pub fn reference(&mut self, edge: &Edge<'_>) -> Option<u64> {
+        match edge.value {
+            Value::Address(address) if address != self.class || edge.label != Label::None => {
+                self.counts.references += 1;
+                Some(address)
+            }
+            _ => None,
+        }
+    }
+
+    /// The address of a reference from a root.
+    #[inline]
+    pub fn root(&mut self, edge: &Edge<'_>) -> Option<u64> {
+        match edge.value {
+            Value::Address(address) => {
+                self.counts.roots += 1;
+                Some(address)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Numbers and strings as JSON text, appended to a buffer.
+
+/// Two hexadecimal digits for each byte.
+static HEX: [[u8; 2]; 256] = {
+    let digits = b"0123456789abcdef";
+    let mut table = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    table
+};
+
+/// How a byte is written inside a JSON string: 0 as it is, `u` as `\u00..`, anything else behind a backslash.
+static ESCAPES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = b'u';
+        byte += 1;
+    }
+    table[0x08] = b'b';
+    table[0x09] = b't';
+    table[0x0a] = b'n';
+    table[0x0c] = b'f';
+    table[0x0d] = b'r';
+    table[b'"' as usize] = b'"';
+    table[b'\\' as usize] = b'\\';
+    table[0x7f] = b'u';
+    table
+};
+
+/// Hexadecimal digits, without leading zeros.
+#[inline]
+pub(super) fn hex(out: &mut Vec<u8>, number: u64) {
+    let mut text = [0; 16];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        pair.copy_from_slice(&HEX[byte as usize]);
+    }
+    let zeros = (number | 1).leading_zeros() as usize / 4;
+    out.extend_from_slice(&text[zeros..]);
+}
+
+/// `"0x7f00"`, in quotes.
+#[inline]
+pub(super) fn address(out: &mut Vec<u8>, address: u64) {
+    if address >> 44 == 0 || address >> 48 != 0 {
+        return any_address(out, address);
+    }
+    // Where processes have their heaps, an address has twelve digits: with its quotes sixteen bytes.
+    let mut text = *b"\"0x000000000000\"";
+    let [_, _, digits @ ..] = address.to_be_bytes();
+    for (place, byte) in digits.into_iter().enumerate() {
+        let pair = HEX[byte as usize];
+        text[3 + 2 * place] = pair[0];
+        text[4 + 2 * place] = pair[1];
+    }
+    out.extend_from_slice(&text);
+}
+
+fn any_address(out: &mut Vec<u8>, address: u64) {
+    out.extend_from_slice(b"\"0x");
+    hex(out, address);
+    out.push(b'"');
+}
+
+/// A number.
+#[inline]
+pub(super) fn decimal(out: &mut Vec<u8>, number: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// A number behind its key, which comes with comma, quotes and colon.
+#[inline]
+pub(super) fn field(out: &mut Vec<u8>, key: &str, number: impl itoa::Integer) {
+    out.extend_from_slice(key.as_bytes());
+    decimal(out, number);
+}
+
+/// A string in quotes.
+#[inline]
+pub(super) fn string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    escape(out, text);
+    out.push(b'"');
+}
+
+/// A string in quotes, behind its key, which comes with comma, quotes and colon.
+#[inline]
+pub(super) fn string_field(out: &mut Vec<u8>, key: &str, text: &str) {
+    out.extend_from_slice(key.as_bytes());
+    string(out, text);
+}
+
+/// The inside of a string.
+#[inline]
+pub(super) fn escape(out: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes();
+    let clean = clean(bytes);
+    out.extend_from_slice(&bytes[..clean]);
+    if clean < bytes.len() {
+        escape_each(out, &bytes[clean..]);
+    }
+}
+
+/// How many bytes from the beginning surely need no escape, counted in steps of eight or to the end.
+#[inline]
+fn clean(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let special = |word: u64| {
+        // Below a space, a quote, a backslash, or DEL: in bytes with the top bit nothing is.
+        let found = word.wrapping_sub(ONES * 0x20) & !word
+            | zero(word ^ (ONES * 0x22))
+            | zero(word ^ (ONES * 0x5c))
+            | zero(word ^ (ONES * 0x7f));
+        found & TOPS != 0
+    };
+    let chunks = bytes.chunks_exact(8);
+    let rest = chunks.remainder();
+    for (place, chunk) in chunks.enumerate() {
+        let mut word = [0; 8];
+        word.copy_from_slice(chunk);
+        if special(u64::from_le_bytes(word)) {
+            return 8 * place;
+        }
+    }
+    if rest.iter().all(|&byte| ESCAPES[byte as usize] == 0) {
+        bytes.len()
+    } else {
+        bytes.len() - rest.len()
+    }
+}
+
+fn escape_each(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut done = 0;
+    for (place, &byte) in bytes.iter().enumerate() {
+        let escape = ESCAPES[byte as usize];
+        if escape == 0 {
+            continue;
+        }
+        out.extend_from_slice(&bytes[done..place]);
+        done = place + 1;
+        if escape == b'u' {
+            out.extend_from_slice(b"\\u00");
+            out.extend_from_slice(&HEX[byte as usize]);
+        } else {
+            out.extend_from_slice(&[b'\\', escape]);
+        }
+    }
+    out.extend_from_slice(&bytes[done..]);
+}
+
+/// The inside of a string whose bytes may be anything: what is no UTF-8 becomes U+FFFD. True if all bytes are there.
+pub(super) fn escape_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        escape(out, text);
+        return true;
+    }
+    for chunk in bytes.utf8_chunks() {
+        escape(out, chunk.valid());
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+    false
+}
+
+/// A Float as a JSON number; what is none as a string, as Ruby calls it.
+pub(super) fn float(out: &mut Vec<u8>, number: f64) {
+    if number.is_finite() {
+        // A Vec takes all that is written to it.
+        let _ = serde_json::to_writer(out, &number);
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(not_finite(number).as_bytes());
+        out.push(b'"');
+    }
+}
+
+/// The bare name of NaN and the infinities.
+pub(super) fn not_finite(number: f64) -> &'static str {
+    if number.is_nan() {
+        "NaN"
+    } else if number > 0.0 {
+        "Infinity"
+    } else {
+        "-Infinity"
+    }
+}
+
+/// A Float as Ruby's own `%#g` writes it: six digits that count, zeros at the end kept.
+pub(super) fn general(out: &mut Vec<u8>, number: f64) {
+    use std::io::Write;
+    if number.is_nan() {
+        return out.extend_from_slice(b"NaN");
+    }
+    if number.is_sign_negative() {
+        out.push(b'-');
+    }
+    let number = number.abs();
+    if number.is_infinite() {
+        return out.extend_from_slice(b"Inf");
+    }
+    let scientific = format!("{number:.5e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    // A Vec takes all that is written to it.
+    let _ = match exponent {
+        5 => write!(out, "{number:.0}."),
+        -4..5 => write!(out, "{number:.*}", (5 - exponent) as usize),
+        6.. => write!(out, "{digits}e+{exponent:02}"),
+        _ => write!(out, "{digits}e-{:02}", -exponent),
+    };
+}
+
+/// Bytes in base64, with padding.
+pub(super) fn base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for chunk in bytes.chunks(3) {
+        let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
+            out.push(if place <= chunk.len() { digit } else { b'=' });
+        }
+    }
+}
+
+/// The bytes that [`base64`] wrote; `None` if it did not write this.
+pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let digits = text.trim_end_matches('=').as_bytes();
+    if digits.len() % 4 == 1 {
+        return None;
+    }
+    for chunk in digits.chunks(4) {
+        let mut bits = 0;
+        for place in 0..4 {
+            let digit = match chunk.get(place).copied() {
+                None => 0,
+                Some(digit @ b'A'..=b'Z') => digit - b'A',
+                Some(digit @ b'a'..=b'z') => digit - b'a' + 26,
+                Some(digit @ b'0'..=b'9') => digit - b'0' + 52,
+                Some(b'+') => 62,
+                Some(b'/') => 63,
+                Some(_) => return None,
+            };
+            bits = bits << 6 | u32::from(digit);
+        }
+        out.extend_from_slice(&bits.to_be_bytes()[1..chunk.len()]);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests;

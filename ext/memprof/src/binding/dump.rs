@@ -1,0 +1,183 @@
+//! `Memprof::Native.dump_heap` and `.fork_dump`: from the options of Ruby to a [`Request`].
+
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::os::fd::{BorrowedFd, IntoRawFd};
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use magnus::r_hash::ForEach;
+use magnus::value::ReprValue;
+use magnus::{Error, Module, Object, RArray, RHash, RModule, Ruby, TryConvert, Value, function};
+use memprof_heap::dump::format::Options;
+use memprof_heap::dump::record::NoteKind;
+use memprof_heap::dump::values::{Key, Policy, Values};
+use memprof_profile::sessions::SessionId;
+
+use crate::convert::to_ruby;
+use crate::vm::heap::{self, Globals, Request, Written, fork};
+use crate::vm::tracker;
+
+pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
+    native.define_singleton_method("dump_heap", function!(dump_heap, 2))?;
+    native.define_singleton_method("fork_dump", function!(fork_dump, 2))
+}
+
+/// Writes the heap to a file descriptor; returns what was written.
+fn dump_heap(ruby: &Ruby, descriptor: i32, options: RHash) -> Result<Value, Error> {
+    let file = duplicate(ruby, descriptor)?;
+    let request = tracker::suspended(|| request(ruby, options))?;
+    heap::prepare();
+    let written = heap::dump(file, request).map_err(|error| failure(ruby, &error))?;
+    written_to_ruby(ruby, &written)
+}
+
+/// Forks a child that writes the heap to a file descriptor; returns its pid and the descriptor to read its report from.
+fn fork_dump(ruby: &Ruby, descriptor: i32, options: RHash) -> Result<(i32, i32), Error> {
+    let file = duplicate(ruby, descriptor)?;
+    let request = tracker::suspended(|| request(ruby, options))?;
+    heap::prepare();
+    let child = fork::fork(file, request).map_err(|error| failure(ruby, &error))?;
+    Ok((child.pid, child.report.into_raw_fd()))
+}
+
+fn written_to_ruby(ruby: &Ruby, (counts, bytes): &Written) -> Result<Value, Error> {
+    let hash = RHash::try_convert(to_ruby(ruby, counts)?)?;
+    hash.aset("bytes", *bytes)?;
+    Ok(hash.as_value())
+}
+
+/// A descriptor of our own for the same file.
+pub(super) fn duplicate(ruby: &Ruby, descriptor: i32) -> Result<File, Error> {
+    if descriptor < 0 {
+        return Err(Error::new(ruby.exception_arg_error(), "the file is closed"));
+    }
+    let file = heap::fork::borrow(descriptor, |file: BorrowedFd<'_>| file.try_clone_to_owned());
+    file.map(File::from).map_err(|error| failure(ruby, &error))
+}
+
+/// A Memprof::Error.
+pub(super) fn failure(ruby: &Ruby, error: &std::io::Error) -> Error {
+    let class = ruby
+        .class_object()
+        .const_get::<_, RModule>("Memprof")
+        .and_then(|memprof| memprof.const_get("Error"));
+    let message = match error.raw_os_error() {
+        // The text of the system alone, without the number that Rust puts behind it.
+        Some(_) => strip_number(&error.to_string()),
+        None => error.to_string(),
+    };
+    Error::new(
+        class.unwrap_or_else(|_| ruby.exception_runtime_error()),
+        message,
+    )
+}
+
+fn strip_number(text: &str) -> String {
+    text.rfind(" (os error")
+        .map_or(text, |end| &text[..end])
+        .to_owned()
+}
+
+fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
+    let mut before = vec![(NoteKind::Header, fetch::<String>(ruby, options, "header")?)];
+    before.extend(notes(ruby, options, "before")?);
+    let mut known = heap::binding::known(ruby)?;
+    if let Some(threads) = lookup::<RHash>(ruby, options, "threads")? {
+        threads.foreach(|thread: Value, json: String| {
+            known
+                .threads
+                .insert(heap::binding::address(thread), facts(&json));
+            Ok(ForEach::Continue)
+        })?;
+    }
+    Ok(Request {
+        options: Options {
+            format: word(ruby, options, "format")?,
+            compression: word(ruby, options, "compression")?,
+            ruby: heap::binding::version(ruby),
+        },
+        values: Values {
+            policy: word::<Policy>(ruby, options, "values")?,
+            key: key(),
+        },
+        before,
+        after: notes(ruby, options, "after")?,
+        session: lookup::<u64>(ruby, options, "session")?.map(SessionId),
+        known,
+        globals: globals(ruby, options)?,
+    })
+}
+
+/// Key of the marks in dumps of this process and of those it forks: so their dumps can be compared.
+pub(super) fn key() -> Key {
+    static KEY: OnceLock<Key> = OnceLock::new();
+    *KEY.get_or_init(|| {
+        let random = RandomState::new();
+        Key([random.hash_one(1), random.hash_one(2)])
+    })
+}
+
+/// Facts of a JSON object, each with its value's JSON.
+fn facts(json: &str) -> Vec<(String, String)> {
+    let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json);
+    let fields = fields.unwrap_or_default().into_iter();
+    fields
+        .map(|(key, value)| (key, value.to_string()))
+        .collect()
+}
+
+/// Names of global variables by the addresses of their values; the first name of a value stays.
+fn globals(ruby: &Ruby, options: RHash) -> Result<Globals, Error> {
+    let mut globals = Globals::default();
+    if let Some(pairs) = lookup::<RArray>(ruby, options, "globals")? {
+        for pair in pairs {
+            let (name, value) = <(String, Value)>::try_convert(pair)?;
+            globals.entry(heap::binding::address(value)).or_insert(name);
+        }
+    }
+    Ok(globals)
+}
+
+fn notes(ruby: &Ruby, options: RHash, key: &str) -> Result<Vec<(NoteKind, String)>, Error> {
+    let mut notes = Vec::new();
+    if let Some(pairs) = lookup::<RArray>(ruby, options, key)? {
+        for pair in pairs {
+            let (kind, json) = <(String, String)>::try_convert(pair)?;
+            notes.push((note_kind(ruby, &kind)?, json));
+        }
+    }
+    Ok(notes)
+}
+
+fn note_kind(ruby: &Ruby, word: &str) -> Result<NoteKind, Error> {
+    Ok(match word {
+        "globals" => NoteKind::Globals,
+        "finalizers" => NoteKind::Finalizers,
+        "frame" => NoteKind::Frame,
+        "lsof" => NoteKind::Lsof,
+        "ps" => NoteKind::Ps,
+        _ => {
+            let message = format!("unknown note {word:?}");
+            return Err(Error::new(ruby.exception_arg_error(), message));
+        }
+    })
+}
+
+fn lookup<T: TryConvert>(ruby: &Ruby, options: RHash, key: &str) -> Result<Option<T>, Error> {
+    options.lookup::<_, Option<T>>(ruby.to_symbol(key))
+}
+
+fn fetch<T: TryConvert>(ruby: &Ruby, options: RHash, key: &str) -> Result<T, Error> {
+    options.fetch(ruby.to_symbol(key))
+}
+
+pub(super) fn word<T: FromStr<Err = String>>(
+    ruby: &Ruby,
+    options: RHash,
+    key: &str,
+) -> Result<T, Error> {
+    let word: String = fetch(ruby, options, key)?;
+    word.parse()
+        .map_err(|message: String| Error::new(ruby.exception_arg_error(), message))
+}

@@ -1,0 +1,29 @@
+//! `Memprof::Native.iseqs`.
+
+use magnus::{Error, Object, RArray, RModule, Ruby, function};
+
+use super::census::failure;
+use crate::vm::{iseqs, tracker};
+
+pub fn init(native: RModule) -> Result<(), Error> {
+    native.define_singleton_method("iseqs", function!(rows, 0))
+}
+
+/// Rows of path, label, method or nil, first line, count, bytes; most bytes first.
+fn rows(ruby: &Ruby) -> Result<RArray, Error> {
+    let rows = iseqs::rows().map_err(|why| failure(ruby, why))?;
+    tracker::suspended(|| {
+        let array = ruby.ary_new_capa(rows.len());
+        for row in rows {
+            array.push((
+                row.path,
+                row.label,
+                row.method,
+                row.first_line,
+                row.count,
+                row.bytes,
+            ))?;
+        }
+        Ok(array)
+    })
+}

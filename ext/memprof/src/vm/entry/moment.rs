@@ -1,0 +1,65 @@
+//! Whether the heap can be read at the moment that a debugger has chosen.
+
+use std::ffi::c_int;
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::vm::symbols::symbols;
+use crate::vm::tracker;
+
+/// Set while the VM is up.
+static VM_UP: AtomicBool = AtomicBool::new(false);
+
+/// Allows the functions to be called, until the VM ends.
+pub fn init() {
+    extern "C" fn down(_: *mut rb_sys::ruby_vm_t) {
+        VM_UP.store(false, Ordering::Relaxed);
+    }
+    // SAFETY: called while the extension is loaded; the hook sets a variable.
+    unsafe { rb_sys::ruby_vm_at_exit(Some(down)) };
+    VM_UP.store(true, Ordering::Relaxed);
+}
+
+/// Does the work, or says on stderr why not, and returns `refused`.
+pub fn at_a_good_moment<T>(name: &str, refused: T, work: impl FnOnce() -> Result<T, String>) -> T {
+    let outcome = catch_unwind(AssertUnwindSafe(|| match bad_moment() {
+        Some(why) => Err(why.to_owned()),
+        None => work(),
+    }));
+    let why = match outcome {
+        Ok(Ok(value)) => return value,
+        Ok(Err(why)) => why,
+        Err(_) => "memprof failed".into(),
+    };
+    // If stderr is closed, there is nobody to tell.
+    let _ = writeln!(io::stderr(), "memprof: {name}: {why}");
+    refused
+}
+
+/// Why the heap cannot be read now.
+fn bad_moment() -> Option<&'static str> {
+    if !VM_UP.load(Ordering::Relaxed) {
+        return Some("not now: Ruby is not running");
+    }
+    let says_no = |question: Option<unsafe extern "C" fn() -> c_int>| {
+        // SAFETY: both functions may be called on any thread while the VM is up.
+        question.is_some_and(|question| unsafe { question() } == 0)
+    };
+    if says_no(symbols().native_thread_p) {
+        return Some("not now: this thread is none of Ruby's; choose another one");
+    }
+    if says_no(symbols().thread_has_gvl_p) {
+        return Some(
+            "not now: this thread waits, or runs C code, without Ruby's lock (GVL); choose another one",
+        );
+    }
+    // SAFETY: the VM is up, and this thread is one of its own.
+    if unsafe { rb_sys::rb_during_gc() } != 0 {
+        return Some("not now: a garbage collection is running");
+    }
+    if tracker::with(|_| ()).is_none() {
+        return Some("not now: memprof is recording an object");
+    }
+    None
+}

@@ -1,0 +1,90 @@
+//! What the walk needs of Ruby beforehand, and raw words of values.
+
+use std::sync::OnceLock;
+
+use magnus::rb_sys::AsRawValue;
+use magnus::value::ReprValue;
+use magnus::{Error, RArray, Ruby, TryConvert, Value};
+use rb_sys::{ID, VALUE};
+
+use super::known::{self, Known, Samples};
+use super::locals::{LocalTable, Probe};
+
+/// One object of each type that is looked into; procs whose local variables are known, with different numbers of
+/// parameters and of others.
+const SAMPLES: &str = "\
+    [proc {}, method(:puts), binding, Thread.current, [].each, Fiber.new {}, [\
+    proc { |memprof_a| memprof_b = memprof_c = 0; [memprof_b, memprof_c] },\
+    proc { |memprof_d, memprof_e| memprof_f = memprof_g = memprof_h = memprof_i = memprof_j = 0; \
+    [memprof_f, memprof_g, memprof_h, memprof_i, memprof_j] },\
+    proc { memprof_k = memprof_l = memprof_m = memprof_n = memprof_o = 0; \
+    [memprof_k, memprof_l, memprof_m, memprof_n, memprof_o] }]]";
+
+/// Letters of the variables of each of the procs.
+const NAMES: [&str; 3] = ["abc", "defghij", "klmno"];
+
+/// The types, and where iseqs have the names of their variables: found out once.
+pub fn known(ruby: &Ruby) -> Result<Known, Error> {
+    static KNOWN: OnceLock<Known> = OnceLock::new();
+    match KNOWN.get() {
+        Some(known) => Ok(known.clone()),
+        None => find(ruby).map(|known| KNOWN.get_or_init(|| known).clone()),
+    }
+}
+
+fn find(ruby: &Ruby) -> Result<Known, Error> {
+    let samples: RArray = ruby.eval(SAMPLES)?;
+    let object =
+        |index: isize| -> Result<VALUE, Error> { Ok(samples.entry::<Value>(index)?.as_raw()) };
+    let procs = RArray::try_convert(samples.entry::<Value>(6)?)?;
+    let mut probes = Vec::new();
+    for (index, letters) in NAMES.iter().enumerate() {
+        let proc: Value = procs.entry(index as isize)?;
+        let path: Value = proc
+            .funcall::<_, _, RArray>("source_location", ())?
+            .entry(0)?;
+        probes.push(probe(proc.as_raw(), letters, path.as_raw()));
+    }
+    let samples = Samples {
+        proc: object(0)?,
+        method: object(1)?,
+        binding: object(2)?,
+        thread: object(3)?,
+        enumerator: object(4)?,
+        fiber: object(5)?,
+    };
+    let probes: Option<Vec<Probe>> = probes.into_iter().collect();
+    let locals = probes.as_deref().and_then(LocalTable::find);
+    Ok(Known::new(&samples, locals))
+}
+
+fn probe(proc: VALUE, letters: &str, path: VALUE) -> Option<Probe> {
+    // SAFETY: a Proc made from a block, whose third word is its iseq.
+    let iseq = unsafe { known::word(proc, 2) }?;
+    let names = letters
+        .chars()
+        .map(|letter| intern(&format!("memprof_{letter}")));
+    Some(Probe {
+        iseq,
+        names: names.collect(),
+        path,
+    })
+}
+
+fn intern(name: &str) -> ID {
+    // SAFETY: interns a name of that length.
+    unsafe { rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as _) }
+}
+
+/// The word that a value is.
+pub fn address(value: Value) -> u64 {
+    value.as_raw()
+}
+
+/// Major and minor version of this Ruby.
+pub fn version(ruby: &Ruby) -> (u8, u8) {
+    let version: Result<String, Error> = ruby.eval("RUBY_VERSION");
+    let version = version.unwrap_or_default();
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}

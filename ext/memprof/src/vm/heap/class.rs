@@ -1,0 +1,186 @@
+//! Classes and modules: name, superclass, methods, constants, variables.
+
+use std::ffi::{c_int, c_void};
+
+use memprof_heap::dump::record::{Detail, Flags as Bits, Label};
+use rb_sys::{ID, VALUE, ruby_value_type};
+
+use super::walk::Walk;
+use super::{imemo, values};
+use crate::vm::object::Flags;
+use crate::vm::symbols::symbols;
+
+/// What is known of a class, module or included module.
+///
+/// # Safety
+/// `object` is one of these.
+pub unsafe fn detail(
+    walk: &mut Walk<'_>,
+    object: VALUE,
+    flags: Flags,
+    bits: &mut Bits,
+) -> Detail<'static> {
+    // SAFETY: the caller vouches; the functions follow superclasses and read names that classes hold.
+    unsafe {
+        let superclass = rb_sys::rb_class_get_superclass(object);
+        let super_name = if superclass == 0 {
+            None
+        } else {
+            walk.names.class(superclass)
+        };
+        let iclass = flags.is(ruby_value_type::RUBY_T_ICLASS);
+        let hidden = crate::vm::object::class_word(object) == 0;
+        let name = if iclass || hidden {
+            None
+        } else {
+            walk.names.string(rb_sys::rb_mod_name(object))
+        };
+        let real_name = match name {
+            None if !iclass && !hidden => {
+                let real = rb_sys::rb_class_real(object);
+                if real == 0 {
+                    None
+                } else {
+                    walk.names.string(rb_sys::rb_mod_name(real))
+                }
+            }
+            _ => None,
+        };
+        bits.set(
+            Bits::SINGLETON,
+            !iclass && !hidden && is_singleton(object, flags),
+        );
+        Detail::Class {
+            name,
+            real_name,
+            superclass,
+            super_name,
+            variations: if flags.is(ruby_value_type::RUBY_T_CLASS) {
+                variations(object)
+            } else {
+                None
+            },
+        }
+    }
+}
+
+/// Shapes below a class, which Ruby 3.1 has not.
+///
+/// # Safety
+/// `class` is a T_CLASS.
+unsafe fn variations(class: VALUE) -> Option<u32> {
+    if !cfg!(ruby_gte_3_2) {
+        return None;
+    }
+    if let Some(count) = symbols().class_variation_count {
+        // SAFETY: a class.
+        return Some(unsafe { count(class) });
+    }
+    /// struct rb_classext_struct, behind struct RClass: 14 words, then max_iv_count (32 bits), then the count, which
+    /// has 8 bits since 3.3 and 32 before.
+    const COUNT: usize = 32 + 14 * 8 + 4;
+    // SAFETY: a class of Ruby 3.2 to 3.4 has its extension in its slot.
+    unsafe {
+        let count = (class as *const u8).add(COUNT);
+        Some(if cfg!(ruby_gte_3_3) {
+            u32::from(*count)
+        } else {
+            count.cast::<u32>().read()
+        })
+    }
+}
+
+/// # Safety
+/// `class` is a T_CLASS or T_MODULE.
+unsafe fn is_singleton(class: VALUE, flags: Flags) -> bool {
+    if !flags.is(ruby_value_type::RUBY_T_CLASS) {
+        return false;
+    }
+    match symbols().class_singleton_p {
+        // SAFETY: the caller vouches.
+        Some(singleton) => unsafe { singleton(class) },
+        None => flags.0 & SINGLETON != 0,
+    }
+}
+
+/// RUBY_FL_SINGLETON: FL_USER0, since 3.4 FL_USER1.
+const SINGLETON: usize = if cfg!(ruby_gte_3_4) { 1 << 13 } else { 1 << 12 };
+
+/// Labels of what a class refers to.
+///
+/// # Safety
+/// `object` is a class, module or included module of the walk; `walk.references` has what it refers to.
+pub unsafe fn label(
+    walk: &mut Walk<'_>,
+    object: VALUE,
+    flags: Flags,
+    labels: &mut Vec<(Label, VALUE)>,
+) {
+    let role = walk.names.word("super");
+    // SAFETY: the caller vouches.
+    unsafe {
+        labels.push((Label::Role(role), rb_sys::rb_class_get_superclass(object)));
+        if !flags.is(ruby_value_type::RUBY_T_ICLASS) {
+            super::contents::collect_ivars(walk, object, labels);
+            constants(walk, object, labels);
+            if is_singleton(object, flags) {
+                if let Some(attached_object) = symbols().attached_object {
+                    let role = walk.names.word("attached");
+                    labels.push((Label::Role(role), attached_object(object)));
+                }
+            }
+        }
+    }
+    for index in 0..walk.references.len() {
+        let reference = walk.references[index];
+        // SAFETY: what an object of the walk refers to is an object.
+        let other = unsafe { Flags::of(reference) };
+        if other.is(ruby_value_type::RUBY_T_IMEMO) && other.imemo_type() == imemo::METHOD {
+            // SAFETY: a method entry.
+            let name = walk.names.id(unsafe { imemo::method_id(reference) });
+            labels.push((Label::Method(name), reference));
+        }
+    }
+}
+
+/// Constants of a class itself. Never loads one that is to be loaded on demand.
+unsafe fn constants(walk: &mut Walk<'_>, class: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+    /// rb_const_entry_t in constant.h: flag and line (32 bits each), value, file.
+    const VALUE_WORD: usize = 1;
+    unsafe extern "C" fn collect(name: usize, entry: usize, found: usize) -> c_int {
+        // SAFETY: the vector outlives the call that this is a callback of; the entry is that of a constant.
+        unsafe {
+            let value = *(entry as *const VALUE).add(VALUE_WORD);
+            (*(found as *mut Vec<(ID, VALUE)>)).push((name as ID, value));
+        }
+        0
+    }
+    let mut found: Vec<(ID, VALUE)> = Vec::new();
+    // SAFETY: a class or module; the table, which is ours, has the entries that the class holds. Memory for it comes
+    // from Ruby's allocator, whose collections are off during the walk.
+    unsafe {
+        let table = rb_sys::rb_mod_const_at(class, std::ptr::null_mut::<c_void>())
+            .cast::<rb_sys::st_table>();
+        if table.is_null() {
+            return;
+        }
+        each_entry(table, collect, (&raw mut found) as usize);
+        rb_sys::rb_st_free_table(table);
+    }
+    for (id, value) in found {
+        if values::is_address(value) {
+            labels.push((Label::Constant(walk.names.id(id)), value));
+        }
+    }
+}
+
+unsafe fn each_entry(
+    table: *mut rb_sys::st_table,
+    callback: unsafe extern "C" fn(usize, usize, usize) -> c_int,
+    data: usize,
+) {
+    if let Some(table_foreach) = symbols().table_foreach {
+        // SAFETY: the caller passes a table and what its callback takes.
+        unsafe { table_foreach(table.cast(), callback, data) };
+    }
+}

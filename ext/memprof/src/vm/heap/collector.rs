@@ -1,0 +1,119 @@
+//! What the collector knows of an object.
+
+use std::sync::OnceLock;
+
+use memprof_heap::dump::record::Flags;
+use rb_sys::{ID, VALUE};
+
+use crate::vm::symbols::symbols;
+
+/// The flags that the collector keeps, and what it counts since Ruby 4.0.
+#[derive(Default)]
+pub struct Collector {
+    pub flags: Flags,
+    pub age: Option<u8>,
+    pub object_id: Option<u64>,
+}
+
+const FLAGS: [(&str, Flags); 8] = [
+    ("wb_protected", Flags::WB_PROTECTED),
+    ("old", Flags::OLD),
+    ("uncollectible", Flags::UNCOLLECTIBLE),
+    ("marking", Flags::MARKING),
+    ("marked", Flags::MARKED),
+    ("pinned", Flags::PINNED),
+    ("remembered", Flags::REMEMBERED),
+    ("shareable", Flags::SHAREABLE),
+];
+
+struct Ids {
+    flags: [(ID, Flags); 8],
+    age: ID,
+    object_id: ID,
+}
+
+fn ids() -> &'static Ids {
+    static IDS: OnceLock<Ids> = OnceLock::new();
+    IDS.get_or_init(|| {
+        let intern = |name: &str| {
+            // SAFETY: interns a name that the collector interns, too.
+            unsafe { rb_sys::rb_intern2(name.as_ptr().cast(), name.len() as _) }
+        };
+        Ids {
+            flags: FLAGS.map(|(name, flag)| (intern(name), flag)),
+            age: intern("age"),
+            object_id: intern("object_id"),
+        }
+    })
+}
+
+/// Makes the names known: interning one may allocate, which the walk may not.
+pub fn init() {
+    ids();
+    if let Some(gc_flags) = symbols().gc_flags {
+        // SAFETY: with room for none it only interns its names.
+        unsafe { gc_flags(rb_sys::rb_cObject, std::ptr::null_mut(), 0) };
+    }
+    if let Some(gc_metadata) = symbols().gc_metadata {
+        // SAFETY: a living object.
+        unsafe { gc_metadata(rb_sys::rb_cObject) };
+    }
+}
+
+/// What the collector knows of `object`.
+///
+/// # Safety
+/// `object` is a slot that holds an object, and no collection runs.
+#[inline]
+pub unsafe fn of(object: VALUE) -> Collector {
+    let mut collector = Collector::default();
+    let mut names = Names {
+        ids: ids(),
+        next: 0,
+    };
+    if let Some(gc_flags) = symbols().gc_flags {
+        let mut set: [ID; 8] = [0; 8];
+        // SAFETY: an object, as the caller vouches; writes at most as many names as there is room for.
+        let count = unsafe { gc_flags(object, set.as_mut_ptr(), set.len()) };
+        for name in set.iter().take(count) {
+            collector.flags.0 |= names.flag(*name).0;
+        }
+    } else if let Some(gc_metadata) = symbols().gc_metadata {
+        // SAFETY: an object, as the caller vouches; the array is static, and ends with a name that is 0.
+        let mut entry = unsafe { gc_metadata(object) };
+        loop {
+            // SAFETY: as above.
+            let (name, value) = unsafe { *entry };
+            match name {
+                0 => break,
+                _ if name == names.ids.age => collector.age = Some((value >> 1) as u8),
+                _ if name == names.ids.object_id => collector.object_id = Some((value as u64) >> 1),
+                _ => collector.flags.0 |= names.flag(name).0,
+            }
+            // SAFETY: not the last entry.
+            entry = unsafe { entry.add(1) };
+        }
+    }
+    collector
+}
+
+/// The VM names flags in the order that they have here, so each is looked for behind the one before.
+struct Names {
+    ids: &'static Ids,
+    next: usize,
+}
+
+impl Names {
+    #[inline]
+    fn flag(&mut self, name: ID) -> Flags {
+        let known = self.ids.flags.len();
+        for step in 0..known {
+            let at = (self.next + step) % known;
+            if self.ids.flags[at].0 == name {
+                self.next = at + 1;
+                return self.ids.flags[at].1;
+            }
+        }
+        Flags::default()
+    }
+}

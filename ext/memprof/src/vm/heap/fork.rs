@@ -1,0 +1,150 @@
+//! Dumping in a forked child: the program goes on as soon as it is forked, while the child writes what it saw.
+//!
+//! The child is made by fork(2) itself, not by Ruby's: hooks of the program do not run in it, and threads keep the state
+//! they had. It never returns to Ruby, collects no garbage, allocates no Ruby object, and ends with `_exit`.
+
+use std::ffi::c_int;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::{Request, Written, barrier, walk_in_child};
+
+/// What the child's niceness is raised by: the program comes first.
+const NICENESS: c_int = 10;
+/// Signals whose handlers are Ruby's, which must not run in the child.
+const SIGNALS: c_int = 65;
+
+/// A child that dumps.
+pub struct Child {
+    /// Its process.
+    pub pid: libc::pid_t,
+    /// Where it tells, in one line of JSON, what it wrote or why it did not.
+    pub report: OwnedFd,
+}
+
+/// Forks a child that dumps the heap to `file`. Called with the GVL, after [`super::prepare`].
+pub fn fork(file: File, request: Request) -> io::Result<Child> {
+    // SAFETY: reads a flag of the VM.
+    if unsafe { rb_sys::rb_during_gc() } != 0 {
+        return Err(io::Error::other(
+            "the heap cannot be dumped during a garbage collection",
+        ));
+    }
+    let (report, write) = pipe()?;
+    let mut request = Some(request);
+    let pid = barrier(|| {
+        // SAFETY: the child calls nothing of Ruby's but the functions that read the heap, and ends with `_exit`.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => child(file, &write, request.take()),
+            pid => Ok(pid),
+        }
+    })?;
+    Ok(Child { pid, report })
+}
+
+fn child(file: File, report: &OwnedFd, request: Option<Request>) -> ! {
+    isolate(&[file.as_raw_fd(), report.as_raw_fd()]);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match request {
+        Some(request) => walk_in_child(file, request),
+        None => Err(super::bug()),
+    }));
+    let line = match outcome {
+        Ok(Ok(written)) => success(&written),
+        Ok(Err(error)) => failure(&error.to_string()),
+        Err(_) => failure("a bug in memprof's heap walk"),
+    };
+    // SAFETY: the descriptor is open; it is closed with the process.
+    let mut report = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(report.as_raw_fd()) });
+    let _ = report.write_all(line.as_bytes());
+    // SAFETY: ends the process without running anything of Ruby's or the program's.
+    unsafe { libc::_exit(0) }
+}
+
+fn success((counts, bytes): &Written) -> String {
+    let mut json = serde_json::to_value(counts).unwrap_or_default();
+    json["bytes"] = (*bytes).into();
+    format!("{json}\n")
+}
+
+fn failure(message: &str) -> String {
+    format!("{}\n", serde_json::json!({ "error": message }))
+}
+
+/// Makes the child harmless: no handler of Ruby's runs in it, no core file comes of it, and connections and files of the
+/// program are not held open by it.
+fn isolate(keep: &[c_int]) {
+    // SAFETY: these calls change only the child.
+    unsafe {
+        for signal in 1..SIGNALS {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        // What the program is sent as a group is not meant for the child.
+        for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        let limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const limit);
+        libc::setpriority(libc::PRIO_PROCESS as _, 0, NICENESS);
+    }
+    close_all_but(keep);
+}
+
+/// Closes inherited descriptors, but for standard error and those that are kept.
+fn close_all_but(keep: &[c_int]) {
+    let mut keep = keep.to_vec();
+    keep.push(libc::STDERR_FILENO);
+    keep.sort_unstable();
+    let mut from = 0;
+    for kept in keep {
+        close_range(from, kept - 1);
+        from = kept + 1;
+    }
+    close_range(from, c_int::MAX);
+}
+
+fn close_range(first: c_int, last: c_int) {
+    if first > last {
+        return;
+    }
+    #[cfg(target_os = "linux")]
+    // SAFETY: closes descriptors that nothing in the child uses any more.
+    if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0 {
+        return;
+    }
+    // SAFETY: sysconf has no conditions; closing a number that is none fails.
+    unsafe {
+        let most = libc::sysconf(libc::_SC_OPEN_MAX).clamp(256, 65_536) as c_int;
+        for descriptor in first..=last.min(most) {
+            libc::close(descriptor);
+        }
+    }
+}
+
+/// Calls `work` with a descriptor of the program's.
+pub fn borrow<T>(descriptor: c_int, work: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
+    // SAFETY: the caller's IO is open and holds the descriptor during the call; a number that is none gives an error.
+    work(unsafe { BorrowedFd::borrow_raw(descriptor) })
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: writes two descriptors, which are then owned; neither is inherited by programs that are executed.
+    unsafe {
+        if libc::pipe(ends.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for end in ends {
+            libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}

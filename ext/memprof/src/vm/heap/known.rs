@@ -1,0 +1,261 @@
+//! Objects of the VM's own C types, and where they hold what: the words of a struct are read at offsets, and a label is
+//! given only to what the VM itself says the object refers to. So an offset that does not hold costs a label, no more.
+
+use memprof_heap::dump::record::{Label, Value};
+use rb_sys::{ID, StableApiDefinition, VALUE, rb_data_type_t, ruby_value_type};
+use rustc_hash::FxHashMap;
+
+use super::locals::LocalTable;
+use super::walk::Walk;
+use super::{imemo, values};
+use crate::vm::object::Flags;
+
+/// Types of objects that are looked into, by the address of their rb_data_type_t; 0 where there is none.
+#[derive(Clone, Default)]
+pub struct Known {
+    pub proc: usize,
+    pub method: usize,
+    pub binding: usize,
+    pub thread: usize,
+    pub enumerator: usize,
+    pub fiber: usize,
+    /// Where an iseq has the names of its local variables.
+    pub locals: Option<LocalTable>,
+    /// Facts about threads that were asked for beforehand: key and JSON.
+    pub threads: FxHashMap<u64, Vec<(String, String)>>,
+}
+
+/// What [`Known`] is made from: one living object of each type.
+pub struct Samples {
+    pub proc: VALUE,
+    pub method: VALUE,
+    pub binding: VALUE,
+    pub thread: VALUE,
+    pub enumerator: VALUE,
+    pub fiber: VALUE,
+}
+
+impl Known {
+    pub fn new(samples: &Samples, locals: Option<LocalTable>) -> Self {
+        Known {
+            proc: data_type(samples.proc) as usize,
+            method: data_type(samples.method) as usize,
+            binding: data_type(samples.binding) as usize,
+            thread: data_type(samples.thread) as usize,
+            enumerator: data_type(samples.enumerator) as usize,
+            fiber: data_type(samples.fiber) as usize,
+            locals,
+            threads: FxHashMap::default(),
+        }
+    }
+}
+
+/// The type of a T_DATA; null if it has none, or if this is none.
+pub fn data_type(object: VALUE) -> *const rb_data_type_t {
+    let api = rb_sys::stable_api::get_default();
+    // SAFETY: an object of the walk, or one that the caller holds.
+    unsafe {
+        let data = values::is_address(object) && Flags::of(object).is(ruby_value_type::RUBY_T_DATA);
+        if data && api.rtypeddata_p(object) {
+            api.rtypeddata_type(object)
+        } else {
+            std::ptr::null()
+        }
+    }
+}
+
+/// Reads a word of the C struct of a T_DATA; `None` if it has none yet.
+///
+/// # Safety
+/// `object` is a typed T_DATA whose struct has that many words.
+pub unsafe fn word(object: VALUE, index: usize) -> Option<VALUE> {
+    // SAFETY: the caller vouches.
+    unsafe {
+        let data = rb_sys::stable_api::get_default()
+            .rtypeddata_get_data(object)
+            .cast::<VALUE>();
+        (!data.is_null()).then(|| *data.add(index))
+    }
+}
+
+/// Offsets in words. struct rb_block, with which rb_proc_t and rb_binding_t begin: self, ep, code, type (vm_core.h).
+const BLOCK_SELF: usize = 0;
+const BLOCK_CODE: usize = 2;
+const BLOCK_TYPE: usize = 3;
+/// enum rb_block_type: iseq and ifunc have a self, the others one word with a Symbol or a Proc.
+const BLOCK_SYMBOL: i32 = 2;
+const BLOCK_PROC: i32 = 3;
+/// struct enumerator (enumerator.c).
+const ENUMERATOR: [(usize, &str); 9] = [
+    (0, "receiver"),
+    (2, "arguments"),
+    (3, "fiber"),
+    (4, "destination"),
+    (5, "lookahead"),
+    (6, "feedvalue"),
+    (7, "stop_exception"),
+    (8, "size"),
+    (9, "procs"),
+];
+const ENUMERATOR_METHOD: usize = 1;
+
+/// Labels of what a T_DATA of a known type refers to, and facts about it, which go to the walk's fields.
+///
+/// # Safety
+/// `object` is a T_DATA of the walk; `walk.references` has what it refers to.
+pub unsafe fn label(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+    let kind = data_type(object) as usize;
+    if kind == 0 {
+        return;
+    }
+    // SAFETY: the struct is that of the type.
+    unsafe {
+        if kind == walk.known.proc {
+            block(walk, object, labels);
+        } else if kind == walk.known.binding {
+            block(walk, object, labels);
+        } else if kind == walk.known.enumerator {
+            for (index, name) in ENUMERATOR {
+                let role = walk.names.word(name);
+                labels.extend(word(object, index).map(|value| (Label::Role(role), value)));
+            }
+        } else if kind == walk.known.method {
+            let role = walk.names.word("receiver");
+            labels.extend(word(object, 0).map(|value| (Label::Role(role), value)));
+        }
+    }
+    for index in 0..walk.references.len() {
+        let reference = walk.references[index];
+        // SAFETY: what an object of the walk refers to is an object.
+        let flags = unsafe { Flags::of(reference) };
+        if flags.is(ruby_value_type::RUBY_T_IMEMO) {
+            let role = match flags.imemo_type() {
+                imemo::ENV => "env",
+                imemo::METHOD => "method",
+                imemo::ISEQ => "iseq",
+                _ => continue,
+            };
+            labels.push((Label::Role(walk.names.word(role)), reference));
+        }
+    }
+}
+
+/// # Safety
+/// As [`label`]; the struct begins with a block.
+unsafe fn block(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+    // SAFETY: the caller vouches.
+    let (receiver, code, kind) = unsafe {
+        match (
+            word(object, BLOCK_SELF),
+            word(object, BLOCK_CODE),
+            word(object, BLOCK_TYPE),
+        ) {
+            (Some(receiver), Some(code), Some(kind)) => (receiver, code, kind as i32),
+            _ => return,
+        }
+    };
+    let role = match kind {
+        BLOCK_SYMBOL => "symbol",
+        BLOCK_PROC => "proc",
+        _ => "self",
+    };
+    labels.push((Label::Role(walk.names.word(role)), receiver));
+    if kind < BLOCK_SYMBOL {
+        labels.push((Label::Role(walk.names.word("code")), code));
+    }
+}
+
+/// Facts about a T_DATA of a known type.
+///
+/// # Safety
+/// As [`label`].
+pub unsafe fn facts(walk: &mut Walk<'_>, object: VALUE) {
+    let kind = data_type(object) as usize;
+    if kind == 0 {
+        return;
+    }
+    if kind == walk.known.proc {
+        // SAFETY: a Proc.
+        let lambda = unsafe { rb_sys::rb_proc_lambda_p(object) } == rb_sys::Qtrue as VALUE;
+        walk.field("lambda", if lambda { Value::True } else { Value::False });
+    }
+    // SAFETY: the struct is that of the type.
+    unsafe {
+        if kind == walk.known.proc || kind == walk.known.binding {
+            if let (Some(code), Some(kind)) = (word(object, BLOCK_CODE), word(object, BLOCK_TYPE)) {
+                if (kind as i32) < BLOCK_SYMBOL && walk.references.contains(&code) {
+                    imemo::place(walk, code);
+                    captured(walk);
+                }
+            }
+        } else if kind == walk.known.enumerator {
+            if let Some(id) = word(object, ENUMERATOR_METHOD) {
+                let name = walk.names.id(id as ID);
+                walk.field("method", Value::Name(name));
+            }
+        } else if kind == walk.known.method {
+            method(walk);
+        } else if kind == walk.known.fiber {
+            let alive = rb_sys::rb_fiber_alive_p(object) == rb_sys::Qtrue as VALUE;
+            walk.field("alive", if alive { Value::True } else { Value::False });
+        }
+    }
+    if kind == walk.known.thread {
+        for (key, json) in walk.known.threads.get(&object).cloned().unwrap_or_default() {
+            let (name, json) = (
+                walk.names.tables.intern(&key),
+                walk.names.tables.intern(&json),
+            );
+            walk.fields.push(memprof_heap::dump::record::Field {
+                name,
+                value: Value::Json(json),
+            });
+        }
+    }
+}
+
+/// Most variables that are told of one proc.
+const CAPTURED: usize = 64;
+
+/// Variables that a proc or binding captured, by name: those of the innermost environment that it refers to. The
+/// references themselves are the environment's.
+unsafe fn captured(walk: &mut Walk<'_>) {
+    let env = walk.references.iter().copied().find(|reference| {
+        // SAFETY: what an object of the walk refers to is an object.
+        let flags = unsafe { Flags::of(*reference) };
+        flags.is(ruby_value_type::RUBY_T_IMEMO) && flags.imemo_type() == imemo::ENV
+    });
+    let Some(env) = env else {
+        return;
+    };
+    // SAFETY: an environment.
+    let variables = unsafe { imemo::variables(walk, env) };
+    if variables.is_empty() {
+        return;
+    }
+    let pairs: Vec<String> = (variables.into_iter().take(CAPTURED))
+        .map(|(name, word)| {
+            let value = values::json(&mut walk.names, word);
+            let name = serde_json::Value::from(walk.names.tables.name(name));
+            format!("{name}:{value}")
+        })
+        .collect();
+    let json = walk
+        .names
+        .tables
+        .intern(&format!("{{{}}}", pairs.join(",")));
+    walk.field("captured", Value::Json(json));
+}
+
+/// Name and owner of a Method, from the method entry that it refers to.
+unsafe fn method(walk: &mut Walk<'_>) {
+    let entry = walk.references.iter().copied().find(|reference| {
+        // SAFETY: what an object of the walk refers to is an object.
+        let flags = unsafe { Flags::of(*reference) };
+        flags.is(ruby_value_type::RUBY_T_IMEMO) && flags.imemo_type() == imemo::METHOD
+    });
+    if let Some(entry) = entry {
+        // SAFETY: a method entry.
+        unsafe { imemo::method_facts(walk, entry) };
+    }
+}

@@ -1,0 +1,150 @@
+//! Where an iseq has the names of its local variables. The body of an iseq differs from version to version and is in no
+//! header; so the place is found out, once, from procs whose variables are known.
+
+use rb_sys::{ID, VALUE};
+
+/// Offsets in the body of an iseq.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalTable {
+    /// Address of the array of names.
+    table: usize,
+    /// Their number.
+    size: usize,
+    /// The path: a String, or an Array of path and real path.
+    path: usize,
+}
+
+/// A proc's iseq, the names of its local variables, and the path it was compiled with.
+pub struct Probe {
+    pub iseq: VALUE,
+    pub names: Vec<ID>,
+    pub path: VALUE,
+}
+
+/// Bytes of the body that are looked at. It is larger in all versions.
+const BODY: usize = 320;
+/// More local variables than any method has.
+const MOST: u32 = 1 << 16;
+/// Word of an iseq with its body.
+const ISEQ_BODY: usize = 2;
+
+impl LocalTable {
+    /// Finds the places, if all probes agree on them.
+    pub fn find(probes: &[Probe]) -> Option<LocalTable> {
+        let mut candidates: Option<Vec<LocalTable>> = None;
+        for probe in probes {
+            let found = candidates_of(probe);
+            candidates = Some(match candidates {
+                None => found,
+                Some(before) => before
+                    .into_iter()
+                    .filter(|one| found.contains(one))
+                    .collect(),
+            });
+        }
+        let mut candidates = candidates?;
+        // The number of parameters, where it happens to be the same, is further away from the table.
+        candidates.sort_by_key(|one| one.size.abs_diff(one.table));
+        candidates.first().copied()
+    }
+
+    /// Names of the local variables of an iseq.
+    ///
+    /// # Safety
+    /// `iseq` is an iseq that nothing frees while the result is used.
+    pub unsafe fn names<'a>(&self, iseq: VALUE) -> &'a [ID] {
+        // SAFETY: the places were found to hold the table and its length in iseqs of this VM.
+        unsafe {
+            let body = *(iseq as *const *const u8).add(ISEQ_BODY);
+            if body.is_null() {
+                return &[];
+            }
+            let table = body.add(self.table).cast::<*const ID>().read();
+            let size = body.add(self.size).cast::<u32>().read();
+            if table.is_null() || size > MOST {
+                return &[];
+            }
+            std::slice::from_raw_parts(table, size as usize)
+        }
+    }
+
+    /// True if the iseq has a path: one that is being compiled may not have it yet.
+    ///
+    /// # Safety
+    /// As [`LocalTable::names`].
+    pub unsafe fn has_path(&self, iseq: VALUE) -> bool {
+        // SAFETY: as in `names`.
+        unsafe {
+            let body = *(iseq as *const *const u8).add(ISEQ_BODY);
+            !body.is_null() && super::values::is_address(body.add(self.path).cast::<VALUE>().read())
+        }
+    }
+}
+
+fn candidates_of(probe: &Probe) -> Vec<LocalTable> {
+    let Some(iseq) = read(probe.iseq as usize, 3) else {
+        return Vec::new();
+    };
+    let Some(body) = read(iseq[ISEQ_BODY] as usize, BODY / 8) else {
+        return Vec::new();
+    };
+    let expected: Vec<u64> = probe.names.iter().map(|id| *id as u64).collect();
+    let tables = (0..body.len()).filter(|index| {
+        body[*index] & 7 == 0
+            && body[*index] != 0
+            && read(body[*index] as usize, expected.len()).as_ref() == Some(&expected)
+    });
+    let halves: Vec<u32> = body
+        .iter()
+        .flat_map(|word| [*word as u32, (*word >> 32) as u32])
+        .collect();
+    let sizes = || (0..halves.len()).filter(|index| halves[*index] == expected.len() as u32);
+    let paths = || (0..body.len()).filter(|index| is_path(body[*index], probe.path));
+    let mut candidates = Vec::new();
+    for table in tables {
+        for size in sizes() {
+            for path in paths() {
+                candidates.push(LocalTable {
+                    table: table * 8,
+                    size: size * 4,
+                    path: path * 8,
+                });
+            }
+        }
+    }
+    candidates
+}
+
+/// True for the path's String, or the array of it and the real path (whose first embedded element is it).
+fn is_path(word: u64, path: VALUE) -> bool {
+    word == path
+        || (super::values::is_address(word as VALUE)
+            && read(word as usize, 3)
+                .is_some_and(|words| words[0] & 0x1f == 0x07 && words[2] == path))
+}
+
+/// Reads words of this process, wherever they may be: an address that is none is an answer, not a crash.
+#[cfg(target_os = "linux")]
+fn read(address: usize, words: usize) -> Option<Vec<u64>> {
+    let mut buffer = vec![0u64; words];
+    let length = words * 8;
+    let local = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: length,
+    };
+    let remote = libc::iovec {
+        iov_base: address as *mut libc::c_void,
+        iov_len: length,
+    };
+    // SAFETY: writes `length` bytes into the buffer, or fails.
+    let count = unsafe {
+        libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)
+    };
+    (count == length as isize).then_some(buffer)
+}
+
+/// Without such a call nothing is found out, and local variables have no names.
+#[cfg(not(target_os = "linux"))]
+fn read(_: usize, _: usize) -> Option<Vec<u64>> {
+    None
+}

@@ -1,0 +1,165 @@
+//! Dumping the heap: a walk over it ([`walk`]) makes a record of each object, which a format writes.
+//!
+//! During the walk the collector is off, no Ruby object is allocated and nothing is written to any object; since Ruby
+//! 4.0 other Ractors stand still. What needs Ruby code (threads' backtraces, global variables) is asked for before, by
+//! `lib/memprof/dump`.
+
+pub mod binding;
+mod class;
+mod collector;
+mod contents;
+mod details;
+pub mod file;
+pub mod fork;
+mod imemo;
+pub mod known;
+pub mod locals;
+mod names;
+mod roots;
+mod shapes;
+mod structs;
+mod text;
+mod values;
+mod walk;
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::io;
+
+use memprof_heap::dump::Writer;
+use memprof_heap::dump::format::{self, Dump, Format, Options};
+use memprof_heap::dump::record::{Counts, NoteKind};
+use memprof_heap::dump::values::Values;
+use memprof_profile::sessions::SessionId;
+use rb_sys::VALUE;
+
+pub use known::Known;
+pub use roots::Globals;
+
+use super::naming;
+use super::symbols::symbols;
+use names::Names;
+use walk::{Scope, Walk};
+
+/// What to dump, and how.
+pub struct Request {
+    /// Format, compression, version of Ruby.
+    pub options: Options,
+    /// What is written of contents.
+    pub values: Values,
+    /// Notes before the roots, the header first.
+    pub before: Vec<(NoteKind, String)>,
+    /// Notes after the objects.
+    pub after: Vec<(NoteKind, String)>,
+    /// Only what this session recorded.
+    pub session: Option<SessionId>,
+    /// Types that are looked into, and facts about threads.
+    pub known: Known,
+    /// Names of global variables by their values.
+    pub globals: Globals,
+}
+
+/// What was written, and the bytes of the file.
+pub type Written = (Counts, u64);
+
+/// Prepares what would allocate Ruby objects later, in the walk. Called with the GVL.
+pub fn prepare() {
+    collector::init();
+    structs::init();
+    naming::name_frames();
+}
+
+/// Dumps the heap to a file. Called with the GVL, after [`prepare`].
+pub fn dump(file: File, request: Request) -> io::Result<Written> {
+    // SAFETY: reads a flag of the VM.
+    if unsafe { rb_sys::rb_during_gc() } != 0 {
+        return Err(io::Error::other(
+            "the heap cannot be dumped during a garbage collection",
+        ));
+    }
+    let mut dump = format::create(file, request.options)?;
+    let counts = with_quiet_heap(|| write(&mut dump, request))?;
+    Ok((counts, dump.bytes()))
+}
+
+/// As [`dump`], in a forked child, which has other Ractors standing still already and is never to collect garbage.
+fn walk_in_child(file: File, request: Request) -> io::Result<Written> {
+    match symbols().gc_disable_no_rest {
+        // SAFETY: called with the GVL, outside a collection. Leaves one that is under way as it is.
+        Some(gc_disable_no_rest) => unsafe { gc_disable_no_rest() },
+        // SAFETY: as above; ends one that is under way.
+        None => unsafe { rb_sys::rb_gc_disable() as VALUE },
+    };
+    let mut dump = format::create(file, request.options)?;
+    let counts = write(&mut dump, request)?;
+    Ok((counts, dump.bytes()))
+}
+
+fn write(dump: &mut Dump, request: Request) -> io::Result<Counts> {
+    let scope = Scope {
+        session: request.session,
+        labels: request.options.format != Format::Objspace,
+        shapes: true,
+    };
+    let names = Names::new(request.values);
+    let mut walk = Walk::new(names, scope, request.known, request.globals, dump);
+    walk.run(&request.before, &request.after)?;
+    let names = walk.names;
+    dump.finish(&names.tables, true)
+}
+
+/// Calls `work` with the collector off, and other Ractors standing still where that can be.
+fn with_quiet_heap<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    struct Enable(bool);
+    impl Drop for Enable {
+        fn drop(&mut self) {
+            if self.0 {
+                // SAFETY: called with the GVL; collections were on before.
+                unsafe { rb_sys::rb_gc_enable() };
+            }
+        }
+    }
+    // SAFETY: called with the GVL, outside a collection. Ends one that is under way.
+    let disabled = unsafe { rb_sys::rb_gc_disable() } as VALUE;
+    let _enable = Enable(disabled == rb_sys::Qfalse as VALUE);
+    barrier(work)
+}
+
+/// Calls `work` while other Ractors stand still, where the VM can do that (4.0).
+fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    struct Call<W, T> {
+        work: Option<W>,
+        outcome: io::Result<T>,
+    }
+    unsafe extern "C" fn run<W: FnOnce() -> io::Result<T>, T>(call: *mut c_void) -> VALUE {
+        // SAFETY: `barrier` passed the call, and uses it again only when this has returned.
+        let call = unsafe { &mut *call.cast::<Call<W, T>>() };
+        if let Some(work) = call.work.take() {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            call.outcome = outcome.unwrap_or_else(|_| Err(bug()));
+        }
+        rb_sys::Qnil as VALUE
+    }
+    let mut call = Call {
+        work: Some(work),
+        outcome: Err(bug()),
+    };
+    let function = run_of(&call);
+    match symbols().with_barrier {
+        // SAFETY: called with the GVL; the function is given the call, which outlives it.
+        Some(with_barrier) => unsafe { with_barrier(function, (&raw mut call).cast()) },
+        // SAFETY: as above.
+        None => unsafe { function((&raw mut call).cast()) },
+    };
+    return call.outcome;
+
+    fn run_of<W: FnOnce() -> io::Result<T>, T>(
+        _: &Call<W, T>,
+    ) -> unsafe extern "C" fn(*mut c_void) -> VALUE {
+        run::<W, T>
+    }
+}
+
+fn bug() -> io::Error {
+    io::Error::other("a bug in memprof's heap walk")
+}

@@ -1,0 +1,225 @@
+//! Names of what is on the heap, interned: the walk asks for the same few over and over.
+
+use std::ffi::CStr;
+
+use memprof_heap::dump::record::{NameId, Site, SiteId, Tables};
+use memprof_heap::dump::values::Values;
+use memprof_profile::sites as profile;
+use rb_sys::{ID, VALUE};
+use rustc_hash::FxHashMap;
+
+use crate::vm::object::{self, Flags};
+use crate::vm::{classes, tracker};
+
+/// Slots of a direct-mapped cache.
+const SLOTS: usize = 4096;
+
+struct Cache<T: Copy> {
+    slots: Vec<Option<(u64, T)>>,
+}
+
+impl<T: Copy> Cache<T> {
+    fn new() -> Self {
+        Cache {
+            slots: vec![None; SLOTS],
+        }
+    }
+
+    #[inline]
+    fn slot(&mut self, key: u64) -> &mut Option<(u64, T)> {
+        let index = (key ^ key >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
+        &mut self.slots[index as usize & (SLOTS - 1)]
+    }
+
+    #[inline]
+    fn get(&mut self, key: u64) -> Option<T> {
+        self.slot(key)
+            .filter(|(at, _)| *at == key)
+            .map(|(_, value)| value)
+    }
+
+    fn put(&mut self, key: u64, value: T) -> T {
+        *self.slot(key) = Some((key, value));
+        value
+    }
+}
+
+/// The names, and the caches before them. Keys are IDs, and addresses of classes, which nothing frees during the walk.
+pub struct Names {
+    /// The interned texts.
+    pub tables: Tables,
+    /// What is written of contents.
+    pub values: Values,
+    ids: Cache<NameId>,
+    symbols: Cache<NameId>,
+    classes: Cache<Option<NameId>>,
+    encodings: Vec<Option<NameId>>,
+    statics: FxHashMap<&'static str, NameId>,
+    sites: FxHashMap<profile::SiteId, Option<SiteId>>,
+}
+
+impl Names {
+    pub fn new(values: Values) -> Self {
+        Names {
+            tables: Tables::default(),
+            values,
+            ids: Cache::new(),
+            symbols: Cache::new(),
+            classes: Cache::new(),
+            encodings: vec![None; 128],
+            statics: FxHashMap::default(),
+            sites: FxHashMap::default(),
+        }
+    }
+
+    /// A word of the walk's own.
+    #[inline]
+    pub fn word(&mut self, word: &'static str) -> NameId {
+        if let Some(id) = self.statics.get(word) {
+            return *id;
+        }
+        let id = self.tables.intern(word);
+        self.statics.insert(word, id);
+        id
+    }
+
+    /// Name of an instance variable, constant, method and the like. IDs of the VM's own, which have none, get one.
+    #[inline]
+    pub fn id(&mut self, id: ID) -> NameId {
+        match self.ids.get(id as u64) {
+            Some(name) => name,
+            None => {
+                let name = self.intern_id(id);
+                self.ids.put(id as u64, name)
+            }
+        }
+    }
+
+    fn intern_id(&mut self, id: ID) -> NameId {
+        match id_text(id) {
+            Some(text) => self.tables.intern(&String::from_utf8_lossy(text)),
+            None => self.tables.intern(&format!("ID_INTERNAL({})", id >> 4)),
+        }
+    }
+
+    /// Contents of a Symbol, as far as they may be shown.
+    #[inline]
+    pub fn symbol(&mut self, id: ID) -> NameId {
+        if self.values.previews() {
+            return self.id(id);
+        }
+        match self.symbols.get(id as u64) {
+            Some(name) => name,
+            None => {
+                let text = String::from_utf8_lossy(id_text(id).unwrap_or_default()).into_owned();
+                let shown = self.values.symbol(&text).unwrap_or(text);
+                let name = self.tables.intern(&shown);
+                self.symbols.put(id as u64, name)
+            }
+        }
+    }
+
+    /// Name of the class that `class` answers for an object with this class word.
+    #[inline]
+    pub fn class(&mut self, class_word: VALUE) -> Option<NameId> {
+        if class_word == 0 {
+            return None;
+        }
+        match self.classes.get(class_word) {
+            Some(name) => name,
+            None => {
+                let name = classes::display_name(class_word).map(|name| self.tables.intern(&name));
+                self.classes.put(class_word, name)
+            }
+        }
+    }
+
+    /// Name of an encoding.
+    pub fn encoding(&mut self, index: usize) -> NameId {
+        if let Some(Some(name)) = self.encodings.get(index) {
+            return *name;
+        }
+        // SAFETY: returns the encoding with this index, or null; its name is a static string.
+        let name = unsafe {
+            let encoding = rb_sys::rb_enc_from_index(index as i32);
+            if encoding.is_null() || (*encoding).name.is_null() {
+                "".into()
+            } else {
+                CStr::from_ptr((*encoding).name).to_string_lossy()
+            }
+        };
+        let name = self.tables.intern(&name);
+        if let Some(slot) = self.encodings.get_mut(index) {
+            *slot = Some(name);
+        }
+        name
+    }
+
+    /// The text of a String of the VM's: a path, a label. `None` if it is none.
+    pub fn string(&mut self, string: VALUE) -> Option<NameId> {
+        // SAFETY: nil, or a String that the heap holds; nothing is freed during the walk.
+        unsafe { classes::text(string) }.map(|text| self.tables.intern(&text))
+    }
+
+    /// A C string of the VM's.
+    ///
+    /// # Safety
+    /// `text` is null, or ends with a NUL.
+    pub unsafe fn c_string(&mut self, text: *const std::ffi::c_char) -> Option<NameId> {
+        if text.is_null() {
+            return None;
+        }
+        // SAFETY: the caller vouches.
+        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+        Some(self.tables.intern(&text))
+    }
+
+    /// Where the tracker saw the object at `address` being made: site, generation, time.
+    pub fn allocation(&mut self, address: u64) -> Option<(SiteId, u64, u64)> {
+        tracker::with(|tracker| {
+            let recorder = &tracker.recorder;
+            let (site, generation, time) = recorder.allocation(address)?;
+            let id = match self.sites.get(&site) {
+                Some(id) => *id,
+                None => {
+                    let id = intern_site(&mut self.tables, &recorder.sites, site);
+                    self.sites.insert(site, id);
+                    id
+                }
+            };
+            Some((id?, generation, time))
+        })?
+    }
+}
+
+fn intern_site(
+    tables: &mut Tables,
+    sites: &profile::Sites,
+    site: profile::SiteId,
+) -> Option<SiteId> {
+    let place = sites.get(site)?.place;
+    let (file, line) = sites.location(place);
+    let file = tables.intern(file);
+    let label = sites
+        .node(place)
+        .and_then(|node| sites.frame_key(node.frame))
+        .map_or("", |key| key.label.as_str());
+    let method = (!label.is_empty() && !label.starts_with('<')).then(|| tables.intern(label));
+    Some(tables.intern_site(Site { file, line, method }))
+}
+
+/// The name of an ID, if it has one.
+fn id_text<'a>(id: ID) -> Option<&'a [u8]> {
+    // SAFETY: looks the ID up; returns 0 for one that is not known.
+    let string = unsafe { rb_sys::rb_id2str(id) };
+    if string == 0 || string == rb_sys::Qnil as VALUE {
+        return None;
+    }
+    // SAFETY: the String that holds the name; IDs that objects use are not collected.
+    unsafe {
+        if !Flags::of(string).is(rb_sys::ruby_value_type::RUBY_T_STRING) {
+            return None;
+        }
+        object::string_bytes(string)
+    }
+}

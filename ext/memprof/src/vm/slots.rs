@@ -1,0 +1,58 @@
+//! Every slot of the heap, one after the other.
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rb_sys::VALUE;
+
+use super::object::Flags;
+use super::symbols::symbols;
+
+struct Visitor<F> {
+    visit: F,
+    panicked: bool,
+}
+
+/// Calls `visit` with each slot of the heap and its flags, which are 0 in a free one. What was dead before is swept
+/// first. `visit` must not allocate a Ruby object nor run Ruby code. Not to be called inside `tracker::with`: sweeping
+/// runs the death hook.
+///
+/// # Errors
+/// If this Ruby does not offer the walk, or `visit` panicked.
+pub fn each_slot<F: FnMut(VALUE, Flags)>(visit: F) -> Result<(), String> {
+    let each_objects = symbols()
+        .each_objects
+        .ok_or("this Ruby does not let its heap be walked (rb_objspace_each_objects is missing)")?;
+    let mut visitor = Visitor {
+        visit,
+        panicked: false,
+    };
+    // SAFETY: called with the GVL, outside a collection; `page` is given the visitor, which outlives the call.
+    unsafe { each_objects(page::<F>, (&raw mut visitor).cast()) };
+    if visitor.panicked {
+        return Err("memprof failed while it walked the heap".into());
+    }
+    Ok(())
+}
+
+unsafe extern "C" fn page<F: FnMut(VALUE, Flags)>(
+    start: *mut c_void,
+    end: *mut c_void,
+    stride: usize,
+    visitor: *mut c_void,
+) -> c_int {
+    // SAFETY: `each_slot` passed the visitor, and uses it again only when the walk is done.
+    let visitor = unsafe { &mut *visitor.cast::<Visitor<F>>() };
+    if visitor.panicked {
+        return 1;
+    }
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        for slot in (start as usize..end as usize).step_by(stride.max(8)) {
+            let object = slot as VALUE;
+            // SAFETY: a slot of the heap page that the walk is at.
+            (visitor.visit)(object, unsafe { Flags::of(object) });
+        }
+    }));
+    visitor.panicked = outcome.is_err();
+    c_int::from(visitor.panicked)
+}
