@@ -1,6 +1,6 @@
 //! Measures what each format costs: time of the thread that makes the dump, and bytes, by object.
 //!
-//! `throughput [OBJECTS]` makes up a heap like that of a web application: strings, arrays, hashes, objects with instance
+//! `throughput [OBJECTS [FORMAT]]` makes up a heap like that of a web application: strings, arrays, hashes, objects with instance
 //! variables, the VM's own.
 
 use std::fs::File;
@@ -32,7 +32,13 @@ fn main() -> io::Result<()> {
         (Format::Memprof, Compression::Zstd),
         (Format::Binary, Compression::None),
     ] {
-        let file = tempfile()?;
+        if std::env::args()
+            .nth(2)
+            .is_some_and(|only| only != format.name())
+        {
+            continue;
+        }
+        let file = output()?;
         let options = Options {
             format,
             compression,
@@ -57,7 +63,7 @@ fn main() -> io::Result<()> {
 }
 
 /// `/dev/null` where files are not what is measured.
-fn tempfile() -> io::Result<File> {
+fn output() -> io::Result<File> {
     File::create(std::env::var("OUTPUT").unwrap_or_else(|_| "/dev/null".to_owned()))
 }
 

@@ -21,7 +21,8 @@ pub(in super::super) const FOOTER: [u8; 4] = *b"MPFT";
 /// Bytes of a block's header.
 pub(in super::super) const HEADER: usize = 24;
 
-/// Level of zstd. Measured on a heap of Ruby's: see `docs/dump-formats.md`.
+/// Level of zstd. On a heap of Ruby's, level -5 makes files 1.7 times as large, level 3 saves 6 %, and all are faster than
+/// the walk over the heap.
 const LEVEL: i32 = 1;
 
 /// What the header says of a block's contents.

@@ -57,68 +57,20 @@ pub(in super::super) fn kind_of(name: &str) -> Option<Kind> {
         .map(|(kind, _)| *kind)
 }
 
-/// Keys that have a meaning of their own.
-const KEYS: [&str; 54] = [
-    "_id",
-    "age",
-    "broken",
-    "bytes",
-    "called_id",
-    "capacity",
-    "chilled",
-    "class",
-    "class_name",
-    "code",
-    "coderange",
-    "data",
-    "default",
-    "default_proc",
-    "embedded",
-    "encoding",
-    "file",
-    "fileno",
-    "flags",
-    "frozen",
-    "fstring",
-    "generation",
-    "hash",
-    "imemo_type",
-    "ivar_count",
-    "ivars",
-    "labels",
-    "length",
-    "line",
-    "locals",
-    "members",
-    "memsize",
-    "method",
-    "methods",
-    "mid",
-    "name",
-    "negative",
-    "object_id",
-    "real_class_name",
-    "receiver_class",
-    "references",
-    "shape_id",
-    "shared",
-    "singleton",
-    "slot_size",
-    "struct",
-    "super",
-    "super_name",
-    "time",
-    "too_complex",
-    "truncated",
-    "type",
-    "values",
-    "variation_count",
-];
-
 /// True if a fact of the object cannot have this key, as it means something else in the lines of this type.
 pub(in super::super) fn is_taken(kind: Kind, key: &str) -> bool {
-    let is_class = matches!(kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS);
-    KEYS.contains(&key) && (key != "name" || is_class)
+    match key {
+        "name" => matches!(kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS),
+        "_id" | "age" | "broken" | "bytes" | "called_id" | "capacity" | "chilled" | "class"
+        | "class_name" | "code" | "coderange" | "data" | "default" | "default_proc"
+        | "embedded" | "encoding" | "file" | "fileno" | "flags" | "frozen" | "fstring"
+        | "generation" | "hash" | "imemo_type" | "ivar_count" | "ivars" | "labels" | "length"
+        | "line" | "locals" | "members" | "memsize" | "method" | "methods" | "mid" | "negative"
+        | "object_id" | "real_class_name" | "receiver_class" | "references" | "shape_id"
+        | "shared" | "singleton" | "slot_size" | "struct" | "super" | "super_name" | "time"
+        | "too_complex" | "truncated" | "type" | "values" | "variation_count" => true,
+        _ => false,
+    }
 }
 
 /// The line up to what the object holds.

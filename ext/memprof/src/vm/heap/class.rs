@@ -1,6 +1,6 @@
 //! Classes and modules: name, superclass, methods, constants, variables.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use memprof_heap::dump::record::{Detail, Flags as Bits, Label};
 use rb_sys::{ID, VALUE, ruby_value_type};
@@ -156,20 +156,41 @@ unsafe fn constants(walk: &mut Walk<'_>, class: VALUE, labels: &mut Vec<(Label, 
         0
     }
     let mut found: Vec<(ID, VALUE)> = Vec::new();
-    // SAFETY: a class or module; the table, which is ours, has the entries that the class holds. Memory for it comes
-    // from Ruby's allocator, whose collections are off during the walk.
+    // SAFETY: a class or module; the table, which is the walk's own, gets the entries that the class holds. Memory for
+    // it comes from Ruby's allocator, whose collections are off during the walk.
     unsafe {
-        let table = rb_sys::rb_mod_const_at(class, std::ptr::null_mut::<c_void>())
-            .cast::<rb_sys::st_table>();
-        if table.is_null() {
-            return;
-        }
+        let table = walk.constants.table();
+        rb_sys::rb_mod_const_at(class, table.cast());
         each_entry(table, collect, (&raw mut found) as usize);
-        rb_sys::rb_st_free_table(table);
+        if !found.is_empty() {
+            rb_sys::rb_st_clear(table);
+        }
     }
     for (id, value) in found {
         if values::is_address(value) {
             labels.push((Label::Constant(walk.names.id(id)), value));
+        }
+    }
+}
+
+/// A table for the constants of one class after the other.
+#[derive(Default)]
+pub struct Constants(Option<*mut rb_sys::st_table>);
+
+impl Constants {
+    fn table(&mut self) -> *mut rb_sys::st_table {
+        // SAFETY: makes an empty table; the walk has collections off.
+        *self
+            .0
+            .get_or_insert_with(|| unsafe { rb_sys::rb_st_init_numtable() })
+    }
+}
+
+impl Drop for Constants {
+    fn drop(&mut self) {
+        if let Some(table) = self.0 {
+            // SAFETY: made by `table`, and nobody else's.
+            unsafe { rb_sys::rb_st_free_table(table) };
         }
     }
 }

@@ -7,7 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use memprof_heap::dump::record::{Kind, Label, NameId, PREVIEW};
 use memprof_heap::dump::values::beginning;
 use rb_sys::{ID, StableApiDefinition, VALUE, ruby_value_type};
-use rustc_hash::FxHashMap;
 
 use super::walk::{Walk, reachable};
 use super::{class, details, imemo, known, shapes, text, values};
@@ -335,24 +334,17 @@ unsafe fn members(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, V
 /// Writes labelled values, of the references those only that the VM names, and then references without a label.
 unsafe fn merge(walk: &mut Walk<'_>, labels: &[(Label, VALUE)], class: VALUE) -> io::Result<()> {
     let mut left = std::mem::take(&mut walk.left);
-    left.clear();
-    for reference in walk
-        .references
-        .iter()
-        .filter(|reference| **reference != class)
-    {
-        *left.entry(*reference).or_default() += 1;
-    }
+    left.begin(&walk.references, class);
     let mut key = None;
     for (label, value) in labels {
         if *label == Label::Key {
             key = Some(*value);
             continue;
         }
-        let present = !values::is_address(*value) || take(&mut left, *value);
+        let present = !values::is_address(*value) || left.take(&walk.references, *value);
         if *label == Label::Entry {
             if let Some(key) = key.take() {
-                take(&mut left, key);
+                left.take(&walk.references, key);
                 entry(walk, key, *value)?;
             }
         } else if present && (values::is_address(*value) || is_content(*label)) {
@@ -360,23 +352,12 @@ unsafe fn merge(walk: &mut Walk<'_>, labels: &[(Label, VALUE)], class: VALUE) ->
         }
     }
     for index in 0..walk.references.len() {
-        let reference = walk.references[index];
-        if take(&mut left, reference) {
-            walk.value_edge(Label::None, reference)?;
+        if left.has(&walk.references, index) {
+            walk.value_edge(Label::None, walk.references[index])?;
         }
     }
     walk.left = left;
     Ok(())
-}
-
-fn take(left: &mut FxHashMap<VALUE, u32>, reference: VALUE) -> bool {
-    match left.get_mut(&reference) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            true
-        }
-        _ => false,
-    }
 }
 
 /// True for what is written also if it is no reference: a program's data, unlike the VM's own words.

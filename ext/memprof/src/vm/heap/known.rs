@@ -191,7 +191,7 @@ pub unsafe fn facts(walk: &mut Walk<'_>, object: VALUE) {
         } else if kind == walk.known.enumerator {
             if let Some(id) = word(object, ENUMERATOR_METHOD) {
                 let name = walk.names.id(id as ID);
-                walk.field("method", Value::Name(name));
+                walk.field("method_name", Value::Name(name));
             }
         } else if kind == walk.known.method {
             method(walk);

@@ -13,6 +13,7 @@ pub mod file;
 pub mod fork;
 mod imemo;
 pub mod known;
+mod left;
 pub mod locals;
 mod names;
 mod roots;

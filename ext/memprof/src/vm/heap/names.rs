@@ -14,14 +14,17 @@ use crate::vm::{classes, tracker};
 /// Slots of a direct-mapped cache.
 const SLOTS: usize = 4096;
 
+/// What was found out once, by address or ID: all of it in a map, what was used last before that.
 struct Cache<T: Copy> {
     slots: Vec<Option<(u64, T)>>,
+    all: FxHashMap<u64, T>,
 }
 
 impl<T: Copy> Cache<T> {
     fn new() -> Self {
         Cache {
             slots: vec![None; SLOTS],
+            all: FxHashMap::default(),
         }
     }
 
@@ -33,12 +36,20 @@ impl<T: Copy> Cache<T> {
 
     #[inline]
     fn get(&mut self, key: u64) -> Option<T> {
-        self.slot(key)
-            .filter(|(at, _)| *at == key)
-            .map(|(_, value)| value)
+        match self.slot(key) {
+            Some((at, value)) if *at == key => Some(*value),
+            _ => self.recall(key),
+        }
+    }
+
+    fn recall(&mut self, key: u64) -> Option<T> {
+        let value = *self.all.get(&key)?;
+        *self.slot(key) = Some((key, value));
+        Some(value)
     }
 
     fn put(&mut self, key: u64, value: T) -> T {
+        self.all.insert(key, value);
         *self.slot(key) = Some((key, value));
         value
     }
@@ -54,7 +65,9 @@ pub struct Names {
     symbols: Cache<NameId>,
     classes: Cache<Option<NameId>>,
     encodings: Vec<Option<NameId>>,
-    statics: FxHashMap<&'static str, NameId>,
+    words: Cache<NameId>,
+    strings: Cache<Option<NameId>>,
+    c_strings: Cache<NameId>,
     sites: FxHashMap<profile::SiteId, Option<SiteId>>,
 }
 
@@ -67,7 +80,9 @@ impl Names {
             symbols: Cache::new(),
             classes: Cache::new(),
             encodings: vec![None; 128],
-            statics: FxHashMap::default(),
+            words: Cache::new(),
+            strings: Cache::new(),
+            c_strings: Cache::new(),
             sites: FxHashMap::default(),
         }
     }
@@ -75,12 +90,15 @@ impl Names {
     /// A word of the walk's own.
     #[inline]
     pub fn word(&mut self, word: &'static str) -> NameId {
-        if let Some(id) = self.statics.get(word) {
-            return *id;
+        // Not by its text: a word that the program has at two addresses is interned twice, as one name.
+        let key = word.as_ptr() as u64;
+        match self.words.get(key) {
+            Some(name) => name,
+            None => {
+                let name = self.tables.intern(word);
+                self.words.put(key, name)
+            }
         }
-        let id = self.tables.intern(word);
-        self.statics.insert(word, id);
-        id
     }
 
     /// Name of an instance variable, constant, method and the like. IDs of the VM's own, which have none, get one.
@@ -157,21 +175,33 @@ impl Names {
 
     /// The text of a String of the VM's: a path, a label. `None` if it is none.
     pub fn string(&mut self, string: VALUE) -> Option<NameId> {
-        // SAFETY: nil, or a String that the heap holds; nothing is freed during the walk.
-        unsafe { classes::text(string) }.map(|text| self.tables.intern(&text))
+        match self.strings.get(string) {
+            Some(name) => name,
+            None => {
+                // SAFETY: nil, or a String that the heap holds; nothing is freed during the walk.
+                let text = unsafe { classes::text(string) };
+                let name = text.map(|text| self.tables.intern(&text));
+                self.strings.put(string, name)
+            }
+        }
     }
 
-    /// A C string of the VM's.
+    /// A C string of the VM's, or of a library.
     ///
     /// # Safety
-    /// `text` is null, or ends with a NUL.
+    /// `text` is null, or ends with a NUL, and does not change.
     pub unsafe fn c_string(&mut self, text: *const std::ffi::c_char) -> Option<NameId> {
         if text.is_null() {
             return None;
         }
+        let key = text as u64;
+        if let Some(name) = self.c_strings.get(key) {
+            return Some(name);
+        }
         // SAFETY: the caller vouches.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-        Some(self.tables.intern(&text))
+        let name = self.tables.intern(&text);
+        Some(self.c_strings.put(key, name))
     }
 
     /// Where the tracker saw the object at `address` being made: site, generation, time.

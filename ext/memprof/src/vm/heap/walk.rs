@@ -14,7 +14,9 @@ use memprof_profile::sessions::SessionId;
 use rb_sys::{VALUE, ruby_fl_type, ruby_value_type};
 use rustc_hash::FxHashMap;
 
+use super::class::Constants;
 use super::known::Known;
+use super::left::Left;
 use super::names::Names;
 use super::roots::Globals;
 use super::{collector, contents, details, shapes, values};
@@ -52,7 +54,9 @@ pub struct Walk<'w> {
     /// Labels of the object that is being described.
     pub labels: Vec<(Label, VALUE)>,
     /// References of that object that have no label yet.
-    pub left: FxHashMap<VALUE, u32>,
+    pub left: Left,
+    /// For the constants of the class that is being described.
+    pub constants: Constants,
     /// Digits of the Integer that is being described.
     pub digits: Vec<u8>,
     members: FxHashMap<VALUE, Rc<[NameId]>>,
@@ -79,7 +83,8 @@ impl<'w> Walk<'w> {
             fields: Vec::new(),
             references: Vec::new(),
             labels: Vec::new(),
-            left: FxHashMap::default(),
+            left: Left::default(),
+            constants: Constants::default(),
             digits: Vec::new(),
             members: FxHashMap::default(),
             finalizers: Vec::new(),
