@@ -22,7 +22,10 @@ require "memprof/report"
 # @example What grows from run to run
 #   puts Memprof.growth { (@log ||= []) << "line" }
 module Memprof
+  autoload :Census, "memprof/census"
+  autoload :Dump, "memprof/dump"
   autoload :Growth, "memprof/growth"
+  autoload :Iseqs, "memprof/iseqs"
   autoload :Middleware, "memprof/middleware"
 
   private_constant :Native, :Support
@@ -119,22 +122,11 @@ module Memprof
     # @raise [Error] if the file can't be written
     # @example
     #   Memprof.track { 12.times { "abc" } }
-    def track(path_or_io = nil, scope: :process, sample: nil, stack: 1)
+    def track(path_or_io = nil, scope: :process, sample: nil, stack: 1, &block)
       raise ArgumentError, "block required" unless block_given?
 
-      outermost = scope == :process && !running?
-      session = Session.open(scope: scope, sample: sample, stack: stack)
-      @session = session if outermost
-      begin
-        value = yield
-        session.finish
-        # Stopped inside the block: nothing was tracked in the end, so there is nothing to show.
-        write_stats(session, path_or_io) unless session.closed?
-        value
-      ensure
-        session.close
-        @session = nil if @session.equal?(session)
-      end
+      show = ->(session) { write_stats(session, path_or_io) }
+      show_after(show, scope: scope, sample: sample, stack: stack, &block)
     end
 
     # Runs a block and reports what it allocated and what of that it retained. GC stays on.
@@ -166,6 +158,62 @@ module Memprof
       end
     end
 
+    # Writes each live tracked object as JSON: with a block the objects that the block made and that live at
+    # its end, without one those that were tracked since {start}. A block's tracking always stops, as
+    # {track}'s does; if the block raises, nothing is written.
+    #
+    # A file has one line for each object, and a first and a last line about the dump. On standard output the
+    # objects are indented for people. A file appears under its name, with mode 0600, when it is whole; until
+    # then it is called `PATH.IN_PROGRESS`.
+    #
+    # @param path_or_io [String, Pathname, IO, nil] a file to replace, or an IO; standard output if nil
+    # @param format [Symbol, nil] `:memprof`, `:objspace`, `:binary` or `:heap_dump`; if nil, `:binary` for a
+    #   file that ends with `.memprof`, else `:memprof`
+    # @param values [Symbol] what to write of strings and the like: `:full`, `:truncate`, `:hash` (a mark that
+    #   equal values share), `:length` or `:none`
+    # @param compression [Symbol, nil] `:none`, `:gzip` or `:zstd`; if nil, what the file's ending says
+    # @param scope (see #track)
+    # @param sample (see #start)
+    # @param stack (see #start)
+    # @yield the code to look at
+    # @return [Object, Dump::Result] the block's value; without a block, what was written
+    # @raise [NotRunning] without a block, if nothing is tracked
+    # @raise [ArgumentError] if an option is impossible
+    # @raise [Error] if it can't be written
+    # @example
+    #   Memprof.dump("objects.json") { @kept = Array.new(3) { "abc".dup } }
+    def dump(path_or_io = nil, format: nil, values: :full, compression: nil, scope: :process, sample: nil,
+      stack: 1, &block)
+      options = dump_options(path_or_io, format: format, values: values, compression: compression)
+      return Dump.session(path_or_io, session, options) unless block_given?
+
+      show = ->(session) { Dump.session(path_or_io, session, options) }
+      show_after(show, scope: scope, sample: sample, stack: stack, &block)
+    end
+
+    # Writes every object of the heap, with all references and what leads to each, and with file, line,
+    # method, generation and time where objects were tracked. Neither starts nor stops tracking.
+    #
+    # @param path_or_io [String, Pathname, IO, nil] a file to replace, or an IO; standard output if nil. One
+    #   line for each object
+    # @param format (see #dump)
+    # @param values (see #dump)
+    # @param compression (see #dump)
+    # @param fork [Boolean] let a forked child write, while other threads go on; returns when it has
+    # @param gc [Boolean] collect garbage first. Not by default: it takes as long as the heap is large, and
+    #   what is garbage tells something too
+    # @return [Dump::Result] what was written
+    # @raise [ArgumentError] if an option is impossible
+    # @raise [Error] if it can't be written
+    # @example
+    #   Memprof.dump_all("heap.json.gz")
+    #   Memprof.dump_all("heap.memprof", values: :hash, fork: true)
+    def dump_all(path_or_io = nil, format: nil, values: :full, compression: nil, fork: false, gc: false)
+      options = dump_options(path_or_io, format: format, values: values, compression: compression)
+      GC.start if gc
+      Dump.heap(path_or_io || $stdout, options, tracked: (@session if running?), fork: fork)
+    end
+
     # Runs a block over and over, and reports the sites whose live objects grow from run to run.
     #
     # @param times [Integer] runs that are looked at
@@ -180,12 +228,67 @@ module Memprof
       Growth.measure(times: times, warmup: warmup, &block)
     end
 
+    # Counts the objects of the process by type, as ObjectSpace.count_objects does, and those of some classes
+    # by class.
+    #
+    # @param namespaces [Array<Module, String, Symbol>] classes and modules, or their names. Objects of `Foo`
+    #   and of the classes in it (`Foo::Bar`) are counted by class, whatever their type
+    # @param gc [Boolean] collect garbage before; the first key is `"gc_ran"` then
+    # @return [Hash{String => Integer, Hash}] `"total_slots"`, `"free_slots"`, `"basic_types"` (types that
+    #   there are, as `"T_STRING"`), `"user_types"` (most objects first)
+    # @raise [ArgumentError] if a namespace has no name
+    # @example
+    #   Shelf = Class.new
+    #   kept = Array.new(3) { Shelf.new }
+    #   Memprof.count_objects(Shelf)["user_types"] # => { "Shelf" => 3 }
+    def count_objects(*namespaces, gc: false)
+      Census.count(namespaces, gc: gc)
+    end
+
+    # What Ruby has compiled, with its bytes: methods, blocks, class bodies and files. Looks into the heap
+    # itself, so no RubyVM::InstructionSequence is made.
+    #
+    # @param gc [Boolean] collect garbage before: code that was loaded once and is no longer there
+    # @return [Iseqs]
+    # @example
+    #   puts Memprof.iseqs
+    def iseqs(gc: false)
+      GC.start if gc
+      Iseqs.new(Native.iseqs)
+    end
+
     private
 
     def session
       raise NotRunning, "objects are not tracked: call Memprof.start first" unless running?
 
       @session
+    end
+
+    # Runs a block in a session of its own, hands that to `show`, returns the block's value.
+    def show_after(show, scope:, sample:, stack:)
+      outermost = scope == :process && !running?
+      session = Session.open(scope: scope, sample: sample, stack: stack)
+      @session = session if outermost
+      begin
+        value = yield
+        session.finish
+        # Stopped inside the block: nothing was tracked in the end, so there is nothing to show.
+        show.call(session) unless session.closed?
+        value
+      ensure
+        session.close
+        @session = nil if @session.equal?(session)
+      end
+    end
+
+    # Checked before anything is tracked: a wrong option must not cost the run.
+    def dump_options(path_or_io, **options)
+      # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
+      # Once, as a trap must not call `require`.
+      Native.quiet { require "memprof/dump" } unless Dump.respond_to?(:heap)
+      path = path_or_io && Output.file_path(path_or_io)
+      Dump::Options.new(path, **options)
     end
 
     def write_stats(session, path_or_io, caller: nil)

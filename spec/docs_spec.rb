@@ -43,7 +43,7 @@ RSpec.describe "The documents" do
     headings.map { |heading| heading.downcase.gsub(/[^\w\- ]/, "").tr(" ", "-") }
   end
 
-  { "run" => "cli.md", "track" => "cli.md" }.each do |verb, page|
+  %w[run track dump start stop stats convert].to_h { |verb| [verb, "cli.md"] }.each do |verb, page|
     it "name every option of memprof #{verb}" do
       text = File.read(File.join(Documents::ROOT, "docs", page))
       options = run_memprof("help", verb).stdout.scan(/^ +(?:-\w, )?(--[a-z-]+)/).flatten - ["--help"]
@@ -53,7 +53,7 @@ RSpec.describe "The documents" do
   end
 
   it "name every public method of Memprof" do
-    text = File.read(File.join(Documents::ROOT, "docs/allocations.md"))
+    text = Dir[File.join(Documents::ROOT, "docs/*.md")].map { |page| File.read(page) }.join
     methods = Memprof.singleton_methods(false).reject { |name| text.include?(name.to_s) }
     expect(methods).to eq([])
   end

@@ -13,6 +13,7 @@ RSpec.configure do |config|
 
   config.include ChildRuby
   config.include GCHelpers
+  config.include LivePrograms
   config.include Snapshots
 
   # Asked for by name only: rake package:test.

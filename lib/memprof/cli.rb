@@ -10,14 +10,23 @@ module Memprof
   # @api private
   module CLI
     # Each verb and its class, in the order in which the help lists them.
-    VERBS = { "run" => :Run, "track" => :Track, "help" => :Help }.freeze
+    VERBS = {
+      "run" => :Run, "track" => :Track, "dump" => :Dump, "start" => :Start, "stop" => :Stop,
+      "stats" => :Stats, "convert" => :Convert, "help" => :Help
+    }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
     class UsageError < StandardError; end
 
     autoload :Run, "#{__dir__}/cli/run"
     autoload :Track, "#{__dir__}/cli/track"
+    autoload :Dump, "#{__dir__}/cli/dump"
+    autoload :Start, "#{__dir__}/cli/start"
+    autoload :Stop, "#{__dir__}/cli/stop"
+    autoload :Stats, "#{__dir__}/cli/stats"
+    autoload :Convert, "#{__dir__}/cli/convert"
     autoload :Help, "#{__dir__}/cli/help"
+    autoload :Classic, "#{__dir__}/cli/classic"
 
     # Runs a command line.
     #
@@ -33,6 +42,7 @@ module Memprof
         when "--version", "-v" then terminal.print("memprof #{VERSION}\n")
         when "--help", "-h" then command("help", terminal).start([])
         when nil then raise UsageError, "no command given; `memprof --help` lists them"
+        when /\A-/ then Classic.new(terminal).start(arguments)
         else command(verb, terminal).start(rest)
         end
       end

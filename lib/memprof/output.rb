@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "errors"
+
 module Memprof
   # Where results go: an IO is written to as it is; a file appears under its name only when it is whole.
   #
@@ -58,6 +60,45 @@ module Memprof
         raise(ArgumentError, "unknown format #{format.inspect}; known formats: #{known.join(", ")}")
     end
 
+    # The file that a path names, if it is one to be made or replaced.
+    #
+    # @param path_or_io [Object] as {open} takes it
+    # @return [String, nil] its full path; nil for an IO, and for a stream, device or pipe that has a path
+    # @raise [ArgumentError] if it is neither a path nor an IO, or a path that can name nothing
+    # @raise [Memprof::Error] if it names a directory
+    # @example
+    #   Memprof::Output.file_path("/dev/null") # => nil
+    def self.file_path(path_or_io)
+      unless path?(path_or_io)
+        return if path_or_io.respond_to?(:write)
+
+        raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
+      end
+
+      path = path_of(path_or_io)
+      full = File.expand_path(path)
+      return if STREAM.match?(full)
+      raise Error, "can't write #{path}: it is a directory" if File.directory?(full)
+
+      # A link is replaced, whatever it points to.
+      full unless File.exist?(full) && !File.file?(full) && !File.symlink?(full)
+    end
+
+    # What went wrong at a path, in words.
+    #
+    # @param path [String] what could not be written
+    # @param error [SystemCallError, IOError] why
+    # @return [Memprof::Error]
+    # @example
+    #   Memprof::Output.failure("/tmp/x", Errno::ENOSPC.new).message
+    #   # => "can't write /tmp/x: No space left on device"
+    def self.failure(path, error)
+      directory = File.dirname(path)
+      return Error.new("can't write #{path}: #{reason(error)}") if File.directory?(directory)
+
+      Error.new("can't write #{path}: there is no directory #{directory}")
+    end
+
     class << self
       private
 
@@ -94,10 +135,7 @@ module Memprof
       rescue Errno::EPIPE
         raise
       rescue SystemCallError, IOError => e
-        directory = File.dirname(path)
-        raise Error, "can't write #{path}: #{reason(e)}" if File.directory?(directory)
-
-        raise Error, "can't write #{path}: there is no directory #{directory}"
+        raise failure(path, e)
       end
 
       # Through the descriptor that is there: a second one of the same file would have a position of its own,

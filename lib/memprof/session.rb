@@ -145,17 +145,21 @@ module Memprof
       Native.quiet { Report.new(profile, **filters) }
     end
 
+    # The session's number in the extension.
+    #
+    # @return [Integer]
+    # @raise [NotRunning] if the session is closed
+    def id
+      raise Error, "memprof failed inside the VM's hook and tracks no longer" if Native.broken?
+
+      @id || raise(NotRunning, "the session is closed: tracking was stopped; call Memprof.start first")
+    end
+
     private
 
     # The VM remembers what a line calls, when it runs it for the first time.
     def inline_cache?((_, file, line, class_name), caller)
       line == caller.lineno && file == caller.path && INLINE_CACHES.include?(class_name)
-    end
-
-    def id
-      raise Error, "memprof failed inside the VM's hook and tracks no longer" if Native.broken?
-
-      @id || raise(NotRunning, "the session is closed: tracking was stopped; call Memprof.start first")
     end
   end
 end

@@ -48,6 +48,14 @@ RSpec.describe "memprof under GC stress", :gc_stress do
     expect(lines.last).to eq("true")
   end
 
+  it "counts objects by class" do
+    expect(stressed(<<~RUBY)).to eq(["20"])
+      Article = Class.new
+      kept = Array.new(20) { Article.new }
+      puts Memprof.count_objects(Article)["user_types"]["Article"]
+    RUBY
+  end
+
   it "samples" do
     expect(stressed(<<~RUBY).last.to_i).to be_between(1, 400)
       Memprof.start(sample: 4)

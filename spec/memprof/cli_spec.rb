@@ -51,7 +51,7 @@ RSpec.describe "memprof" do
       expect(run_memprof("-h").stdout).to eq(stdout)
     end
 
-    %w[run track help].each do |verb|
+    %w[run track dump start stop stats convert help].each do |verb|
       it "shows what #{verb} takes, within 80 columns" do
         stdout, stderr, status = run_memprof(verb, "--help")
 

@@ -91,7 +91,7 @@ module Memprof
       end
 
       # Fails before the program runs, not after: whoever waited for a report wants one.
-      def output_path(text)
+      def output_path(text, option = "--output")
         return if text == "-"
 
         text = text.dup.force_encoding(Encoding::UTF_8) # as everywhere in memprof, whatever the locale's is
@@ -102,7 +102,7 @@ module Memprof
           elsif File.exist?(path) && !File.writable?(path) then "not writable: #{path}"
           elsif !File.exist?(path) && !File.writable?(directory) then "not writable: #{directory}"
           end
-        raise UsageError, "cannot write --output #{text}: #{problem}" if problem
+        raise UsageError, "cannot write #{option} #{text}: #{problem}" if problem
 
         path
       end

@@ -40,6 +40,10 @@ module Memprof
             memprof run rake spec
             memprof run --output report.txt -- puma -p 3000
             memprof track script.rb
+            memprof dump --pid 4711
+
+          The form of memprof 0.3, Memprof Uploader, is there, too:
+          memprof --pid PID --name NAME; `memprof --pid PID --help` says more.
         TEXT
       end
     end

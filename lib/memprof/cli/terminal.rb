@@ -33,7 +33,8 @@ module Memprof
         80
       end
 
-      # @param choice [Symbol] :always, :never, or :auto, which asks the screen and NO_COLOR (https://no-color.org)
+      # @param choice [Symbol] :always, :never, or :auto, which asks the screen and NO_COLOR
+      #   (https://no-color.org)
       # @return [Boolean] whether to print results in colour
       def color?(choice = :auto)
         choice == :auto ? Paint.wanted?(@out) : choice == :always
@@ -57,7 +58,7 @@ module Memprof
 
       # Prints a file, like #print.
       #
-      # @param path [String]
+      # @param path [String, IO]
       # @return [Boolean] whether it was printed
       def print_file(path)
         output { |out| IO.copy_stream(path, out) }
@@ -71,6 +72,26 @@ module Memprof
         @err.write("memprof: #{message}\n")
       rescue SystemCallError, IOError
         nil # closed: there is nobody to tell
+      end
+
+      # Shows how far a long work is, on a line that the next call replaces. Where nobody looks on, nothing.
+      #
+      # @param message [String, nil] nil takes the line away
+      # @return [void]
+      def progress(message)
+        return unless watched?
+
+        @err.write("\r#{message&.slice(0, width - 1)}\e[K")
+        @err.flush
+      rescue SystemCallError, IOError
+        nil # closed
+      end
+
+      # @return [Boolean] whether somebody sees stderr
+      def watched?
+        @err.tty? && ENV["TERM"] != "dumb"
+      rescue IOError
+        false # closed
       end
 
       private

@@ -3,6 +3,7 @@
 # A program: runs the snippets of code that come as JSON on stdin, each in a fork and a directory of its own,
 # and prints those that fail. So they share the loading of libraries and nothing else. Where a line of a
 # snippet ends with `# => value`, its value must be that.
+require "heap_dump"
 require "json"
 require "memprof"
 require "memprof/cli"

@@ -70,9 +70,33 @@ impl Classes {
     }
 }
 
-fn real(class: VALUE) -> VALUE {
-    // SAFETY: the class word of an object just born, so a class that is alive; only follows superclass pointers.
-    unsafe { rb_sys::rb_class_real(class) }
+/// The class itself, or the first of its ancestors that is neither a singleton class nor an included module; 0 if there
+/// is none, as for the last module that a module includes. Ruby 4.0's own function follows that 0.
+pub fn real(mut class: VALUE) -> VALUE {
+    while class != 0 {
+        // SAFETY: a class that is alive: the class word of an object, or an ancestor of that.
+        let flags = unsafe { Flags::of(class) };
+        if !flags.is(ruby_value_type::RUBY_T_ICLASS) && !is_singleton(class, flags) {
+            break;
+        }
+        // SAFETY: as above; follows a superclass pointer.
+        class = unsafe { rb_sys::rb_class_get_superclass(class) };
+    }
+    class
+}
+
+/// True for the class of one object only. `flags` are those of the class, which is alive.
+pub fn is_singleton(class: VALUE, flags: Flags) -> bool {
+    /// RUBY_FL_SINGLETON: FL_USER0, since 3.4 FL_USER1.
+    const SINGLETON: usize = if cfg!(ruby_gte_3_4) { 1 << 13 } else { 1 << 12 };
+    if !flags.is(ruby_value_type::RUBY_T_CLASS) {
+        return false;
+    }
+    match super::symbols::symbols().class_singleton_p {
+        // SAFETY: a class that is alive.
+        Some(singleton) => unsafe { singleton(class) },
+        None => flags.0 & SINGLETON != 0,
+    }
 }
 
 /// Name of a class that has one. rb_mod_name returns the String that the class holds, and so allocates nothing.

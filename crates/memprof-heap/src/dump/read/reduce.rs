@@ -6,7 +6,7 @@ use super::super::record::{Content, Detail, Field, NoteKind, Tables, Text, Value
 use super::super::values::{Policy, Values};
 
 /// Keys of notes and of structured facts that have values of variables below them.
-const SECRET: [&str; 4] = ["variables", "locals", "fiber_locals", "thread_variables"];
+const SECRET: [&str; 4] = ["variables", "locals", "captured", "thread_variables"];
 
 /// A value: symbols lose their names.
 pub(super) fn value(values: &Values, tables: &mut Tables, value: Value) -> Value {

@@ -7,6 +7,7 @@ use rb_sys::{ID, VALUE, ruby_value_type};
 
 use super::walk::Walk;
 use super::{imemo, values};
+use crate::vm::classes::{self, is_singleton};
 use crate::vm::object::Flags;
 use crate::vm::symbols::symbols;
 
@@ -37,7 +38,7 @@ pub unsafe fn detail(
         };
         let real_name = match name {
             None if !iclass && !hidden => {
-                let real = rb_sys::rb_class_real(object);
+                let real = classes::real(object);
                 if real == 0 {
                     None
                 } else {
@@ -89,22 +90,6 @@ unsafe fn variations(class: VALUE) -> Option<u32> {
         })
     }
 }
-
-/// # Safety
-/// `class` is a T_CLASS or T_MODULE.
-unsafe fn is_singleton(class: VALUE, flags: Flags) -> bool {
-    if !flags.is(ruby_value_type::RUBY_T_CLASS) {
-        return false;
-    }
-    match symbols().class_singleton_p {
-        // SAFETY: the caller vouches.
-        Some(singleton) => unsafe { singleton(class) },
-        None => flags.0 & SINGLETON != 0,
-    }
-}
-
-/// RUBY_FL_SINGLETON: FL_USER0, since 3.4 FL_USER1.
-const SINGLETON: usize = if cfg!(ruby_gte_3_4) { 1 << 13 } else { 1 << 12 };
 
 /// Labels of what a class refers to.
 ///

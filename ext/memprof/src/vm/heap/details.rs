@@ -1,6 +1,6 @@
 //! What is known of an object by its type.
 
-use memprof_heap::dump::record::{Content, Detail, Flags as Bits, Kind, Object, Text, Value};
+use memprof_heap::dump::record::{Detail, Flags as Bits, Kind, Object, Text, Value};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_value_type};
 
 use super::walk::Walk;
@@ -295,11 +295,11 @@ unsafe fn bignum(walk: &mut Walk<'_>, object: VALUE) -> Detail<'static> {
     let bytes: &'static [u8] =
         unsafe { std::slice::from_raw_parts(walk.digits.as_ptr(), walk.digits.len()) };
     Detail::Bignum(Text {
-        length: Some(bytes.len() as u64),
+        length: walk.names.values.length(bytes.len() as u64),
         capacity: None,
         encoding,
         coderange: memprof_heap::dump::record::CodeRange::SevenBit,
-        content: Content::Full(bytes),
+        content: walk.names.values.content(bytes),
     })
 }
 

@@ -10,8 +10,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::{Request, Written, barrier, walk_in_child};
 
-/// What the child's niceness is raised by: the program comes first.
-const NICENESS: c_int = 10;
 /// Signals whose handlers are Ruby's, which must not run in the child.
 const SIGNALS: c_int = 65;
 
@@ -93,7 +91,6 @@ fn isolate(keep: &[c_int]) {
             rlim_max: 0,
         };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const limit);
-        libc::setpriority(libc::PRIO_PROCESS as _, 0, NICENESS);
     }
     close_all_but(keep);
 }

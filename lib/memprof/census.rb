@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require_relative "native"
+require_relative "printable"
+
+module Memprof
+  # Counts the objects of the process, see {Memprof.count_objects}.
+  #
+  # @api private
+  module Census
+    NAME = Module.instance_method(:name)
+    private_constant :NAME
+
+    # @param namespaces [Array<Module, String, Symbol, Array>] classes and modules, or their names
+    # @param gc [Boolean] collect garbage before
+    # @return [Hash{String => Object}]
+    # @raise [ArgumentError] if a namespace has no name
+    # @raise [Error] if the heap can't be walked
+    def self.count(namespaces, gc: false)
+      names = namespaces.flatten.map { |namespace| name(namespace) }
+      GC.start if gc
+      counts = Native.count_objects(names)
+      gc ? { "gc_ran" => true, **counts } : counts
+    end
+
+    # A class may define `name` or `to_s` as it likes, so Module is asked.
+    def self.name(namespace)
+      name =
+        case namespace
+        when Module then NAME.bind_call(namespace)
+        when String, Symbol then Printable.utf8(namespace).delete_prefix("::")
+        end
+      return name unless name.nil? || name.empty?
+
+      raise ArgumentError, "a class or module with a name is needed, or that name, not #{namespace.inspect}"
+    end
+    private_class_method :name
+  end
+end

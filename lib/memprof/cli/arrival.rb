@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require_relative "../dump/in_progress"
+
+module Memprof
+  module CLI
+    # A dump that a process is asked for by its signal: it appears as a new file among those that were there.
+    #
+    # @api private
+    class Arrival
+      STEP = 0.05
+      private_constant :STEP
+
+      # @param target [Target]
+      def initialize(target)
+        @target = target
+        @before = target.dumps
+      end
+
+      # Waits for a new dump to begin.
+      #
+      # @param seconds [Numeric] at most
+      # @return [String, nil] its path, with `.IN_PROGRESS` if it is not whole; nil if there is none
+      def begin(seconds)
+        poll(seconds) { (@target.dumps - @before).min }
+      end
+
+      # Waits for a dump to be whole.
+      #
+      # @param path [String] of the file in progress, or the whole one
+      # @param seconds [Numeric] at most
+      # @yieldparam bytes [Integer] written so far
+      # @return [Symbol] :whole, :failed if it was given up, :late
+      def finish(path, seconds)
+        path = path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
+        poll(seconds) do
+          yield(size(path + Memprof::Dump::InProgress::SUFFIX))
+          state(path)
+        end || :late
+      end
+
+      # @param path [String]
+      # @return [Integer] bytes; 0 if it is not there
+      def size(path)
+        File.size(path)
+      rescue SystemCallError
+        0
+      end
+
+      private
+
+      # A file that is gone may have got its name between two looks.
+      def state(path)
+        return :whole if File.exist?(path)
+        return if File.exist?(path + Memprof::Dump::InProgress::SUFFIX) && @target.running?
+
+        File.exist?(path) ? :whole : :failed
+      end
+
+      def poll(seconds)
+        deadline = now + seconds
+        loop do
+          found = yield
+          return found if found || now > deadline || !@target.running?
+
+          sleep(STEP)
+        end
+      end
+
+      def now
+        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+    end
+  end
+end

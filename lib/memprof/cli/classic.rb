@@ -1,0 +1,118 @@
+# frozen_string_literal: true
+
+require "optparse"
+require_relative "../paint"
+require_relative "classic/dump"
+require_relative "classic/info"
+require_relative "classic/upload"
+require_relative "target"
+
+module Memprof
+  module CLI
+    # The old form, `memprof --pid PID --name NAME`. It used to take a dump to memprof.com, which is gone: now
+    # it takes it here. Its words, and its exit status 1, are those of memprof 0.3.
+    #
+    # @api private
+    class Classic
+      BANNER = "\nMemprof Uploader\nhttp://www.memprof.com\n#{"=" * 32}\n\n"
+      DEFAULT_SECONDS = 300
+      NOTE = <<~TEXT
+
+        memprof.com is gone: nothing is uploaded. The dump is compressed and kept in this
+        directory, named after --name. The new form is `memprof dump --pid PID`; see
+        `memprof --help`.
+      TEXT
+      private_constant :BANNER, :DEFAULT_SECONDS, :NOTE
+
+      # Wrong use, or nothing to be had: the usage and a line in red, exit status 1.
+      class Failure < StandardError; end
+
+      # @param terminal [Terminal]
+      def initialize(terminal)
+        @terminal = terminal
+        @options = { seconds: DEFAULT_SECONDS }
+      end
+
+      # @param arguments [Array<String>] as in ARGV
+      # @return [Integer] exit status
+      def start(arguments)
+        @terminal.print(BANNER)
+        parser.parse(arguments)
+        return help if @options[:help]
+        return Info.new(@terminal).show if @options[:info]
+
+        run
+        @terminal.print("Finished!\n")
+        0
+      rescue OptionParser::ParseError, Failure, Error => e
+        fail_with(e.message.lines.first.chomp)
+      rescue SystemCallError => e
+        fail_with(e.message)
+      end
+
+      private
+
+      def run
+        check
+        dump = @options[:file] || Dump.new(target, @terminal, @options[:seconds]).path
+        Upload.new(dump, @terminal, @options).run
+      end
+
+      # In the order in which the old command asked.
+      def check
+        given = @options[:file]
+        raise Failure, "Missing PID! (-p PID)" unless @options[:pid] || given
+        raise Failure, "Missing name! (-n 'my application')" unless @options[:name]
+        raise Failure, "File not found: #{given}" if given && !File.file?(given)
+      end
+
+      def target
+        Target.new(@options[:pid]).tap(&:check)
+      rescue Errno::ESRCH, RangeError
+        raise Failure, "No such process #{@options[:pid]}!"
+      rescue Errno::EPERM
+        raise Failure, "Not permitted to signal process #{@options[:pid]}!"
+      end
+
+      def help
+        @terminal.print("#{parser.help}#{NOTE}") ? 0 : 1
+      end
+
+      def fail_with(message)
+        @terminal.print("#{parser.help}\n#{Paint.new(@terminal.color?).call(message, :red)}\n")
+        1
+      end
+
+      def parser
+        OptionParser.new(nil, 32, "    ") do |parser|
+          parser.banner = "Usage: memprof --pid PID --name NAME [OPTIONS]"
+          parser.separator("")
+          define_what(parser)
+          define_how(parser)
+          parser.on("-h", "--help", "Show this message") { @options[:help] = true }
+        end
+      end
+
+      def define_what(parser)
+        set(parser, "-p", "--pid PID", Integer, "Process ID to dump (required)", :pid)
+        set(parser, "-n", "--name NAME", "Name of your application (required)", :name)
+        set(parser, "-f", "--file PATH", "Take an existing dump instead", :file)
+        set(parser, "-k", "--key KEY", "Accepted; memprof.com is gone, and no key is needed", :key)
+        set(parser, "--put-my-data-on-the-internet", "Accepted; your data stays here", :upload)
+      end
+
+      def define_how(parser)
+        set(parser, "-d", "--[no-]delete", "Delete the process's own file afterwards (default: true;",
+          "with --file false)", :delete)
+        set(parser, "-s", "--seconds SECONDS", Integer,
+          "Wait so long for the dump (default: #{DEFAULT_SECONDS})", :seconds)
+        set(parser, "-t", "--[no-]test", "Only try it: keep no dump in this directory", :test)
+        set(parser, "--info", "Show facts about this Ruby", :info)
+      end
+
+      def set(parser, *definition, name)
+        parser.on(*definition) { |value| @options[name] = value }
+      end
+    end
+  end
+end

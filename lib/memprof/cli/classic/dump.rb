@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require_relative "../arrival"
+require_relative "../live_process"
+
+module Memprof
+  module CLI
+    class Classic
+      # Has the process write a dump, by its signal, and waits for it.
+      #
+      # @api private
+      class Dump
+        BEGIN_SECONDS = 30
+        private_constant :BEGIN_SECONDS
+
+        # @param target [Target]
+        # @param terminal [Terminal]
+        # @param seconds [Integer] to wait for the dump at most, once it has begun
+        def initialize(target, terminal, seconds)
+          @target = target
+          @terminal = terminal
+          @seconds = seconds
+        end
+
+        # @return [String] path of the whole dump
+        # @raise [Failure] if there is none
+        def path
+          refuse unless @target.answers_signal?
+          arrival = Arrival.new(@target)
+          signal
+          found = begun(arrival)
+          path = found.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
+          wait(arrival, found) unless found == path
+          path
+        end
+
+        private
+
+        def signal
+          @target.send_signal
+          say "Signaled process #{@target.pid} with SIG#{@target.signal}"
+        end
+
+        def begun(arrival)
+          seconds = [BEGIN_SECONDS, @seconds].min
+          say "Waiting #{seconds} seconds for process #{@target.pid} to create a new dump..."
+          found = arrival.begin(seconds)
+          raise Failure, "Timed out after waiting #{seconds} seconds" unless found
+
+          say "Found file #{found}"
+          found
+        end
+
+        def wait(arrival, found)
+          say "Dump in progress. Waiting #{@seconds} seconds for it to complete..."
+          case arrival.finish(found, @seconds) { |bytes| @terminal.progress("#{bytes} bytes") }
+          when :late then raise Failure, "Timed out after waiting #{@seconds} seconds"
+          when :failed then raise Failure, "Process #{@target.pid} gave its dump up; its stderr says why"
+          end
+        ensure
+          @terminal.progress(nil)
+        end
+
+        # The signal does nothing there, or ends the process.
+        def refuse
+          raise Failure, "Process #{@target.pid} does not handle SIG#{@target.signal}: #{LiveProcess::HOW}"
+        end
+
+        def say(text)
+          @terminal.print("#{text}\n")
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+require "open3"
+require "rbconfig"
+
+module Memprof
+  module CLI
+    class Classic
+      # `--info`: the facts about this Ruby that a report of a problem needs.
+      #
+      # @api private
+      class Info
+        # @param terminal [Terminal]
+        def initialize(terminal)
+          @terminal = terminal
+        end
+
+        # @return [Integer] exit status
+        def show
+          text = sections.map { |title, content| "#{title}:\n  #{content.gsub("\n", "\n  ")}\n" }.join("\n")
+          @terminal.print(text) ? 0 : 1
+        end
+
+        private
+
+        def sections
+          config = RbConfig::CONFIG
+          {
+            "Ruby" => RUBY_DESCRIPTION, "memprof" => VERSION, "CFLAGS" => config["CFLAGS"].to_s,
+            "Configure arguments" => config["configure_args"].to_s,
+            "Binary" => "#{RbConfig.ruby}\n#{kind}", "Libraries" => libraries
+          }
+        end
+
+        def kind
+          output("file", "-L", RbConfig.ruby) || "(the command `file` is not there)"
+        end
+
+        def libraries
+          command = RUBY_PLATFORM.include?("darwin") ? %w[otool -L] : %w[ldd]
+          output(*command, RbConfig.ruby) || "(the command `#{command.first}` is not there)"
+        end
+
+        def output(*command)
+          text, = Open3.capture2e(*command)
+          text.strip.gsub("\t", "")
+        rescue SystemCallError
+          nil
+        end
+      end
+    end
+  end
+end

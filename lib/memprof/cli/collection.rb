@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require_relative "../output"
+
+module Memprof
+  module CLI
+    # Takes a dump from where its process left it.
+    #
+    # @api private
+    module Collection
+      class << self
+        # Moves a file; it is ours alone (mode 0600) when it appears under its new name.
+        #
+        # @param source [String]
+        # @param destination [String]
+        # @return [void]
+        # @raise [Memprof::Error] if it can't be
+        def move(source, destination)
+          return copy(source, destination) unless File.owned?(source)
+
+          begin
+            File.chmod(0o600, source)
+            File.rename(source, destination)
+          rescue SystemCallError # another file system
+            copy(source, destination)
+          end
+        end
+
+        # @param source [String]
+        # @param destination [String]
+        # @return [void]
+        # @raise [Memprof::Error] if it can't be
+        def copy(source, destination)
+          read(source) do |file|
+            Output.open(destination) { |io| IO.copy_stream(file, io) }
+          end
+          remove(source)
+        end
+
+        # Under what name a dump is kept that nobody gave a name.
+        #
+        # @param target [Target]
+        # @param source [String] whose ending it gets
+        # @return [String] as `shop-4711-20261120-204500.json`
+        def name(target, source)
+          ending = File.basename(source)[/\.[a-z.]+\z/].to_s
+          "#{target.name}-#{target.pid}-#{Time.now.strftime("%Y%m%d-%H%M%S")}#{ending}"
+        end
+
+        private
+
+        # Not through a link: the directory may be one for all.
+        def read(source)
+          file = File.open(source, File::RDONLY | File::NOFOLLOW | File::BINARY)
+          begin
+            yield(file)
+          ensure
+            file.close
+          end
+        rescue SystemCallError => e
+          raise Error, "can't read #{source}: #{SystemCallError.new(nil, e.errno).message}"
+        end
+
+        def remove(path)
+          File.unlink(path)
+        rescue SystemCallError
+          nil # not ours to remove
+        end
+      end
+    end
+  end
+end

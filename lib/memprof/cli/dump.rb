@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+require_relative "../dump/options"
+require_relative "../units"
+require_relative "collection"
+require_relative "dumping"
+require_relative "live_process"
+require_relative "next_steps"
+
+module Memprof
+  module CLI
+    # `memprof dump`: the heap of a running process, as a file here.
+    #
+    # @api private
+    class Dump < Command
+      include LiveProcess
+      include Dumping
+
+      SUMMARY = "dumps the heap of a running process"
+      USAGE = "--pid PID [OPTIONS]"
+      DETAILS = <<~TEXT
+        The process must have loaded memprof/signal: add `require "memprof/signal"` to
+        it, or start it with RUBYOPT=-rmemprof/signal. A forked child of it writes the
+        dump, so it stands still for the fork only. The file is moved here, readable for
+        its owner only, and its name is printed. A dump holds what the program holds,
+        passwords too; --values hash, length or none leaves contents out.
+
+        With --out the ending says the format (.memprof is binary) and the compression
+        (.gz, .zst). Without it the file is named after the application.
+
+        Processes in a container are asked from outside of it, too. With --children all
+        that PID has forked are dumped one after the other, as the workers of a puma
+        cluster, and not PID itself; --out gets their process ids before its ending.
+
+        Examples:
+          memprof dump --pid 4711
+          memprof dump --pid 4711 --out heap.memprof --values hash
+          memprof dump --pid 4711 --children
+      TEXT
+      DEFAULT_SECONDS = 300
+      private_constant :DEFAULT_SECONDS
+
+      # @param arguments [Array<String>] none
+      # @return [Integer] exit status: 2 if a dump could not be had
+      # @raise [UsageError] if the process can't be asked
+      def call(arguments)
+        target = target(arguments)
+        @out = output_path(@options[:out], "--out") if @options[:out]
+        @dump_options = dump_options
+        @options[:children] ? dump_children(target) : dump(target, @out)
+        0
+      end
+
+      private
+
+      def define_options(parser)
+        pid(parser)
+        text(parser, "-o", "--out FILE", "where to (default: named after the application)", :out)
+        known = Memprof::Dump::Options
+        one_of(parser, known::FORMATS, "-f", "--format FORMAT", "memprof (JSON lines, default),",
+          "objspace (as ObjectSpace.dump_all), binary,", "heap_dump", :format)
+        one_of(parser, known::VALUES, "--values WHAT", "of strings and the like: full (default),",
+          "truncate, hash, length, none", :values)
+        flag(parser, "--children", "the processes that it forked, not itself", :children)
+        count(parser, "--seconds N", "wait so long for the dump (default: #{DEFAULT_SECONDS})", :seconds)
+      end
+
+      # Nil where nothing was asked for: then the process's own settings count.
+      def dump_options
+        return if @options.values_at(:format, :values, :out).none?
+
+        Memprof::Dump::Options.new(@out, format: @options[:format], values: @options.fetch(:values, :full))
+      rescue ArgumentError => e
+        raise UsageError, e.message
+      end
+
+      def dump_children(target)
+        children, silent = target.descendants.partition(&:answers?)
+        if children.empty?
+          raise UsageError, "process #{target.pid} has no children that have loaded memprof/signal"
+        end
+
+        children.each { |child| dump(child, @out && numbered(@out, child.pid)) }
+        @terminal.warn("no answer to be had from: #{silent.map(&:pid).join(", ")}") unless silent.empty?
+      end
+
+      def numbered(path, pid)
+        directory, name = File.split(path)
+        ending = name[1..].to_s[/\.[a-z.]+\z/].to_s
+        File.join(directory, "#{name.delete_suffix(ending)}.#{pid}#{ending}")
+      end
+
+      def dump(target, out)
+        path = dump_of(target, @dump_options, @options.fetch(:seconds, DEFAULT_SECONDS))
+        raise UsageError, "#{path} is no file of process #{target.pid}: left there" unless target.ours?(path)
+
+        out ||= Collection.name(target, path)
+        Collection.move(path, out)
+        @terminal.print("#{out}\n")
+        @terminal.warn("#{Units.bytes(File.size(out))}; next: #{NextSteps.for(out)}")
+      rescue Error => e
+        raise UsageError, e.message
+      end
+    end
+  end
+end

@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+require_relative "../units"
+require_relative "arrival"
+
+module Memprof
+  module CLI
+    # Has a process write a dump, and waits for it: over its socket if there is one, else by its signal.
+    #
+    # @api private
+    module Dumping
+      TO_BEGIN = 30 # seconds until a dump that was asked for by signal must have begun
+      GLANCE = 0.1
+      BAR = 20
+      private_constant :TO_BEGIN, :GLANCE, :BAR
+
+      private
+
+      # @param options [Memprof::Dump::Options, nil] what to write; nil for the process's own settings
+      # @param seconds [Integer] to wait at most
+      # @return [String] path of the dump, as it is from here
+      def dump_of(target, options, seconds)
+        client = target.connect
+        client ? asked(target, client, options, seconds) : signalled(target, options, seconds)
+      ensure
+        client&.close
+        @terminal.progress(nil)
+      end
+
+      def asked(target, client, options, seconds)
+        path = target.outside(client.ask({ do: "dump" }.merge(options ? options.to_native : {}))["path"])
+        wait(target, seconds, path) { client.wait(GLANCE) }
+        client.answer
+        path
+      rescue Control::Broken => e
+        raise UsageError, "process #{target.pid} gave no dump: #{e.message}"
+      end
+
+      def wait(target, seconds, path)
+        watch = Arrival.new(target)
+        beginning = now
+        until yield
+          raise UsageError, late(target, seconds, path) if now - beginning > seconds
+
+          show(target, watch.size(path + Memprof::Dump::InProgress::SUFFIX), now - beginning)
+        end
+      end
+
+      def signalled(target, options, seconds)
+        refuse_options(target) if options
+        refuse(target) unless target.answers_signal?
+
+        arrival = Arrival.new(target)
+        target.send_signal
+        path = arrival.begin(TO_BEGIN) or raise UsageError, nothing(target)
+        beginning = now
+        state = arrival.finish(path, seconds) { |bytes| show(target, bytes, now - beginning) }
+        raise UsageError, late(target, seconds, path) if state == :late
+        raise UsageError, "process #{target.pid} gave its dump up: its stderr says why" if state == :failed
+
+        path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
+      end
+
+      def refuse(target)
+        raise UsageError, "process #{target.pid} has not loaded memprof/signal (it does not handle " \
+                          "SIG#{target.signal}): #{LiveProcess::HOW}"
+      end
+
+      def refuse_options(target)
+        return refuse(target) unless target.answers_signal?
+
+        raise UsageError, "process #{target.pid} has no socket, and a signal can't say what to write: " \
+                          "leave out --out, --format and --values (`memprof convert` changes them afterwards)"
+      end
+
+      def nothing(target)
+        return "process #{target.pid} ended" unless target.running?
+
+        "process #{target.pid} began no dump within #{TO_BEGIN} s: its stderr may say why"
+      end
+
+      def late(target, seconds, path)
+        "the dump of process #{target.pid} was not whole within #{seconds} s (--seconds): #{path}"
+      end
+
+      # How large it will be is not known, so the bar only moves.
+      def show(target, bytes, seconds)
+        place = (seconds / GLANCE).to_i % BAR
+        bar = "#{" " * place}=#{" " * (BAR - 1 - place)}"
+        @terminal.progress("dumping #{target.pid} [#{bar}] #{Units.bytes(bytes)}, #{seconds.to_i} s")
+      end
+
+      def now
+        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+    end
+  end
+end

@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+require_relative "../printable"
+
+module Memprof
+  module CLI
+    # What /proc says about a process; nil for what it does not say.
+    #
+    # @api private
+    class ProcessFacts
+      # Programs that run another one, whose name says more.
+      RUNNERS = /\A(?:ruby[\d.]*|bundle|env|sh|bash)\z/
+      # Programs that serve an application, which has the name of its directory.
+      SERVERS = /\A(?:puma|rails|rake|rackup|unicorn|sidekiq|thin|falcon|passenger|irb|spring)\b/
+      private_constant :RUNNERS, :SERVERS
+
+      # @param pid [Integer]
+      def initialize(pid)
+        @directory = "/proc/#{pid}"
+      end
+
+      # @return [String, nil] of the application: a name that can be part of a file's name
+      def name
+        words = read("cmdline")&.split("\0")
+        return if words.nil? || words.empty?
+
+        title = words.join(" ")
+        # As puma and others write it at the end of their title: puma: cluster worker 0: 4711 [shop]
+        text = title[/\[([^\[\]]+)\]\s*\z/, 1] || application(program(words))
+        text = text.gsub(/[^\w.-]+/, "_").delete_prefix(".")
+        text unless text.empty?
+      end
+
+      # @return [Integer, nil] of the user whose process it is
+      def uid
+        status("Uid")&.split&.fetch(1)&.to_i
+      end
+
+      # @return [Integer] process id inside of its container
+      def inner_pid
+        (status("NSpid")&.split&.last || File.basename(@directory)).to_i
+      end
+
+      # @return [String] what to put before a path of the process: empty if it has the same root as we have
+      def root
+        path = "#{@directory}/root"
+        same = File.stat(path).then { |there| there == File.stat("/") && there.dev == File.stat("/").dev }
+        same && same_mounts? ? "" : path
+      rescue SystemCallError
+        ""
+      end
+
+      # @return [Boolean]
+      def zombie?
+        status("State").to_s.start_with?("Z")
+      end
+
+      # @return [Integer, nil] a bit for each signal that is handled, the lowest for signal 1
+      def handled_signals
+        status("SigCgt")&.to_i(16)
+      end
+
+      # @param part [String] of the path of a library
+      # @return [Boolean] whether the process has loaded it; true if that can't be seen
+      def loaded?(part)
+        maps = read("maps")
+        maps.nil? || maps.include?("/#{part}")
+      end
+
+      # @param name [String]
+      # @return [String, nil] value that the variable had when the process was started
+      def environment(name)
+        @environment ||= read("environ").to_s.split("\0").to_h { |pair| pair.split("=", 2).push("").first(2) }
+        @environment[name]&.then { |value| Printable.utf8(value) }
+      end
+
+      # @return [Array<Integer>] process ids of its children, and of theirs
+      def descendants
+        parents = Dir.glob("/proc/[0-9]*/stat").to_h { |path| [path[/\d+/].to_i, parent(path)] }
+        found = [File.basename(@directory).to_i]
+        found.each { |pid| found.concat(parents.select { |_, parent| parent == pid }.keys.sort) }
+        found.drop(1)
+      end
+
+      private
+
+      # A namespace of its own may show other files under the same root.
+      def same_mounts?
+        File.readlink("#{@directory}/ns/mnt") == File.readlink("/proc/self/ns/mnt")
+      rescue SystemCallError
+        true
+      end
+
+      def program(words)
+        words = words.drop_while { |word| word.start_with?("-") || RUNNERS.match?(File.basename(word)) }
+        File.basename(words.first.to_s.split.first.to_s.delete_suffix(":"))
+      end
+
+      def application(program)
+        return File.basename(program, ".rb") unless program.empty? || SERVERS.match?(program)
+
+        directory = File.basename(File.readlink("#{@directory}/cwd"))
+        directory == "/" ? program : directory
+      rescue SystemCallError
+        program
+      end
+
+      # The name in parentheses may hold anything, parentheses too.
+      def parent(path)
+        File.binread(path)[/.*\) \S (\d+)/m, 1].to_i
+      rescue SystemCallError
+        nil
+      end
+
+      def status(name)
+        read("status")&.slice(/^#{name}:\s*(.*)$/, 1)
+      end
+
+      def read(name)
+        File.binread("#{@directory}/#{name}")
+      rescue SystemCallError
+        nil
+      end
+    end
+  end
+end

@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require_relative "live_process"
+
+module Memprof
+  module CLI
+    # `memprof start`: tracking, in a running process.
+    #
+    # @api private
+    class Start < Command
+      include LiveProcess
+
+      SUMMARY = "has a running process track its objects"
+      USAGE = "--pid PID [OPTIONS]"
+      DETAILS = <<~TEXT
+        The process must have loaded memprof/signal, which tracks from the beginning:
+        this is for one in which tracking was stopped. Dumps made from now on say where
+        objects were made, and `memprof stats` counts them.
+
+        Examples:
+          memprof start --pid 4711
+          memprof start --pid 4711 --sample 100
+      TEXT
+
+      # @param arguments [Array<String>] none
+      # @return [Integer] exit status
+      # @raise [UsageError] if the process can't be asked
+      def call(arguments)
+        target = target(arguments)
+        answer = ask(target, { do: "start" }.merge(@options.slice(:sample, :stack)))
+        state = answer["changed"] ? "tracks its objects from now on" : "was tracking its objects already"
+        @terminal.print("process #{target.pid} #{state}\n")
+        0
+      end
+
+      private
+
+      def define_options(parser)
+        pid(parser)
+        count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
+        count(parser, "--stack N", "keep N calling frames per object (default: 1)", :stack)
+      end
+    end
+  end
+end

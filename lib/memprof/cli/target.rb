@@ -1,0 +1,132 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../control/client"
+require_relative "../signal/settings"
+require_relative "process_facts"
+
+module Memprof
+  module CLI
+    # A running process, seen from outside: how to reach it, and where its dumps are. Where there is no /proc,
+    # as on macOS, it is taken to be as this one is.
+    #
+    # @api private
+    class Target
+      # @return [Integer] process id, here
+      attr_reader :pid
+
+      # @param pid [Integer]
+      def initialize(pid)
+        @pid = pid
+        @facts = ProcessFacts.new(pid)
+      end
+
+      # @return [void]
+      # @raise [Errno::ESRCH] if there is no such process
+      # @raise [Errno::EPERM] if it is somebody else's
+      def check
+        Process.kill(0, pid)
+        raise Errno::ESRCH if @facts.zombie?
+      end
+
+      # @return [Boolean] whether it still runs
+      def running?
+        check
+        true
+      rescue Errno::EPERM
+        true
+      rescue SystemCallError
+        false
+      end
+
+      # @return [String] what it calls itself
+      def name
+        @facts.name || "process"
+      end
+
+      # @return [String] signal that it gives a dump on, without SIG
+      def signal
+        name = @facts.environment(OnSignal::Settings::SIGNAL).to_s.upcase.delete_prefix("SIG")
+        Signal.list.key?(name) ? name : OnSignal::Settings::DEFAULT_SIGNAL
+      end
+
+      # @return [Boolean] whether a signal would give a dump, as far as can be seen. One that is not handled
+      #   may end the process; Ruby itself handles some (USR1), so memprof must be loaded, too
+      def answers_signal?
+        handled = @facts.handled_signals
+        return true unless handled
+
+        handled[Signal.list.fetch(signal) - 1] == 1 && (signal == "URG" || @facts.loaded?("memprof."))
+      end
+
+      # @return [Boolean] whether it would give a dump, as far as can be seen
+      def answers?
+        client = connect
+        client&.close
+        !client.nil? || answers_signal?
+      end
+
+      # @return [void]
+      # @raise [SystemCallError] if it can't be
+      def send_signal
+        Process.kill(signal, pid)
+      end
+
+      # @return [Control::Client, nil] nil if the process has no socket
+      def connect
+        directories.each do |directory|
+          client = Control::Client.connect(Control::Address.path(directory, @facts.inner_pid),
+            uid: @facts.uid)
+          return client if client
+        end
+        nil
+      end
+
+      # @return [Array<Target>] its children, and theirs
+      def descendants
+        @facts.descendants.map { |child| Target.new(child) }
+      end
+
+      # @param path [String] as the process has it
+      # @return [String] as it is from here
+      def outside(path)
+        "#{@facts.root}#{path}"
+      end
+
+      # @return [Array<String>] paths of its dumps, whole and in progress
+      def dumps
+        prefix = "memprof-#{@facts.inner_pid}-"
+        paths = directories.flat_map { |directory| children(directory, prefix) }
+        paths.select { |path| ours?(path) }
+      end
+
+      # Whether a file is one that the process itself made. Anybody may put a file into a directory for all.
+      #
+      # @param path [String]
+      # @return [Boolean]
+      def ours?(path)
+        stat = File.lstat(path)
+        stat.file? && (@facts.uid.nil? || stat.uid == @facts.uid)
+      rescue SystemCallError
+        false
+      end
+
+      private
+
+      # The environment that the process was started with may not be the one it has now.
+      def directories
+        settings = OnSignal::Settings::DIRECTORY
+        given = [@facts.environment(settings), ENV.fetch(settings, nil)]
+        temporary = %w[TMPDIR TMP TEMP].map { |name| @facts.environment(name) }
+        paths = [*given, *temporary, "/tmp", Dir.tmpdir].compact.reject(&:empty?)
+        paths.uniq.map { |path| outside(path) }
+      end
+
+      def children(directory, prefix)
+        Dir.children(directory).grep(/\A#{prefix}\d/).map { |name| File.join(directory, name) }
+      rescue SystemCallError
+        []
+      end
+    end
+  end
+end

@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+require "socket"
+
+module Memprof
+  module Control
+    # The socket's file.
+    #
+    # @api private
+    module Address
+      # Bytes that a Unix socket's path may have (sun_path, with the null byte at its end).
+      LONGEST = RUBY_PLATFORM.include?("linux") ? 107 : 103
+
+      class << self
+        # @param directory [String] where the dumps go
+        # @param pid [Integer]
+        # @return [String] path
+        def path(directory, pid)
+          File.join(directory, "memprof-#{pid}.sock")
+        end
+
+        # Listens, mode 0600. A socket that nobody listens to is replaced.
+        #
+        # @param path [String]
+        # @return [Socket]
+        # @raise [Memprof::Error] says why not
+        def listen(path)
+          raise Error, "#{path} is longer than a socket's path may be" if path.bytesize > LONGEST
+
+          remove_stale(path)
+          bind(path)
+        rescue SystemCallError => e
+          raise Error, "can't make #{path}: #{SystemCallError.new(nil, e.errno).message}"
+        end
+
+        # Removes the sockets of processes that were killed.
+        #
+        # @param directory [String]
+        # @return [void]
+        def sweep(directory)
+          Dir.glob("memprof-*.sock", base: directory).first(200).each do |name|
+            path = File.join(directory, name)
+            File.unlink(path) if !running?(name[/\d+/].to_i) && File.owned?(path) && stale?(path)
+          rescue SystemCallError
+            nil # another one's, or gone
+          end
+        end
+
+        private
+
+        # The mode is that of the socket before it has a name (Linux); it is never open for others, not for a
+        # moment.
+        def bind(path)
+          socket = Socket.new(:UNIX, :STREAM)
+          mode = File.for_fd(socket.fileno, autoclose: false)
+          begin
+            mode.chmod(0o600)
+          rescue SystemCallError
+            nil # not so on this system: only its owner is listened to anyway
+          end
+          socket.bind(Addrinfo.unix(path))
+          File.chmod(0o600, path)
+          socket.listen(4)
+          socket
+        rescue SystemCallError
+          socket&.close
+          raise
+        end
+
+        def remove_stale(path)
+          there = File.lstat(path)
+          raise Error, "#{path} is in the way and is no socket" unless there.socket?
+          raise Error, "another process listens at #{path}" unless stale?(path)
+
+          File.unlink(path)
+        rescue Errno::ENOENT
+          nil # as it should be
+        end
+
+        def stale?(path)
+          return false unless File.lstat(path).socket?
+
+          socket = Socket.new(:UNIX, :STREAM)
+          socket.connect_nonblock(Addrinfo.unix(path))
+          false
+        rescue Errno::ECONNREFUSED
+          true
+        rescue IO::WaitWritable
+          false # busy
+        ensure
+          socket&.close
+        end
+
+        # The number may be one of another container with the same directory: hence the look at the socket.
+        def running?(pid)
+          Process.kill(0, pid)
+          true
+        rescue Errno::ESRCH
+          false
+        rescue SystemCallError
+          true
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+require_relative "address"
+require_relative "wire"
+
+module Memprof
+  module Control
+    # Asks a process that has loaded `memprof/signal`.
+    #
+    # @api private
+    class Client
+      # Of an answer: the sites of a large program are many.
+      LIMIT = 1 << 30
+      SECONDS = 30
+      private_constant :LIMIT, :SECONDS
+
+      # @param path [String] of the socket
+      # @param uid [Integer, nil] whose process it must be; nil if that is not known
+      # @return [Client, nil] nil if nobody listens there
+      def self.connect(path, uid: nil)
+        return unless File.lstat(path).socket? && path.bytesize <= Address::LONGEST
+
+        socket = Socket.unix(path)
+        return new(socket) if uid.nil? || [uid, 0].include?(socket.getpeereid.first)
+
+        socket.close
+        nil
+      rescue SystemCallError
+        nil
+      end
+
+      def initialize(socket)
+        @socket = socket
+      end
+
+      # @param request [Hash] with `do:`
+      # @return [Hash{String => Object}] the answer
+      # @raise [Broken] if there is none, or the process refuses
+      def ask(request, seconds: SECONDS)
+        Wire.write(@socket, request, seconds: seconds)
+        answer(seconds: seconds)
+      end
+
+      # @return [Hash{String => Object}] the next answer to the same request
+      # @raise [Broken] (see #ask)
+      def answer(seconds: SECONDS)
+        answer = Wire.read(@socket, seconds: seconds, limit: LIMIT)
+        raise Broken, "the process ended, or broke off" unless answer
+        raise Broken, answer["error"].to_s unless answer["ok"]
+
+        answer
+      end
+
+      # @param seconds [Numeric]
+      # @return [Boolean] whether an answer came within that time
+      def wait(seconds)
+        @socket.wait_readable(seconds) ? true : false
+      end
+
+      # @return [void]
+      def close
+        @socket.close
+      end
+    end
+  end
+end

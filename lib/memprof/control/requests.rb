@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+require_relative "wire"
+require_relative "../dump"
+
+module Memprof
+  module Control
+    # What a process can be asked for: `{"do":"ping"}`, `start`, `stop`, `stats`, `dump`. Each answer has
+    # `"ok"`, and `"error"` if that is false.
+    #
+    # @api private
+    class Requests
+      SECONDS = 5
+      private_constant :SECONDS
+
+      # @param dumper [OnSignal::Dumper]
+      def initialize(dumper)
+        @dumper = dumper
+      end
+
+      # Answers, at once or, for a dump, once more when it is whole.
+      #
+      # @param request [Hash{String => Object}]
+      # @param client [Socket]
+      # @return [Boolean] whether the client is needed longer, and closed here
+      # @raise [Broken] if the client went away
+      def handle(request, client)
+        case request["do"]
+        when "dump" then return dump(request, client)
+        when "ping" then reply(client, ping)
+        when "start" then reply(client, start(request))
+        when "stop" then reply(client, changed: Memprof.stop)
+        when "stats" then reply(client, stats(request))
+        else refuse(client, "can't do #{request["do"].inspect}: only ping, start, stop, stats, dump")
+        end
+        false
+      rescue Broken
+        raise
+      rescue ArgumentError, Error, ThreadError => e
+        refuse(client, e.message.lines.first.to_s.chomp)
+        false
+      end
+
+      # @param client [Socket]
+      # @param message [String] why not
+      # @return [void]
+      # @raise [Broken] if the client went away
+      def refuse(client, message)
+        Wire.write(client, { ok: false, error: Printable.utf8(message) }, seconds: SECONDS)
+      end
+
+      private
+
+      def reply(client, facts)
+        Wire.write(client, { ok: true }.merge(facts), seconds: SECONDS)
+      end
+
+      def ping
+        { pid: Process.pid, memprof: VERSION, ruby: RUBY_DESCRIPTION, tracking: Memprof.running? }
+      end
+
+      def start(request)
+        options = { sample: request["sample"], stack: request["stack"] }.compact
+        { changed: Memprof.start(**options) }
+      end
+
+      def stats(request)
+        limit = request["limit"]
+        raise NotRunning, "objects are not tracked: `memprof start` has the process track them" unless
+          Memprof.running?
+
+        rows = Memprof.send(:session).stats_lines(limit: limit)
+        { lines: rows.map { |row| Printable.line(row) } }
+      end
+
+      # The dump's own thread may end before the first answer is out: it waits for its turn.
+      def dump(request, client)
+        turn = Thread::Queue.new
+        options = options(request)
+        path = @dumper.start(options) do |outcome|
+          turn.pop
+          finish(client, outcome)
+        end
+        return refuse(client, "a dump is being written already") && false unless path
+
+        begin
+          reply(client, path: Printable.utf8(path))
+          true
+        ensure
+          turn << true
+        end
+      end
+
+      def options(request)
+        names = %w[format values compression]
+        return @dumper.options if request.values_at(*names).none?
+
+        defaults = { format: nil, values: @dumper.options.values, compression: nil }
+        given = request.slice(*names).compact.transform_keys(&:to_sym)
+        Dump::Options.new(**defaults, **given)
+      end
+
+      def finish(client, outcome)
+        if outcome.is_a?(Exception)
+          refuse(client, outcome.message.lines.first.to_s.chomp)
+        else
+          reply(client, outcome.to_h.except(:path))
+        end
+      rescue Broken
+        nil # whoever asked is gone; the dump is there
+      ensure
+        client.close
+      end
+    end
+  end
+end

@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require_relative "dump/result"
+require_relative "dump/options"
+require_relative "dump/facts"
+require_relative "dump/in_progress"
+require_relative "dump/spool"
+require_relative "dump/child"
+require_relative "dump/pretty"
+
+module Memprof
+  # Dumps of the heap: what {Memprof.dump} and {Memprof.dump_all} write, and where.
+  #
+  # The walk over the heap and the formats are in the extension. This side checks options, gathers what Ruby
+  # says about the process, and sees to it that a file appears whole or not at all.
+  module Dump
+    class << self
+      # Writes the whole heap.
+      #
+      # @api private
+      # @param target [String, #to_path, #write] a path or an IO
+      # @param options [Options]
+      # @param tracked [Session, nil] whose allocation data goes with the objects
+      # @param fork [Boolean] let a child write
+      # @return [Result]
+      # @raise [Error] if it can't be written
+      def heap(target, options, tracked: nil, fork: false)
+        settings = -> { Facts.whole(options).merge(tracked: tracked&.id) }
+        write(target, options) { |file| fork ? Child.write(file, settings) : in_process(file, settings) }
+      end
+
+      # Writes the live objects of a session.
+      #
+      # @api private
+      # @param target [String, #to_path, #write, nil] a path or an IO; nil is standard output, for people
+      # @param session [Session]
+      # @param options [Options]
+      # @return [Result]
+      # @raise [Error] if it can't be written
+      # @raise [NotRunning] if the session is closed
+      def session(target, session, options)
+        pretty = target.nil? && options.lines?
+        settings = -> { Facts.header(options).merge(session: session.id, tracked: session.id) }
+        write(target || $stdout, options, pretty: pretty) { |file| in_process(file, settings) }
+      end
+
+      private
+
+      def write(target, options, pretty: false)
+        path = Output.file_path(target)
+        beginning = now
+        counts =
+          if path
+            named(path) { InProgress.open(path) { |file| yield(file) } }
+          else
+            named(nil) { Spool.to(target, pretty: pretty) { |file| yield(file) } }
+          end
+        Result.from(counts, path: path, format: options.format, seconds: now - beginning)
+      end
+
+      # What the extension raises says what went wrong; only this side knows where.
+      def named(path)
+        yield
+      rescue Failed => e
+        raise Error, "can't dump the heap#{" to #{path}" if path}: #{e.message}"
+      end
+
+      def in_process(file, settings)
+        Native.quiet { Dump.still { Native.dump_heap(file.fileno, settings.call) } }
+      rescue NotRunning, Unsupported
+        raise
+      rescue Error => e
+        raise Failed, e.message
+      end
+
+      def now
+        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      end
+    end
+
+    # The dump could not be made; without the place.
+    class Failed < Error; end
+    private_constant :Failed
+
+    # Runs a block in which the collector moves nothing: notes hold addresses that the objects must still have
+    # when the heap is walked.
+    #
+    # @api private
+    def self.still
+      return yield unless GC.respond_to?(:auto_compact) && GC.auto_compact
+
+      was_disabled = GC.disable
+      begin
+        yield
+      ensure
+        GC.enable unless was_disabled
+      end
+    end
+  end
+end

@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+require_relative "header"
+require_relative "globals"
+require_relative "frames"
+require_relative "proc_notes"
+require_relative "threads"
+
+module Memprof
+  module Dump
+    # What Ruby says about a process, for the lines of a dump that are about no object: as the extension takes
+    # it.
+    #
+    # @api private
+    module Facts
+      # For a dump of some objects: what process they are from.
+      #
+      # @param options [Options]
+      # @return [Hash{Symbol => Object}]
+      def self.header(options)
+        options.to_native.merge(header: Header.json(options), before: [], after: [], threads: {}, globals: [])
+      end
+
+      # For a dump of the whole heap.
+      #
+      # @param options [Options]
+      # @return [Hash{Symbol => Object}]
+      def self.whole(options)
+        globals = Globals.read
+        header(options).merge(
+          before: [["globals", Globals.json(globals, options)], *Frames.notes],
+          after: ProcNotes.notes(options), threads: Threads.facts(options), globals: globals
+        )
+      end
+    end
+  end
+end

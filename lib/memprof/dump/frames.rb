@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "../paths"
+require_relative "../printable"
+
+module Memprof
+  module Dump
+    # The frames that were running when the dump was asked for.
+    #
+    # @api private
+    module Frames
+      LIMIT = 1000
+      private_constant :LIMIT
+
+      class << self
+        # @param thread [Thread] whose frames; memprof's own innermost ones are left out
+        # @return [Array<Array(String, String)>] notes, the innermost frame first
+        def notes(thread = subject)
+          locations = thread.backtrace_locations(0, LIMIT) || []
+          frames = locations.drop_while { |location| own?(location) }
+          frames.each_with_index.map { |location, index| ["frame", json(location, index)] }
+        end
+
+        # Whose frames tell what the program was doing: those of a thread of memprof's own do not.
+        #
+        # @return [Thread]
+        def subject
+          Thread.current.thread_variable_get(:memprof) ? Thread.main : Thread.current
+        end
+
+        private
+
+        def own?(location)
+          path = location.absolute_path || location.path
+          path.start_with?("<internal:") || Paths.own?(Printable.utf8(path))
+        end
+
+        def json(location, index)
+          JSON.generate(_id: "frame:#{index}", type: "frame", file: Printable.utf8(location.path),
+            line: location.lineno, method: location.base_label && Printable.utf8(location.base_label),
+            label: location.label && Printable.utf8(location.label))
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "values"
+
+module Memprof
+  module Dump
+    # Global variables and their values.
+    #
+    # @api private
+    module Globals
+      # These belong to the frame that reads them, some under a second name, and say nothing here.
+      OF_A_FRAME = %i[$~ $& $` $' $+ $_ $LAST_MATCH_INFO $MATCH $PREMATCH $POSTMATCH $LAST_PAREN_MATCH
+        $LAST_READ_LINE].freeze
+      # To read these is to be warned.
+      DEPRECATED = %i[$= $IGNORECASE $KCODE $-K $SAFE].freeze
+      SKIPPED = (OF_A_FRAME + DEPRECATED).freeze
+      # These have another value while they are read.
+      VERBOSITY = {
+        :$VERBOSE => :itself.to_proc, :$-v => :itself.to_proc, :$-w => :itself.to_proc,
+        :$-W => ->(verbose) { [nil, false, true].index(verbose) }
+      }.freeze
+      private_constant :OF_A_FRAME, :DEPRECATED, :SKIPPED, :VERBOSITY
+
+      class << self
+        # @return [Array<Array(String, Object)>] names with their `$`, and values
+        def read
+          names = global_variables - SKIPPED
+          silently do |verbose|
+            names.filter_map do |name|
+              next if name.match?(/\A\$\d/)
+
+              [name.name, VERBOSITY.fetch(name) { ->(_) { value(name) } }.call(verbose)]
+            rescue Exception # rubocop:disable Lint/RescueException -- a getter of C code may raise what it likes
+              nil
+            end
+          end
+        end
+
+        # @param globals [Array<Array(String, Object)>] see {read}
+        # @param options [Options]
+        # @return [String] one JSON object
+        def json(globals, options)
+          JSON.generate(_id: "globals", type: "globals",
+            variables: Values.table(globals, contents: options.contents?))
+        end
+
+        private
+
+        # Ruby has no other way. The names are Ruby's own list, nothing that was written by anybody.
+        def value(name)
+          eval(name.name, binding, __FILE__, __LINE__) # rubocop:disable Security/Eval
+        end
+
+        def silently
+          verbose = $VERBOSE
+          $VERBOSE = nil
+          yield(verbose)
+        ensure
+          $VERBOSE = verbose
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+require "etc"
+require "json"
+require_relative "../printable"
+require_relative "../version"
+
+module Memprof
+  module Dump
+    # The first line of a dump: which process it is of, when, and what the collector had done.
+    #
+    # @api private
+    module Header
+      VERSION = 1
+      private_constant :VERSION
+
+      class << self
+        # @param options [Options] without contents, what the program was started with and where is left out
+        # @return [String] one JSON object
+        def json(options)
+          facts = [identity, process(options), ruby, moment, collector, tracking]
+          JSON.generate(facts.reduce(:merge))
+        end
+
+        private
+
+        def identity
+          { _id: "header", type: "header", format: "memprof", version: VERSION }
+        end
+
+        def process(options)
+          facts = { pid: Process.pid, ppid: Process.ppid, values: options.values }
+          return facts unless options.contents?
+
+          facts.merge(hostname: hostname, program: Printable.utf8($PROGRAM_NAME),
+            arguments: ARGV.map { |argument| Printable.utf8(argument) })
+        end
+
+        # A name that is no text, or none at all, is no reason to have no dump.
+        def hostname
+          Printable.utf8(Etc.uname[:nodename])
+        rescue SystemCallError
+          nil
+        end
+
+        def ruby
+          { ruby: RUBY_DESCRIPTION, ruby_version: RUBY_VERSION, platform: RUBY_PLATFORM,
+            memprof: Memprof::VERSION }
+        end
+
+        def moment
+          time = Time.now.utc
+          { time: time.strftime("%FT%T.%6NZ"), time_us: (time.to_i * 1_000_000) + time.usec }
+        end
+
+        # Where objects may have moved, an address in this dump and in another one may be two objects.
+        def collector
+          moves = GC.respond_to?(:auto_compact) && GC.auto_compact ? true : false
+          compactions = GC.stat[:compact_count].to_i
+          { generation: GC.count, gc_count: GC.count, compactions: compactions, auto_compact: moves,
+            moved: moves || compactions.positive?, gc: GC.stat, rss: ProcNotes.rss }
+        end
+
+        def tracking
+          { tracking: Memprof.running? }
+        end
+      end
+    end
+  end
+end

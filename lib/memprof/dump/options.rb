@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require_relative "../output"
+
+module Memprof
+  module Dump
+    # How a dump is to be written, checked before anything is.
+    #
+    # @api private
+    class Options
+      FORMATS = %i[memprof objspace binary heap_dump].freeze
+      # What is written of strings, symbols, regexps and values of variables.
+      VALUES = %i[full truncate hash length none].freeze
+      COMPRESSIONS = %i[none gzip zstd].freeze
+      ENDINGS = { ".gz" => :gzip, ".zst" => :zstd }.freeze
+      BINARY = ".memprof"
+      private_constant :ENDINGS, :BINARY
+
+      attr_reader :format, :values, :compression
+
+      # @param path [String, nil] the file, whose ending decides what is not given; nil for an IO
+      # @param format [Symbol, String, nil] one of FORMATS
+      # @param values [Symbol, String] one of VALUES
+      # @param compression [Symbol, String, nil] one of COMPRESSIONS
+      # @raise [ArgumentError] if they do not go together, or are none
+      def initialize(path = nil, format: nil, values: :full, compression: nil)
+        base, ending = split(path.to_s)
+        binary = base.end_with?(BINARY)
+        @format = format.nil? ? (binary ? :binary : :memprof) : Output.check_format(format, FORMATS)
+        @values = Options.one_of(VALUES, values, "values")
+        compression ||= ending || :none
+        @compression = Options.one_of(COMPRESSIONS, compression, "compression")
+        refuse_twice(path, ending)
+        freeze
+      end
+
+      # Picks a word from a list.
+      #
+      # @raise [ArgumentError] if it is not there; names those that are
+      def self.one_of(known, word, name)
+        known.find { |candidate| candidate.to_s == word.to_s } ||
+          raise(ArgumentError, "unknown #{name}: #{word.inspect}; known are: #{known.join(", ")}")
+      end
+
+      # Whether each line is a JSON document.
+      def lines?
+        compression == :none && %i[memprof objspace].include?(format)
+      end
+
+      # Whether contents of the program are to be in the dump: its arguments, names of its files.
+      def contents?
+        %i[full truncate].include?(values)
+      end
+
+      # What file names end with.
+      def ending
+        return BINARY if format == :binary
+
+        ".json#{ENDINGS.key(compression)}"
+      end
+
+      # As the extension takes them.
+      def to_native
+        { format: format.to_s, values: values.to_s, compression: compression.to_s }
+      end
+
+      private
+
+      def split(path)
+        ending = ENDINGS.keys.find { |candidate| path.end_with?(candidate) }
+        ending ? [path.delete_suffix(ending), ENDINGS[ending]] : [path, nil]
+      end
+
+      def refuse_twice(path, ending)
+        return unless format == :binary && compression != :none
+
+        place = "#{path}: " if ending
+        raise ArgumentError,
+          "#{place}the binary format is compressed inside already; leave out #{compression}"
+      end
+    end
+  end
+end

@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../output"
+
+module Memprof
+  module Dump
+    # A dump on its way to an IO. It is written to a file without a name first: the extension holds the GVL
+    # while it writes, so a reader in this very process could never empty a pipe.
+    #
+    # @api private
+    module Spool
+      CREATE = File::RDWR | File::CREAT | File::EXCL | File::NOFOLLOW | File::BINARY
+      private_constant :CREATE
+
+      class << self
+        # Yields a file, and copies to `target` what the block has put there. If the block fails, the target
+        # is not touched.
+        #
+        # @param target [String, #to_path, #write] a device, a pipe, or an IO
+        # @param pretty [Boolean] for people, see {Pretty}
+        # @yieldparam file [File]
+        # @return [Object] the block's value
+        # @raise [Memprof::Error] if it can't be written
+        # @raise [Errno::EPIPE] if nobody reads the target any more
+        def to(target, pretty: false)
+          nameless do |file|
+            value = yield(file)
+            file.rewind
+            Output.open(target) { |io| pretty ? Pretty.copy(file, io) : copy(file, io) }
+            value
+          end
+        end
+
+        # Yields a new file that has no name any more.
+        #
+        # @yieldparam file [File]
+        # @return [Object] the block's value
+        # @raise [Memprof::Error] if there is no place for one
+        def nameless
+          path = File.join(directory, ".memprof-#{Process.pid}-#{Random.urandom(6).unpack1("H*")}.tmp")
+          begin
+            file = File.open(path, CREATE, 0o600)
+            File.unlink(path)
+          rescue SystemCallError => e
+            raise Output.failure(path, e)
+          end
+          yield(file)
+        ensure
+          file&.close
+        end
+
+        # The directory for files that nobody gave a place.
+        #
+        # @return [String]
+        # @raise [Memprof::Error] if there is none that can be written
+        def directory
+          Dir.tmpdir
+        rescue ArgumentError => e
+          raise Error,
+            "no place for a temporary file: #{e.message}; set TMPDIR to a directory that can be written"
+        end
+
+        private
+
+        def copy(file, io)
+          io.flush if io.respond_to?(:flush) # what was printed before comes before
+          IO.copy_stream(file, io)
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "../printable"
+
+module Memprof
+  module Dump
+    # Values of variables, as the lines of a dump have them: numbers, true, false and null as in JSON, a
+    # symbol as `":name"`, every other object as its address.
+    #
+    # @api private
+    module Values
+      # What stands for a number or a symbol in a dump without contents.
+      HIDDEN = "(hidden)"
+      FIXNUMS = -(2**62)..(2**62 - 1)
+      # Not the object's own method, which may be anything or missing. It writes the address last.
+      DESCRIBE = Kernel.instance_method(:to_s)
+      private_constant :FIXNUMS, :DESCRIBE
+
+      module_function
+
+      # @param value [Object] anything at all
+      # @param contents [Boolean] whether numbers and names may be shown
+      # @return [Object] what stands for it in JSON
+      def encode(value, contents: true)
+        case value
+        when nil, true, false then value
+        when Integer then FIXNUMS.cover?(value) ? shown(value, contents) : address(value)
+        when Float then shown(value.finite? ? value : value.to_s, contents)
+        when Symbol then shown(":#{Printable.utf8(value)}", contents)
+        else address(value)
+        end
+      end
+
+      # @param object [Object] anything on the heap
+      # @return [String] as `"0x7f2c42454cd0"`
+      def address(object)
+        "0x#{DESCRIBE.bind_call(object)[/:0x(\h+)>\z/, 1].to_i(16).to_s(16)}"
+      end
+
+      # @param variables [Array<Array(String, Object)>] names and values
+      # @param contents (see encode)
+      # @return [Hash{String => Object}]
+      def table(variables, contents: true)
+        variables.to_h { |name, value| [":#{Printable.utf8(name)}", encode(value, contents: contents)] }
+      end
+
+      # @api private
+      def shown(value, contents)
+        contents ? value : HIDDEN
+      end
+    end
+  end
+end

@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+require_relative "../facts"
+require_relative "../printable"
+
+module Memprof
+  class Iseqs
+    # What stands for a name that the VM does not know (yet): the code is being compiled.
+    NO_NAME = "(no name)"
+    # What {Iseqs#by} calls the code that belongs to no method: files, class bodies, blocks in them.
+    NOT_IN_A_METHOD = "(no method)"
+    private_constant :NO_NAME, :NOT_IN_A_METHOD
+
+    # Instruction sequences with the same names and the same first line; mostly there is one. Frozen.
+    class Entry
+      include Facts
+
+      # @return [String] path of the source file as a backtrace has it; `"(eval)"`, or with Ruby 3.3 and later
+      #   `"(eval at FILE:LINE)"`, of code that was evaluated without a path
+      attr_reader :file
+      # @return [Integer] first line of the code
+      attr_reader :line
+      # @return [String] as `"fetch"`, `"block in fetch"` or `"<class:Cache>"`
+      attr_reader :label
+      # @return [String, nil] name of the method that the code is in
+      attr_reader :method_name
+      # @return [Integer] instruction sequences
+      attr_reader :count
+      # @return [Integer] their bytes
+      attr_reader :memsize
+
+      # @api private
+      def initialize(file, label, method_name, line, count, memsize)
+        @file = Printable.utf8(file || NO_NAME).freeze
+        @label = Printable.utf8(label || NO_NAME).freeze
+        @method_name = method_name && Printable.utf8(method_name).freeze
+        @line = line
+        @count = count
+        @memsize = memsize
+        freeze
+      end
+
+      # The entry as a Hash of plain values.
+      #
+      # @return [Hash{Symbol => Object}]
+      # @example
+      #   Memprof.iseqs.first.to_h[:count] # => 1
+      def to_h
+        { file: file, line: line, label: label, method: method_name, count: count, memsize: memsize }
+      end
+
+      # @return [String] for the console
+      # @example
+      #   p Memprof.iseqs.first
+      def inspect
+        Printable.line("#<#{self.class} #{location} #{label}: #{count} of #{memsize} bytes>")
+      end
+    end
+  end
+end

@@ -1,0 +1,13 @@
+# frozen_string_literal: true
+
+# Has the process that loads it answer: to a signal with a dump of its heap, and to `memprof dump`, `start`,
+# `stop` and `stats` with `--pid`.
+#
+#   require "memprof/signal"   # and then: kill -URG PID, or: memprof dump --pid PID
+#
+# Environment variables: MEMPROF_SIGNAL (default URG), MEMPROF_DIR (default: the system's directory for
+# temporary files), MEMPROF_DUMP_FORMAT, MEMPROF_DUMP_VALUES, MEMPROF_DUMP_COMPRESSION.
+require "memprof"
+require_relative "signal/attendant"
+
+Memprof::OnSignal.start(ENV)

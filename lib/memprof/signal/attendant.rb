@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+require "io/wait"
+require_relative "dumper"
+require_relative "new_process"
+require_relative "settings"
+require_relative "trap"
+require_relative "../control/server"
+
+module Memprof
+  # What a process does that has loaded `memprof/signal`.
+  #
+  # @api private
+  module OnSignal
+    class << self
+      # @return [Attendant, nil] what waits in this process
+      attr_reader :attendant
+
+      # Tracks, and waits for the signal and for requests. Whatever fails here becomes a warning: a program
+      # that can't be looked into must still run. A second call does nothing.
+      #
+      # @param env [#[]] environment variables
+      # @return [void]
+      def start(env)
+        return if @attendant
+
+        settings = Settings.new(env)
+        settings.problems.each { |problem| warn_user(problem) }
+        track
+        attendant = @attendant = Attendant.new(settings)
+        attendant.start
+        Trap.set(settings.signal) { attendant.wake } if settings.signal
+        Process.singleton_class.prepend(NewProcess)
+        at_exit { attendant.leave }
+      end
+
+      # The constant, as the program may have put anything in the place of $stderr.
+      #
+      # @param message [String]
+      # @return [void]
+      def warn_user(message)
+        STDERR.write("memprof: #{message}\n")
+      rescue SystemCallError, IOError, ThreadError
+        nil # closed; or, in a signal handler, just being written to
+      end
+
+      private
+
+      def track
+        Memprof.start
+      rescue Error => e
+        warn_user("objects are not tracked, dumps are without file and line: #{e.message}")
+      end
+    end
+
+    # A thread that waits for the signal and for requests over the socket. Each process has its own: after a
+    # fork, the child gets a new thread, pipe and socket.
+    #
+    # @api private
+    class Attendant
+      # Seconds before a forked child makes its socket: many children are gone or another program by then.
+      SETTLE = 0.1
+      private_constant :SETTLE
+
+      # @param settings [Settings]
+      def initialize(settings)
+        @settings = settings
+      end
+
+      # @param delay [Numeric] seconds before the socket is made
+      # @return [void]
+      def start(delay: 0)
+        prepare unless @pid == Process.pid
+        @thread = OnSignal.thread("memprof") { attend(delay) }
+      rescue SystemCallError, ThreadError => e
+        OnSignal.warn_user("process #{@pid} can't wait for its signal: #{e.message}")
+      end
+
+      # Asks for a dump. Fit for a signal handler: takes no lock.
+      #
+      # @return [void]
+      def wake
+        start unless @pid == Process.pid && @thread&.alive? # a program may end threads that it does not know
+        @writer.write_nonblock("!", exception: false)
+      rescue SystemCallError, IOError, ThreadError => e
+        OnSignal.warn_user("process #{Process.pid}: no dump: #{e.message}")
+      end
+
+      # In a process that came into being as a copy.
+      #
+      # @return [void]
+      def forked
+        return if @pid == Process.pid
+
+        @dumper&.abandon
+        @server&.abandon
+        [@reader, @writer].each { |io| io&.close }
+        @server = nil
+        start(delay: SETTLE)
+      rescue SystemCallError, IOError => e
+        OnSignal.warn_user("process #{Process.pid} can't wait for its signal: #{e.message}")
+      end
+
+      # In a process about to go on under another id.
+      #
+      # @return [void]
+      def moving
+        @server&.close if @pid == Process.pid
+        @server = nil
+      end
+
+      # At the end of a process.
+      #
+      # @return [void]
+      def leave
+        @server&.close if @pid == Process.pid
+      end
+
+      private
+
+      def prepare
+        @pid = Process.pid
+        @reader, @writer = IO.pipe
+        @dumper = Dumper.new(@settings)
+      end
+
+      def attend(delay)
+        @reader.wait_readable(delay)
+        @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?)
+        loop do
+          ready, = IO.select([@reader, @server&.socket].compact)
+          next signalled if ready.include?(@reader)
+
+          @server.serve
+        end
+      rescue IOError
+        nil # closed: the process ends, or has become another one
+      end
+
+      # However often it came: one dump is what was asked for.
+      def signalled
+        @reader.read_nonblock(4096, exception: false)
+        Native.quiet { @dumper.start }
+      end
+    end
+
+    # A thread of memprof's own: named, silent, and known to puma as one that is no danger to a fork.
+    #
+    # @api private
+    # @param name [String]
+    # @return [Thread]
+    def self.thread(name, &block)
+      Thread.new(&block).tap do |thread|
+        thread.name = name
+        thread.report_on_exception = false
+        thread.thread_variable_set(:memprof, true)
+        thread.thread_variable_set(:fork_safe, true)
+      end
+    end
+  end
+end

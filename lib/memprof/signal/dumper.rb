@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+require_relative "../dump"
+
+module Memprof
+  module OnSignal
+    # Makes the dumps of a process that were asked for from outside: one at a time, by a forked child, with a
+    # thread that waits for the child.
+    #
+    # @api private
+    class Dumper
+      # @param settings [Settings]
+      def initialize(settings)
+        @settings = settings
+      end
+
+      # @return [Dump::Options] for who does not say what to write
+      def options
+        @settings.options
+      end
+
+      # Starts a dump, unless one is being written.
+      #
+      # @param options [Dump::Options]
+      # @yieldparam outcome [Dump::Result, Exception] at the end, in the waiting thread
+      # @return [String, nil] path of the file to be; nil if another dump is being written
+      # @raise [ThreadError] if no thread can be made
+      def start(options = self.options, &block)
+        return busy if @thread&.alive?
+
+        @warned = false
+        path = @path = free_path(options.ending)
+        @thread = OnSignal.thread("memprof dump") { Native.quiet { write(path, options, block) } }
+        path
+      end
+
+      # In a forked child: the dump is its parent's.
+      #
+      # @return [void]
+      def abandon
+        @thread = nil
+      end
+
+      private
+
+      def busy
+        unless @warned
+          @warned = true
+          OnSignal.warn_user("process #{Process.pid}: a dump is being written already: #{@path}")
+        end
+        nil
+      end
+
+      def write(path, options, block)
+        result = Memprof.dump_all(path, fork: true, format: options.format, values: options.values,
+          compression: options.compression)
+        block&.call(result)
+      rescue StandardError => e
+        OnSignal.warn_user("process #{Process.pid}: no dump: #{e.message.lines.first.to_s.chomp}")
+        block&.call(e)
+      end
+
+      def free_path(ending)
+        base = File.join(@settings.directory, "memprof-#{Process.pid}-#{Time.now.to_i}")
+        names = [base].each + (1..).lazy.map { |number| "#{base}-#{number}" }
+        names.map { |name| "#{name}#{ending}" }.find { |path| free?(path) }
+      end
+
+      def free?(path)
+        [path, path + Dump::InProgress::SUFFIX].none? { |name| File.exist?(name) || File.symlink?(name) }
+      end
+    end
+  end
+end

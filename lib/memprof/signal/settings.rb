@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../dump/options"
+require_relative "../printable"
+
+module Memprof
+  module OnSignal
+    # What the environment says about dumps that are asked for from outside. What makes no sense there is a
+    # problem to be told, and the default is taken.
+    #
+    # Not MEMPROF_FORMAT: that is the format of the report of `memprof run`.
+    #
+    # @api private
+    class Settings
+      SIGNAL = "MEMPROF_SIGNAL"
+      DIRECTORY = "MEMPROF_DIR"
+      FORMAT = "MEMPROF_DUMP_FORMAT"
+      VALUES = "MEMPROF_DUMP_VALUES"
+      COMPRESSION = "MEMPROF_DUMP_COMPRESSION"
+      # Those that Ruby keeps for itself, and those that can't be caught.
+      REFUSED = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD].freeze
+      DEFAULT_SIGNAL = "URG"
+
+      # @return [String, nil] name without SIG; nil if what was asked for can't be had
+      attr_reader :signal
+      # @return [String] where dumps and the socket go
+      attr_reader :directory
+      # @return [Dump::Options]
+      attr_reader :options
+      # @return [Array<String>] what made no sense
+      attr_reader :problems
+
+      # @param env [#[]] environment variables
+      def initialize(env)
+        @problems = []
+        @signal = signal_of(text(env, SIGNAL) || DEFAULT_SIGNAL)
+        @directory = directory_of(text(env, DIRECTORY))
+        @options = options_of(text(env, FORMAT), text(env, VALUES), text(env, COMPRESSION))
+      end
+
+      private
+
+      def text(env, name)
+        value = env[name]
+        value unless value.nil? || value.empty?
+      end
+
+      def signal_of(text)
+        name = text.upcase.delete_prefix("SIG")
+        return name if ::Signal.list.key?(name) && !REFUSED.include?(name)
+
+        @problems << "#{SIGNAL}=#{text} is no signal that can be caught: " \
+                     "none gives a dump (`memprof dump` does)"
+        nil
+      end
+
+      def directory_of(text)
+        return Dir.tmpdir unless text
+
+        path = File.expand_path(text)
+        @problems << "#{DIRECTORY}=#{text} is no directory that can be written: there will be no dumps" unless
+          File.directory?(path) && File.writable?(path)
+        path
+      rescue ArgumentError => e # that there is no directory for temporary files
+        @problems << "no place for dumps: #{e.message}; set #{DIRECTORY}"
+        "/tmp"
+      end
+
+      def options_of(format, values, compression)
+        Memprof::Dump::Options.new(format: format, values: values || :full, compression: compression)
+      rescue ArgumentError => e
+        @problems << "#{FORMAT}, #{VALUES} or #{COMPRESSION} is wrong, the defaults are taken: #{e.message}"
+        # Not the contents, if it was those that were not wanted.
+        Memprof::Dump::Options.new(values: values ? :none : :full)
+      end
+    end
+  end
+end

@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require "json"
+require "tmpdir"
+
+RSpec.describe "memprof convert" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  def dump(path, code = "", options = "")
+    _, stderr, status = run_ruby("require \"memprof\"\n#{code}\nMemprof.dump_all(#{path.dump}#{options})",
+      chdir: Dir.pwd)
+    raise stderr unless status.success?
+  end
+
+  def convert(*arguments, **options)
+    run_memprof("convert", *arguments, **options)
+  end
+
+  it "turns one format into another, and back" do
+    dump("heap.memprof", '$kept = "kept %d" % 1')
+    _, stderr, status = convert("heap.memprof", "heap.json.gz")
+    expect([stderr, status.exitstatus]).to match([/\Amemprof: [\d,]+ objects, [\d.]+ [KM]iB\n\z/, 0])
+    convert("heap.json.gz", "heap.json")
+    expect(expect_whole("heap.json").map { |record| record["data"] }).to include("kept 1")
+    convert("-f", "objspace", "heap.json", "heap.objspace")
+    expect(File.readlines("heap.objspace").map { |line|
+             JSON.parse(line)
+           }).to include(a_hash_including("value" => "kept 1"))
+    expect(File.stat("heap.objspace").mode & 0o777).to eq(0o600)
+  end
+
+  it "takes contents out" do
+    dump("heap.json", '$kept = "secret %d" % 12')
+    convert("--values", "none", "heap.json", "bare.json")
+    expect([File.read("heap.json").include?("secret 12"), File.read("bare.json").include?("secret 12")])
+      .to eq([true, false])
+  end
+
+  it "reads stdin and writes stdout" do
+    dump("heap.json")
+    stdout, = convert("--format", "objspace", "-", "-", input: File.read("heap.json"))
+    expect(stdout.lines.map { |line| JSON.parse(line) }.size).to be > 1000
+    result = run_command("sh", "-c", '"$@" | head -1', "sh", RbConfig.ruby, "-I#{ChildRuby::LIB}",
+      File.join(ChildRuby::ROOT, "exe/memprof"), "convert", "heap.json", "-")
+    expect(result.stdout.lines.size).to eq(1)
+    expect(result.stderr.lines.size).to eq(1)
+  end
+
+  it "replaces no file unless it is told to" do
+    dump("heap.json")
+    File.write("other.json", "mine")
+    stdout, stderr, status = convert("heap.json", "other.json")
+    expect([stdout, stderr,
+      status.exitstatus]).to eq(["", "memprof: other.json is there already; --force replaces it\n", 2])
+    expect(File.read("other.json")).to eq("mine")
+    convert("--force", "heap.json", "other.json")
+    expect_whole("other.json")
+  end
+
+  it "says what is wrong with a file, in one line, and leaves none" do
+    File.write("nonsense.json", "no dump at all\n" * 10)
+    File.write("empty.json", "")
+    %w[nonsense.json empty.json].each do |name|
+      stdout, stderr, status = convert(name, "out.json")
+      expect(stderr).to match(/\Amemprof: cannot convert #{name}: .+\n\z/)
+      expect([stdout, status.exitstatus]).to eq(["", 2])
+    end
+    expect(Dir.children(".")).to match_array(%w[nonsense.json empty.json])
+  end
+
+  it "counts lines that are no dump, and says that a dump is cut" do
+    dump("heap.json")
+    lines = File.readlines("heap.json")
+    File.write("cut.json", [*lines.first(500), "nonsense\n", *lines[500, 500]].join)
+    _, stderr, status = convert("cut.json", "out.json")
+    expect(status.exitstatus).to eq(0)
+    expect(stderr).to start_with("memprof: left out 1 line that makes no sense, the first is line 501\n")
+    expect(stderr).to include("memprof: the dump is cut")
+  end
+
+  {
+    "no files" => [[], /two files are needed/], "one file" => [%w[a], /two files are needed/],
+    "no such file" => [%w[nowhere.json out.json], /cannot read nowhere.json/],
+    "a directory" => [%w[/ out.json], %r{cannot read /}],
+    "a target in no directory" => [%w[/dev/null no/out.json], %r{cannot write OUT no/out.json: no such dir}],
+    "an unknown format" => [%w[-f xml a b], /xml is none of memprof, objspace, binary, heap_dump/]
+  }.each do |situation, (arguments, message)|
+    it "refuses #{situation}" do
+      stdout, stderr, status = convert(*arguments)
+      expect(stderr).to match(/\Amemprof: .*#{message}.*\n\z/)
+      expect([stdout, status.exitstatus]).to eq(["", 2])
+    end
+  end
+end

@@ -1,0 +1,172 @@
+# frozen_string_literal: true
+
+require "json"
+require "tmpdir"
+
+RSpec.describe "memprof dump, start, stop and stats" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  def with_socket(program)
+    eventually("the socket") { program.files.grep(/sock/).first }
+  end
+
+  it "brings the dump here, named after the application, and says what to do next" do
+    live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep") do |program|
+      program.line
+      with_socket(program)
+      stdout, stderr, status = run_memprof("dump", "--pid", program.pid)
+      expect(status.exitstatus).to eq(0)
+      name = stdout.chomp
+      expect(name).to match(/\A[\w.-]+-#{program.pid}-\d{8}-\d{6}\.json\z/)
+      expect(Dir.children(".")).to eq([name])
+      expect(File.stat(name).mode & 0o777).to eq(0o600)
+      expect(expect_whole(name).map { |record| record["data"] }).to include("kept 1")
+      expect(stderr).to match(/\Amemprof: [\d.]+ MiB; next: memprof convert --format objspace #{name} \S+ .+/)
+      expect(program.dumps).to be_empty
+    end
+  end
+
+  it "writes it where and how it is wanted" do
+    live_program do |program|
+      with_socket(program)
+      run_memprof("dump", "--pid", program.pid, "--out", "heap.json.gz", "--values", "none")
+      expect(File.binread("heap.json.gz", 2)).to eq("\x1F\x8B".b)
+      run_memprof("dump", "-p", program.pid, "-o", "heap.out", "-f", "objspace")
+      expect(JSON.parse(File.readlines("heap.out").last)).to include("address")
+      _, stderr, status = run_memprof("dump", "--pid", program.pid, "--out", "no/heap.json")
+      expect([stderr,
+        status.exitstatus]).to match([%r{\Amemprof: cannot write --out no/heap.json: no such dir}, 2])
+      expect(program.dumps).to be_empty
+    end
+  end
+
+  it "asks by the signal where there is no socket" do
+    taken = "File.write(File.join(ENV['MEMPROF_DIR'], \"memprof-\#{$$}.sock\"), '')"
+    live_program(before: taken) do |program|
+      stdout, _, status = run_memprof("dump", "--pid", program.pid)
+      expect(status.exitstatus).to eq(0)
+      expect_whole(stdout.chomp)
+      _, stderr, status = run_memprof("dump", "--pid", program.pid, "--values", "none")
+      expect([stderr,
+        status.exitstatus]).to match([/\Amemprof: .* has no socket, and a signal can't say what.*\n\z/, 2])
+      _, stderr, status = run_memprof("stats", "--pid", program.pid)
+      expect([stderr, status.exitstatus]).to match([/\Amemprof: .* or has no socket: add `require.*\n\z/, 2])
+    end
+  end
+
+  it "dumps every worker with --children" do
+    live_program("pids = 2.times.map { fork { sleep } }\nputs pids.join(' ')\nsleep") do |program|
+      pids = program.line.split.map(&:to_i)
+      eventually("the sockets") { program.files.grep(/sock/).size == 3 }
+      stdout, _, status = run_memprof("dump", "--pid", program.pid, "--children")
+      expect(status.exitstatus).to eq(0)
+      expect(stdout.lines.map { |name| records(name.chomp).first["pid"] }).to match_array(pids)
+      run_memprof("dump", "--pid", program.pid, "--children", "--out", "heap.json.gz")
+      expect(Dir.glob("heap.*")).to match_array(pids.map { |pid| "heap.#{pid}.json.gz" })
+      _, stderr, status = run_memprof("dump", "--pid", pids[0], "--children")
+      expect([stderr, status.exitstatus]).to match([/no children that have loaded memprof.signal\n\z/, 2])
+    end
+  end
+
+  it "starts, shows and stops tracking" do
+    live_program("$kept = Array.new(7) { Object.new }\nputs :made\nsleep") do |program|
+      program.line
+      with_socket(program)
+      expect(run_memprof("stats", "--pid", program.pid).stdout).to include("      7 -e:5:Object\n")
+      expect(run_memprof("stats", "--pid", program.pid, "--limit", 2).stdout.lines.size).to eq(2)
+      expect(run_memprof("start", "--pid",
+        program.pid).stdout).to eq("process #{program.pid} was tracking its objects already\n")
+      expect(run_memprof("stop", "--pid",
+        program.pid).stdout).to eq("process #{program.pid} tracks no longer\n")
+      expect(run_memprof("stop", "--pid",
+        program.pid).stdout).to eq("process #{program.pid} was not tracking\n")
+      _, stderr, status = run_memprof("stats", "--pid", program.pid)
+      expect([stderr, status.exitstatus]).to eq(
+        [
+          "memprof: process #{program.pid}: objects are not tracked: " \
+          "`memprof start` has the process track them\n", 2
+        ]
+      )
+      expect(run_memprof("start", "--pid", program.pid, "--sample",
+        10).stdout).to end_with("tracks its objects from now on\n")
+    end
+  end
+
+  it "says how to attach to a process that has not loaded memprof/signal, and leaves it alone" do
+    [%w[sleep 60], [RbConfig.ruby, "-e", "trap('USR1') { exit 3 }; sleep"]].each do |command|
+      pid = Process.spawn(*command)
+      [{}, { "MEMPROF_SIGNAL" => "USR1" }].each do |env|
+        _, stderr, status = run_memprof("dump", "--pid", pid, env: env)
+        expect([stderr, status.exitstatus]).to match(
+          [/\Amemprof: process #{pid} has not loaded memprof.signal .*add `require "memprof.signal"`/, 2]
+        )
+      end
+      expect(Process.wait(pid, Process::WNOHANG)).to be_nil
+    ensure
+      Process.kill(:KILL, pid)
+      Process.wait(pid)
+    end
+  end
+
+  it "tells why there is no dump, as of a full disk" do
+    directory = Dir.mktmpdir
+    skip "can't mount here" unless system("mount", "-t", "tmpfs", "-o", "size=256k", "memprof", directory,
+      out: File::NULL, err: File::NULL)
+    begin
+      live_program(env: { "MEMPROF_DIR" => directory }) do |program|
+        eventually("the socket") { Dir.children(directory).any? }
+        _, stderr, status = run_memprof("dump", "--pid", program.pid)
+        expect([stderr, status.exitstatus]).to match(
+          [/\Amemprof: process #{program.pid} gave no dump: can't dump .*: No space left on device\n\z/, 2]
+        )
+        expect(Dir.children(directory).grep_v(/sock/) + Dir.children(".")).to be_empty
+      end
+    ensure
+      system("umount", directory)
+      Dir.rmdir(directory)
+    end
+  end
+
+  it "reaches into a container, with its own root and process ids" do
+    skip "needs root and unshare" unless Process.euid.zero? && system("unshare", "-fpm", "true",
+      err: File::NULL)
+    directory = Dir.mktmpdir
+    code = 'require "memprof/signal"; puts [$$, Dir.children("/tmp")].inspect; $stdout.flush; sleep'
+    script = "mount -t tmpfs none /tmp && exec \"$@\""
+    reader, writer = IO.pipe
+    environment = { "MEMPROF_DIR" => "/tmp", "RUBYOPT" => nil }
+    pid = Process.spawn(environment, "unshare", "-fpm", "--mount-proc", "sh", "-c", script,
+      "sh", RbConfig.ruby, "-I#{ChildRuby::LIB}", "-e", code, out: writer, pgroup: true)
+    writer.close
+    expect(reader.gets).to start_with("[1, ")
+    inside = eventually("the process") { File.read("/proc/#{pid}/task/#{pid}/children").to_i.nonzero? }
+    eventually("its socket") { File.socket?("/proc/#{inside}/root/tmp/memprof-1.sock") }
+    stdout, stderr, = run_memprof("dump", "--pid", inside)
+    expect(stdout).to match(/\A\S+-#{inside}-.*\.json\n\z/), stderr
+    expect(expect_whole(stdout.chomp).first["pid"]).to eq(1)
+    expect(run_memprof("stop", "--pid", inside).stdout).to include("tracks no longer")
+  ensure
+    Process.kill(:KILL, -pid) if pid
+    Process.wait(pid) if pid
+    FileUtils.rm_rf(directory) if directory
+  end
+
+  describe "wrong use" do
+    {
+      "without a process" => [%w[dump], /no process given: --pid PID; see `memprof help dump`/],
+      "with no such process" => [%w[dump --pid 99999999], /no such process: 99999999/],
+      "with a number that is none" => [%w[stats --pid 0], /--pid must be 1 or more/],
+      "with an endless number" => [%w[stop --pid 99999999999999999999], /no process can have the id/],
+      "with arguments" => [%w[start --pid 1 now], /start takes no arguments: now/],
+      "with unknown values" => [%w[dump --pid 1 --values some], /some is none of full, truncate/],
+      "with a binary that is compressed twice" => [%w[dump --pid 1 --out x.memprof.gz],
+        /compressed inside already/]
+    }.each do |situation, (arguments, message)|
+      it "is told in one line, #{situation}" do
+        stdout, stderr, status = run_memprof(*arguments)
+        expect(stderr).to match(/\Amemprof: .*#{message}.*\n\z/)
+        expect([stdout, status.exitstatus]).to eq(["", 2])
+      end
+    end
+  end
+end

@@ -1,0 +1,200 @@
+# frozen_string_literal: true
+
+require "json"
+require "socket"
+require "memprof/control/client"
+
+RSpec.describe "The control socket of memprof/signal" do
+  def socket_of(program, pid = program.pid)
+    path = File.join(program.directory, "memprof-#{pid}.sock")
+    eventually("the socket") { File.socket?(path) }
+    path
+  end
+
+  def ask(path, request)
+    client = eventually("a connection") { Memprof::Control::Client.connect(path, uid: Process.euid) }
+    client.ask(request)
+  ensure
+    client&.close
+  end
+
+  # Whatever bytes, and what comes back.
+  def raw(path, bytes)
+    UNIXSocket.open(path) do |socket|
+      socket.write(bytes)
+      socket.close_write
+      socket.read
+    end
+  end
+
+  it "is there for its owner only, and gone at the end" do
+    live_program("gets") do |program|
+      path = socket_of(program)
+      expect(File.lstat(path).mode & 0o777).to eq(0o600)
+      program.continue
+      program.wait
+      expect(program.files).to be_empty
+    end
+  end
+
+  it "starts, stops and shows tracking" do
+    live_program("$kept = Array.new(7) { Object.new }\nputs :made\nsleep") do |program|
+      program.line
+      path = socket_of(program)
+      expect(ask(path, { do: "ping" })).to include("pid" => program.pid, "memprof" => Memprof::VERSION,
+        "ruby" => RUBY_DESCRIPTION, "tracking" => true)
+      stats = ask(path, { do: "stats" })["lines"]
+      expect(stats).to include("      7 -e:5:Object")
+      expect(stats.grep(%r{/lib/memprof/|/json/|/socket\.rb})).to be_empty
+      expect(ask(path, { do: "stats", limit: 1 })["lines"].size).to eq(1)
+      expect(ask(path, { do: "start" })["changed"]).to be(false)
+      expect(ask(path, { do: "stop" })["changed"]).to be(true)
+      expect {
+        ask(path, { do: "stats" })
+      }.to raise_error(Memprof::Control::Broken, /objects are not tracked/)
+      expect {
+        ask(path, { do: "start", sample: 0 })
+      }.to raise_error(Memprof::Control::Broken, /sample must be/)
+      expect(ask(path, { do: "start", sample: 10 })["changed"]).to be(true)
+    end
+  end
+
+  it "gives a dump as it is wanted, and says when it is whole" do
+    live_program do |program|
+      client = Memprof::Control::Client.connect(socket_of(program))
+      path = client.ask({ do: "dump", format: "memprof", values: "none", compression: "gzip" })["path"]
+      expect(path).to match(%r{\A#{program.directory}/memprof-#{program.pid}-\d+\.json\.gz\z})
+      answer = client.answer
+      expect(answer).to include("ok" => true, "format" => "memprof", "bytes" => File.size(path))
+      expect(answer["objects"]).to be > 1000
+      expect { ask(socket_of(program), { do: "dump", format: "xml" }) }
+        .to raise_error(Memprof::Control::Broken, /unknown format "xml"/)
+    end
+  end
+
+  it "gives one dump at a time" do
+    live_program("x = Array.new(400_000) { |i| i.to_s * 3 }\nputs :made\nsleep") do |program|
+      program.line
+      first = Memprof::Control::Client.connect(socket_of(program))
+      first.ask({ do: "dump" })
+      expect { ask(socket_of(program), { do: "dump" }) }
+        .to raise_error(Memprof::Control::Broken, "a dump is being written already")
+      expect(first.answer["objects"]).to be > 400_000
+    end
+  end
+
+  it "refuses what makes no sense, and goes on" do
+    live_program do |program|
+      path = socket_of(program)
+      answers = ["\n", "nonsense\n", "[1]\n", "{\"do\":\"dance\"}\n", "{}\n", "\xFF\n"]
+        .map { |bytes| JSON.parse(raw(path, bytes)) }
+      expect(answers).to all(include("ok" => false, "error" => a_kind_of(String)))
+      expect(raw(path, "")).to be_empty
+      expect(raw(path, "{\"do\":")).to include("the connection broke off")
+      huge = UNIXSocket.open(path) do |socket|
+        socket.write("x" * 200_000)
+        socket.read
+      rescue Errno::EPIPE, Errno::ECONNRESET
+        "broken off"
+      end
+      expect(huge).to match(/longer than 65536 bytes|broken off/)
+      expect(ask(path, { do: "ping" })["pid"]).to eq(program.pid)
+      expect(program.stderr).to be_empty
+    end
+  end
+
+  it "does not wait for who says nothing" do
+    live_program do |program|
+      path = socket_of(program)
+      idle = UNIXSocket.open(path)
+      program.signal
+      expect(JSON.parse(idle.read)).to include("ok" => false, "error" => "no answer within 5 s")
+      expect(ask(path, { do: "ping" })["pid"]).to eq(program.pid)
+      eventually("the dump") { program.dumps.first }
+    end
+  end
+
+  it "is each process's own after a fork" do
+    live_program("fork { puts $$; sleep }\nsleep") do |program|
+      pid = program.line.to_i
+      expect(ask(socket_of(program, pid), { do: "ping" })["pid"]).to eq(pid)
+      expect(ask(socket_of(program, pid), { do: "stop" })["changed"]).to be(true)
+      expect(ask(socket_of(program), { do: "ping" })).to include("pid" => program.pid, "tracking" => true)
+    end
+  end
+
+  describe "a path that is taken" do
+    # Puts something where the socket is to be, before the program gets there.
+    def with(code)
+      before = "path = File.join(ENV['MEMPROF_DIR'], \"memprof-\#{$$}.sock\"); require 'socket'; #{code}"
+      live_program(before: before) { |program|
+        yield(program, File.join(program.directory, "memprof-#{program.pid}.sock"))
+      }
+    end
+
+    it "is taken over from a process that is gone" do
+      with("UNIXServer.new(path).close") do |program, path|
+        expect(ask(path, { do: "ping" })["pid"]).to eq(program.pid)
+      end
+    end
+
+    it "is left to one that listens" do
+      with("$server = UNIXServer.new(path)") do |program, path|
+        eventually("a warning") { program.stderr.end_with?("\n") }
+        expect(program.stderr).to match(/answers to its signal only: another process listens at #{path}\n\z/)
+        program.signal
+        eventually("a dump") { program.dumps.first }
+      end
+    end
+
+    it "is left if it is no socket" do
+      with("File.write(path, 'mine')") do |program, path|
+        eventually("a warning") { program.stderr.end_with?("\n") }
+        expect(program.stderr).to match(/answers to its signal only: .* is in the way and is no socket\n\z/)
+        expect(File.read(path)).to eq("mine")
+      end
+    end
+
+    it "may be too long for a socket" do
+      directory = File.join(Dir.mktmpdir, "x" * 120)
+      FileUtils.mkdir(directory)
+      live_program("fork { sleep }\nsleep", directory: directory) do |program|
+        program.signal
+        eventually("a dump") { program.dumps.first }
+        expect(program.stderr.lines).to match(
+          [/ answers to its signal only: .* longer than a socket's path may be\n\z/]
+        )
+      end
+    end
+  end
+
+  it "removes the sockets of processes that were killed" do
+    directory = Dir.mktmpdir
+    stale = File.join(directory, "memprof-99999999.sock")
+    UNIXServer.new(stale).close
+    File.write(File.join(directory, "memprof-88888888.sock"), "no socket")
+    live_program(directory: directory) do |program|
+      socket_of(program)
+      eventually("the removal") { !File.exist?(stale) }
+      expect(program.files).to include("memprof-88888888.sock")
+    end
+  end
+
+  it "listens to its own user and to root alone" do
+    skip "only root can become somebody else" unless Process.euid.zero?
+    live_program do |program|
+      path = socket_of(program)
+      File.chmod(0o777, path)
+      File.chmod(0o755, program.directory)
+      reader, writer = IO.pipe
+      pid = fork do
+        Process::Sys.setuid(65_534)
+        writer.write(UNIXSocket.open(path) { |socket| socket.write("{\"do\":\"ping\"}\n") && socket.read })
+        exit!
+      end
+      writer.close
+      Process.wait(pid)
+      expect(JSON.parse(reader.read)).to eq("ok" => false, "error" => "this is not your process")
+    end
+  end
+end

@@ -1,0 +1,286 @@
+# frozen_string_literal: true
+
+require "json"
+require "rbconfig"
+require "tmpdir"
+
+# The functions that the extension exports for debuggers, called through the dynamic linker, at good moments
+# and bad ones, and from a real gdb.
+RSpec.describe "The functions for a debugger" do
+  preamble = <<~'RUBY'
+    require "memprof"
+    require "fiddle"
+    require "json"
+    LIBRARY = Fiddle.dlopen($LOADED_FEATURES.grep(%r{/memprof\.(so|bundle)\z}).first)
+    C = Fiddle.dlopen(nil)
+    TYPES = { pointer: Fiddle::TYPE_VOIDP, int: Fiddle::TYPE_INT, void: Fiddle::TYPE_VOID }
+    # Fiddle gives up the lock (GVL) around a call, unless it is told that the function needs it.
+    def function(name, arguments, result = :void, lock: true)
+      Fiddle::Function.new(LIBRARY[name], TYPES.values_at(*arguments), TYPES.fetch(result), need_gvl: lock)
+    end
+    class Foo; class Bar; end; end
+    class Foobar; end
+    $kept = [Foo.new, Foo.new, Foo::Bar.new, Foobar.new]
+  RUBY
+
+  define_method(:in_child) do |code, &block|
+    Dir.mktmpdir do |directory|
+      result = run_ruby("#{preamble}#{code}", timeout: 120, chdir: directory)
+      expect(result.status.exitstatus).to eq(0), result.stderr
+      block.call(result.stdout, result.stderr, directory)
+    end
+  end
+
+  describe "at a good moment" do
+    it "count objects on stderr" do
+      in_child(<<~'RUBY') do |_, stderr, _|
+        function("heapdump_count_objects_print", %i[pointer pointer pointer]).call("Foo", "Foobar", nil)
+      RUBY
+        expect(stderr.lines.values_at(0, -1)).to eq ["{\n", "}\n"]
+        counts = JSON.parse(stderr)
+        expect(counts.keys).to eq %w[total_slots free_slots basic_types user_types]
+        expect(counts["user_types"]).to eq("Foo" => 2, "Foo::Bar" => 1, "Foobar" => 1)
+      end
+    end
+
+    it "return the counts as a C string that the caller frees" do
+      in_child(<<~'RUBY') do |stdout, stderr, _|
+        count = function("heapdump_count_objects_return", %i[pointer pointer pointer], :pointer)
+        [["Foo", nil, nil], ["Foo", "", "Foobar"], ["Foobar,Foo", nil, nil], [nil, nil, nil]].each do |names|
+          pointer = count.call(*names)
+          text = pointer.to_s
+          Fiddle::Function.new(C["free"], [Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOID).call(pointer)
+          abort("more than one line") if text.match?(/\n| "/)
+          puts JSON.parse(text)["user_types"].keys.join(" ")
+        end
+      RUBY
+        expect(stdout.lines(chomp: true)).to eq ["Foo Foo::Bar", "Foo Foo::Bar", "Foo Foo::Bar Foobar", ""]
+        expect(stderr).to eq ""
+      end
+    end
+
+    it "dump the heap as heap_dump did, into dump.json if no file is named" do
+      in_child(<<~'RUBY') do |stdout, stderr, directory|
+        dump = function("heapdump_dump", %i[pointer])
+        dump.call(nil)
+        dump.call("other.json")
+        puts %w[dump.json other.json].map { |file| JSON.parse(File.read(file)).first["id"] }
+      RUBY
+        expect([stdout, stderr]).to eq ["_ROOTS_\n_ROOTS_\n", ""]
+        expect(Dir.children(directory).sort).to eq %w[dump.json other.json]
+      end
+    end
+
+    it "dump the heap as Memprof.dump_all does, to a file or to stdout" do
+      in_child(<<~'RUBY') do |stdout, stderr, directory|
+        dump = function("memprof_dump_all", %i[pointer], :int)
+        exit 2 unless dump.call("heap.json") == 0 && dump.call(nil) == 0
+      RUBY
+        expect(stderr).to eq ""
+        [stdout, File.read(File.join(directory, "heap.json"))].each do |text|
+          types = text.lines.map { |line| JSON.parse(line)["type"] }
+          expect(types.values_at(0, -1)).to eq %w[header footer]
+          expect(types.size).to be > 5000
+        end
+      end
+    end
+
+    it "say what is tracked, as Memprof.stats does" do
+      in_child(<<~'RUBY') do |stdout, stderr, directory|
+        stats = function("memprof_stats", %i[pointer], :int)
+        puts stats.call("stats.txt")
+        Memprof.start
+        $more = Array.new(7) { Foo.new }
+        puts stats.call("stats.txt")
+        $stdout.flush
+        puts stats.call(nil)
+        puts stats.call("/nowhere/stats.txt")
+      RUBY
+        line = /^ +7 -e:\d+:Foo$/
+        expect(File.read(File.join(directory, "stats.txt"))).to match(line)
+        expect(stdout).to match(/\A-1\n0\n(.+:.+:.+\n)+0\n-1\n\z/).and match(line)
+        expect(stderr.lines).to match [
+          "memprof: memprof_stats: objects are not tracked: nobody called Memprof.start\n",
+          %r{\Amemprof: memprof_stats: can't write /nowhere/stats.txt: No such file or directory}
+        ]
+        expect(Dir.children(directory)).to eq ["stats.txt"]
+      end
+    end
+
+    it "work while all is tracked, and moved, and collected" do
+      in_child(<<~'RUBY') do |stdout, stderr, _|
+        Memprof.start(stack: 4)
+        GC.auto_compact = true if GC.respond_to?(:auto_compact=)
+        count = function("heapdump_count_objects_return", %i[pointer pointer], :pointer)
+        counted = -> { JSON.parse(count.call("Foo", nil).to_s)["user_types"]["Foo"] == 2 }
+        stats = function("memprof_stats", %i[pointer], :int)
+        GC.stress = true
+        ok = Array.new(3) { counted.call && stats.call("stats") == 0 }
+        GC.stress = false
+        p ok.uniq
+      RUBY
+        expect([stdout, stderr]).to eq ["[true]\n", ""]
+      end
+    end
+  end
+
+  describe "at a bad moment" do
+    def refused(name, why)
+      "memprof: #{name}: not now: #{why}\n"
+    end
+
+    it "refuse in a thread that has given up the lock" do
+      why = "this thread waits, or runs C code, without Ruby's lock (GVL); choose another one"
+      in_child(<<~'RUBY') do |stdout, stderr, directory|
+        function("heapdump_dump", %i[pointer], lock: false).call(nil)
+        function("heapdump_count_objects_print", %i[pointer], lock: false).call("Foo")
+        puts function("heapdump_count_objects_return", %i[pointer], :pointer, lock: false).call("Foo").null?
+        puts function("memprof_dump_all", %i[pointer], :int, lock: false).call("heap.json")
+        puts function("memprof_stats", %i[pointer], :int, lock: false).call("stats.txt")
+      RUBY
+        expect(stdout).to eq "true\n-1\n-1\n"
+        names = %w[heapdump_dump heapdump_count_objects_print heapdump_count_objects_return] +
+          %w[memprof_dump_all memprof_stats]
+        expect(stderr).to eq(names.map { |name| refused(name, why) }.join)
+        expect(Dir.children(directory)).to eq []
+      end
+    end
+
+    it "refuse in a thread that Ruby does not know" do
+      in_child(<<~'RUBY') do |stdout, stderr, directory|
+        thread = Fiddle::Pointer.malloc(8, Fiddle::RUBY_FREE)
+        create = Fiddle::Function.new(C["pthread_create"], [Fiddle::TYPE_VOIDP] * 4, Fiddle::TYPE_INT)
+        join = Fiddle::Function.new(C["pthread_join"], [Fiddle::TYPE_UINTPTR_T, Fiddle::TYPE_VOIDP], Fiddle::TYPE_INT)
+        create.call(thread, nil, LIBRARY["heapdump_dump"], "dump.json")
+        join.call(thread[0, 8].unpack1("J"), nil)
+        puts "joined"
+      RUBY
+        expect(stdout).to eq "joined\n"
+        expect(stderr).to eq refused("heapdump_dump", "this thread is none of Ruby's; choose another one")
+        expect(Dir.children(directory)).to eq []
+      end
+    end
+
+    it "refuse during a garbage collection" do
+      in_child(<<~'RUBY') do |stdout, stderr, directory|
+        # A hook that runs when a collection has begun. What it is called with, the name of a file would be.
+        types = [Fiddle::TYPE_UINTPTR_T, Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP, Fiddle::TYPE_VOIDP]
+        hook = Fiddle::Function.new(C["rb_tracepoint_new"], types, Fiddle::TYPE_UINTPTR_T, need_gvl: true)
+          .call(0, 0x400000, LIBRARY["heapdump_dump"], nil)
+        %w[rb_tracepoint_enable rb_tracepoint_disable].each do |name|
+          Fiddle::Function.new(C[name], [Fiddle::TYPE_UINTPTR_T], Fiddle::TYPE_UINTPTR_T, need_gvl: true).call(hook)
+          3.times { GC.start }
+        end
+        puts "collected"
+      RUBY
+        expect(stdout).to eq "collected\n"
+        expect(stderr).to eq refused("heapdump_dump", "a garbage collection is running") * 3
+        expect(Dir.children(directory)).to eq []
+      end
+    end
+
+    it "refuse when Ruby has ended" do
+      in_child(<<~'RUBY') do |stdout, stderr, directory|
+        on_exit = Fiddle::Function.new(C["on_exit"], [Fiddle::TYPE_VOIDP] * 2, Fiddle::TYPE_INT)
+        on_exit.call(LIBRARY["heapdump_dump"], nil) # is called with the status, 0, as the file's name
+        puts "registered"
+      RUBY
+        expect(stdout).to eq "registered\n"
+        expect(stderr).to eq refused("heapdump_dump", "Ruby is not running")
+        expect(Dir.children(directory)).to eq []
+      end
+    end
+
+    it "say why a dump can't be written" do
+      in_child(<<~'RUBY') do |stdout, stderr, _|
+        p function("memprof_dump_all", %i[pointer], :int).call("/nowhere/heap.json")
+      RUBY
+        expect(stdout).to eq "-1\n"
+        expect(stderr.lines).to match [%r{\Amemprof: memprof_dump_all: .*/nowhere/heap\.json.*No such file}]
+      end
+    end
+  end
+
+  describe "in gdb" do
+    def gdb(*commands, program: nil, pid: nil, directory: ".")
+      target = program ? ["--args", RbConfig.ruby, "-I#{ChildRuby::LIB}", program] : ["-p", pid.to_s]
+      options = ["-nx", "-batch", *commands.flat_map { |command| ["-ex", command] }]
+      run_command("gdb", *options, *target, timeout: 120, chdir: directory)
+    end
+
+    before do
+      result = gdb("call (int)getpid()", pid: child.pid)
+      next if result.stdout.match?(/^\$1 = #{child.pid}$/)
+
+      skip "gdb can't call functions here: #{result.stderr.lines.last}"
+    rescue Errno::ENOENT
+      skip "gdb is not installed"
+    end
+
+    after { child.close unless child.closed? }
+
+    # Its main thread waits without the lock until it is told to end, another one comes by now and then.
+    let(:child) do
+      program = <<~'RUBY'
+        require "memprof"
+        Shelf = Class.new
+        kept = { 1 => Shelf.new }
+        Thread.new { loop { sleep 0.05; kept[1] } }
+        $stdout.sync = true
+        puts "ready"
+        puts gets
+      RUBY
+      command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "-e", program, { err: %i[child out] }]
+      IO.popen(command, "r+").tap(&:gets)
+    end
+
+    def end_of_child
+      child.puts("the program went on")
+      output = child.read
+      child.close
+      expect($?).to be_success
+      output.lines
+    end
+
+    it "are called in a program that runs, and the program goes on" do
+      Dir.mktmpdir do |directory|
+        program = File.join(directory, "shop.rb")
+        File.write(program, <<~RUBY)
+          require "heap_dump"
+          class Shelf; end
+          $shelves = Array.new(5) { Shelf.new }
+          Memprof.start
+          $more = Array.new(3) { Shelf.new }
+          HeapDump.int3
+          puts "the program went on"
+        RUBY
+        result = gdb("run", "call (void)heapdump_dump(0)",
+          'call (void)heapdump_count_objects_print("Shelf", 0)',
+          'printf "%s\n", (char *)heapdump_count_objects_return("Shelf", "")',
+          'call (int)memprof_dump_all("heap.json")', 'call (int)memprof_stats("stats.txt")', "signal 0",
+          program: program, directory: directory)
+        expect(result.stdout).to include('"user_types":{"Shelf":8}}').and include("the program went on")
+        expect(result.stderr).to include("    \"user_types\": {\n        \"Shelf\": 8\n    }")
+        names = %w[dump.json heap.json stats.txt]
+        files = names.to_h { |name| [name, File.read(File.join(directory, name))] }
+        expect(JSON.parse(files["dump.json"]).first["id"]).to eq "_ROOTS_"
+        expect(JSON.parse(files["heap.json"].lines.last)["type"]).to eq "footer"
+        expect(files["stats.txt"]).to match(/^ +3 #{program}:5:Shelf$/)
+      end
+    end
+
+    it "are called at a breakpoint in a process that was attached to" do
+      result = gdb("tbreak rb_hash_aref", "continue", "set scheduler-locking on",
+        'printf "%s\n", (char *)heapdump_count_objects_return("Shelf", 0)', pid: child.pid)
+      expect(result.stdout).to include('"user_types":{"Shelf":1}}')
+      expect(end_of_child).to eq ["the program went on\n"]
+    end
+
+    it "refuse in a thread that waits" do
+      result = gdb('print (int)memprof_dump_all("/nowhere/heap.json")', pid: child.pid)
+      expect(result.stdout).to match(/^\$1 = -1$/)
+      refusal = /\Amemprof: memprof_dump_all: not now: this thread waits/
+      expect(end_of_child).to match [refusal, "the program went on\n"]
+    end
+  end
+end

@@ -1,0 +1,306 @@
+# frozen_string_literal: true
+
+require "json"
+require "zlib"
+
+RSpec.describe "memprof/signal" do
+  def one_dump(program)
+    eventually("a dump of #{program.pid} (#{program.stderr})") { program.dumps.first }
+  end
+
+  # Forked by whichever thread.
+  def child_of(pid)
+    Dir["/proc/#{pid}/task/*/children"].map { |path| File.read(path).to_i }.find(&:nonzero?)
+  end
+
+  it "gives a dump on SIGURG, whole, with places, for its owner only" do
+    live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep") do |program|
+      program.line
+      before = Time.now.to_i
+      program.signal
+      path = one_dump(program)
+      expect(path).to match(%r{/memprof-#{program.pid}-(\d+)\.json\z})
+      expect(path[/(\d+)\.json\z/, 1].to_i).to be_between(before, Time.now.to_i)
+      expect(File.stat(path).mode & 0o777).to eq(0o600)
+      records = expect_whole(path)
+      expect(records.first).to include("pid" => program.pid, "tracking" => true)
+      expect(records.find { |record| record["data"] == "kept 1" }).to include("file" => "-e", "line" => 5)
+      frames = records.select { |record| record["type"] == "frame" }
+      expect(frames.map { |frame| frame["line"] }.uniq).to eq([7])
+      expect(program.stderr).to be_empty
+    end
+  end
+
+  it "calls the handler that was there before, whatever it was" do
+    before = <<~'RUBY'
+      trap("URG") { |number| STDOUT.syswrite("old #{number}\n") }
+    RUBY
+    live_program(before: before) do |program|
+      program.signal
+      expect(program.line).to eq("old #{Signal.list["URG"]}")
+      one_dump(program)
+    end
+    %w[DEFAULT SYSTEM_DEFAULT IGNORE SIG_IGN].each do |handler|
+      live_program(before: "trap('URG', #{handler.inspect})") do |program|
+        program.signal
+        one_dump(program)
+        expect(program.stderr).to be_empty
+      end
+    end
+  end
+
+  it "ends the program where that is what the handler did" do
+    live_program(before: 'trap("URG", "EXIT")') do |program|
+      program.signal
+      expect(program.wait.exitstatus).to eq(0)
+    end
+  end
+
+  it "takes the signal, the format and the compression from the environment" do
+    env = { "MEMPROF_SIGNAL" => "sigusr2", "MEMPROF_DUMP_FORMAT" => "objspace",
+            "MEMPROF_DUMP_COMPRESSION" => "gzip", "MEMPROF_DUMP_VALUES" => "none" }
+    live_program(env: env) do |program|
+      program.signal(:USR2)
+      path = one_dump(program)
+      expect(path).to end_with(".json.gz")
+      lines = Zlib::GzipReader.open(path) { |gzip| gzip.each_line.map { |line| JSON.parse(line) } }
+      strings = lines.select { |line| line["type"] == "STRING" }
+      expect(strings.size).to be > 1000
+      expect(strings.flat_map(&:keys)).to include("address").and(satisfy { |keys| !keys.include?("value") })
+    end
+  end
+
+  it "warns of settings that make no sense, and runs" do
+    env = { "MEMPROF_SIGNAL" => "KILL", "MEMPROF_DUMP_FORMAT" => "xml", "MEMPROF_DIR" => "/nowhere" }
+    stdout, stderr, status = run_ruby('require "memprof/signal"; puts "runs"', env: env)
+    expect([stdout, status.success?]).to eq(["runs\n", true])
+    expect(stderr.lines).to contain_exactly(
+      a_string_including("MEMPROF_SIGNAL=KILL is no signal that can be caught"),
+      a_string_including("unknown format \"xml\""),
+      a_string_including("MEMPROF_DIR=/nowhere is no directory"),
+      a_string_including("answers to its signal only: can't make /nowhere/memprof-")
+    ).or(satisfy { |lines| lines.size == 3 }) # it may end before it gets to make its socket
+  end
+
+  it "answers a storm of signals with one dump at a time and nothing lost" do
+    live_program("x = Array.new(300_000) { Object.new }\nputs :made\nsleep") do |program|
+      program.line
+      200.times { program.signal && sleep(0.001) }
+      one_dump(program)
+      eventually("the end") { program.files.grep(/IN_PROGRESS/).empty? }
+      sleep(0.3)
+      expect(program.files.grep(/IN_PROGRESS/)).to be_empty
+      expect(program.dumps.size).to be_between(1, 5)
+      program.dumps.each { |path| expect(File.read(path).lines.last).to include('"footer"') }
+      warning = "memprof: process #{program.pid}: a dump is being written already: "
+      expect(program.stderr.lines).to all(start_with(warning))
+      expect(program.stderr.lines.size).to be_between(1, 5)
+      expect { Process.kill(0, program.pid) }.not_to raise_error
+    end
+  end
+
+  it "gives two dumps in a second different names" do
+    live_program do |program|
+      2.times do |number|
+        program.signal
+        eventually("dump #{number}") {
+          program.dumps.size > number && program.files.grep(/IN_PROGRESS/).empty?
+        }
+      end
+      expect(program.dumps.size).to eq(2)
+    end
+  end
+
+  it "goes on while the dump is written" do
+    live_program(<<~'RUBY') do |program|
+      $heap = Array.new(200_000) { Object.new }
+      longest = 0
+      ticker = Thread.new do
+        before = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        loop do
+          sleep(0.001)
+          now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+          longest = [longest, now - before].max
+          before = now
+        end
+      end
+      puts :made
+      gets
+      puts longest
+      sleep
+    RUBY
+      program.line
+      program.signal
+      one_dump(program)
+      program.continue
+      # Far less than the dump takes; with two busy processors the scheduler alone may take some of it.
+      expect(program.line.to_f).to be < 0.5
+    end
+  end
+
+  it "is one thread more, named, that keeps no process alive and that puma knows for harmless" do
+    code = <<~'RUBY'
+      require "memprof/signal"
+      threads = Thread.list - [Thread.main]
+      p threads.map(&:name), threads.map { |t| [t.priority, t.report_on_exception, t.thread_variable_get(:fork_safe)] }
+    RUBY
+    Dir.mktmpdir do |directory|
+      stdout, stderr, status = run_ruby(code, env: { "MEMPROF_DIR" => directory }, timeout: 20)
+      expect([stdout, stderr, status.exitstatus]).to eq([%(["memprof"]\n[[0, false, true]]\n), "", 0])
+      expect(Dir.children(directory)).to be_empty
+    end
+  end
+
+  it "survives a program that ends all threads" do
+    code = "(Thread.list - [Thread.main]).each { |thread| thread.kill.join }\nputs :gone\nsleep"
+    live_program(code) do |program|
+      program.line
+      program.signal
+      one_dump(program)
+      expect(program.stderr).to be_empty
+    end
+  end
+
+  it "is replaced by a handler that the program installs later, as any is" do
+    live_program("trap('URG') { STDOUT.syswrite(%(theirs\n)) }\nputs :set\nsleep 0.1 while true") do |program|
+      program.line
+      program.signal
+      expect(program.line).to eq("theirs")
+      expect(program.dumps).to be_empty
+    end
+  end
+
+  describe "after a fork" do
+    it "has each process answer for itself" do
+      live_program("pids = 3.times.map { fork { sleep } }\nputs pids.join(' ')\nsleep") do |program|
+        pids = program.line.split.map(&:to_i)
+        pids.each { |pid| Process.kill(:URG, pid) }
+        eventually("three dumps (#{program.stderr})") { program.dumps.size == 3 }
+        expect(program.dumps.map { |path| path[/memprof-(\d+)/, 1].to_i }).to match_array(pids)
+        expect(program.dumps.map { |path| records(path).first["pid"] }).to match_array(pids)
+        program.signal
+        eventually("the parent's") { program.dumps.size == 4 }
+        expect(program.stderr).to be_empty
+      end
+    end
+
+    it "has children answer that leave by exit!, and no socket of theirs is left by those that exit" do
+      live_program(<<~'RUBY') do |program|
+        fork { puts $$; sleep 2; exit }
+        fork { puts $$; sleep 2; exit! }
+        Process.waitall
+        puts :gone
+        sleep
+      RUBY
+        2.times { Process.kill(:URG, program.line.to_i) }
+        eventually("two dumps") { program.dumps.size == 2 }
+        expect(program.line).to eq("gone")
+        expect(program.files.grep(/sock/).size).to be <= 2 # the one that left by exit! could not clean up
+        expect(program.files.grep(/IN_PROGRESS/)).to be_empty
+      end
+    end
+
+    it "leaves fork and exec as they are" do
+      live_program(<<~'RUBY') do |program|
+        pid = fork { exec("true") }
+        puts Process.wait2(pid).last.exitstatus, system("true"), `echo x`, $?.exitstatus
+      RUBY
+        expect(4.times.map { program.line }).to eq(%w[0 true x 0])
+        expect(program.wait.exitstatus).to eq(0)
+        expect(program.files).to be_empty
+        expect(program.stderr).to be_empty
+      end
+    end
+
+    it "answers as a daemon under its new id" do
+      live_program("Process.daemon(true, true)\nputs $$\nsleep") do |program|
+        pid = program.line.to_i
+        begin
+          expect(pid).not_to eq(program.pid)
+          Process.kill(:URG, pid)
+          expect(one_dump(program)).to include("memprof-#{pid}-")
+          eventually("its socket") { program.files.grep(/sock/) == ["memprof-#{pid}.sock"] }
+        ensure
+          Process.kill(:KILL, pid)
+        end
+      end
+    end
+
+    it "bears a parent that waits for any child" do
+      live_program(<<~'RUBY') do |program|
+        trap("CHLD") do
+          nil while Process.wait(-1, Process::WNOHANG)
+        rescue Errno::ECHILD
+          nil
+        end
+        puts :set
+        sleep 0.1 while true
+      RUBY
+        program.line
+        program.signal
+        one_dump(program)
+        expect(program.stderr).to be_empty
+      end
+    end
+  end
+
+  describe "when a dump can't be made" do
+    it "says why in a line, and leaves no file, if the disk is full" do
+      Dir.mktmpdir do |directory|
+        skip "can't mount here" unless system("mount", "-t", "tmpfs", "-o", "size=256k", "memprof", directory,
+          out: File::NULL, err: File::NULL)
+        begin
+          live_program(env: { "MEMPROF_DIR" => directory }) do |program|
+            program.signal
+            eventually("a message") { program.stderr.end_with?("\n") }
+            expect(program.stderr).to match(/\Amemprof: process \d+: no dump: .*: No space left on device$/)
+            expect(Dir.children(directory).grep_v(/sock/)).to be_empty
+          end
+        ensure
+          system("umount", directory)
+        end
+      end
+    end
+
+    it "says why if the directory is gone" do
+      live_program do |program|
+        eventually("its socket") { program.files.any? }
+        FileUtils.rm_rf(program.directory)
+        program.signal
+        eventually("a message") { program.stderr.end_with?("\n") }
+        expect(program.stderr).to match(/\Amemprof: .*: no dump: can't write .* there is no directory .*\n\z/)
+      end
+    end
+
+    it "leaves no half dump and no child if the program ends meanwhile" do
+      live_program("x = Array.new(400_000) { |i| i.to_s * 3 }\nputs :made\ngets") do |program|
+        program.line
+        program.signal
+        eventually("the beginning") { program.files.grep(/IN_PROGRESS/).first || program.dumps.first }
+        program.continue
+        expect(program.wait.exitstatus).to eq(0)
+        program.dumps.each { |path| expect(File.read(path).lines.last).to include('"footer"') }
+        expect(program.files.grep(/IN_PROGRESS|sock/)).to be_empty
+        expect { Process.kill(0, -program.pid) }.to raise_error(Errno::ESRCH)
+      end
+    end
+
+    it "kills a child that another tool has stopped for good, and says so", :slow do
+      live_program(<<~'RUBY') do |program|
+        Memprof::Dump::Child.send(:remove_const, :STALLED)
+        Memprof::Dump::Child::STALLED = 1
+        $heap = Array.new(300_000) { |i| i.to_s * 3 }
+        puts :made
+        sleep
+      RUBY
+        program.line
+        program.signal
+        eventually("the child") { program.files.grep(/IN_PROGRESS/).first }
+        Process.kill(:STOP, eventually("its id") { child_of(program.pid) })
+        eventually("a message") { program.stderr.end_with?("\n") }
+        expect(program.stderr).to match(/no dump: .*made no progress for 1 s and was killed\n\z/)
+        expect(program.files.grep_v(/sock/)).to be_empty
+      end
+    end
+  end
+end

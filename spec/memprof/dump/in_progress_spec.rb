@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require "memprof/dump"
+require "tmpdir"
+
+RSpec.describe Memprof::Dump::InProgress do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  let(:path) { File.expand_path("heap.json") }
+
+  def write(text = "whole")
+    described_class.open(path) { |file| file.write(text) && :value }
+  end
+
+  it "gives a file its name when it is whole, for its owner only" do
+    value = described_class.open(path) do |file|
+      file.write("half")
+      file.flush
+      expect(Dir.children(".")).to eq(["heap.json.IN_PROGRESS"])
+      expect(File.stat("heap.json.IN_PROGRESS").mode & 0o777).to eq(0o600)
+      :value
+    end
+    expect(value).to eq(:value)
+    expect(Dir.children(".")).to eq(["heap.json"])
+    expect(File.stat(path).mode & 0o777).to eq(0o600)
+  end
+
+  it "replaces what was there, and leaves it if the block fails" do
+    File.write(path, "old")
+    expect { described_class.open(path) { |file| file.write("half") && raise("no") } }.to raise_error("no")
+    expect([Dir.children("."), File.read(path)]).to eq([["heap.json"], "old"])
+    write
+    expect(File.read(path)).to eq("whole")
+  end
+
+  it "leaves nothing behind if the block is left, or the thread ended" do
+    catch(:out) { described_class.open(path) { throw :out } }
+    thread = Thread.new { described_class.open(path) { sleep } }
+    sleep(0.01) until thread.stop?
+    thread.kill.join
+    expect(Dir.children(".")).to be_empty
+  end
+
+  it "replaces what a killed process left" do
+    reader, writer = IO.pipe
+    pid = fork do
+      described_class.open(path) do |file|
+        file.write("half")
+        file.flush
+        writer.puts("written")
+        sleep
+      end
+    end
+    reader.gets
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+    expect(File.size("heap.json.IN_PROGRESS")).to eq(4)
+    write
+    expect([Dir.children("."), File.read(path)]).to eq([["heap.json"], "whole"])
+  end
+
+  it "does not replace what is being written" do
+    described_class.open(path) do |file|
+      file.write("first")
+      expect { write }.to raise_error(Memprof::Error,
+        "can't write #{path}.IN_PROGRESS: another dump is being written there")
+    end
+    expect(File.read(path)).to eq("first")
+  end
+
+  it "follows no link that somebody planted, neither at the name nor at the temporary one" do
+    File.write("victim", "mine")
+    File.symlink("victim", "heap.json.IN_PROGRESS")
+    expect { write }.to raise_error(Memprof::Error, /heap\.json\.IN_PROGRESS: a symbolic link is in the way/)
+    File.unlink("heap.json.IN_PROGRESS")
+    File.symlink("victim", "heap.json")
+    write
+    expect([File.read("victim"), File.symlink?(path), File.read(path)]).to eq(["mine", false, "whole"])
+  end
+
+  it "waits for no pipe that somebody planted" do
+    File.mkfifo("heap.json.IN_PROGRESS")
+    expect { write }.to raise_error(Memprof::Error, /something that is no file is in the way/)
+    expect(File.ftype("heap.json.IN_PROGRESS")).to eq("fifo")
+  end
+
+  it "says why, if it can't be" do
+    expect { described_class.open("/nowhere/at/all") { nil } }
+      .to raise_error(Memprof::Error, "can't write /nowhere/at/all: there is no directory /nowhere/at")
+    expect {
+      described_class.open("/proc/heap.json") {
+        nil
+      }
+    }.to raise_error(Memprof::Error, %r{can't write /proc/heap})
+    expect { described_class.open(path) { raise Errno::ENOSPC } }
+      .to raise_error(Memprof::Error, "can't write #{path}: No space left on device")
+    expect(Dir.children(".")).to be_empty
+  end
+end
