@@ -23,7 +23,11 @@ RSpec.describe "The functions for a debugger" do
     $kept = [Foo.new, Foo.new, Foo::Bar.new, Foobar.new]
   RUBY
 
+  fiddle = system(RbConfig.ruby, "-W0", "-e", 'require "fiddle"', out: File::NULL, err: File::NULL)
+
   define_method(:in_child) do |code, &block|
+    skip "needs fiddle, which is a gem since Ruby 4.0" unless fiddle
+
     Dir.mktmpdir do |directory|
       result = run_ruby("#{preamble}#{code}", timeout: 120, chdir: directory)
       expect(result.status.exitstatus).to eq(0), result.stderr

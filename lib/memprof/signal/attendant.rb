@@ -70,8 +70,8 @@ module Memprof
       # @param delay [Numeric] seconds before the socket is made
       # @return [void]
       def start(delay: 0)
-        prepare unless @pid == Process.pid
-        @thread = OnSignal.thread("memprof") { attend(delay) }
+        renew
+        @thread = OnSignal.thread("memprof") { attend(delay) } unless @thread&.alive?
       rescue SystemCallError, ThreadError => e
         OnSignal.warn_user("process #{@pid} can't wait for its signal: #{e.message}")
       end
@@ -90,13 +90,15 @@ module Memprof
       #
       # @return [void]
       def forked
-        return if @pid == Process.pid
+        # The signal may come anywhere in here, and its handler may do all this: so what is the parent's is
+        # noted at one go.
+        left = [@pid, @server, @reader, @writer]
+        pid, server, *pipe = left
+        return if pid == Process.pid
 
-        @dumper&.abandon
-        @server&.abandon
-        [@reader, @writer].each { |io| io&.close }
-        @server = nil
         start(delay: SETTLE)
+        server&.abandon
+        pipe.each(&:close)
       rescue SystemCallError, IOError => e
         OnSignal.warn_user("process #{Process.pid} can't wait for its signal: #{e.message}")
       end
@@ -118,10 +120,23 @@ module Memprof
 
       private
 
-      def prepare
-        @pid = Process.pid
-        @reader, @writer = IO.pipe
-        @dumper = Dumper.new(@settings)
+      # What this process needs for itself. Between the question whether it has it and the assignments no
+      # signal handler runs, as nothing is called there.
+      def renew
+        pid = Process.pid
+        return if @pid == pid
+
+        reader, writer = IO.pipe
+        dumper = Dumper.new(@settings)
+        if @pid == pid
+          [reader, writer].each(&:close)
+        else
+          @pid = pid
+          @reader = reader
+          @writer = writer
+          @dumper = dumper
+          @server = nil
+        end
       end
 
       def attend(delay)
@@ -139,7 +154,8 @@ module Memprof
 
       # However often it came: one dump is what was asked for.
       def signalled
-        @reader.read_nonblock(4096, exception: false)
+        return if @reader.read_nonblock(4096, exception: false) == :wait_readable
+
         Native.quiet { @dumper.start }
       end
     end

@@ -34,13 +34,6 @@ module Memprof
         path
       end
 
-      # In a forked child: the dump is its parent's.
-      #
-      # @return [void]
-      def abandon
-        @thread = nil
-      end
-
       private
 
       def busy

@@ -116,7 +116,8 @@ RSpec.describe "References in dumps" do
       "tag of jane",
       ('["#initialize", "#name", "@@count", "@registry", "VERSION", "super"]' if RUBY_VERSION < "4"),
       '["Account", "Blank", "Broken", "Complicated", "Point", "Wide"]',
-      "left", "value of a global", "Hostile", "captured by a proc", "42", '["captured", "number"]', "[false, 46]"
+      "left", "value of a global", "Hostile", "captured by a proc", "42", '["captured", "number"]',
+      "[false, 47]"
     ].compact
     lines = lines.map { |line| line.gsub('" => "', '"=>"') }
     expect(lines.first(expected.size)).to eq(expected)
