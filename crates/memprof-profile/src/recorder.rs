@@ -222,7 +222,11 @@ impl Recorder {
         let record = self.live.get(address)?;
         let (_, cell) = self.counting(record)?;
         let generation = self.generation.wrapping_sub(record.age(self.generation));
-        Some((cell.site, u64::from(generation), self.begun.time(generation)))
+        Some((
+            cell.site,
+            u64::from(generation),
+            self.begun.time(generation),
+        ))
     }
 
     /// Objects in the live table.

@@ -14,6 +14,7 @@ pub mod read;
 pub mod record;
 mod side;
 pub mod sink;
+mod tables;
 mod tally;
 #[cfg(test)]
 mod testing;

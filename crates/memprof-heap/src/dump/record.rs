@@ -3,7 +3,7 @@
 //! Text that repeats (names of instance variables, classes, methods, files) is interned: records carry a [`NameId`], and
 //! [`Tables`] has the text. Contents of objects that have none of their own name carry their bytes ([`Text`]).
 
-use rustc_hash::FxHashMap;
+pub use super::tables::Tables;
 
 /// Number of an interned text in [`Tables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,51 +22,6 @@ pub struct Site {
     pub line: u32,
     /// Method, as `fetch`; `None` outside of one.
     pub method: Option<NameId>,
-}
-
-/// Interned texts and sites. Grows only, so a number means the same through a whole dump.
-#[derive(Debug, Default)]
-pub struct Tables {
-    names: Vec<Box<str>>,
-    by_text: FxHashMap<Box<str>, NameId>,
-    sites: Vec<Site>,
-    by_site: FxHashMap<Site, SiteId>,
-}
-
-impl Tables {
-    /// The number of a text.
-    pub fn intern(&mut self, text: &str) -> NameId {
-        if let Some(id) = self.by_text.get(text) {
-            return *id;
-        }
-        let id = NameId(self.names.len() as u32);
-        self.names.push(text.into());
-        self.by_text.insert(text.into(), id);
-        id
-    }
-
-    /// The text of a number; empty for one that was never given out.
-    #[inline]
-    pub fn name(&self, id: NameId) -> &str {
-        self.names.get(id.0 as usize).map_or("", |text| text)
-    }
-
-    /// The number of a site.
-    pub fn intern_site(&mut self, site: Site) -> SiteId {
-        if let Some(id) = self.by_site.get(&site) {
-            return *id;
-        }
-        let id = SiteId(self.sites.len() as u32);
-        self.sites.push(site);
-        self.by_site.insert(site, id);
-        id
-    }
-
-    /// The site of a number; `None` for one that was never given out.
-    #[inline]
-    pub fn site(&self, id: SiteId) -> Option<Site> {
-        self.sites.get(id.0 as usize).copied()
-    }
 }
 
 /// Type of a heap slot: Ruby's T_ number (enum ruby_value_type, the same from 3.1 to 4.0).

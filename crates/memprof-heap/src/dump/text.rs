@@ -48,15 +48,25 @@ pub(super) fn address(out: &mut Vec<u8>, address: u64) {
     if address >> 44 == 0 || address >> 48 != 0 {
         return any_address(out, address);
     }
-    // Where processes have their heaps, an address has twelve digits: with its quotes sixteen bytes.
-    let mut text = *b"\"0x000000000000\"";
-    let [_, _, digits @ ..] = address.to_be_bytes();
-    for (place, byte) in digits.into_iter().enumerate() {
-        let pair = HEX[byte as usize];
-        text[3 + 2 * place] = pair[0];
-        text[4 + 2 * place] = pair[1];
-    }
-    out.extend_from_slice(&text);
+    // Where processes have their heaps, an address has twelve digits: with its quotes sixteen bytes. They are put together
+    // in registers and written at once.
+    let (high, low) = (digits(address >> 16), digits(address << 16));
+    let first = u64::from_le_bytes(*b"\"0x\0\0\0\0\0") | high << 24;
+    let second = high >> 40 | (low & 0xffff_ffff) << 24 | u64::from(b'"') << 56;
+    let text = u128::from(first) | u128::from(second) << 64;
+    out.extend_from_slice(&text.to_le_bytes());
+}
+
+/// Eight hexadecimal digits of the lower half of a number, the first in the lowest byte.
+#[inline]
+fn digits(number: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let number = number & 0xffff_ffff;
+    let number = (number | number << 16) & 0x0000_ffff_0000_ffff;
+    let number = (number | number << 8) & 0x00ff_00ff_00ff_00ff;
+    let number = (number | number << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    let letters = (number + ONES * 6) >> 4 & ONES;
+    (number + ONES * u64::from(b'0') + letters * u64::from(b'a' - b'0' - 10)).swap_bytes()
 }
 
 fn any_address(out: &mut Vec<u8>, address: u64) {
@@ -97,16 +107,16 @@ pub(super) fn string_field(out: &mut Vec<u8>, key: &str, text: &str) {
 #[inline]
 pub(super) fn escape(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
-    let clean = clean(bytes);
+    let clean = clean::<false>(bytes);
     out.extend_from_slice(&bytes[..clean]);
     if clean < bytes.len() {
         escape_each(out, &bytes[clean..]);
     }
 }
 
-/// How many bytes from the beginning surely need no escape, counted in steps of eight or to the end.
+/// How many bytes from the beginning surely need no escape (and are `ASCII`), counted in steps of eight or to the end.
 #[inline]
-fn clean(bytes: &[u8]) -> usize {
+fn clean<const ASCII: bool>(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
     let zero = |word: u64| word.wrapping_sub(ONES) & !word;
@@ -115,7 +125,8 @@ fn clean(bytes: &[u8]) -> usize {
         let found = word.wrapping_sub(ONES * 0x20) & !word
             | zero(word ^ (ONES * 0x22))
             | zero(word ^ (ONES * 0x5c))
-            | zero(word ^ (ONES * 0x7f));
+            | zero(word ^ (ONES * 0x7f))
+            | if ASCII { word } else { 0 };
         found & TOPS != 0
     };
     let chunks = bytes.chunks_exact(8);
@@ -127,7 +138,8 @@ fn clean(bytes: &[u8]) -> usize {
             return 8 * place;
         }
     }
-    if rest.iter().all(|&byte| ESCAPES[byte as usize] == 0) {
+    let fine = |&byte: &u8| ESCAPES[byte as usize] == 0 && !(ASCII && byte >= 0x80);
+    if rest.iter().all(fine) {
         bytes.len()
     } else {
         bytes.len() - rest.len()
@@ -155,6 +167,12 @@ fn escape_each(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// The inside of a string whose bytes may be anything: what is no UTF-8 becomes U+FFFD. True if all bytes are there.
 pub(super) fn escape_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
+    // Most are ASCII without anything to escape, which one look tells.
+    let (clean, bytes) = bytes.split_at(clean::<true>(bytes));
+    out.extend_from_slice(clean);
+    if bytes.is_empty() {
+        return true;
+    }
     if let Ok(text) = std::str::from_utf8(bytes) {
         escape(out, text);
         return true;

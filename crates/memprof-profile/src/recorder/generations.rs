@@ -14,7 +14,11 @@ pub struct Generations {
 impl Generations {
     /// A generation begins.
     pub fn push(&mut self, generation: u32, time: u64) {
-        if self.begun.last().is_some_and(|(last, _)| *last == generation) {
+        if self
+            .begun
+            .last()
+            .is_some_and(|(last, _)| *last == generation)
+        {
             return;
         }
         if self.begun.len() >= MOST {
@@ -29,7 +33,9 @@ impl Generations {
 
     /// When the generation began, or one shortly before it; 0 if it is older than all that are known.
     pub fn time(&self, generation: u32) -> u64 {
-        let after = self.begun.partition_point(|(begun, _)| *begun <= generation);
+        let after = self
+            .begun
+            .partition_point(|(begun, _)| *begun <= generation);
         let known = after.checked_sub(1).and_then(|index| self.begun.get(index));
         known.map_or(0, |(_, time)| *time)
     }
@@ -45,7 +51,9 @@ mod tests {
         for (generation, time) in [(3, 30), (3, 31), (5, 50)] {
             generations.push(generation, time);
         }
-        let times: Vec<u64> = (2..=6).map(|generation| generations.time(generation)).collect();
+        let times: Vec<u64> = (2..=6)
+            .map(|generation| generations.time(generation))
+            .collect();
         assert_eq!(times, [0, 30, 30, 50, 50]);
     }
 

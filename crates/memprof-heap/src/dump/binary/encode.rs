@@ -4,12 +4,31 @@ use super::super::record::{NameId, Site, SiteId, Tables, Value};
 
 /// Appends a number, seven bits a byte, the lowest first.
 #[inline]
-pub(super) fn varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
+pub(super) fn varint(out: &mut Vec<u8>, number: u64) {
+    if number < 0x80 {
+        out.push(number as u8);
+    } else {
+        long_varint(out, number);
+    }
+}
+
+/// Appends up to eight bytes at once: a byte at a time, each would have to look whether there is room.
+#[inline]
+fn long_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >> 56 != 0 {
         out.push(number as u8 | 0x80);
         number >>= 7;
     }
-    out.push(number as u8);
+    let (mut word, mut bits) = (0, 0);
+    while number >= 0x80 {
+        word |= (number & 0x7f | 0x80) << bits;
+        number >>= 7;
+        bits += 8;
+    }
+    word |= number << bits;
+    let length = out.len() + bits / 8 + 1;
+    out.extend_from_slice(&word.to_le_bytes());
+    out.truncate(length);
 }
 
 /// Appends a number with a sign; those near zero are short.
@@ -165,5 +184,23 @@ pub(super) fn kind(value: Value) -> u8 {
         Value::Address(_) => 7,
         Value::Name(_) => 8,
         Value::Json(_) => 9,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decode::Cursor;
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length_come_back() {
+        let powers = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit]);
+        for number in powers.chain([u64::MAX]) {
+            let mut out = Vec::new();
+            varint(&mut out, number);
+            let length = (64 - (number | 1).leading_zeros()).div_ceil(7);
+            assert_eq!(out.len(), length as usize, "{number:#x}");
+            assert_eq!(Cursor::new(&out).varint().ok(), Some(number));
+        }
     }
 }

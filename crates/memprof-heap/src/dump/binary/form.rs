@@ -82,7 +82,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    #[inline]
+    #[inline(always)]
     pub fn of(object: &Object<'_>) -> Form {
         let (tag, bits, name) = detail(&object.detail);
         let fact = |condition: bool, bit: u8| if condition { bit } else { 0 };
@@ -106,6 +106,25 @@ impl Form {
         }
     }
 
+    /// All of a form in a few words. They are compared faster than a form, which is to be put together in memory first.
+    #[inline(always)]
+    pub fn words(object: &Object<'_>) -> (Words, u8, u8) {
+        let form = Form::of(object);
+        let name = |name: Option<NameId>| name.map_or(0, |name| u64::from(name.0) + 1);
+        let small = [form.kind.0, form.age, form.facts, form.tag as u8, form.bits];
+        let small = small
+            .iter()
+            .fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let words = [
+            form.class,
+            name(form.class_name) << 32 | u64::from(form.slot_size),
+            u64::from(form.shape_id) << 32 | u64::from(form.flags.0),
+            name(form.name),
+            small,
+        ];
+        (words, form.facts, form.bits)
+    }
+
     /// The state of the bytes that the bits of a text say.
     pub fn coderange(&self) -> CodeRange {
         match self.bits & 3 {
@@ -125,23 +144,21 @@ impl Form {
     pub fn bit(&self, bit: u8) -> bool {
         self.bits & bit != 0
     }
-
-    /// Place in a table of 2^`bits` forms.
-    #[inline]
-    fn place(&self, bits: u32) -> usize {
-        let one = self.class ^ (u64::from(self.shape_id) << 40) ^ u64::from(self.slot_size);
-        let other = u64::from(self.flags.0) << 32
-            | u64::from(self.bits) << 24
-            | u64::from(self.facts) << 16
-            | u64::from(self.kind.0) << 8
-            | u64::from(self.age);
-        let name = self.name.map_or(0, |name| u64::from(name.0)) << 44;
-        let mixed = one.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (other ^ name);
-        (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> (64 - bits)) as usize
-    }
 }
 
-#[inline]
+/// A form, packed.
+pub(super) type Words = [u64; 5];
+
+/// Place of a form in the table.
+#[inline(always)]
+fn place([class, sizes, flags, name, small]: Words) -> usize {
+    let one = class ^ sizes.rotate_left(20) ^ name.rotate_left(50);
+    let other = flags.rotate_left(17) ^ small;
+    let mixed = one.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ other;
+    (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> (64 - TABLE_BITS)) as usize
+}
+
+#[inline(always)]
 fn detail(detail: &Detail<'_>) -> (Tag, u8, Option<NameId>) {
     let bit = |condition: bool, bit: u8| if condition { bit } else { 0 };
     match detail {
@@ -183,7 +200,7 @@ fn detail(detail: &Detail<'_>) -> (Tag, u8, Option<NameId>) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn text_bits(text: &Text<'_>) -> u8 {
     let range = match text.coderange {
         CodeRange::Unknown => 0,
@@ -209,7 +226,7 @@ fn text_bits(text: &Text<'_>) -> u8 {
 
 /// Forms that the block has had, as far as they are remembered: one that was forgotten is told again.
 pub(super) struct Forms {
-    table: Vec<(u32, u32, Form)>,
+    table: Vec<(u32, u32, Words)>,
     block: u32,
     next: u32,
 }
@@ -218,21 +235,8 @@ const TABLE_BITS: u32 = 12;
 
 impl Default for Forms {
     fn default() -> Forms {
-        let nothing = Form {
-            class: 0,
-            class_name: None,
-            slot_size: 0,
-            shape_id: 0,
-            flags: Flags(0),
-            name: None,
-            kind: Kind::NONE,
-            age: 0,
-            facts: 0,
-            tag: Tag::None,
-            bits: 0,
-        };
         Forms {
-            table: vec![(u32::MAX, 0, nothing); 1 << TABLE_BITS],
+            table: vec![(u32::MAX, 0, [0; 5]); 1 << TABLE_BITS],
             block: 0,
             next: 0,
         }
@@ -247,15 +251,16 @@ impl Forms {
     }
 
     /// The number of a form in this block, and whether it is new there.
-    #[inline]
-    pub fn number(&mut self, form: &Form) -> (u32, bool) {
-        let entry = &mut self.table[form.place(TABLE_BITS)];
-        if entry.0 == self.block && entry.2 == *form {
+    #[inline(always)]
+    pub fn number(&mut self, form: Words) -> (u32, bool) {
+        let entry = &mut self.table[place(form)];
+        let other = (entry.2.iter().zip(form)).fold(0, |other, (one, two)| other | (one ^ two));
+        if entry.0 == self.block && other == 0 {
             return (entry.1, false);
         }
         let number = self.next;
         self.next += 1;
-        *entry = (self.block, number, *form);
+        *entry = (self.block, number, form);
         (number, true)
     }
 }

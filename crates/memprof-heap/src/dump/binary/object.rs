@@ -8,11 +8,11 @@ use super::{Binary, record};
 impl Binary {
     #[inline]
     pub(super) fn record(&mut self, tables: &Tables, object: &Object<'_>) {
-        let form = Form::of(object);
-        let (number, new) = self.forms.number(&form);
+        let (form, facts, bits) = Form::words(object);
+        let (number, new) = self.forms.number(form);
         varint(&mut self.block, u64::from(number) + record::OBJECT);
         if new {
-            self.form(tables, &form);
+            self.form(tables, object);
         }
         let out = &mut self.block;
         let last = &mut self.last;
@@ -21,13 +21,13 @@ impl Binary {
         last.object = object.address;
         last.reference = object.address;
         last.index = 0;
-        if form.facts & form::MEMSIZE != 0 {
+        if facts & form::MEMSIZE != 0 {
             zigzag(
                 out,
                 object.memsize.wrapping_sub(object.slot_size.into()) as i64,
             );
         }
-        self.detail(tables, object, form.bits);
+        self.detail(tables, object, bits);
         if let Some(allocation) = object.allocation {
             let out = &mut self.block;
             self.interned.site(out, tables, allocation.site);
@@ -44,7 +44,7 @@ impl Binary {
             zigzag(&mut self.block, id.wrapping_sub(self.last.object_id) as i64);
             self.last.object_id = id;
         }
-        if form.facts & form::FIELDS != 0 {
+        if facts & form::FIELDS != 0 {
             self.fields(tables, object);
         }
     }
@@ -58,7 +58,9 @@ impl Binary {
         }
     }
 
-    fn form(&mut self, tables: &Tables, form: &Form) {
+    #[inline(never)]
+    fn form(&mut self, tables: &Tables, object: &Object<'_>) {
+        let form = Form::of(object);
         let out = &mut self.block;
         out.extend_from_slice(&[form.kind.0, form.facts, form.tag as u8, form.bits]);
         varint(out, form.class);

@@ -40,6 +40,8 @@ pub(super) struct Edges {
     direct: Option<Container>,
     begun: bool,
     sides: [Side; CONTAINERS.len()],
+    /// Sides that have something: a bit each.
+    used: u8,
     references: Side,
     labels: Side,
     labelled: bool,
@@ -103,6 +105,7 @@ impl Edges {
             }
             out
         } else {
+            self.used |= 1 << container as u8;
             let out = self.sides[container as usize].text();
             if edge.label != Label::Entry {
                 out.push(b',');
@@ -160,6 +163,9 @@ impl Edges {
     /// Compresses what has become too much.
     #[inline]
     pub fn passed(&mut self) -> io::Result<()> {
+        if self.used == 0 {
+            return Ok(());
+        }
         self.sides.iter_mut().try_for_each(Side::passed)
     }
 
@@ -170,8 +176,12 @@ impl Edges {
             sink.buffer().push(closing(container));
         }
         for (container, opening) in CONTAINERS {
-            let side = &mut self.sides[container as usize];
-            if !side.is_empty() {
+            if self.used == 0 {
+                break;
+            }
+            if self.used & 1 << container as u8 != 0 {
+                self.used &= !(1 << container as u8);
+                let side = &mut self.sides[container as usize];
                 sink.buffer().extend_from_slice(opening.as_bytes());
                 side.drain_list(sink)?;
                 sink.buffer().push(closing(container));

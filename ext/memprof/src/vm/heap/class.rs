@@ -24,7 +24,7 @@ pub unsafe fn detail(
     // SAFETY: the caller vouches; the functions follow superclasses and read names that classes hold.
     unsafe {
         let superclass = rb_sys::rb_class_get_superclass(object);
-        let super_name = if superclass == 0 {
+        let super_name = if superclass == 0 || !walk.scope.labels {
             None
         } else {
             walk.names.class(superclass)

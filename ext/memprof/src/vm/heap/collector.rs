@@ -60,34 +60,61 @@ pub fn init() {
     }
 }
 
+/// What the collector says of most objects is what it said of the one before: the names and their flags.
+#[derive(Default)]
+pub struct Last {
+    names: [ID; 8],
+    count: usize,
+    flags: Flags,
+}
+
+impl Last {
+    /// The flags of the first `count` names.
+    #[inline]
+    fn flags(&mut self, names: &[ID; 8], count: usize) -> Flags {
+        let same = count == self.count
+            && (names.iter().zip(&self.names).take(count)).all(|(one, two)| one == two);
+        if !same {
+            let mut known = Names {
+                ids: ids(),
+                next: 0,
+            };
+            self.flags = Flags::default();
+            for name in names.iter().take(count) {
+                self.flags.0 |= known.flag(*name).0;
+            }
+            (self.names, self.count) = (*names, count);
+        }
+        self.flags
+    }
+}
+
 /// What the collector knows of `object`.
 ///
 /// # Safety
 /// `object` is a slot that holds an object, and no collection runs.
 #[inline]
-pub unsafe fn of(object: VALUE) -> Collector {
+pub unsafe fn of(last: &mut Last, object: VALUE) -> Collector {
     let mut collector = Collector::default();
-    let mut names = Names {
-        ids: ids(),
-        next: 0,
-    };
     if let Some(gc_flags) = symbols().gc_flags {
         let mut set: [ID; 8] = [0; 8];
         // SAFETY: an object, as the caller vouches; writes at most as many names as there is room for.
         let count = unsafe { gc_flags(object, set.as_mut_ptr(), set.len()) };
-        for name in set.iter().take(count) {
-            collector.flags.0 |= names.flag(*name).0;
-        }
+        collector.flags = last.flags(&set, count.min(set.len()));
     } else if let Some(gc_metadata) = symbols().gc_metadata {
         // SAFETY: an object, as the caller vouches; the array is static, and ends with a name that is 0.
         let mut entry = unsafe { gc_metadata(object) };
+        let mut names = Names {
+            ids: ids(),
+            next: 0,
+        };
         loop {
             // SAFETY: as above.
             let (name, value) = unsafe { *entry };
             match name {
                 0 => break,
                 _ if name == names.ids.age => collector.age = Some((value >> 1) as u8),
-                _ if name == names.ids.object_id => collector.object_id = Some((value as u64) >> 1),
+                _ if name == names.ids.object_id => collector.object_id = Some(value >> 1),
                 _ => collector.flags.0 |= names.flag(name).0,
             }
             // SAFETY: not the last entry.

@@ -49,10 +49,10 @@ pub unsafe fn class(object: VALUE, flags: Flags, raw: bool) -> VALUE {
     let internal = flags.is(ruby_value_type::RUBY_T_IMEMO)
         && !imemo::is_fields(flags)
         && (cfg!(ruby_gte_3_2) || !raw);
-    // SAFETY: the caller vouches.
     if internal {
         0
     } else {
+        // SAFETY: the caller vouches.
         unsafe { object::class_word(object) }
     }
 }
@@ -67,6 +67,8 @@ pub unsafe fn memsize(object: VALUE, flags: Flags, slot_size: u32) -> u64 {
         Kind::STRING => text::is_embedded(flags),
         Kind::ARRAY => flags.0 & EMBEDDED_ARRAY != 0,
         Kind::FLOAT => true,
+        Kind::OBJECT => is_object_in_slot(flags),
+        Kind::IMEMO => imemo::is_in_slot(flags),
         _ => false,
     };
     if in_slot && !super::contents::has_fields(flags) {
@@ -164,12 +166,29 @@ pub unsafe fn detail(walk: &mut Walk<'_>, object: VALUE, flags: Flags) -> (Detai
                 }
                 Detail::Data { type_name: name }
             }
+            Kind::RATIONAL => numbers(walk, object, ["numerator", "denominator"]),
+            Kind::COMPLEX => numbers(walk, object, ["real", "imaginary"]),
             Kind::FILE => file(walk, object),
             Kind::IMEMO => imemo::detail(walk, object, flags),
             _ => Detail::None,
         }
     };
     (detail, bits)
+}
+
+/// The two numbers of a Rational or Complex, also those that are no objects.
+///
+/// # Safety
+/// `object` is one of these: two VALUEs behind the header.
+unsafe fn numbers(walk: &mut Walk<'_>, object: VALUE, names: [&'static str; 2]) -> Detail<'static> {
+    if walk.scope.labels {
+        for (index, name) in names.into_iter().enumerate() {
+            // SAFETY: the caller vouches.
+            let number = values::decode(&mut walk.names, unsafe { word(object, 2 + index) });
+            walk.field(name, number);
+        }
+    }
+    Detail::None
 }
 
 /// True for an array whose elements belong to another one.
@@ -197,6 +216,13 @@ fn is_embedded_object(_: Flags) -> bool {
     false
 }
 
+/// True if the instance variables are surely in the slot. Since Ruby 3.2 an embedded object may have them in a hash table.
+fn is_object_in_slot(flags: Flags) -> bool {
+    /// ROBJECT_EMBED of 3.1.
+    const EMBED: usize = 1 << 13;
+    !cfg!(ruby_gte_3_2) && flags.0 & EMBED != 0
+}
+
 /// # Safety
 /// `object` is a T_OBJECT.
 unsafe fn is_too_complex(object: VALUE, flags: Flags) -> bool {
@@ -216,8 +242,8 @@ unsafe fn is_too_complex(object: VALUE, flags: Flags) -> bool {
 unsafe fn ivar_slots(object: VALUE, flags: Flags) -> u64 {
     if cfg!(ruby_gte_3_2) {
         // Since 4.0 an object id is kept like an instance variable.
-        // SAFETY: the caller vouches.
         let has_id = cfg!(ruby_gte_4_0) && shapes::has_object_id(flags);
+        // SAFETY: the caller vouches.
         return unsafe { rb_sys::rb_ivar_count(object) } as u64 + u64::from(has_id);
     }
     /// ROBJECT_EMBED and ROBJECT_EMBED_LEN_MAX of 3.1.

@@ -32,6 +32,12 @@ pub fn is_fields(_: Flags) -> bool {
     false
 }
 
+/// True for types that hold nothing by malloc: of these the VM counts the slot alone.
+#[inline]
+pub fn is_in_slot(flags: Flags) -> bool {
+    matches!(flags.imemo_type(), CREF | CALLCACHE)
+}
+
 /// # Safety
 /// `object` is an imemo; an imemo has at least five words.
 unsafe fn word(object: VALUE, index: usize) -> VALUE {
@@ -108,8 +114,8 @@ pub unsafe fn place(walk: &mut Walk<'_>, iseq: VALUE) {
 
 /// True if the iseq has its path: while it is compiled it may have none, and the VM's functions would follow a null.
 unsafe fn complete(walk: &Walk<'_>, iseq: VALUE) -> bool {
-    // SAFETY: an iseq with a body.
     match &walk.known.locals {
+        // SAFETY: an iseq with a body.
         Some(locals) => unsafe { locals.has_path(iseq) },
         None => false,
     }

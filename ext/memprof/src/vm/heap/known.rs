@@ -110,9 +110,7 @@ pub unsafe fn label(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label,
     }
     // SAFETY: the struct is that of the type.
     unsafe {
-        if kind == walk.known.proc {
-            block(walk, object, labels);
-        } else if kind == walk.known.binding {
+        if kind == walk.known.proc || kind == walk.known.binding {
             block(walk, object, labels);
         } else if kind == walk.known.enumerator {
             for (index, name) in ENUMERATOR {

@@ -88,7 +88,7 @@ fn candidates_of(probe: &Probe) -> Vec<LocalTable> {
     let Some(body) = read(iseq[ISEQ_BODY] as usize, BODY / 8) else {
         return Vec::new();
     };
-    let expected: Vec<u64> = probe.names.iter().map(|id| *id as u64).collect();
+    let expected: Vec<u64> = probe.names.clone();
     let tables = (0..body.len()).filter(|index| {
         body[*index] & 7 == 0
             && body[*index] != 0

@@ -4,6 +4,7 @@
 //! 4.0 other Ractors stand still. What needs Ruby code (threads' backtraces, global variables) is asked for before, by
 //! `lib/memprof/dump`.
 
+mod ahead;
 pub mod binding;
 mod class;
 mod collector;

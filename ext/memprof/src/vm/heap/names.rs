@@ -8,6 +8,7 @@ use memprof_profile::sites as profile;
 use rb_sys::{ID, VALUE};
 use rustc_hash::FxHashMap;
 
+use super::text;
 use crate::vm::object::{self, Flags};
 use crate::vm::{classes, tracker};
 
@@ -55,13 +56,64 @@ impl<T: Copy> Cache<T> {
     }
 }
 
+/// Names by ID. IDs are numbered, so a table by their numbers has most of them.
+#[derive(Default)]
+struct Ids {
+    /// The ID and its name.
+    numbered: Vec<(u32, NameId)>,
+    others: FxHashMap<ID, NameId>,
+}
+
+impl Ids {
+    /// Larger numbers are none: words of the VM's structs may be something else in a version to come.
+    const MOST: usize = 1 << 22;
+    /// No ID.
+    const FREE: (u32, NameId) = (u32::MAX, NameId(0));
+
+    /// Operators are IDs themselves, those of other names have four bits more (ID_SCOPE_SHIFT in id.h).
+    #[inline]
+    fn number(id: ID) -> usize {
+        if id < 1024 {
+            id as usize
+        } else {
+            (id >> 4) as usize
+        }
+    }
+
+    #[inline]
+    fn get(&self, id: ID) -> Option<NameId> {
+        match self.numbered.get(Self::number(id)) {
+            Some((of, name)) if ID::from(*of) == id => Some(*name),
+            _ => self.others.get(&id).copied(),
+        }
+    }
+
+    fn put(&mut self, id: ID, name: NameId) -> NameId {
+        let number = Self::number(id);
+        if number >= Self::MOST {
+            self.others.insert(id, name);
+            return name;
+        }
+        if number >= self.numbered.len() {
+            let room = (number + number / 2 + 1024).min(Self::MOST);
+            self.numbered.resize(room, Self::FREE);
+        }
+        if self.numbered[number] == Self::FREE {
+            self.numbered[number] = (id as u32, name);
+        } else {
+            self.others.insert(id, name);
+        }
+        name
+    }
+}
+
 /// The names, and the caches before them. Keys are IDs, and addresses of classes, which nothing frees during the walk.
 pub struct Names {
     /// The interned texts.
     pub tables: Tables,
     /// What is written of contents.
     pub values: Values,
-    ids: Cache<NameId>,
+    ids: Ids,
     symbols: Cache<NameId>,
     classes: Cache<Option<NameId>>,
     encodings: Vec<Option<NameId>>,
@@ -76,7 +128,7 @@ impl Names {
         Names {
             tables: Tables::default(),
             values,
-            ids: Cache::new(),
+            ids: Ids::default(),
             symbols: Cache::new(),
             classes: Cache::new(),
             encodings: vec![None; 128],
@@ -104,19 +156,27 @@ impl Names {
     /// Name of an instance variable, constant, method and the like. IDs of the VM's own, which have none, get one.
     #[inline]
     pub fn id(&mut self, id: ID) -> NameId {
-        match self.ids.get(id as u64) {
+        match self.ids.get(id) {
             Some(name) => name,
             None => {
                 let name = self.intern_id(id);
-                self.ids.put(id as u64, name)
+                self.ids.put(id, name)
             }
         }
     }
 
     fn intern_id(&mut self, id: ID) -> NameId {
         match id_text(id) {
-            Some(text) => self.tables.intern(&String::from_utf8_lossy(text)),
+            Some(text) => self.bytes(text),
             None => self.tables.intern(&format!("ID_INTERNAL({})", id >> 4)),
+        }
+    }
+
+    /// Bytes that are a text, or nearly so.
+    fn bytes(&mut self, bytes: &[u8]) -> NameId {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.tables.intern(text),
+            Err(_) => self.tables.intern(&String::from_utf8_lossy(bytes)),
         }
     }
 
@@ -126,13 +186,13 @@ impl Names {
         if self.values.previews() {
             return self.id(id);
         }
-        match self.symbols.get(id as u64) {
+        match self.symbols.get(id) {
             Some(name) => name,
             None => {
                 let text = String::from_utf8_lossy(id_text(id).unwrap_or_default()).into_owned();
                 let shown = self.values.symbol(&text).unwrap_or(text);
                 let name = self.tables.intern(&shown);
-                self.symbols.put(id as u64, name)
+                self.symbols.put(id, name)
             }
         }
     }
@@ -179,8 +239,14 @@ impl Names {
             Some(name) => name,
             None => {
                 // SAFETY: nil, or a String that the heap holds; nothing is freed during the walk.
-                let text = unsafe { classes::text(string) };
-                let name = text.map(|text| self.tables.intern(&text));
+                let text = unsafe {
+                    if text::is_string(string) {
+                        object::string_bytes(string)
+                    } else {
+                        None
+                    }
+                };
+                let name = text.map(|text| self.bytes(text));
                 self.strings.put(string, name)
             }
         }
@@ -199,8 +265,7 @@ impl Names {
             return Some(name);
         }
         // SAFETY: the caller vouches.
-        let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-        let name = self.tables.intern(&text);
+        let name = self.bytes(unsafe { CStr::from_ptr(text) }.to_bytes());
         Some(self.c_strings.put(key, name))
     }
 

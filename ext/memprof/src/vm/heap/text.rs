@@ -35,7 +35,7 @@ pub fn is_shared(flags: Flags) -> bool {
 ///
 /// # Safety
 /// `string` is a T_STRING with these flags, and nothing frees it while the result is used.
-#[inline]
+#[inline(always)]
 pub unsafe fn describe<'a>(names: &mut Names, string: VALUE, flags: Flags) -> (Text<'a>, Bits) {
     let mut bits = Bits::default();
     bits.set(Bits::EMBEDDED, is_embedded(flags));
@@ -66,7 +66,7 @@ pub unsafe fn describe<'a>(names: &mut Names, string: VALUE, flags: Flags) -> (T
 ///
 /// # Safety
 /// As [`describe`].
-#[inline]
+#[inline(always)]
 pub unsafe fn text<'a>(names: &mut Names, string: VALUE, flags: Flags) -> Text<'a> {
     // SAFETY: the caller vouches.
     let bytes = unsafe { bytes(string) };

@@ -16,7 +16,7 @@ pub fn is_address(value: VALUE) -> bool {
 }
 
 /// The value. Nothing is read but the word itself.
-#[inline]
+#[inline(always)]
 pub fn decode(names: &mut Names, value: VALUE) -> Value {
     if is_address(value) {
         return Value::Address(value);
@@ -43,6 +43,7 @@ pub fn json(names: &mut Names, value: VALUE) -> String {
     }
 }
 
+#[inline(always)]
 fn immediate(names: &mut Names, value: VALUE) -> Value {
     if value == rb_sys::Qnil as VALUE {
         Value::Nil

@@ -19,7 +19,7 @@ use super::known::Known;
 use super::left::Left;
 use super::names::Names;
 use super::roots::Globals;
-use super::{collector, contents, details, shapes, values};
+use super::{ahead, collector, contents, details, shapes, values};
 use crate::vm::object::Flags;
 use crate::vm::symbols::symbols;
 use crate::vm::tracker;
@@ -61,6 +61,7 @@ pub struct Walk<'w> {
     pub digits: Vec<u8>,
     members: FxHashMap<VALUE, Rc<[NameId]>>,
     finalizers: Vec<u64>,
+    collector: collector::Last,
     error: Option<io::Error>,
 }
 
@@ -88,6 +89,7 @@ impl<'w> Walk<'w> {
             digits: Vec::new(),
             members: FxHashMap::default(),
             finalizers: Vec::new(),
+            collector: collector::Last::default(),
             error: None,
         }
     }
@@ -162,7 +164,7 @@ impl<'w> Walk<'w> {
         // SAFETY: a slot that holds an object (not free, moved or dead); the collector does not run.
         let (collector, memsize, class) = unsafe {
             (
-                collector::of(address),
+                collector::of(&mut self.collector, address),
                 details::memsize(address, flags, slot_size),
                 details::class(address, flags, !self.scope.labels),
             )
@@ -186,7 +188,8 @@ impl<'w> Walk<'w> {
             address,
             kind,
             class,
-            class_name: if kind == Kind::IMEMO {
+            // Objspace's lines, the ones without labels, have no place for it.
+            class_name: if kind == Kind::IMEMO || !self.scope.labels {
                 None
             } else {
                 self.names.class(class)
@@ -257,15 +260,8 @@ impl<'w> Walk<'w> {
     /// An edge with the value that a word of the VM is.
     #[inline(always)]
     pub fn value_edge(&mut self, label: Label, word: VALUE) -> io::Result<()> {
-        // The two kinds that most values are of go without a way through memory.
-        if values::is_address(word) {
-            self.push(label, Value::Address(word), None);
-        } else if word & 1 == 1 {
-            self.push(label, Value::Int(word as i64 >> 1), None);
-        } else {
-            let value = values::decode(&mut self.names, word);
-            self.push(label, value, None);
-        }
+        let value = values::decode(&mut self.names, word);
+        self.push(label, value, None);
         if self.edges.len() >= BATCH {
             self.flush()
         } else {
@@ -327,6 +323,7 @@ unsafe extern "C" fn page(
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let slots = (start as VALUE..end as VALUE).step_by(stride.max(8));
         for slot in slots {
+            ahead::look(slot, stride, end as VALUE);
             walk.object(slot, stride as u32)?;
         }
         Ok(())
@@ -343,6 +340,8 @@ pub unsafe fn reachable(object: VALUE, references: &mut Vec<VALUE>) {
         // SAFETY: the vector outlives the call that this is a callback of. Room was made for the push by Rust's own
         // allocator, which calls nothing of Ruby's; it ends the process where it has no memory left.
         unsafe { &mut *references.cast::<Vec<VALUE>>() }.push(reference);
+        // Its flags are looked at for a label.
+        ahead::touch(reference);
     }
     references.clear();
     if let Some(reachable_from) = symbols().reachable_from {

@@ -1,0 +1,132 @@
+//! Texts and sites that records name by number.
+
+use std::hash::{BuildHasher, Hash};
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::record::{NameId, Site, SiteId};
+
+/// Places of the table of texts at first; a power of two.
+const PLACES: usize = 1024;
+
+/// Interned texts and sites. Grows only, so a number means the same through a whole dump.
+#[derive(Debug)]
+pub struct Tables {
+    /// All texts, one behind the other: a heap has a hundred thousand, each too short to have its own memory.
+    texts: String,
+    /// Where each begins and ends.
+    spans: Vec<(usize, usize)>,
+    /// Open addressing: part of the hash, and the number; [`FREE`] where there is none.
+    places: Vec<(u32, u32)>,
+    sites: Vec<Site>,
+    by_site: FxHashMap<Site, SiteId>,
+}
+
+const FREE: u32 = u32::MAX;
+
+impl Default for Tables {
+    fn default() -> Tables {
+        Tables {
+            texts: String::new(),
+            spans: Vec::new(),
+            places: vec![(0, FREE); PLACES],
+            sites: Vec::new(),
+            by_site: FxHashMap::default(),
+        }
+    }
+}
+
+impl Tables {
+    /// The number of a text.
+    pub fn intern(&mut self, text: &str) -> NameId {
+        let hash = (hash(text) >> 32) as u32;
+        let place = match self.find(hash, text) {
+            Ok(id) => return id,
+            Err(place) => place,
+        };
+        let id = NameId(self.spans.len() as u32);
+        let start = self.texts.len();
+        self.texts.push_str(text);
+        self.spans.push((start, self.texts.len()));
+        self.places[place] = (hash, id.0);
+        if self.spans.len() * 2 > self.places.len() {
+            self.grow();
+        }
+        id
+    }
+
+    /// The number of a text, or the place for it.
+    fn find(&self, hash: u32, text: &str) -> Result<NameId, usize> {
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            match self.places[place] {
+                (_, FREE) => return Err(place),
+                (known, id) if known == hash && self.name(NameId(id)) == text => {
+                    return Ok(NameId(id));
+                }
+                _ => place = (place + 1) & mask,
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let mask = self.places.len() * 4 - 1;
+        let mut places = vec![(0, FREE); mask + 1];
+        for entry in self.places.iter().filter(|entry| entry.1 != FREE) {
+            let mut place = entry.0 as usize & mask;
+            while places[place].1 != FREE {
+                place = (place + 1) & mask;
+            }
+            places[place] = *entry;
+        }
+        self.places = places;
+    }
+
+    /// The text of a number; empty for one that was never given out.
+    #[inline]
+    pub fn name(&self, id: NameId) -> &str {
+        let span = self.spans.get(id.0 as usize);
+        let text = span.and_then(|&(start, end)| self.texts.get(start..end));
+        text.unwrap_or("")
+    }
+
+    /// The number of a site.
+    pub fn intern_site(&mut self, site: Site) -> SiteId {
+        if let Some(id) = self.by_site.get(&site) {
+            return *id;
+        }
+        let id = SiteId(self.sites.len() as u32);
+        self.sites.push(site);
+        self.by_site.insert(site, id);
+        id
+    }
+
+    /// The site of a number; `None` for one that was never given out.
+    #[inline]
+    pub fn site(&self, id: SiteId) -> Option<Site> {
+        self.sites.get(id.0 as usize).copied()
+    }
+}
+
+fn hash(text: impl Hash) -> u64 {
+    FxBuildHasher.hash_one(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_each_text_one_number() {
+        let mut tables = Tables::default();
+        let texts: Vec<String> = (0..5000).map(|number| format!("@name{number}")).collect();
+        let ids: Vec<NameId> = texts.iter().map(|text| tables.intern(text)).collect();
+        for (text, id) in texts.iter().zip(&ids) {
+            assert_eq!(tables.intern(text), *id);
+            assert_eq!(tables.name(*id), text);
+        }
+        assert_eq!(tables.intern(""), NameId(5000));
+        assert_eq!(tables.name(NameId(5001)), "");
+    }
+}

@@ -1,0 +1,79 @@
+//! Memory that the walk reads soon, asked for early: what objects hold lies all over the process, and waiting for it would
+//! take longer than all else.
+
+use rb_sys::{VALUE, ruby_value_type};
+
+use super::imemo;
+use crate::vm::object::Flags;
+
+/// Slots between the object that is described and those whose memory is asked for: first what they point at, later what
+/// that points at.
+const FAR: usize = 4;
+const NEAR: usize = 2;
+
+/// Asks for what the slots behind `slot` hold. `end` is the end of the heap page.
+#[inline]
+pub fn look(slot: VALUE, stride: usize, end: VALUE) {
+    let distance = |slots: usize| slot + (slots * stride) as VALUE;
+    if distance(FAR) < end {
+        // SAFETY: a slot of the same heap page.
+        unsafe { first(distance(FAR)) };
+    }
+    if distance(NEAR) < end {
+        // SAFETY: as above.
+        unsafe { second(distance(NEAR)) };
+    }
+}
+
+/// # Safety
+/// `slot` is a slot of a heap page.
+#[inline]
+unsafe fn first(slot: VALUE) {
+    // SAFETY: a slot has at least five words.
+    let words = unsafe { &*(slot as *const [VALUE; 5]) };
+    if words[0] == 0 {
+        return;
+    }
+    for word in &words[2..] {
+        if super::values::is_address(*word) && *word >> 47 == 0 {
+            touch(*word);
+        }
+    }
+}
+
+/// # Safety
+/// As [`first`].
+#[inline]
+unsafe fn second(slot: VALUE) {
+    // SAFETY: as above.
+    let (flags, held) = unsafe { (Flags::of(slot), *(slot as *const VALUE).add(2)) };
+    if !flags.is(ruby_value_type::RUBY_T_IMEMO) || held == 0 {
+        return;
+    }
+    match flags.imemo_type() {
+        // The body of an iseq has several lines; the second word is where its instructions are.
+        imemo::ISEQ => {
+            for line in 1..5 {
+                touch(held + 64 * line);
+            }
+            // SAFETY: an iseq has a body there, or a null.
+            touch(unsafe { *(held as *const VALUE).add(1) });
+        }
+        // SAFETY: the definition of a method, whose second word is mostly its iseq.
+        imemo::METHOD => touch(unsafe { *(held as *const VALUE).add(1) }),
+        _ => {}
+    }
+}
+
+/// Asks for the memory at an address, which may be none.
+#[inline(always)]
+pub fn touch(address: VALUE) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads nothing; of an address that is not mapped it does nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address as *const i8);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
