@@ -131,16 +131,17 @@ RSpec.describe "memprof dump, start, stop and stats" do
     skip "needs root and unshare" unless Process.euid.zero? && system("unshare", "-fpm", "true",
       err: File::NULL)
     directory = Dir.mktmpdir
-    code = 'require "memprof/signal"; puts [$$, Dir.children("/tmp")].inspect; $stdout.flush; sleep'
-    script = "mount -t tmpfs none /tmp && exec \"$@\""
+    code = 'require "memprof/signal"; puts $$; $stdout.flush; sleep'
+    script = "mount -t tmpfs none #{directory} && exec \"$@\""
     reader, writer = IO.pipe
-    environment = { "MEMPROF_DIR" => "/tmp", "RUBYOPT" => nil }
+    environment = { "MEMPROF_DIR" => directory, "RUBYOPT" => nil }
     pid = Process.spawn(environment, "unshare", "-fpm", "--mount-proc", "sh", "-c", script,
       "sh", RbConfig.ruby, "-I#{ChildRuby::LIB}", "-e", code, out: writer, pgroup: true)
     writer.close
-    expect(reader.gets).to start_with("[1, ")
+    expect(reader.gets).to eq("1\n")
     inside = eventually("the process") { File.read("/proc/#{pid}/task/#{pid}/children").to_i.nonzero? }
-    eventually("its socket") { File.socket?("/proc/#{inside}/root/tmp/memprof-1.sock") }
+    eventually("its socket") { File.socket?("/proc/#{inside}/root#{directory}/memprof-1.sock") }
+    expect(Dir.children(directory)).to be_empty
     stdout, stderr, = run_memprof("dump", "--pid", inside)
     expect(stdout).to match(/\A\S+-#{inside}-.*\.json\n\z/), stderr
     expect(expect_whole(stdout.chomp).first["pid"]).to eq(1)
