@@ -12,19 +12,13 @@ ROUNDS = Bench.size(15, 2)
 source = "def fill(kept)\n#{"  kept << Object.new\n" * SITES}end\n"
 eval(source, binding, "generated.rb", 0) # rubocop:disable Security/Eval
 
-def wall
-  before = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-  yield
-  Process.clock_gettime(Process::CLOCK_MONOTONIC) - before
-end
-
 Bench.title("How long does it take to ask for the live objects?")
 kept = []
 Memprof.start
 (COUNT / SITES).times { fill(kept) }
 samples = Bench.in_turn(ROUNDS, {
   "processor" => -> { Bench.cpu { Memprof.stats(File::NULL) } },
-  "clock" => -> { wall { Memprof.stats(File::NULL) } }
+  "clock" => -> { Bench.wall { Memprof.stats(File::NULL) } }
 })
 Memprof.stop
 

@@ -38,11 +38,25 @@ module Bench
   end
 
   # Processor time of a block, from a heap that was just collected.
-  def cpu
+  def cpu(&block)
     GC.start
-    before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    processor(&block)
+  end
+
+  # Processor time of a block, of all threads.
+  def processor(&block)
+    elapsed(Process::CLOCK_PROCESS_CPUTIME_ID, &block)
+  end
+
+  # Seconds by the clock that a block takes.
+  def wall(&block)
+    elapsed(Process::CLOCK_MONOTONIC, &block)
+  end
+
+  def elapsed(clock)
+    before = Process.clock_gettime(clock)
     yield
-    Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) - before
+    Process.clock_gettime(clock) - before
   end
 
   # Runs the variants in turn, `rounds` times.

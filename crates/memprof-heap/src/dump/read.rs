@@ -3,6 +3,7 @@
 //! Dumps that were cut are read up to the break, broken lines and blocks are left out and counted.
 
 mod binary;
+mod facts;
 mod input;
 mod json;
 mod lines;

@@ -1,5 +1,7 @@
 //! Numbers and strings as JSON text, appended to a buffer.
 
+use super::record::{NameId, Tables};
+
 /// Two hexadecimal digits for each byte.
 static HEX: [[u8; 2]; 256] = {
     let digits = b"0123456789abcdef";
@@ -101,6 +103,23 @@ pub(super) fn string(out: &mut Vec<u8>, text: &str) {
 pub(super) fn string_field(out: &mut Vec<u8>, key: &str, text: &str) {
     out.extend_from_slice(key.as_bytes());
     string(out, text);
+}
+
+/// The same for an interned text, if there is one.
+#[inline]
+pub(super) fn name_field(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
+    if let Some(name) = name {
+        string_field(out, key, tables.name(name));
+    }
+}
+
+/// An address behind its key, if it is one.
+#[inline]
+pub(super) fn address_field(out: &mut Vec<u8>, key: &str, at: u64) {
+    if at != 0 {
+        out.extend_from_slice(key.as_bytes());
+        address(out, at);
+    }
 }
 
 /// The inside of a string.

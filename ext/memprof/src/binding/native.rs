@@ -81,7 +81,7 @@ fn fit(series: Vec<Vec<u64>>) -> Vec<(f64, f64, bool)> {
 }
 
 /// Bytes that [`clear_stack`] clears. A fiber's machine stack may have no more than a few times as many.
-const STALE_STACK: usize = 16 * 1024;
+const STALE_STACK: usize = 64 * 1024;
 
 /// Clears the machine stack below the caller: the collector takes for a reference whatever looks like one there, also
 /// what functions that have returned left behind.

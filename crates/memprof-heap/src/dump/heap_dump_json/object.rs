@@ -2,8 +2,8 @@
 
 use super::super::memprof_json::value;
 use super::super::objspace_json::kind_name;
-use super::super::record::{Content, Detail, Kind, NameId, Object, Tables, Text, Value};
-use super::super::text;
+use super::super::record::{Content, Detail, Kind, Object, Tables, Text, Value};
+use super::super::text::{self, address_field as address, name_field as name};
 
 /// Keys that the format has itself.
 const KEYS: [&str; 28] = [
@@ -68,19 +68,6 @@ pub(super) fn head(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
 
 fn is_class(kind: Kind) -> bool {
     matches!(kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS)
-}
-
-fn name(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
-    if let Some(name) = name {
-        text::string_field(out, key, tables.name(name));
-    }
-}
-
-fn address(out: &mut Vec<u8>, key: &str, address: u64) {
-    if address != 0 {
-        out.extend_from_slice(key.as_bytes());
-        text::address(out, address);
-    }
 }
 
 fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {

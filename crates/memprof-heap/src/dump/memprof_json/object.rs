@@ -2,9 +2,9 @@
 
 use super::super::chunks::Chunks;
 use super::super::record::{
-    CodeRange, Content, Counts, Detail, Flags, Kind, NameId, Object, Shape, Tables, Text, Value,
+    CodeRange, Content, Counts, Detail, Flags, Kind, Object, Shape, Tables, Text, Value,
 };
-use super::super::text;
+use super::super::text::{self, address_field as address, name_field as name};
 use super::edges::value;
 
 const KINDS: [(Kind, &str); 22] = [
@@ -101,19 +101,6 @@ pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, tables: &Tables, objec
         name(out, tables, ",\"class_name\":", object.class_name);
     }));
     detail(out, tables, object);
-}
-
-fn name(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
-    if let Some(name) = name {
-        text::string_field(out, key, tables.name(name));
-    }
-}
-
-fn address(out: &mut Vec<u8>, key: &str, address: u64) {
-    if address != 0 {
-        out.extend_from_slice(key.as_bytes());
-        text::address(out, address);
-    }
 }
 
 fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {

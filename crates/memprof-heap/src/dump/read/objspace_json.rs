@@ -1,12 +1,13 @@
 //! Reading the lines of `ObjectSpace.dump_all`.
 
+use super::facts::{self, name};
 use super::json::{self, Object as Json};
 use super::lines::Line;
 use super::{Fallible, Stop, Target};
 use crate::dump::objspace_json::kind_of;
 use crate::dump::record::{
-    Allocation, CodeRange, Content, Detail, Edge, Flags, Kind, Label, NameId, NoteKind, Object,
-    Shape, Site, Tables, Text, Value,
+    CodeRange, Content, Detail, Edge, Flags, Kind, Label, NoteKind, Object, Shape, Tables, Text,
+    Value,
 };
 
 /// Size of a slot where lines do not say it: before Ruby 3.2 all had the same.
@@ -74,11 +75,6 @@ fn shape(json: &Json<'_>, target: &mut Target<'_>) -> Fallible<()> {
     target.shape(&shape)
 }
 
-fn name(json: &Json<'_>, tables: &mut Tables, key: &str) -> Fallible<Option<NameId>> {
-    let text = json.text(key)?;
-    Ok(text.map(|text| tables.intern(&text)))
-}
-
 fn object(json: &Json<'_>, kind: &str, target: &mut Target<'_>) -> Fallible<()> {
     let kind = kind_of(kind);
     let tables = &mut target.tables;
@@ -97,7 +93,7 @@ fn object(json: &Json<'_>, kind: &str, target: &mut Target<'_>) -> Fallible<()> 
         object_id: collector.number("object_id")?,
         detail: detail(json, tables, kind, value.as_deref())?,
         fields: &[],
-        allocation: allocation(json, tables)?,
+        allocation: facts::allocation(json, tables)?,
     };
     target.object(&object)?;
     let mut edges = Vec::new();
@@ -126,36 +122,8 @@ fn flags(json: &Json<'_>, collector: &Json<'_>) -> Flags {
     for (flag, key) in own {
         flags.set(flag, json.is_true(key));
     }
-    let collectors = [
-        (Flags::WB_PROTECTED, "wb_protected"),
-        (Flags::OLD, "old"),
-        (Flags::UNCOLLECTIBLE, "uncollectible"),
-        (Flags::MARKING, "marking"),
-        (Flags::MARKED, "marked"),
-        (Flags::PINNED, "pinned"),
-        (Flags::REMEMBERED, "remembered"),
-        (Flags::SHAREABLE, "shareable"),
-    ];
-    for (flag, key) in collectors {
-        flags.set(flag, collector.is_true(key));
-    }
+    facts::collector(collector, &mut flags);
     flags
-}
-
-fn allocation(json: &Json<'_>, tables: &mut Tables) -> Fallible<Option<Allocation>> {
-    let Some(generation) = json.number("generation")? else {
-        return Ok(None);
-    };
-    let site = Site {
-        file: tables.intern(&json.text("file")?.unwrap_or_default()),
-        line: json.number("line")?.unwrap_or(0),
-        method: name(json, tables, "method")?,
-    };
-    Ok(Some(Allocation {
-        site: tables.intern_site(site),
-        generation,
-        time: 0,
-    }))
 }
 
 fn text<'a>(json: &Json<'_>, tables: &mut Tables, value: Option<&'a str>) -> Fallible<Text<'a>> {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::edges;
 use crate::dump::memprof_json::{is_taken, kind_of};
+use crate::dump::read::facts::{self, name};
 use crate::dump::read::json::{self, Object as Json};
 use crate::dump::read::{Fallible, Stop, Target};
 use crate::dump::record::{
-    Allocation, CodeRange, Content, Detail, Field, Flags, Kind, NameId, Object, Site, Tables, Text,
-    Value,
+    CodeRange, Content, Detail, Field, Flags, Kind, Object, Tables, Text, Value,
 };
 use crate::dump::text::from_base64;
 
@@ -37,15 +37,10 @@ pub(super) fn object(json: &Json<'_>, target: &mut Target<'_>) -> Fallible<()> {
         object_id: collector.number("object_id")?,
         detail: detail(json, tables, kind, &contents)?,
         fields: &fields,
-        allocation: allocation(json, tables)?,
+        allocation: facts::allocation(json, tables)?,
     };
     target.object(&object)?;
     edges::edges(json, kind, target)
-}
-
-fn name(json: &Json<'_>, tables: &mut Tables, key: &str) -> Fallible<Option<NameId>> {
-    let text = json.text(key)?;
-    Ok(text.map(|text| tables.intern(&text)))
 }
 
 fn fields(json: &Json<'_>, tables: &mut Tables, kind: Kind) -> Fallible<Vec<Field>> {
@@ -76,37 +71,8 @@ fn flags(json: &Json<'_>, collector: &Json<'_>) -> Flags {
         flags.set(flag, json.is_true(key));
     }
     flags.set(Flags::SHARED, json.has("shared"));
-    let collectors = [
-        (Flags::WB_PROTECTED, "wb_protected"),
-        (Flags::OLD, "old"),
-        (Flags::UNCOLLECTIBLE, "uncollectible"),
-        (Flags::MARKING, "marking"),
-        (Flags::MARKED, "marked"),
-        (Flags::PINNED, "pinned"),
-        (Flags::REMEMBERED, "remembered"),
-        (Flags::SHAREABLE, "shareable"),
-        (Flags::FINALIZE, "finalize"),
-    ];
-    for (flag, key) in collectors {
-        flags.set(flag, collector.is_true(key));
-    }
+    facts::collector(collector, &mut flags);
     flags
-}
-
-fn allocation(json: &Json<'_>, tables: &mut Tables) -> Fallible<Option<Allocation>> {
-    let Some(generation) = json.number("generation")? else {
-        return Ok(None);
-    };
-    let site = Site {
-        file: tables.intern(&json.text("file")?.unwrap_or_default()),
-        line: json.number("line")?.unwrap_or(0),
-        method: name(json, tables, "method")?,
-    };
-    Ok(Some(Allocation {
-        site: tables.intern_site(site),
-        generation,
-        time: json.number("time")?.unwrap_or(0),
-    }))
 }
 
 /// What is written of the object's own text.

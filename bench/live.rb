@@ -1,0 +1,194 @@
+# frozen_string_literal: true
+
+# Does a server under load give one dump after the other, with nothing lost, and go on serving?
+
+require "net/http"
+require "tmpdir"
+require_relative "support"
+
+DUMPS = Bench.size(1_000, 20)
+CLIENTS = 2
+# Seconds between two requests of a client: the child that writes has a low priority, and would starve beside
+# clients and a server that together want more processors than there are.
+THINK = 0.002
+# Seconds after which no more dumps are asked for, on a machine that is too slow for all.
+LONGEST = 480
+WARM_UP = Bench.size(2, 0.5)
+# Seconds after which a dump is taken for lost.
+PATIENCE = 30
+FOOTER = /\A{"_id":"footer","type":"footer","objects":\d+.*}\n\z/
+
+# Makes a page of rows, and keeps some of them for a while.
+APP = <<~'RUBY'
+  require "json"
+  cache = {}
+  run ->(env) do
+    rows = Array.new(50) { |id| { "id" => id, "name" => "row #{id}", "tags" => ["a", "b"] } }
+    cache.clear if cache.size > 500
+    cache["#{env["PATH_INFO"]} #{cache.size}"] = rows.last(5)
+    body = JSON.generate(rows)
+    [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
+  end
+RUBY
+
+begin
+  require "puma"
+rescue LoadError
+  abort("live.rb: puma is not installed (bin/setup installs it); nothing is measured")
+end
+
+# A puma that has loaded memprof/signal; its dumps and what it says are in a directory.
+class Server
+  attr_reader :pid, :port
+
+  def initialize(directory)
+    @directory = directory
+    @log = File.join(directory, "log")
+    config = File.join(directory, "config.ru")
+    File.write(config, APP)
+    library = File.expand_path("../lib", __dir__)
+    @pid = Process.spawn({ "RUBYOPT" => nil, "MEMPROF_DIR" => directory },
+      RbConfig.ruby, "-I#{library}", "-rmemprof/signal", "-e", "require 'puma/cli'; Puma::CLI.new(ARGV).run",
+      "--", "--threads", "4:4", "--bind", "tcp://127.0.0.1:0", "--environment", "production", config,
+      in: File::NULL, [:out, :err] => @log)
+    sleep(0.02) until (@port = File.read(@log)[%r{Listening on http://127\.0\.0\.1:(\d+)}, 1]) || !alive?
+  end
+
+  def alive?
+    Process.wait(@pid, Process::WNOHANG).nil?
+  rescue Errno::ECHILD
+    false
+  end
+
+  # What it has at the moment: leaks show here.
+  def belongings
+    status = File.read("/proc/#{@pid}/status")
+    {
+      "RSS, MiB" => Bench.mebibytes(status[/^VmRSS:\s+(\d+)/, 1].to_i * 1024),
+      "threads" => status[/^Threads:\s+(\d+)/, 1].to_i,
+      "open files" => Dir.children("/proc/#{@pid}/fd").size,
+      "children" => Dir.glob("/proc/#{@pid}/task/*/children").sum { |file| File.read(file).split.size }
+    }
+  end
+
+  # Sends the signal and waits for the file.
+  #
+  # @return [Symbol] `:whole`, `:cut`, or `:lost` if there was none in time
+  def dump
+    deadline = now + PATIENCE
+    Process.kill(:URG, @pid)
+    path = nil
+    sleep(0.002) until (path = Dir.glob("#{@directory}/memprof-*.json").first) || now > deadline
+    return :lost unless path
+
+    File.open(path) do |file|
+      file.seek([file.size - 1024, 0].max)
+      FOOTER.match?(file.readlines.last.to_s) ? :whole : :cut
+    end
+  ensure
+    File.delete(path) if path
+  end
+
+  def warnings
+    File.readlines(@log).grep(/memprof:|error|WARN/i)
+  end
+
+  def stop
+    Process.kill(:TERM, @pid)
+    Process.wait(@pid)
+  rescue Errno::ESRCH, Errno::ECHILD
+    nil
+  end
+
+  private
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+end
+
+# A client that asks until it is told to stop: how long answers took, and how many were wrong.
+class Client
+  attr_reader :latencies, :errors
+
+  def initialize(port)
+    @latencies = []
+    @errors = 0
+    @thread = Thread.new { ask(port) until @stop }
+  end
+
+  def finish
+    @stop = true
+    @thread.join
+    self
+  end
+
+  private
+
+  def ask(port)
+    Net::HTTP.start("127.0.0.1", port, open_timeout: 10, read_timeout: 10) do |http|
+      until @stop
+        @latencies << Bench.wall { @errors += 1 unless whole?(http.get("/rows")) }
+        sleep(THINK)
+      end
+    end
+  rescue SystemCallError, IOError, Timeout::Error
+    @errors += 1
+  end
+
+  def whole?(response)
+    response.code == "200" && response.body.end_with?("}]")
+  end
+end
+
+def milliseconds(seconds)
+  format("%.1f", seconds * 1000)
+end
+
+# Has clients ask the server during the block; gives them.
+def under_load(server)
+  clients = Array.new(CLIENTS) { Client.new(server.port) }
+  yield
+  clients.each(&:finish)
+end
+
+def latency_row(name, clients)
+  all = clients.flat_map(&:latencies).sort
+  shown = [0.5, 0.99, 1].map { |part| milliseconds(all[(all.size - 1) * part]) }
+  [name, all.size, clients.sum(&:errors), *shown]
+end
+
+Bench.title("Does a server under load give one dump after the other, with nothing lost, and go on serving?")
+outcomes = []
+times = []
+states = {}
+Dir.mktmpdir("memprof-bench-") do |directory|
+  server = Server.new(directory)
+  abort("puma does not start:\n#{File.read(File.join(directory, "log"))}") unless server.port
+  before = under_load(server) { sleep(WARM_UP) }
+  states["before"] = server.belongings
+  during = under_load(server) do
+    DUMPS.times do |number|
+      states["after #{number} dumps"] = server.belongings if number == DUMPS / 2
+      times << Bench.wall { outcomes << (server.alive? ? server.dump : :dead) }
+      break if outcomes.last == :dead || times.sum > LONGEST
+    end
+  end
+  sleep(0.5)
+  states["after #{outcomes.size} dumps"] = server.belongings if server.alive?
+  Bench.table(["requests", "served", "errors", "median ms", "99th percentile", "longest"],
+    [latency_row("no dumps", before), latency_row("dumps", during)])
+  Bench.table(["the server", *states.values.first.keys], states.map { |name, state| [name, *state.values] })
+  sample = Bench::Sample.new(times)
+  Bench.table(["dumps", "whole", "cut", "lost", "median ms", "longest", "warnings of the server"],
+    [[outcomes.size, *%i[whole cut lost].map { |way| outcomes.count(way) }, milliseconds(sample.median),
+      milliseconds(times.max), server.warnings.size]])
+  server.warnings.uniq.first(5).each { |line| puts(line) }
+  errors = during.sum(&:errors)
+  Bench.table(Bench::LIMITS, [
+    Bench.limit("dumps lost or cut", outcomes.size - outcomes.count(:whole), 0, 0),
+    Bench.limit("requests failed", errors, 0, 0)
+  ])
+ensure
+  server&.stop
+end

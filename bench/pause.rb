@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+# How long does a dump by a forked child stop the process, and what memory does the child take?
+
+require "tmpdir"
+require_relative "support"
+require_relative "support/heaps"
+require "memprof/dump" # now, and not at first use
+
+# Objects that make a process of 1.5 GB; a short look takes a tenth.
+COUNT = Bench.size(14_800_000, 1_480_000)
+ROUNDS = Bench.size(3, 1)
+TICK = 0.001
+SETTLE = 0.3
+# Seconds between two looks at the child's memory.
+LOOK = 0.005
+
+# What a thread sees that wakes every millisecond, in seconds between two wakings: the longest, and the usual.
+def gaps
+  all = []
+  stop = false
+  ticker = Thread.new do
+    last = now
+    until stop
+      sleep(TICK)
+      all << -last + (last = now)
+    end
+  end
+  sleep(SETTLE)
+  yield
+  sleep(SETTLE)
+  stop = true
+  ticker.join
+  [all.max, Bench::Sample.new(all).median]
+end
+
+def now
+  Process.clock_gettime(Process::CLOCK_MONOTONIC)
+end
+
+# How much later than usual the ticker was once, and how long the block took.
+def pause(&block)
+  seconds = nil
+  longest, usual = gaps { seconds = Bench.wall(&block) }
+  { pause: longest - usual, usual: usual, seconds: seconds }
+end
+
+# What is measured. Dumps go the way that those on a signal do.
+WAYS = {
+  "nothing, for two seconds" => ->(_path) { sleep(2) },
+  "`fork { exit! }`" => ->(_path) { Process.wait(fork { exit! }) },
+  "dump, `:memprof`" => ->(path) { Memprof.dump_all("#{path}.json", fork: true) },
+  "the same, amid a sweep" => ->(path) { Memprof.dump_all("#{path}.json", fork: true) },
+  "dump, `:binary`" => ->(path) { Memprof.dump_all("#{path}.memprof", fork: true) }
+}.freeze
+_, FORK, MEMPROF, AMID, BINARY = WAYS.keys
+DUMPS = [MEMPROF, AMID, BINARY].freeze
+
+# Leaves the heap as it is right after a collection, or as a program that makes objects all the time has it
+# mostly: marked, and not yet swept of its garbage.
+def collect(way)
+  GC.disable
+  (COUNT / 10).times { Object.new } if way == AMID
+  GC.enable
+  GC.start(immediate_sweep: way != AMID)
+end
+
+# The process that is dumped: makes its heap, and then does what it reads, one way a line.
+def large_process(directory)
+  kept = Heaps.program(COUNT)
+  GC.start
+  $stdout.sync = true
+  puts(JSON.generate(rss: Bench.rss, objects: kept.size * Heaps::PER_RECORD))
+  while (line = $stdin.gets)
+    collect(way = line.chomp)
+    result = pause { WAYS.fetch(way).call(File.join(directory, "heap")) }
+    FileUtils.rm_f(Dir.glob(File.join(directory, "heap*")))
+    puts(JSON.generate(result))
+  end
+  exit
+end
+
+large_process(ARGV.first) unless ARGV.empty?
+
+# What /proc says about the memory of a process's child while there is one: private dirty bytes, look by look.
+# From another process, so that the large one has nothing to do but wait.
+def private_dirty_of_child(pid)
+  child = Dir.glob("/proc/#{pid}/task/*/children").map { |file| File.read(file).to_i }.find(&:positive?)
+  return unless child
+
+  File.read("/proc/#{child}/smaps_rollup")[/^Private_Dirty:\s+(\d+)/, 1]&.to_i&.*(1024)
+rescue SystemCallError
+  nil # it has ended
+end
+
+# Has the large process do something, and meanwhile looks at its child, if asked to.
+def order(process, way, look: false)
+  process.puts(way)
+  looks = []
+  until process.wait_readable(look ? LOOK : nil)
+    dirty = private_dirty_of_child(process.pid)
+    looks << dirty if dirty
+  end
+  answer = JSON.parse(process.gets || abort("the large process died"))
+  look ? looks : answer
+end
+
+def milliseconds(seconds)
+  format("%.1f", seconds * 1000)
+end
+
+def share(bytes, rss)
+  format("%.2f %%", bytes * 100.0 / rss)
+end
+
+Bench.title("How long does a dump by a forked child stop the process, and what memory does the child take?")
+facts, pauses, looks = Dir.mktmpdir("memprof-bench-") do |directory|
+  library = File.expand_path("../lib", __dir__)
+  IO.popen([RbConfig.ruby, "-I#{library}", __FILE__, directory], "r+") do |process|
+    facts = JSON.parse(process.gets || abort("the large process died"))
+    order(process, BINARY) # so that nothing is done for the first time
+    pauses = Hash.new { |hash, way| hash[way] = [] }
+    ROUNDS.times { WAYS.each_key { |way| pauses[way] << order(process, way) } }
+    # In runs of their own, as to look takes a lock that the child needs.
+    looks = DUMPS.to_h { |way| [way, order(process, way, look: true)] }
+    process.close_write
+    [facts, pauses, looks]
+  end
+end
+
+rss = facts.fetch("rss")
+median = ->(way, key) { Bench::Sample.new(pauses[way].map { |run| run.fetch(key) }).median }
+Bench.table(["#{facts["objects"]} objects, #{Bench.mebibytes(rss)} MiB; ms",
+  "longest gap - usual", "of all rounds", "usual gap", "until it is done"],
+  pauses.map do |way, runs|
+    [way, milliseconds(median[way, "pause"]), milliseconds(runs.map { |run| run["pause"] }.max),
+      milliseconds(median[way, "usual"]), milliseconds(median[way, "seconds"])]
+  end)
+
+added = looks.transform_values { |seen| [seen.first, seen.max, seen.max - seen.first] }
+Bench.table(["private dirty memory of the child, MiB", "at first look", "at most", "added", "added / RSS"],
+  added.map { |way, bytes| [way, *bytes.map { |number| Bench.mebibytes(number) }, share(bytes.last, rss)] })
+
+worst = DUMPS.max_by { |way| median[way, "pause"] }
+fork_alone = median[FORK, "pause"] * 1000
+Bench.table(Bench::LIMITS, [
+  Bench.limit("pause, aim is the fork alone", median[worst, "pause"] * 1000, 60, fork_alone, " ms"),
+  Bench.limit("private dirty memory added / RSS", added.values.map(&:last).max * 100.0 / rss, 5, 1, " %")
+])

@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+# Heaps to be dumped: one made like a program's, of any size, and that of a Rails app.
+module Heaps
+  # What one record of a program is: these many objects.
+  PER_RECORD = 5
+
+  # As models have them: a few instance variables that refer to what Ruby has most of.
+  class Customer
+    def initialize(number, chance, other)
+      @number = number
+      @name = "customer #{chance.rand(1_000_000_000)}"
+      @tags = [:new, chance.rand(100), other]
+      @address = { "mail" => "#{chance.rand(1 << 64)}@shop.example.com", :country => chance.rand(200) }
+    end
+  end
+
+  module_function
+
+  # Objects with four instance variables, strings that fit into their slots and that do not, small arrays and
+  # hashes. What is in them is by chance, the same in each run: a compressor must not have it easier than with
+  # a program.
+  #
+  # @return [Object] what keeps the heap
+  def program(objects)
+    chance = Random.new(42)
+    made = []
+    (objects / PER_RECORD).times do
+      made << Customer.new(made.size, chance, made[chance.rand(made.size + 1) - 1])
+    end
+    made
+  end
+
+  # A Rails app with as much of Rails as is installed, loaded as in production, that has answered requests.
+  def rails
+    require "logger" # Rails 6.1 and 7.0 forget it
+    require "rails/all" # leaves out what is not there
+    require "rack/mock"
+    app = rails_app
+    app.initialize!
+    client = Rack::MockRequest.new(app)
+    20.times { client.get("/orders", "HTTP_USER_AGENT" => "Example/1.0") }
+    app
+  end
+
+  def rails_app
+    controller = Class.new(ActionController::Base) { def index = render(plain: "orders") }
+    Object.const_set(:OrdersController, controller)
+    Class.new(Rails::Application) do
+      config.load_defaults("#{Rails::VERSION::MAJOR}.#{Rails::VERSION::MINOR}")
+      config.eager_load = true
+      config.secret_key_base = "0" * 64
+      config.logger = Logger.new(IO::NULL)
+      config.hosts.clear if config.respond_to?(:hosts)
+      routes.append { get("/orders", to: "orders#index") }
+    end
+  end
+
+  def rails?
+    !Gem::Specification.find_all_by_name("railties").empty?
+  end
+end
