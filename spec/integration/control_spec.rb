@@ -158,7 +158,9 @@ RSpec.describe "The control socket of memprof/signal" do
     it "may be too long for a socket" do
       directory = File.join(Dir.mktmpdir, "x" * 120)
       FileUtils.mkdir(directory)
-      live_program("fork { sleep }\nsleep", directory: directory) do |program|
+      # The child is made when its parent has said so: then it need not be said again.
+      live_program("sleep 0.5\nfork { sleep }\nputs :forked\nsleep", directory: directory) do |program|
+        program.line
         program.signal
         eventually("a dump") { program.dumps.first }
         expect(program.stderr.lines).to match(
