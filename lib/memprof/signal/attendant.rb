@@ -128,6 +128,7 @@ module Memprof
 
         reader, writer = IO.pipe
         dumper = Dumper.new(@settings)
+        opening = Mutex.new
         if @pid == pid
           [reader, writer].each(&:close)
         else
@@ -135,13 +136,17 @@ module Memprof
           @reader = reader
           @writer = writer
           @dumper = dumper
+          @opening = opening
           @server = nil
         end
       end
 
       def attend(delay)
         @reader.wait_readable(delay)
-        @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?)
+        # A signal in the middle of a fork may have made two of these threads.
+        @opening.synchronize do
+          @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?)
+        end
         loop do
           ready, = IO.select([@reader, @server&.socket].compact)
           next signalled if ready.include?(@reader)
