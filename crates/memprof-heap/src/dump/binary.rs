@@ -9,18 +9,20 @@ mod edges;
 mod encode;
 mod form;
 mod object;
+mod out;
 mod records;
 
 use std::fs::File;
 use std::io;
 
 use super::pipe::Pipe;
-use super::record::{Counts, Edge, Label, NoteKind, Object, Shape, Tables};
+use super::record::{Counts, Edge, Label, NoteKind, Object, Shape, Tables, Value};
 use super::tally::Tally;
-use super::writer::Writer;
+use super::writer::{Like, LiveWriter, Writer};
 use block::{Blocks, Task, Told};
-use encode::{Interned, address, bytes, varint};
+use encode::Interned;
 use form::Forms;
+use out::Out;
 
 pub(super) use block::{FOOTER, HEADER, Header, MAGIC, RECORDS, VERSION};
 pub(super) use records::replay;
@@ -70,7 +72,10 @@ mod label {
 
 /// Writes the format.
 pub struct Binary {
+    /// Bytes of the block, and room behind them.
     block: Vec<u8>,
+    /// Number of those bytes.
+    at: usize,
     told: Told,
     pipe: Pipe<Blocks>,
     bytes: u64,
@@ -104,7 +109,8 @@ impl Binary {
     /// If the second thread could not be started, or the file not be written to.
     pub fn new(file: File) -> io::Result<Binary> {
         Ok(Binary {
-            block: Vec::with_capacity(BLOCK + SLACK),
+            block: vec![0; BLOCK + SLACK],
+            at: 0,
             told: Told::default(),
             pipe: Pipe::new(file, Blocks::new)?,
             bytes: 0,
@@ -125,19 +131,51 @@ impl Binary {
         self.interned.next_block();
         self.forms.next_block();
         self.last = Last::default();
-        if self.block.is_empty() {
+        if self.at == 0 {
             return Ok(());
         }
-        self.pipe.send(&mut self.block, Task::Records(told))
+        self.send(Task::Records(told))
+    }
+
+    /// Hands the block over, and begins another one.
+    fn send(&mut self, task: Task) -> io::Result<()> {
+        self.block.truncate(self.at);
+        self.pipe.send(&mut self.block, task)?;
+        self.at = 0;
+        if self.block.capacity() == 0 {
+            // Zeros as the system gives them, which need not be written.
+            self.block = vec![0; BLOCK + SLACK];
+        } else {
+            // A buffer that comes back has most of that already: what is in it is overwritten.
+            self.block.resize(BLOCK + SLACK, 0);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn byte(&mut self, byte: u8) {
+        let mut out = Out::new(&mut self.block, self.at);
+        out.push(byte);
+        self.at = out.end();
     }
 
     /// Closes the block if it is full. Between records only.
-    #[inline]
+    #[inline(always)]
     fn passed(&mut self) -> io::Result<()> {
-        if self.block.len() < BLOCK {
+        if self.at < BLOCK {
             return Ok(());
         }
         self.close_block()
+    }
+
+    /// Closes the block within an object.
+    #[cold]
+    fn go_on_in_next_block(&mut self) -> io::Result<()> {
+        let (object, index) = (self.last.object, self.last.index);
+        self.byte(label::END);
+        self.close_block()?;
+        self.more(object, index);
+        Ok(())
     }
 
     /// Writes edges in pieces; `again` begins the record anew in another block.
@@ -156,9 +194,9 @@ impl Binary {
             let (now, later) = edges.split_at(cut);
             self.edge_list(tables, now);
             edges = later;
-            if self.block.len() >= BLOCK {
+            if self.at >= BLOCK {
                 let index = self.last.index;
-                self.block.push(label::END);
+                self.byte(label::END);
                 self.close_block()?;
                 again(self, index);
             }
@@ -173,45 +211,52 @@ impl Writer for Binary {
         if kind == NoteKind::Footer {
             return Ok(());
         }
-        self.block.extend_from_slice(&[record::NOTE, kind as u8]);
-        bytes(&mut self.block, json.as_bytes());
+        let mut out = Out::new(&mut self.block, self.at);
+        out.push(record::NOTE);
+        out.push(kind as u8);
+        out.bytes(json.as_bytes());
+        self.at = out.end();
         self.passed()
     }
 
     fn roots(&mut self, tables: &Tables, category: &str, edges: &[Edge<'_>]) -> io::Result<()> {
         let begin = |binary: &mut Binary, index: u32| {
-            binary.block.push(record::ROOTS);
-            bytes(&mut binary.block, category.as_bytes());
-            varint(&mut binary.block, index.into());
+            let mut out = Out::new(&mut binary.block, binary.at);
+            out.push(record::ROOTS);
+            out.bytes(category.as_bytes());
+            out.varint(index.into());
+            binary.at = out.end();
             binary.last.root = true;
             binary.last.reference = 0;
             binary.last.index = index;
         };
         begin(self, 0);
         self.pieces(tables, edges, begin)?;
-        self.block.push(label::END);
+        self.byte(label::END);
         self.last.root = false;
         self.passed()
     }
 
     fn shape(&mut self, tables: &Tables, shape: &Shape) -> io::Result<()> {
         self.tally.counts.shapes += 1;
-        let out = &mut self.block;
+        let mut out = Out::new(&mut self.block, self.at);
         out.push(record::SHAPE);
-        address(out, shape.address, 0);
-        varint(out, shape.id);
+        out.address(shape.address, 0);
+        out.varint(shape.id);
         match shape.parent_id {
             None => out.push(0),
             Some(parent) => {
                 out.push(1);
-                varint(out, parent);
+                out.varint(parent);
             }
         }
-        varint(out, shape.depth);
-        self.interned.name(out, tables, shape.shape_type);
-        self.interned.optional_name(out, tables, shape.edge_name);
-        varint(out, shape.edges);
-        varint(out, shape.memsize);
+        out.varint(shape.depth);
+        self.interned.name(&mut out, tables, shape.shape_type);
+        self.interned
+            .optional_name(&mut out, tables, shape.edge_name);
+        out.varint(shape.edges);
+        out.varint(shape.memsize);
+        self.at = out.end();
         self.passed()
     }
 
@@ -219,13 +264,13 @@ impl Writer for Binary {
     fn object(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
         self.tally.object(object);
         self.told.objects += 1;
-        self.record(tables, object);
+        self.record(tables, object, None);
         Ok(())
     }
 
     #[inline]
     fn edges(&mut self, tables: &Tables, edges: &[Edge<'_>]) -> io::Result<()> {
-        if edges.len() <= PIECE && self.block.len() < BLOCK {
+        if edges.len() <= PIECE && self.at < BLOCK {
             self.edge_list(tables, edges);
             return Ok(());
         }
@@ -233,9 +278,9 @@ impl Writer for Binary {
         self.pieces(tables, edges, |binary, index| binary.more(object, index))
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, _: &Tables) -> io::Result<()> {
-        self.block.push(label::END);
+        self.byte(label::END);
         self.passed()
     }
 
@@ -243,10 +288,50 @@ impl Writer for Binary {
         self.close_block()?;
         if whole {
             let counts = self.tally.counts;
-            self.pipe.send(&mut self.block, Task::Footer(counts))?;
+            self.send(Task::Footer(counts))?;
         }
         self.bytes = self.pipe.finish()?;
         Ok(self.tally.counts)
+    }
+}
+
+impl LiveWriter for Binary {
+    const ONE_BY_ONE: bool = true;
+
+    #[inline(always)]
+    fn like(&mut self, tables: &Tables, like: Like, object: &Object<'_>) -> io::Result<()> {
+        self.tally.object(object);
+        self.told.objects += 1;
+        self.record(tables, object, Some(like));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn edge(&mut self, tables: &Tables, edge: Edge<'_>) -> io::Result<()> {
+        Binary::edge(self, tables, &edge);
+        if self.at < BLOCK || edge.label == Label::Key {
+            return Ok(());
+        }
+        self.go_on_in_next_block()
+    }
+
+    fn run(&mut self, tables: &Tables, index: u32, addresses: &[u64]) -> io::Result<()> {
+        if index != self.last.index || addresses.len() < 2 {
+            let edges = (index..).zip(addresses).map(|(index, address)| Edge {
+                label: Label::Index(index),
+                value: Value::Address(*address),
+                preview: None,
+            });
+            return self.edges(tables, &edges.collect::<Vec<_>>());
+        }
+        let length = addresses.len() as u32;
+        self.tally.counts.references += u64::from(length);
+        self.told.references += length;
+        self.addresses(addresses.iter().copied());
+        if self.at < BLOCK {
+            return Ok(());
+        }
+        self.go_on_in_next_block()
     }
 }
 

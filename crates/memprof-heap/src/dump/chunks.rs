@@ -19,7 +19,7 @@ impl Default for Chunks {
 }
 
 impl Chunks {
-    /// The text of a key; `make` writes it, and never nothing.
+    /// The text of a key; `make` writes it. One that is empty is made again each time.
     #[inline]
     pub fn get(&mut self, key: Key, make: impl FnOnce(&mut Vec<u8>)) -> &[u8] {
         let entry = &mut self.table[place(key)];

@@ -21,7 +21,7 @@ pub enum Format {
     Objspace,
     /// memprof's own, small and fast.
     Binary,
-    /// The JSON array of the heap_dump gem; not read.
+    /// The JSON array of the heap_dump gem.
     HeapDump,
 }
 

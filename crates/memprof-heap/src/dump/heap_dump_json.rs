@@ -1,5 +1,5 @@
 //! The JSON array of the heap_dump gem: `[{"id":"_ROOTS_",...}`, each further object on a line that begins with a comma,
-//! and a `]`. Written only.
+//! and a `]`.
 //!
 //! Where that format is ambiguous, this one is not: ids are addresses (`"0x7f00"`), a Symbol has a colon (`":name"`),
 //! a string is never put in place of its id, and the entries of hashes are pairs, as keys may be anything.
@@ -30,7 +30,7 @@ pub struct HeapDumpJson {
 struct Roots {
     header: Option<String>,
     /// The note on global variables.
-    globals: Option<String>,
+    globals: serde_json::Value,
     /// Ids by category, each behind a comma.
     categories: Vec<(String, Vec<u8>)>,
 }
@@ -96,9 +96,7 @@ impl Roots {
     }
 
     fn global_table(&self, out: &mut Vec<u8>) {
-        let note = self.globals.as_deref().unwrap_or("{}");
-        let note = serde_json::from_str::<serde_json::Value>(note).unwrap_or_default();
-        let Some(variables) = note["variables"].as_object() else {
+        let Some(variables) = self.globals["variables"].as_object() else {
             return;
         };
         for (place, (name, value)) in variables.iter().enumerate() {
@@ -125,7 +123,7 @@ impl Writer for HeapDumpJson {
         if let Some(roots) = &mut self.roots {
             match kind {
                 NoteKind::Header => roots.header = Some(json.to_owned()),
-                NoteKind::Globals => roots.globals = Some(json.to_owned()),
+                NoteKind::Globals => roots.globals = serde_json::from_str(json)?,
                 _ => {}
             }
         }

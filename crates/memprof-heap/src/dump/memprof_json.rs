@@ -10,14 +10,15 @@ mod object;
 use std::io;
 
 use super::chunks::Chunks;
+pub(super) use super::kinds::from_lower as kind_of;
 use super::record::{Counts, Edge, NoteKind, Object, Shape, Tables};
 use super::sink::Sink;
 use super::tally::Tally;
 use super::text;
 use super::writer::Writer;
 use edges::Edges;
-pub(super) use edges::value;
-pub(super) use object::{is_taken, kind_of};
+pub(super) use edges::{item, value};
+pub(super) use object::{bytes_field, is_taken};
 
 /// Version of the format, in its header.
 const VERSION: u32 = 1;

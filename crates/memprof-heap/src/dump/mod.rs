@@ -5,8 +5,10 @@
 
 pub mod binary;
 mod chunks;
+mod flags;
 pub mod format;
 pub mod heap_dump_json;
+mod kinds;
 pub mod memprof_json;
 pub mod objspace_json;
 mod pipe;
@@ -17,7 +19,7 @@ pub mod sink;
 mod tables;
 mod tally;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 pub mod values;
 pub mod writer;

@@ -4,17 +4,22 @@
 //! What these lines have no place for is left out: notes, labels, values that are no references.
 
 mod detail;
+mod encodings;
+mod likes;
 
+use std::fs::File;
 use std::io;
 
-pub(super) use detail::{kind as kind_name, kind_of};
-
 use super::chunks::Chunks;
+use super::format::Compression;
+pub(super) use super::kinds::from_upper as kind_of;
 use super::record::{Counts, Edge, Kind, NoteKind, Object, Shape, Tables, Value};
 use super::sink::Sink;
 use super::tally::Tally;
 use super::text;
-use super::writer::Writer;
+use super::writer::{Like, LiveWriter, Writer};
+use encodings::Encodings;
+use likes::Likes;
 
 /// Writes the format.
 pub struct ObjspaceJson {
@@ -30,8 +35,12 @@ pub struct ObjspaceJson {
     references: bool,
     /// What comes behind the references.
     tail: Vec<u8>,
+    /// The same of an object that has no more to say than those like it: its memsize, and their number.
+    like: Option<(u64, Like)>,
     heads: Chunks,
-    tails: Chunks,
+    flags: Chunks,
+    encodings: Encodings,
+    likes: Likes,
 }
 
 impl ObjspaceJson {
@@ -47,9 +56,20 @@ impl ObjspaceJson {
             short: false,
             references: false,
             tail: Vec::new(),
+            like: None,
             heads: Chunks::default(),
-            tails: Chunks::default(),
+            flags: Chunks::default(),
+            encodings: Encodings::default(),
+            likes: Likes::default(),
         }
+    }
+
+    /// The same in a file, from where that stands.
+    ///
+    /// # Errors
+    /// If the thread that writes could not be started.
+    pub fn create(file: File, compression: Compression, ruby: (u8, u8)) -> io::Result<Self> {
+        Ok(ObjspaceJson::new(Sink::new(file, compression)?, ruby))
     }
 
     /// Bytes that the file got; known when the dump is finished.
@@ -57,10 +77,44 @@ impl ObjspaceJson {
         self.bytes
     }
 
+    #[inline]
     fn close_roots(&mut self) {
-        if self.category.take().is_some() {
+        if self.category.is_some() {
+            self.category = None;
             self.sink.buffer().extend_from_slice(b"]}\n");
         }
+    }
+
+    /// The beginning of every object's line.
+    #[inline(always)]
+    fn begin(&mut self, object: &Object<'_>) {
+        self.close_roots();
+        self.tally.object(object);
+        self.class = object.class;
+        self.short = matches!(object.kind, Kind::NONE | Kind::ZOMBIE);
+        self.references = false;
+        self.tail.clear();
+        self.like = None;
+        let out = self.sink.buffer();
+        out.extend_from_slice(b"{\"address\":");
+        text::address(out, object.address);
+    }
+
+    #[inline(always)]
+    fn reference(&mut self, edge: &Edge<'_>) {
+        self.tally.reference(edge);
+        let address = match edge.value {
+            Value::Address(address) if address != self.class => address,
+            _ => return,
+        };
+        let out = self.sink.buffer();
+        if self.references {
+            out.extend_from_slice(b", ");
+        } else {
+            out.extend_from_slice(b", \"references\":[");
+            self.references = true;
+        }
+        text::address(out, address);
     }
 }
 
@@ -98,19 +152,13 @@ impl Writer for ObjspaceJson {
 
     #[inline]
     fn object(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
-        self.close_roots();
-        self.tally.object(object);
-        self.class = object.class;
-        self.short = matches!(object.kind, Kind::NONE | Kind::ZOMBIE);
-        self.references = false;
+        let ruby = self.ruby;
+        self.begin(object);
         let out = self.sink.buffer();
-        out.extend_from_slice(b"{\"address\":");
-        text::address(out, object.address);
-        detail::head(out, &mut self.heads, object, self.ruby);
+        detail::head(out, &mut self.heads, object, ruby);
         if !self.short {
-            detail::detail(out, tables, object, self.ruby);
-            self.tail.clear();
-            detail::tail(&mut self.tail, &mut self.tails, tables, object, self.ruby);
+            detail::detail(out, tables, &mut self.encodings, object, ruby);
+            detail::tail(&mut self.tail, &mut self.flags, tables, object, ruby);
         }
         Ok(())
     }
@@ -121,19 +169,7 @@ impl Writer for ObjspaceJson {
             return Ok(());
         }
         for edge in edges {
-            self.tally.reference(edge);
-            let address = match edge.value {
-                Value::Address(address) if address != self.class => address,
-                _ => continue,
-            };
-            let out = self.sink.buffer();
-            if self.references {
-                out.extend_from_slice(b", ");
-            } else {
-                out.extend_from_slice(b", \"references\":[");
-                self.references = true;
-            }
-            text::address(out, address);
+            self.reference(edge);
         }
         self.sink.passed()
     }
@@ -144,7 +180,10 @@ impl Writer for ObjspaceJson {
         if self.references {
             out.push(b']');
         }
-        if !self.short {
+        if let Some((memsize, like)) = self.like {
+            detail::memsize(out, memsize);
+            out.extend_from_slice(self.likes.flags(like));
+        } else if !self.short {
             out.extend_from_slice(&self.tail);
         }
         out.extend_from_slice(b"}\n");
@@ -155,6 +194,35 @@ impl Writer for ObjspaceJson {
         self.close_roots();
         self.bytes = self.sink.close()?;
         Ok(self.tally.counts)
+    }
+}
+
+impl LiveWriter for ObjspaceJson {
+    const ONE_BY_ONE: bool = true;
+    const LABELS: bool = false;
+
+    #[inline(always)]
+    fn like(&mut self, tables: &Tables, like: Like, object: &Object<'_>) -> io::Result<()> {
+        // Each of these has something of its own in its tail.
+        if object.allocation.is_some() || object.object_id.is_some() {
+            return self.object(tables, object);
+        }
+        let ruby = self.ruby;
+        self.begin(object);
+        let out = self.sink.buffer();
+        out.extend_from_slice(self.likes.head(like, object, ruby));
+        detail::detail(out, tables, &mut self.encodings, object, ruby);
+        self.like = Some((object.memsize, like));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn edge(&mut self, _: &Tables, edge: Edge<'_>) -> io::Result<()> {
+        if self.short {
+            return Ok(());
+        }
+        self.reference(&edge);
+        self.sink.passed()
     }
 }
 

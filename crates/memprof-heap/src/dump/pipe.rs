@@ -41,9 +41,8 @@ impl<S: Stage> Pipe<S> {
         let (filled, work) = bounded::<(Vec<u8>, S::Tag)>(WAITING);
         let (back, spare) = bounded(WAITING + 1);
         let run = move || {
-            for (mut bytes, tag) in work {
+            for (bytes, tag) in work {
                 stage.take(&bytes, tag)?;
-                bytes.clear();
                 // Nobody waits for it if the other side is gone.
                 let _ = back.try_send(bytes);
             }
@@ -64,15 +63,14 @@ impl<S: Stage> Pipe<S> {
         })
     }
 
-    /// Hands over what is in `buffer`, and leaves an empty one in its place.
+    /// Hands over what is in `buffer`, and leaves another one in its place: one that was handed over before, as it was, or a
+    /// new one without any room.
     ///
     /// # Errors
     /// What went wrong in the other thread, now or earlier.
     pub fn send(&mut self, buffer: &mut Vec<u8>, tag: S::Tag) -> io::Result<()> {
-        let capacity = buffer.capacity();
-        let spare = self.spare.try_recv();
-        let empty = spare.unwrap_or_else(|_| Vec::with_capacity(capacity));
-        let bytes = std::mem::replace(buffer, empty);
+        let spare = self.spare.try_recv().unwrap_or_default();
+        let bytes = std::mem::replace(buffer, spare);
         match &self.filled {
             Some(filled) if filled.send((bytes, tag)).is_ok() => Ok(()),
             _ => self.finish().and(Err(closed())),

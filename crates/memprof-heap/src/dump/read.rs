@@ -1,25 +1,63 @@
 //! Reading dumps: format and compression are found by content, records are told to a [`Writer`].
 //!
-//! Dumps that were cut are read up to the break, broken lines and blocks are left out and counted.
+//! A thread reads and unpacks ahead (`feed`); text is scanned token by token (`tokens`), so that a line may be of any
+//! length. Dumps that were cut are read up to the break, broken lines and blocks are left out and counted.
 
 mod binary;
+mod blocks;
+mod collector;
+mod detect;
 mod facts;
-mod input;
-mod json;
+mod feed;
+mod heap_dump_json;
+mod hex;
+mod keys;
 mod lines;
 mod memprof_json;
 mod objspace_json;
 mod reduce;
+mod source;
+mod strings;
 mod target;
+mod tokens;
+mod unpack;
+mod values;
+mod window;
+mod word;
 
 use std::io::{self, Read};
+use std::sync::atomic::AtomicBool;
 
 use super::format::Format;
 use super::record::Counts;
 use super::values::Values;
 use super::writer::Writer;
-use input::Input;
+use feed::{Feed, Piece};
+pub use source::{Source, open};
 pub(super) use target::Target;
+pub(super) use values::checked;
+use window::Window;
+
+/// How to read.
+#[derive(Clone, Copy)]
+pub struct Options<'o> {
+    /// What may be told of contents.
+    pub values: Values,
+    /// Is told now and then, after each MiB or so, how many bytes of the input were read (compressed, if it is).
+    pub progress: Option<&'o dyn Fn(u64)>,
+    /// Reading ends with an error soon after this becomes true, also while it waits for the input.
+    pub stop: Option<&'o AtomicBool>,
+}
+
+impl From<Values> for Options<'_> {
+    fn from(values: Values) -> Self {
+        Options {
+            values,
+            progress: None,
+            stop: None,
+        }
+    }
+}
 
 /// What was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +72,8 @@ pub struct Outcome {
     pub skipped: u64,
     /// Number of the first of them, from 1.
     pub first_skipped: Option<u64>,
+    /// Bytes of the input.
+    pub bytes: u64,
 }
 
 /// Why reading a record ended early.
@@ -57,7 +97,7 @@ impl Stop {
     }
 }
 
-fn invalid(text: impl Into<String>) -> io::Error {
+pub(crate) fn invalid(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.into())
 }
 
@@ -84,32 +124,58 @@ pub fn convert(
     writer: &mut dyn Writer,
     values: Values,
 ) -> io::Result<Outcome> {
-    let mut input = Input::new(input)?;
-    let mut target = Target::new(writer, values);
+    read(input, writer, &Options::from(values))
+}
+
+/// The same with more options.
+///
+/// # Errors
+/// As [`convert`].
+pub fn read(
+    input: Box<dyn Read + Send>,
+    writer: &mut dyn Writer,
+    options: &Options<'_>,
+) -> io::Result<Outcome> {
+    let mut feed = Feed::new(input, options)?;
+    let mut target = Target::new(writer, options.values);
     let mut skipped = Skipped::default();
-    let format = input.format()?;
-    let whole = match format {
-        Format::Binary => binary::read(&mut input, &mut target, &mut skipped),
-        Format::Memprof => lines::read(&mut input, &mut skipped, |line| {
-            memprof_json::line(line, &mut target)
-        })
-        .map(|end| end.footer),
-        _ => {
-            objspace_json::begin(&mut target).map_err(Stop::into_error)?;
-            lines::read(&mut input, &mut skipped, |line| {
-                objspace_json::line(line, &mut target)
-            })
-            .map(|end| end.intact)
+    let (format, whole, bytes) = match feed.next()? {
+        Piece::Binary => {
+            let end = binary::read(&mut feed, &mut target, &mut skipped);
+            let end = end.map_err(Stop::into_error)?;
+            (Format::Binary, end.footer, feed.count())
         }
+        first => text(feed, first, &mut target, &mut skipped)?,
     };
-    let whole = whole.map_err(Stop::into_error)?;
     Ok(Outcome {
         format,
         counts: target.finish(whole)?,
         truncated: !whole,
         skipped: skipped.count,
         first_skipped: skipped.first,
+        bytes,
     })
+}
+
+/// Reads a format that has lines.
+fn text(
+    feed: Feed<'_>,
+    first: Piece,
+    target: &mut Target<'_>,
+    skipped: &mut Skipped,
+) -> io::Result<(Format, bool, u64)> {
+    let mut window = Window::new(feed, first).map_err(Stop::into_error)?;
+    let format = detect::format(window.rest(), window.cut())?;
+    let window = &mut window;
+    let whole = match format {
+        Format::Memprof => lines::read(window, target, skipped, &mut memprof_json::Reader::new()),
+        Format::HeapDump => {
+            lines::read(window, target, skipped, &mut heap_dump_json::Reader::new())
+        }
+        _ => lines::read(window, target, skipped, &mut objspace_json::Reader::new()),
+    };
+    let whole = whole.map_err(Stop::into_error)?;
+    Ok((format, whole, window.feed.count()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Text that repeats (names of instance variables, classes, methods, files) is interned: records carry a [`NameId`], and
 //! [`Tables`] has the text. Contents of objects that have none of their own name carry their bytes ([`Text`]).
 
+pub use super::flags::Flags;
 pub use super::tables::Tables;
 
 /// Number of an interned text in [`Tables`].
@@ -52,6 +53,11 @@ impl Kind {
     pub const ICLASS: Kind = Kind(0x1c);
     pub const ZOMBIE: Kind = Kind(0x1d);
     pub const MOVED: Kind = Kind(0x1e);
+
+    /// Name of the type, as `string`.
+    pub fn name(self) -> &'static str {
+        super::kinds::lower(self)
+    }
 }
 
 /// A value in a slot of an object, as Ruby sees it.
@@ -245,48 +251,6 @@ pub struct Allocation {
     pub generation: u64,
     /// Microseconds since the epoch at the beginning of that generation; 0 if not known.
     pub time: u64,
-}
-
-/// Facts that are true or false, one bit each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(pub u32);
-
-#[allow(missing_docs)]
-impl Flags {
-    pub const FROZEN: Flags = Flags(1);
-    pub const EMBEDDED: Flags = Flags(1 << 1);
-    pub const SHARED: Flags = Flags(1 << 2);
-    pub const FSTRING: Flags = Flags(1 << 3);
-    pub const CHILLED: Flags = Flags(1 << 4);
-    pub const BROKEN: Flags = Flags(1 << 5);
-    pub const SINGLETON: Flags = Flags(1 << 6);
-    pub const TOO_COMPLEX: Flags = Flags(1 << 7);
-    /// The collector's, in objspace's order: wb_protected, (age), old, uncollectible, marking, marked, pinned,
-    /// remembered, (object_id), shareable.
-    pub const WB_PROTECTED: Flags = Flags(1 << 8);
-    pub const OLD: Flags = Flags(1 << 9);
-    pub const UNCOLLECTIBLE: Flags = Flags(1 << 10);
-    pub const MARKING: Flags = Flags(1 << 11);
-    pub const MARKED: Flags = Flags(1 << 12);
-    pub const PINNED: Flags = Flags(1 << 13);
-    pub const REMEMBERED: Flags = Flags(1 << 14);
-    pub const SHAREABLE: Flags = Flags(1 << 15);
-    /// Has a finalizer.
-    pub const FINALIZE: Flags = Flags(1 << 16);
-
-    /// True if all bits of `other` are set.
-    #[inline]
-    pub fn has(self, other: Flags) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// Sets the bits of `other` if `condition` holds.
-    #[inline]
-    pub fn set(&mut self, other: Flags, condition: bool) {
-        if condition {
-            self.0 |= other.0;
-        }
-    }
 }
 
 /// An object without its edges, which follow it in pieces ([`super::Writer::edges`]).

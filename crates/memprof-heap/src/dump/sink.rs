@@ -49,7 +49,15 @@ impl Sink {
         if self.buffer.len() < CAPACITY {
             return Ok(());
         }
-        self.pipe.send(&mut self.buffer, ())
+        self.hand_over()
+    }
+
+    #[cold]
+    fn hand_over(&mut self) -> io::Result<()> {
+        self.pipe.send(&mut self.buffer, ())?;
+        self.buffer.clear();
+        self.buffer.reserve(CAPACITY + SLACK);
+        Ok(())
     }
 
     /// Writes the rest, and waits until all is written; the bytes that the file got.

@@ -83,6 +83,16 @@ impl Tables {
         self.places = places;
     }
 
+    /// The number of a text that is there.
+    pub fn find_name(&self, text: &str) -> Option<NameId> {
+        self.find((hash(text) >> 32) as u32, text).ok()
+    }
+
+    /// Number of texts.
+    pub fn names(&self) -> usize {
+        self.spans.len()
+    }
+
     /// The text of a number; empty for one that was never given out.
     #[inline]
     pub fn name(&self, id: NameId) -> &str {

@@ -1,6 +1,7 @@
 //! For tests: made-up dumps, and files to write them to.
 
 mod files;
+mod random;
 
 use std::io;
 use std::ops::Range;
@@ -12,6 +13,7 @@ use super::record::{
 use super::writer::Writer;
 
 pub use files::{converted, made, options, scratch, values, written};
+pub use random::Random;
 
 /// Texts that are hard on JSON.
 pub const HOSTILE: [&[u8]; 12] = [
@@ -29,21 +31,7 @@ pub const HOSTILE: [&[u8]; 12] = [
     b"</script>{}[],:",
 ];
 
-/// Numbers that look random, the same in each run.
-pub struct Random(pub u64);
-
 impl Random {
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit.max(1)
-    }
-
-    pub fn one_in(&mut self, times: u64) -> bool {
-        self.below(times) == 0
-    }
-
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }

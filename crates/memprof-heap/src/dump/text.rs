@@ -158,7 +158,12 @@ fn clean<const ASCII: bool>(bytes: &[u8]) -> usize {
         }
     }
     let fine = |&byte: &u8| ESCAPES[byte as usize] == 0 && !(ASCII && byte >= 0x80);
-    if rest.iter().all(fine) {
+    // The last eight bytes at once; those before the rest are known to be clean.
+    let fine_rest = match bytes.last_chunk() {
+        Some(last) => rest.is_empty() || !special(u64::from_le_bytes(*last)),
+        None => rest.iter().all(fine),
+    };
+    if fine_rest {
         bytes.len()
     } else {
         bytes.len() - rest.len()

@@ -64,6 +64,12 @@ pub struct Values {
 }
 
 impl Values {
+    /// Everything is told.
+    pub const FULL: Values = Values {
+        policy: Policy::Full,
+        key: Key([0; 2]),
+    };
+
     /// What is written of a text that has these bytes.
     #[inline]
     pub fn content<'a>(&self, bytes: &'a [u8]) -> Content<'a> {

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::record::{Edge, NoteKind, Object, Shape, Tables};
+use super::format::Dump;
+use super::record::{Edge, Label, NoteKind, Object, Shape, Tables, Value};
 
 /// One format: told of records in order, writes them.
 ///
@@ -31,3 +32,45 @@ pub trait Writer {
     /// closing line: without it, a reader sees that the dump was cut.
     fn finish(&mut self, tables: &Tables, whole: bool) -> io::Result<super::record::Counts>;
 }
+
+/// Number of what objects have in common that are alike in all but their address, their memsize, what they hold, and when
+/// and where they were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Like(pub u32);
+
+/// What the walk over a live heap asks for besides: there is much of it, and the program waits.
+pub trait LiveWriter: Writer {
+    /// True if [`LiveWriter::edge`] is as fast as edges in batches.
+    const ONE_BY_ONE: bool = false;
+
+    /// False if only references are written, and no labels: the walk then looks neither for labels nor for values that are
+    /// no references.
+    const LABELS: bool = true;
+
+    /// An object begins that has no fields, and neither age nor id unless all of its like have the same. Objects of one
+    /// like are alike, as the caller vouches.
+    fn like(&mut self, tables: &Tables, _: Like, object: &Object<'_>) -> io::Result<()> {
+        self.object(tables, object)
+    }
+
+    /// One edge of the object that began last. That of a key is followed by that of its entry.
+    fn edge(&mut self, tables: &Tables, edge: Edge<'_>) -> io::Result<()> {
+        self.edges(tables, &[edge])
+    }
+
+    /// Addresses that follow each other in an array, the first one at `index`. Not more than some thousands.
+    fn run(&mut self, tables: &Tables, index: u32, addresses: &[u64]) -> io::Result<()> {
+        for (label, &address) in (index..).map(Label::Index).zip(addresses) {
+            let edge = Edge {
+                label,
+                value: Value::Address(address),
+                preview: None,
+            };
+            self.edge(tables, edge)?;
+        }
+        Ok(())
+    }
+}
+
+/// Any format.
+impl LiveWriter for Dump {}

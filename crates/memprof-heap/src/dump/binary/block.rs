@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::super::pipe::{Output, Stage};
 use super::super::record::Counts;
-use super::encode::varint;
+use super::out::Out;
 
 /// First bytes of the file. The last but one is no text, so that a transfer as text shows.
 pub(in super::super) const MAGIC: [u8; 8] = *b"memprof\x89";
@@ -86,6 +86,7 @@ impl Blocks {
     fn footer(&mut self, counts: &Counts) -> io::Result<()> {
         let at = self.output.written();
         let mut bytes = Vec::new();
+        let mut out = Out::new(&mut bytes, 0);
         let totals = [
             counts.objects,
             counts.references,
@@ -94,17 +95,18 @@ impl Blocks {
             counts.shapes,
         ];
         for total in totals {
-            varint(&mut bytes, total);
+            out.varint(total);
         }
-        varint(&mut bytes, self.index.len() as u64);
+        out.varint(self.index.len() as u64);
         let mut last = 0;
         for (offset, told) in &self.index {
-            varint(&mut bytes, offset - last);
-            varint(&mut bytes, told.objects.into());
-            varint(&mut bytes, told.references.into());
+            out.varint(offset - last);
+            out.varint(told.objects.into());
+            out.varint(told.references.into());
             last = *offset;
         }
-        self.block(FOOTER, &bytes, Told::default())?;
+        let end = out.end();
+        self.block(FOOTER, &bytes[..end], Told::default())?;
         self.output.write_all(&at.to_le_bytes())?;
         self.output.write_all(&MAGIC)
     }

@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn address(&mut self, base: u64) -> Fallible<u64> {
         let number = self.varint()?;
-        if number & super::encode::ABSOLUTE != 0 {
+        if number & super::out::ABSOLUTE != 0 {
             return self.fixed();
         }
         let steps = unzigzag(number >> 1);

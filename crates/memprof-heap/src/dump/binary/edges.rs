@@ -1,15 +1,18 @@
 //! The edges of a record.
 
-use super::super::record::{Edge, Label, Tables, Value};
-use super::encode::{address, bytes, kind, varint};
+use super::super::record::{Edge, Label, NameId, Tables, Value};
+use super::encode::kind;
+use super::out::{Out, Window};
 use super::{Binary, label, record};
 
 impl Binary {
     /// Begins a record with more edges of an object that began in an earlier block.
     pub(super) fn more(&mut self, object: u64, index: u32) {
-        self.block.push(record::MORE);
-        address(&mut self.block, object, 0);
-        varint(&mut self.block, index.into());
+        let mut out = Out::new(&mut self.block, self.at);
+        out.push(record::MORE);
+        out.address(object, 0);
+        out.varint(index.into());
+        self.at = out.end();
         self.last.object = object;
         self.last.reference = object;
         self.last.index = index;
@@ -45,21 +48,36 @@ impl Binary {
         if length < 2 {
             return 0;
         }
-        self.block.push(label::RUN);
-        varint(&mut self.block, length as u64);
         for edge in &edges[..length] {
-            if let Value::Address(target) = edge.value {
-                self.is_reference(edge);
-                address(&mut self.block, target, self.last.reference);
-                self.last.reference = target;
-            }
+            self.is_reference(edge);
         }
-        self.last.index = first.wrapping_add(length as u32);
+        let addresses = edges[..length].iter().map(|edge| match edge.value {
+            Value::Address(target) => target,
+            _ => 0,
+        });
+        self.addresses(addresses);
         length
     }
 
+    /// Writes a run that begins at the next index.
+    #[inline(always)]
+    pub(super) fn addresses(&mut self, addresses: impl ExactSizeIterator<Item = u64>) {
+        let length = addresses.len();
+        let mut out = Out::new(&mut self.block, self.at);
+        out.push(label::RUN);
+        out.varint(length as u64);
+        let mut last = self.last.reference;
+        for target in addresses {
+            out.address(target, last);
+            last = target;
+        }
+        self.at = out.end();
+        self.last.reference = last;
+        self.last.index = self.last.index.wrapping_add(length as u32);
+    }
+
     /// Counts a reference, if this is one.
-    #[inline]
+    #[inline(always)]
     fn is_reference(&mut self, edge: &Edge<'_>) -> bool {
         let address = if self.last.root {
             self.tally.root(edge)
@@ -70,8 +88,8 @@ impl Binary {
         address.is_some()
     }
 
-    #[inline]
-    fn edge(&mut self, tables: &Tables, edge: &Edge<'_>) {
+    #[inline(always)]
+    pub(super) fn edge(&mut self, tables: &Tables, edge: &Edge<'_>) {
         if matches!(edge.value, Value::Address(_)) && !self.is_reference(edge) {
             // The class, which the form has.
             return;
@@ -93,21 +111,95 @@ impl Binary {
             Label::Method(name) => (label::METHOD, Some(name)),
             Label::Role(name) => (label::ROLE, Some(name)),
         };
-        let out = &mut self.block;
-        out.push(code << 4 | kind(edge.value));
-        if let Some(name) = name {
-            self.interned.name(out, tables, name);
+        // A preview is told of a key or an entry only.
+        let preview = edge
+            .preview
+            .filter(|_| matches!(edge.label, Label::Key | Label::Entry));
+        let name = name.map(|name| (name, self.interned.number(name)));
+        let value = match edge.value {
+            Value::Symbol(name) | Value::Name(name) | Value::Json(name) => {
+                Some((name, self.interned.number(name)))
+            }
+            _ => None,
+        };
+        let mut out = Out::new(&mut self.block, self.at);
+        let last = &mut self.last;
+        let new = |name: Option<Named>| matches!(name, Some((_, (_, true))));
+        if preview.is_some() || new(name) || new(value) {
+            let edge = Edge { preview, ..*edge };
+            let reference = last.reference;
+            out.apart(|out| with_text(out, tables, &edge, code, [name, value], reference));
+        } else {
+            let mut head = out.window();
+            head.push(code << 4 | kind(edge.value));
+            if let Some((_, (number, _))) = name {
+                head.varint(number.into());
+            }
+            if let (label::INDEX, Label::Index(index)) = (code, edge.label) {
+                head.varint(index.into());
+            }
+            payload(&mut head, edge.value, value, last.reference);
+            let bytes = head.end();
+            out.keep(bytes);
         }
         if let Label::Index(index) = edge.label {
-            if code == label::INDEX {
-                varint(out, index.into());
+            last.index = index.wrapping_add(1);
+        }
+        if let Value::Address(target) = edge.value {
+            last.reference = target;
+        }
+        self.at = out.end();
+    }
+}
+
+/// What belongs to a value, but for its kind. `name` is the number of its text, if it has one.
+#[inline(always)]
+fn payload(out: &mut Window<'_>, value: Value, name: Option<Named>, base: u64) {
+    match value {
+        Value::Int(number) => out.zigzag(number),
+        Value::Float(number) => out.fixed(number.to_bits()),
+        Value::Address(target) => out.address(target, base),
+        _ => {
+            if let Some((_, (number, _))) = name {
+                out.varint(number.into());
             }
-            self.last.index = index.wrapping_add(1);
         }
-        if let (Label::Key | Label::Entry, Some(preview)) = (edge.label, edge.preview) {
-            bytes(out, preview);
+    }
+}
+
+/// A text, its number in the block, and whether the block has not had it.
+type Named = (NameId, (u32, bool));
+
+/// An edge with a text: the name of its label or its value, which the block has not had, or the beginning of a key.
+fn with_text(
+    out: &mut Out<'_>,
+    tables: &Tables,
+    edge: &Edge<'_>,
+    code: u8,
+    [name, value]: [Option<Named>; 2],
+    reference: u64,
+) {
+    let named = |out: &mut Out<'_>, name: Option<Named>| {
+        if let Some((id, (number, new))) = name {
+            out.varint(number.into());
+            if new {
+                out.bytes(tables.name(id).as_bytes());
+            }
         }
-        self.interned
-            .payload(out, tables, edge.value, &mut self.last.reference);
+    };
+    out.push(code << 4 | kind(edge.value));
+    named(out, name);
+    if let (label::INDEX, Label::Index(index)) = (code, edge.label) {
+        out.varint(index.into());
+    }
+    if let Some(preview) = edge.preview {
+        out.bytes(preview);
+    }
+    named(out, value);
+    if value.is_none() {
+        let mut head = out.window();
+        payload(&mut head, edge.value, None, reference);
+        let bytes = head.end();
+        out.keep(bytes);
     }
 }

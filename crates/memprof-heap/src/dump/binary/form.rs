@@ -2,6 +2,7 @@
 //! the number of its form.
 
 use super::super::record::{CodeRange, Content, Detail, Flags, Kind, NameId, Object, Text};
+use super::super::writer::Like;
 
 /// Which detail a record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,23 +107,29 @@ impl Form {
         }
     }
 
-    /// All of a form in a few words. They are compared faster than a form, which is to be put together in memory first.
+    /// What objects that are alike may still differ in: which facts their records have, and the bits of their details.
     #[inline(always)]
-    pub fn words(object: &Object<'_>) -> (Words, u8, u8) {
+    pub fn facts(object: &Object<'_>) -> (u8, u8) {
         let form = Form::of(object);
+        (form.facts, form.bits)
+    }
+
+    /// All of a form in a few words, which are compared faster.
+    #[inline(always)]
+    pub fn words(&self) -> Words {
+        let form = self;
         let name = |name: Option<NameId>| name.map_or(0, |name| u64::from(name.0) + 1);
         let small = [form.kind.0, form.age, form.facts, form.tag as u8, form.bits];
         let small = small
             .iter()
             .fold(0, |all, byte| all << 8 | u64::from(*byte));
-        let words = [
+        [
             form.class,
             name(form.class_name) << 32 | u64::from(form.slot_size),
             u64::from(form.shape_id) << 32 | u64::from(form.flags.0),
             name(form.name),
             small,
-        ];
-        (words, form.facts, form.bits)
+        ]
     }
 
     /// The state of the bytes that the bits of a text say.
@@ -227,8 +234,19 @@ fn text_bits(text: &Text<'_>) -> u8 {
 /// Forms that the block has had, as far as they are remembered: one that was forgotten is told again.
 pub(super) struct Forms {
     table: Vec<(u32, u32, Words)>,
+    /// By the number of a like.
+    likes: Vec<OfLike>,
     block: u32,
     next: u32,
+}
+
+/// The form that objects of a like had last.
+#[derive(Clone, Copy)]
+struct OfLike {
+    block: u32,
+    number: u32,
+    facts: u8,
+    bits: u8,
 }
 
 const TABLE_BITS: u32 = 12;
@@ -237,6 +255,7 @@ impl Default for Forms {
     fn default() -> Forms {
         Forms {
             table: vec![(u32::MAX, 0, [0; 5]); 1 << TABLE_BITS],
+            likes: Vec::new(),
             block: 0,
             next: 0,
         }
@@ -248,6 +267,34 @@ impl Forms {
     pub fn next_block(&mut self) {
         self.block += 1;
         self.next = 0;
+    }
+
+    /// The number of the form of an object in this block, if the block has had it.
+    #[inline(always)]
+    pub fn of_like(&self, Like(like): Like, facts: u8, bits: u8) -> Option<u32> {
+        let last = self.likes.get(like as usize)?;
+        (last.block == self.block && last.facts == facts && last.bits == bits)
+            .then_some(last.number)
+    }
+
+    /// Notes the number of the form of an object.
+    pub fn learn(&mut self, Like(like): Like, facts: u8, bits: u8, number: u32) {
+        const NONE: OfLike = OfLike {
+            block: u32::MAX,
+            number: 0,
+            facts: 0,
+            bits: 0,
+        };
+        let place = like as usize;
+        if place >= self.likes.len() {
+            self.likes.resize(place + place / 2 + 64, NONE);
+        }
+        self.likes[place] = OfLike {
+            block: self.block,
+            number,
+            facts,
+            bits,
+        };
     }
 
     /// The number of a form in this block, and whether it is new there.

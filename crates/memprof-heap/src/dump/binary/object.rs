@@ -1,151 +1,203 @@
 //! The record of an object, up to its edges.
 
-use super::super::record::{Content, Detail, Object, Tables, Text};
-use super::encode::{address, bytes, varint, zigzag};
-use super::form::{self, Form};
+use super::super::record::{Content, Detail, Field, Object, Tables, Text};
+use super::super::writer::Like;
+use super::encode::Interned;
+use super::form::{self, Form, Forms};
+use super::out::{Out, Window};
 use super::{Binary, record};
 
 impl Binary {
-    #[inline]
-    pub(super) fn record(&mut self, tables: &Tables, object: &Object<'_>) {
-        let (form, facts, bits) = Form::words(object);
-        let (number, new) = self.forms.number(form);
-        varint(&mut self.block, u64::from(number) + record::OBJECT);
-        if new {
-            self.form(tables, object);
+    /// Writes the record of an object. Objects that are alike, as far as a form goes, may be told by a number.
+    #[inline(always)]
+    pub(super) fn record(&mut self, tables: &Tables, object: &Object<'_>, like: Option<Like>) {
+        let (facts, bits) = Form::facts(object);
+        let known = like.and_then(|like| self.forms.of_like(like, facts, bits));
+        let mut out = Out::new(&mut self.block, self.at);
+        if known.is_none() {
+            let (interned, forms) = (&mut self.interned, &mut self.forms);
+            // A copy, so that the object itself need not be in memory.
+            let object = *object;
+            out.apart(|out| form(out, interned, forms, tables, &object, like));
         }
-        let out = &mut self.block;
         let last = &mut self.last;
-        address(out, object.address, last.behind);
+        let mut head = out.window();
+        if let Some(number) = known {
+            head.varint(u64::from(number) + record::OBJECT);
+        }
+        head.address(object.address, last.behind);
+        if facts & form::MEMSIZE != 0 {
+            head.zigzag(object.memsize.wrapping_sub(object.slot_size.into()) as i64);
+        }
+        numbers(&mut head, &object.detail);
+        let bytes = head.end();
+        out.keep(bytes);
         last.behind = object.address.wrapping_add(object.slot_size.into());
         last.object = object.address;
         last.reference = object.address;
         last.index = 0;
-        if facts & form::MEMSIZE != 0 {
-            zigzag(
-                out,
-                object.memsize.wrapping_sub(object.slot_size.into()) as i64,
-            );
-        }
-        self.detail(tables, object, bits);
+        detail(&mut out, &mut self.interned, tables, object, bits);
         if let Some(allocation) = object.allocation {
-            let out = &mut self.block;
-            self.interned.site(out, tables, allocation.site);
-            let last = &mut self.last;
-            zigzag(
-                out,
-                allocation.generation.wrapping_sub(last.generation) as i64,
-            );
-            zigzag(out, allocation.time.wrapping_sub(last.time) as i64);
+            self.interned.site(&mut out, tables, allocation.site);
+            out.zigzag(allocation.generation.wrapping_sub(last.generation) as i64);
+            out.zigzag(allocation.time.wrapping_sub(last.time) as i64);
             last.generation = allocation.generation;
             last.time = allocation.time;
         }
         if let Some(id) = object.object_id {
-            zigzag(&mut self.block, id.wrapping_sub(self.last.object_id) as i64);
-            self.last.object_id = id;
+            out.zigzag(id.wrapping_sub(last.object_id) as i64);
+            last.object_id = id;
         }
         if facts & form::FIELDS != 0 {
-            self.fields(tables, object);
+            let (interned, address, fields) = (&mut self.interned, object.address, object.fields);
+            out.apart(|out| write_fields(out, interned, tables, address, fields));
         }
+        self.at = out.end();
     }
+}
 
-    fn fields(&mut self, tables: &Tables, object: &Object<'_>) {
-        varint(&mut self.block, object.fields.len() as u64);
-        for field in object.fields {
-            self.interned.name(&mut self.block, tables, field.name);
-            self.interned
-                .value(&mut self.block, tables, field.value, object.address);
-        }
+fn write_fields(
+    out: &mut Out<'_>,
+    interned: &mut Interned,
+    tables: &Tables,
+    address: u64,
+    fields: &[Field],
+) {
+    out.varint(fields.len() as u64);
+    for field in fields {
+        interned.name(out, tables, field.name);
+        interned.value(out, tables, field.value, address);
     }
+}
 
-    #[inline(never)]
-    fn form(&mut self, tables: &Tables, object: &Object<'_>) {
-        let form = Form::of(object);
-        let out = &mut self.block;
-        out.extend_from_slice(&[form.kind.0, form.facts, form.tag as u8, form.bits]);
-        varint(out, form.class);
-        varint(out, form.slot_size.into());
-        varint(out, form.flags.0.into());
-        if form.facts & form::SHAPE != 0 {
-            varint(out, form.shape_id.into());
-        }
-        if form.facts & form::AGE != 0 {
-            out.push(form.age);
-        }
-        self.interned.optional_name(out, tables, form.class_name);
-        self.interned.optional_name(out, tables, form.name);
+/// Writes the number of a form that is not known by its like, and the form if the block has not had it.
+fn form(
+    out: &mut Out<'_>,
+    interned: &mut Interned,
+    forms: &mut Forms,
+    tables: &Tables,
+    object: &Object<'_>,
+    like: Option<Like>,
+) {
+    let form = Form::of(object);
+    let (number, new) = forms.number(form.words());
+    if let Some(like) = like {
+        forms.learn(like, form.facts, form.bits, number);
     }
+    out.varint(u64::from(number) + record::OBJECT);
+    if !new {
+        return;
+    }
+    for byte in [form.kind.0, form.facts, form.tag as u8, form.bits] {
+        out.push(byte);
+    }
+    out.varint(form.class);
+    out.varint(form.slot_size.into());
+    out.varint(form.flags.0.into());
+    if form.facts & form::SHAPE != 0 {
+        out.varint(form.shape_id.into());
+    }
+    if form.facts & form::AGE != 0 {
+        out.push(form.age);
+    }
+    interned.optional_name(out, tables, form.class_name);
+    interned.optional_name(out, tables, form.name);
+}
 
-    #[inline]
-    fn detail(&mut self, tables: &Tables, object: &Object<'_>, bits: u8) {
-        let out = &mut self.block;
-        match object.detail {
-            Detail::None | Detail::Data { .. } => {}
-            Detail::String(ref string)
-            | Detail::Symbol(ref string)
-            | Detail::Regexp(ref string)
-            | Detail::Bignum(ref string) => text(out, string, bits),
-            Detail::Float(number) => out.extend_from_slice(&number.to_bits().to_le_bytes()),
-            Detail::Length(length) => varint(out, length),
-            Detail::Hash { size, default, .. } => {
-                varint(out, size);
-                self.interned.value(out, tables, default, object.address);
+/// The numbers that a detail begins with.
+#[inline(always)]
+fn numbers(out: &mut Window<'_>, detail: &Detail<'_>) {
+    match detail {
+        Detail::String(text)
+        | Detail::Symbol(text)
+        | Detail::Regexp(text)
+        | Detail::Bignum(text) => {
+            if let Some(length) = text.length {
+                out.varint(length);
             }
-            Detail::Object { ivars } => varint(out, ivars),
-            Detail::Class {
-                name,
-                real_name,
-                superclass,
-                super_name,
-                variations,
-            } => {
-                varint(out, superclass);
-                for name in [name, real_name, super_name].into_iter().flatten() {
-                    self.interned.name(out, tables, name);
-                }
-                if let Some(count) = variations {
-                    varint(out, count.into());
-                }
+            if let Some(capacity) = text.capacity {
+                out.varint(capacity);
             }
-            Detail::File { fd } => {
-                if let Some(fd) = fd {
-                    zigzag(out, fd.into());
-                }
+        }
+        Detail::Float(number) => out.fixed(number.to_bits()),
+        Detail::Length(number)
+        | Detail::Hash { size: number, .. }
+        | Detail::Object { ivars: number } => {
+            out.varint(*number);
+        }
+        _ => {}
+    }
+}
+
+/// What comes behind them.
+#[inline(always)]
+fn detail(
+    out: &mut Out<'_>,
+    interned: &mut Interned,
+    tables: &Tables,
+    object: &Object<'_>,
+    bits: u8,
+) {
+    match object.detail {
+        Detail::None
+        | Detail::Data { .. }
+        | Detail::Float(_)
+        | Detail::Length(_)
+        | Detail::Object { .. } => {}
+        Detail::String(ref string)
+        | Detail::Symbol(ref string)
+        | Detail::Regexp(ref string)
+        | Detail::Bignum(ref string) => text(out, string, bits),
+        Detail::Hash { default, .. } => {
+            interned.value(out, tables, default, object.address);
+        }
+        Detail::Class {
+            name,
+            real_name,
+            superclass,
+            super_name,
+            variations,
+        } => {
+            out.varint(superclass);
+            for name in [name, real_name, super_name].into_iter().flatten() {
+                interned.name(out, tables, name);
             }
-            Detail::Imemo {
-                mid,
-                called_id,
-                receiver_class,
-                ..
-            } => {
-                for name in [mid, called_id].into_iter().flatten() {
-                    self.interned.name(out, tables, name);
-                }
-                if receiver_class != 0 {
-                    varint(out, receiver_class);
-                }
+            if let Some(count) = variations {
+                out.varint(count.into());
+            }
+        }
+        Detail::File { fd } => {
+            if let Some(fd) = fd {
+                out.zigzag(fd.into());
+            }
+        }
+        Detail::Imemo {
+            mid,
+            called_id,
+            receiver_class,
+            ..
+        } => {
+            for name in [mid, called_id].into_iter().flatten() {
+                interned.name(out, tables, name);
+            }
+            if receiver_class != 0 {
+                out.varint(receiver_class);
             }
         }
     }
 }
 
-#[inline]
-fn text(out: &mut Vec<u8>, text: &Text<'_>, bits: u8) {
-    if let Some(length) = text.length {
-        varint(out, length);
-    }
-    if let Some(capacity) = text.capacity {
-        varint(out, capacity);
-    }
+#[inline(always)]
+fn text(out: &mut Out<'_>, text: &Text<'_>, bits: u8) {
     match text.content {
         Content::Full(content) | Content::Truncated(content) => {
             if bits & form::EXACT != 0 {
-                out.extend_from_slice(content);
+                out.raw(content);
             } else {
-                bytes(out, content);
+                out.bytes(content);
             }
         }
-        Content::Mark(mark) => out.extend_from_slice(&mark.to_le_bytes()),
+        Content::Mark(mark) => out.fixed(mark),
         Content::Absent => {}
     }
 }

@@ -2,7 +2,7 @@
 
 mod object;
 
-use super::super::read::{Fallible, Stop, Target};
+use super::super::read::{Fallible, Stop, Target, checked};
 use super::super::record::{
     Edge, Kind, Label, NameId, NoteKind, Shape, Site, SiteId, Tables, Value,
 };
@@ -62,7 +62,11 @@ impl<'a> Records<'a> {
         ];
         let number = self.cursor.byte()?;
         let kind = kinds.into_iter().find(|kind| *kind as u8 == number);
-        let json = self.cursor.text()?;
+        let json = checked(self.cursor.text()?.as_bytes())?;
+        // Other formats have notes as lines, and contents are taken out of the fields of an object.
+        if !json.starts_with('{') || json.contains('\n') {
+            return Err(Stop::Broken);
+        }
         target.note(kind.ok_or(Stop::Broken)?, json)
     }
 

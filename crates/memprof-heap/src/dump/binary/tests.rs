@@ -1,7 +1,8 @@
 use super::block::{HEADER, MAGIC};
 use crate::dump::format::{Compression, Format, Options, create};
-use crate::dump::record::{Detail, Flags, Kind, Object, Tables};
-use crate::dump::testing::{made, options, scratch, written};
+use crate::dump::record::{Detail, Flags, Kind, NoteKind, Object, Tables};
+use crate::dump::testing::{converted, made, options, scratch, written};
+use crate::dump::values::Policy;
 
 const BINARY: Options = options(Format::Binary);
 
@@ -76,4 +77,28 @@ fn it_is_not_compressed_twice() {
     };
     let error = create(scratch(), options).err().unwrap();
     assert!(error.to_string().contains("compressed by itself"));
+}
+
+/// Only a damaged file has such notes. They would break the lines of other formats, and keep what is not to be told.
+#[test]
+fn a_note_that_is_no_object_of_json_is_left_out() {
+    for note in [
+        "",
+        "secret",
+        "{\"secret\":1",
+        "[\"secret\"]",
+        "{\"secret\":\n1}",
+    ] {
+        let bytes = written(BINARY, |writer| {
+            let tables = Tables::default();
+            writer.note(&tables, NoteKind::Globals, note)?;
+            writer.finish(&tables, true).map(drop)
+        });
+        for format in [Format::Memprof, Format::HeapDump, Format::Binary] {
+            let (out, outcome) = converted(&bytes, options(format), Policy::None);
+            assert_eq!(outcome.skipped, 1, "{note}");
+            let told = out.windows(6).any(|word| word == b"secret");
+            assert!(!told, "{note}");
+        }
+    }
 }

@@ -2,11 +2,10 @@
 
 use std::io;
 
-use super::super::memprof_json::value;
+use super::super::memprof_json::item;
 use super::super::record::{Edge, Kind, Label, Tables};
 use super::super::side::Side;
 use super::super::sink::Sink;
-use super::super::text;
 
 /// Parts of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,22 +74,7 @@ impl Held {
                 out
             }
         };
-        if let Some(name) = name {
-            text::string(out, tables.name(name));
-            out.push(b':');
-        }
-        match edge.label {
-            Label::Key => {
-                out.push(b'[');
-                value(out, tables, edge.value);
-            }
-            Label::Entry => {
-                out.push(b',');
-                value(out, tables, edge.value);
-                out.push(b']');
-            }
-            _ => value(out, tables, edge.value),
-        }
+        item(out, tables, name, edge);
     }
 
     /// Compresses what has become too much.

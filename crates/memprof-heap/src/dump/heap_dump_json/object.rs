@@ -1,7 +1,7 @@
 //! The facts of an object's line.
 
-use super::super::memprof_json::value;
-use super::super::objspace_json::kind_name;
+use super::super::kinds;
+use super::super::memprof_json::{bytes_field, value};
 use super::super::record::{Content, Detail, Kind, Object, Tables, Text, Value};
 use super::super::text::{self, address_field as address, name_field as name};
 
@@ -42,7 +42,7 @@ pub(super) fn head(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
     out.extend_from_slice(b",{\"id\":");
     text::address(out, object.address);
     out.extend_from_slice(b",\"bt\":\"T_");
-    out.extend_from_slice(kind_name(object.kind).as_bytes());
+    out.extend_from_slice(kinds::upper(object.kind).as_bytes());
     out.push(b'"');
     address(out, ",\"class\":", object.class);
     name(out, tables, ",\"class_name\":", object.class_name);
@@ -110,30 +110,8 @@ fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
 }
 
 fn content(out: &mut Vec<u8>, string: &Text<'_>) {
-    match string.content {
-        Content::Full(bytes) => val(out, bytes),
-        Content::Truncated(bytes) => {
-            val(out, bytes);
-            out.extend_from_slice(b",\"truncated\":true");
-        }
-        Content::Mark(mark) => {
-            out.extend_from_slice(b",\"hash\":");
-            text::address(out, mark);
-        }
-        Content::Absent => {}
-    }
+    bytes_field(out, ",\"val\":", &string.content);
     if let (Some(length), false) = (string.length, matches!(string.content, Content::Full(_))) {
         text::field(out, ",\"length\":", length);
-    }
-}
-
-fn val(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(b",\"val\":\"");
-    let whole = text::escape_bytes(out, bytes);
-    out.push(b'"');
-    if !whole {
-        out.extend_from_slice(b",\"bytes\":\"");
-        text::base64(out, bytes);
-        out.push(b'"');
     }
 }

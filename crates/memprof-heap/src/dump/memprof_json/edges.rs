@@ -84,7 +84,18 @@ impl Edges {
     pub fn value(&mut self, out: &mut Vec<u8>, tables: &Tables, edge: &Edge<'_>) {
         let (container, name) = match edge.label {
             Label::None => return,
-            Label::Index(_) | Label::Key | Label::Entry => (Container::Data, None),
+            Label::Index(_) => (Container::Data, None),
+            Label::Key => {
+                self.key.value = Some(edge.value);
+                self.key.set_preview(edge.preview);
+                (Container::Data, None)
+            }
+            Label::Entry => {
+                if edge.preview.is_some() {
+                    self.key.set_preview(edge.preview);
+                }
+                (Container::Data, None)
+            }
             Label::Ivar(name) | Label::ClassVariable(name) | Label::Constant(name) => {
                 (Container::Ivars, Some(name))
             }
@@ -112,27 +123,7 @@ impl Edges {
             }
             out
         };
-        if let Some(name) = name {
-            text::string(out, tables.name(name));
-            out.push(b':');
-        }
-        match edge.label {
-            Label::Key => {
-                self.key.value = Some(edge.value);
-                self.key.set_preview(edge.preview);
-                out.push(b'[');
-                value(out, tables, edge.value);
-            }
-            Label::Entry => {
-                if edge.preview.is_some() {
-                    self.key.set_preview(edge.preview);
-                }
-                out.push(b',');
-                value(out, tables, edge.value);
-                out.push(b']');
-            }
-            _ => value(out, tables, edge.value),
-        }
+        item(out, tables, name, edge);
     }
 
     fn role(&mut self, tables: &Tables, name: NameId, address: u64) {
@@ -314,6 +305,32 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
         _ => bytes,
+    }
+}
+
+/// An item of a container: a value, behind its name if it has one. A key and its entry make a pair.
+#[inline]
+pub(in super::super) fn item(
+    out: &mut Vec<u8>,
+    tables: &Tables,
+    name: Option<NameId>,
+    edge: &Edge<'_>,
+) {
+    if let Some(name) = name {
+        text::string(out, tables.name(name));
+        out.push(b':');
+    }
+    match edge.label {
+        Label::Key => {
+            out.push(b'[');
+            value(out, tables, edge.value);
+        }
+        Label::Entry => {
+            out.push(b',');
+            value(out, tables, edge.value);
+            out.push(b']');
+        }
+        _ => value(out, tables, edge.value),
     }
 }
 

@@ -1,61 +1,12 @@
 //! The facts of a line.
 
 use super::super::chunks::Chunks;
+use super::super::kinds;
 use super::super::record::{
     CodeRange, Content, Counts, Detail, Flags, Kind, Object, Shape, Tables, Text, Value,
 };
 use super::super::text::{self, address_field as address, name_field as name};
 use super::edges::value;
-
-const KINDS: [(Kind, &str); 22] = [
-    (Kind::NONE, "none"),
-    (Kind::OBJECT, "object"),
-    (Kind::CLASS, "class"),
-    (Kind::MODULE, "module"),
-    (Kind::FLOAT, "float"),
-    (Kind::STRING, "string"),
-    (Kind::REGEXP, "regexp"),
-    (Kind::ARRAY, "array"),
-    (Kind::HASH, "hash"),
-    (Kind::STRUCT, "struct"),
-    (Kind::BIGNUM, "bignum"),
-    (Kind::FILE, "file"),
-    (Kind::DATA, "data"),
-    (Kind::MATCH, "match"),
-    (Kind::COMPLEX, "complex"),
-    (Kind::RATIONAL, "rational"),
-    (Kind::SYMBOL, "symbol"),
-    (Kind::IMEMO, "imemo"),
-    (Kind::NODE, "node"),
-    (Kind::ICLASS, "iclass"),
-    (Kind::ZOMBIE, "zombie"),
-    (Kind::MOVED, "moved"),
-];
-
-/// Names of types by number.
-static NAMES: [&str; 32] = {
-    let mut names = ["unknown"; 32];
-    let mut place = 0;
-    while place < KINDS.len() {
-        names[KINDS[place].0.0 as usize] = KINDS[place].1;
-        place += 1;
-    }
-    names
-};
-
-/// Value of the key `type`.
-#[inline]
-fn kind(kind: Kind) -> &'static str {
-    NAMES.get(usize::from(kind.0)).unwrap_or(&"unknown")
-}
-
-/// The type that `type` names.
-pub(in super::super) fn kind_of(name: &str) -> Option<Kind> {
-    let mut kinds = KINDS.iter();
-    kinds
-        .find(|(_, known)| *known == name)
-        .map(|(kind, _)| *kind)
-}
 
 /// True if a fact of the object cannot have this key, as it means something else in the lines of this type.
 pub(in super::super) fn is_taken(kind: Kind, key: &str) -> bool {
@@ -95,7 +46,7 @@ pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, tables: &Tables, objec
     let key = [object.class, class_name, object.kind.0.into(), 0];
     out.extend_from_slice(heads.get(key, |out| {
         out.extend_from_slice(b",\"type\":\"");
-        out.extend_from_slice(kind(object.kind).as_bytes());
+        out.extend_from_slice(kinds::lower(object.kind).as_bytes());
         out.push(b'"');
         address(out, ",\"class\":", object.class);
         name(out, tables, ",\"class_name\":", object.class_name);
@@ -193,18 +144,7 @@ fn content(out: &mut Vec<u8>, tables: &Tables, string: &Text<'_>) {
     if let Some(length) = string.length {
         text::field(out, ",\"length\":", length);
     }
-    match string.content {
-        Content::Full(bytes) => data(out, bytes),
-        Content::Truncated(bytes) => {
-            data(out, bytes);
-            out.extend_from_slice(b",\"truncated\":true");
-        }
-        Content::Mark(mark) => {
-            out.extend_from_slice(b",\"hash\":");
-            text::address(out, mark);
-        }
-        Content::Absent => {}
-    }
+    bytes_field(out, ",\"data\":", &string.content);
     if let Some(capacity) = string.capacity {
         text::field(out, ",\"capacity\":", capacity);
     }
@@ -221,14 +161,28 @@ fn content(out: &mut Vec<u8>, tables: &Tables, string: &Text<'_>) {
     out.extend_from_slice(range.as_bytes());
 }
 
-fn data(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(b",\"data\":\"");
+/// What is told of a string's bytes: themselves behind `key`, or a mark in their place.
+pub(in super::super) fn bytes_field(out: &mut Vec<u8>, key: &str, content: &Content<'_>) {
+    let (bytes, truncated) = match *content {
+        Content::Full(bytes) => (bytes, false),
+        Content::Truncated(bytes) => (bytes, true),
+        Content::Mark(mark) => {
+            out.extend_from_slice(b",\"hash\":");
+            return text::address(out, mark);
+        }
+        Content::Absent => return,
+    };
+    out.extend_from_slice(key.as_bytes());
+    out.push(b'"');
     let whole = text::escape_bytes(out, bytes);
     out.push(b'"');
     if !whole {
         out.extend_from_slice(b",\"bytes\":\"");
         text::base64(out, bytes);
         out.push(b'"');
+    }
+    if truncated {
+        out.extend_from_slice(b",\"truncated\":true");
     }
 }
 

@@ -1,59 +1,12 @@
 //! Parts of a line.
 
 use super::super::chunks::Chunks;
+use super::super::kinds;
 use super::super::record::{
-    CodeRange, Content, Detail, Flags, Kind, NameId, Object, Shape, Tables, Text, Value,
+    CodeRange, Content, Detail, Flags, Kind, Object, Shape, Tables, Text, Value,
 };
-use super::super::text;
-
-const KINDS: [(Kind, &str); 21] = [
-    (Kind::NONE, "NONE"),
-    (Kind::OBJECT, "OBJECT"),
-    (Kind::CLASS, "CLASS"),
-    (Kind::MODULE, "MODULE"),
-    (Kind::FLOAT, "FLOAT"),
-    (Kind::STRING, "STRING"),
-    (Kind::REGEXP, "REGEXP"),
-    (Kind::ARRAY, "ARRAY"),
-    (Kind::HASH, "HASH"),
-    (Kind::STRUCT, "STRUCT"),
-    (Kind::BIGNUM, "BIGNUM"),
-    (Kind::FILE, "FILE"),
-    (Kind::DATA, "DATA"),
-    (Kind::MATCH, "MATCH"),
-    (Kind::COMPLEX, "COMPLEX"),
-    (Kind::RATIONAL, "RATIONAL"),
-    (Kind::SYMBOL, "SYMBOL"),
-    (Kind::IMEMO, "IMEMO"),
-    (Kind::NODE, "NODE"),
-    (Kind::ICLASS, "ICLASS"),
-    (Kind::ZOMBIE, "ZOMBIE"),
-];
-
-/// Names of types by number.
-static NAMES: [&str; 32] = {
-    let mut names = ["UNKNOWN"; 32];
-    let mut place = 0;
-    while place < KINDS.len() {
-        names[KINDS[place].0.0 as usize] = KINDS[place].1;
-        place += 1;
-    }
-    names
-};
-
-/// Name of a type, without `T_`.
-#[inline]
-pub(in super::super) fn kind(kind: Kind) -> &'static str {
-    NAMES.get(usize::from(kind.0)).unwrap_or(&"UNKNOWN")
-}
-
-/// The type of a name. Only objects that were moved have none.
-pub(in super::super) fn kind_of(name: &str) -> Kind {
-    let mut kinds = KINDS.iter();
-    kinds
-        .find(|(_, known)| *known == name)
-        .map_or(Kind::MOVED, |(kind, _)| *kind)
-}
+use super::super::text::{self, address_field, name_field};
+use super::encodings::{Encoding, Encodings};
 
 /// Appends `key`, which brings its comma, if `condition` holds.
 #[inline]
@@ -63,51 +16,67 @@ fn fact(out: &mut Vec<u8>, condition: bool, key: &str) {
     }
 }
 
-fn name_field(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
-    if let Some(name) = name {
-        text::string_field(out, key, tables.name(name));
-    }
-}
-
-fn address_field(out: &mut Vec<u8>, key: &str, address: u64) {
-    if address != 0 {
-        out.extend_from_slice(key.as_bytes());
-        text::address(out, address);
-    }
-}
-
 /// What is told of every object, behind its address.
 #[inline]
 pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, object: &Object<'_>, ruby: (u8, u8)) {
-    let frozen = object.flags.has(Flags::FROZEN);
+    // Without the class: of the VM's own objects, which there are many of, Ruby 3.1 has anything in its place.
     let key = [
-        object.class,
         object.shape_id.map_or(0, |id| u64::from(id) + 1),
         object.slot_size.into(),
-        u64::from(object.kind.0) << 1 | u64::from(frozen),
+        object.kind.0.into(),
+        0,
     ];
-    out.extend_from_slice(heads.get(key, |out| {
-        out.extend_from_slice(b", \"type\":\"");
-        out.extend_from_slice(kind(object.kind).as_bytes());
-        out.push(b'"');
-        if ruby >= (3, 2) {
-            if let Some(id) = object.shape_id {
-                text::field(out, ", \"shape_id\":", id);
-            }
-            text::field(out, ", \"slot_size\":", object.slot_size);
+    out.extend_from_slice(heads.get(key, |out| shape_of(out, object, ruby)));
+    class_of(out, object);
+}
+
+/// The same without texts that are kept.
+pub(super) fn head_of(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
+    shape_of(out, object, ruby);
+    class_of(out, object);
+}
+
+fn shape_of(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
+    out.extend_from_slice(b", \"type\":\"");
+    out.extend_from_slice(kinds::upper(object.kind).as_bytes());
+    out.push(b'"');
+    if ruby >= (3, 2) {
+        if let Some(id) = object.shape_id {
+            text::field(out, ", \"shape_id\":", id);
         }
-        address_field(out, ", \"class\":", object.class);
-        fact(out, frozen, ", \"frozen\":true");
-    }));
+        text::field(out, ", \"slot_size\":", object.slot_size);
+    }
+}
+
+#[inline]
+fn class_of(out: &mut Vec<u8>, object: &Object<'_>) {
+    address_field(out, ", \"class\":", object.class);
+    fact(out, object.flags.has(Flags::FROZEN), ", \"frozen\":true");
 }
 
 /// What is told by type.
 #[inline]
-pub(super) fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>, ruby: (u8, u8)) {
+pub(super) fn detail(
+    out: &mut Vec<u8>,
+    tables: &Tables,
+    encodings: &mut Encodings,
+    object: &Object<'_>,
+    ruby: (u8, u8),
+) {
     let flags = object.flags;
     match object.detail {
-        Detail::String(ref string) => string_detail(out, tables, flags, string, ruby),
-        Detail::Symbol(ref name) => content(out, tables, flags, name, ruby),
+        Detail::String(ref string) => {
+            string_detail(
+                out,
+                encodings.get(tables, string.encoding),
+                flags,
+                string,
+                ruby,
+            );
+        }
+        Detail::Symbol(ref name) => {
+            content(out, encodings.get(tables, name.encoding), flags, name, ruby);
+        }
         Detail::Length(length) if object.kind == Kind::ARRAY => {
             text::field(out, ", \"length\":", length);
             let shared = length > 0 && flags.has(Flags::SHARED);
@@ -159,7 +128,7 @@ pub(super) fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>, ru
 
 fn string_detail(
     out: &mut Vec<u8>,
-    tables: &Tables,
+    encoding: &Encoding,
     flags: Flags,
     string: &Text<'_>,
     ruby: (u8, u8),
@@ -173,12 +142,9 @@ fn string_detail(
     if flags.has(Flags::SHARED) {
         fact(out, true, ", \"shared\":true");
     } else {
-        content(out, tables, flags, string, ruby);
+        content(out, encoding, flags, string, ruby);
     }
-    let encoding = tables.name(string.encoding);
-    if !matches!(encoding, "" | "ASCII-8BIT" | "BINARY") {
-        text::string_field(out, ", \"encoding\":", encoding);
-    }
+    out.extend_from_slice(&encoding.field);
     if ruby >= (3, 2) {
         let range = match string.coderange {
             CodeRange::Unknown => ", \"coderange\":\"unknown\"",
@@ -192,7 +158,13 @@ fn string_detail(
     }
 }
 
-fn content(out: &mut Vec<u8>, tables: &Tables, flags: Flags, string: &Text<'_>, ruby: (u8, u8)) {
+fn content(
+    out: &mut Vec<u8>,
+    encoding: &Encoding,
+    flags: Flags,
+    string: &Text<'_>,
+    ruby: (u8, u8),
+) {
     if let Some(length) = string.length {
         text::field(out, ", \"bytesize\":", length);
     }
@@ -212,21 +184,10 @@ fn content(out: &mut Vec<u8>, tables: &Tables, flags: Flags, string: &Text<'_>, 
         CodeRange::Valid | CodeRange::Broken => false,
     };
     let empty = bytes.is_empty() && ruby >= (3, 2);
-    if seven_bit && !empty && ascii_compatible(tables.name(string.encoding)) {
+    if seven_bit && !empty && encoding.ascii {
         out.extend_from_slice(b", \"value\":\"");
         text::escape_bytes(out, bytes);
         out.push(b'"');
-    }
-}
-
-/// True unless a byte below 128 may be something else than ASCII in this encoding.
-fn ascii_compatible(encoding: &str) -> bool {
-    match encoding.as_bytes() {
-        [b'U', b'T', b'F', ..] => encoding == "UTF-8" || encoding.starts_with("UTF8-"),
-        [b'I', b'S', b'O', ..] => !encoding.starts_with("ISO-2022-JP"),
-        [b'C', b'P', ..] => !matches!(encoding, "CP50220" | "CP50221" | "CP50222" | "CP65000"),
-        [b'I', b'B', ..] => encoding != "IBM037",
-        _ => true,
     }
 }
 
@@ -261,7 +222,7 @@ fn class(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>, ruby: (u8, u8)
 #[inline]
 pub(super) fn tail(
     out: &mut Vec<u8>,
-    tails: &mut Chunks,
+    collectors: &mut Chunks,
     tables: &Tables,
     object: &Object<'_>,
     ruby: (u8, u8),
@@ -279,28 +240,25 @@ pub(super) fn tail(
         }
         text::field(out, ", \"generation\":", allocation.generation);
     }
-    let key = [
-        object.memsize,
-        object.flags.0.into(),
-        object.age.map_or(0, |age| u64::from(age) + 1),
-        0,
-    ];
-    // With an object's own number, or with nothing to say, there is no text to keep.
-    if object.object_id.is_some() || object.memsize == 0 {
-        return size_and_flags(out, object, ruby);
+    memsize(out, object.memsize);
+    // With an object's own number there is no text to keep.
+    if object.object_id.is_some() {
+        return collector(out, object, ruby);
     }
-    out.extend_from_slice(tails.get(key, |out| size_and_flags(out, object, ruby)));
+    let age = object.age.map_or(0, |age| u64::from(age) + 1);
+    let key = [object.flags.0.into(), age, 0, 0];
+    out.extend_from_slice(collectors.get(key, |out| collector(out, object, ruby)));
 }
 
-fn size_and_flags(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
-    if object.memsize > 0 {
-        text::field(out, ", \"memsize\":", object.memsize);
+#[inline]
+pub(super) fn memsize(out: &mut Vec<u8>, memsize: u64) {
+    if memsize > 0 {
+        text::field(out, ", \"memsize\":", memsize);
     }
-    collector(out, object, ruby);
 }
 
 /// The collector's flags.
-fn collector(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
+pub(super) fn collector(out: &mut Vec<u8>, object: &Object<'_>, ruby: (u8, u8)) {
     let start = out.len();
     let flag = |out: &mut Vec<u8>, flag: Flags, key: &str| {
         fact(out, object.flags.has(flag), key);

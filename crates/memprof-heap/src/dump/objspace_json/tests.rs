@@ -3,7 +3,10 @@ use crate::dump::record::{
     Allocation, CodeRange, Content, Detail, Edge, Flags, Kind, Label, Object, Shape, Site, Tables,
     Text, Value,
 };
-use crate::dump::testing::written;
+use crate::dump::testing::{scratch, written};
+use crate::dump::writer::{Like, LiveWriter, Writer};
+
+use super::{Compression, ObjspaceJson};
 
 /// A chilled, tracked String, an object that refers to its class, and a hash: as this Ruby writes them.
 fn lines(ruby: (u8, u8)) -> String {
@@ -123,4 +126,98 @@ fn lines_of_ruby_4_0() {
 {"address":"0x100", "type":"HASH", "shape_id":2, "slot_size":40, "class":"0x200", "size":0, "default":"0x400", "memsize":40}
 "#;
     assert_eq!(lines((4, 0)), format!("{ROOTS}{SHAPE}{expected}"));
+}
+
+/// Strings of three kinds, of which like ones differ in what they hold, in size, or in where they were made.
+fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, Like, &Object<'_>)) {
+    let mut tables = Tables::default();
+    // More names than there are places for encodings, so that these meet in one.
+    let numbered = (0..130).map(|number| format!("encoding {number}"));
+    let encodings: Vec<_> = numbered
+        .chain(["UTF-8", "UTF-16LE", ""].map(str::to_owned))
+        .map(|name| tables.intern(&name))
+        .collect();
+    let site = Site {
+        file: encodings[0],
+        line: 1,
+        method: None,
+    };
+    let site = tables.intern_site(site);
+    for number in 0..600u64 {
+        let like = number as usize % encodings.len();
+        let frozen = if like % 2 == 0 {
+            Flags::FROZEN
+        } else {
+            Flags::OLD
+        };
+        let object = Object {
+            address: 0x7f00_0000_0000 + 40 * number,
+            kind: Kind::STRING,
+            class: 0x200,
+            class_name: None,
+            slot_size: 40,
+            memsize: 40 + number / 100,
+            shape_id: Some(like as u32),
+            flags: frozen,
+            age: (ruby >= (4, 0)).then_some(like as u8),
+            object_id: (number % 7 == 0).then_some(number),
+            detail: Detail::String(Text {
+                length: Some(3),
+                capacity: None,
+                encoding: encodings[like],
+                coderange: CodeRange::SevenBit,
+                content: Content::Full(b"abc"),
+            }),
+            fields: &[],
+            allocation: (number % 11 == 0).then_some(Allocation {
+                site,
+                generation: number,
+                time: 0,
+            }),
+        };
+        write(&tables, Like(like as u32), &object);
+    }
+}
+
+fn lines_of(ruby: (u8, u8), live: bool) -> String {
+    use std::io::{Read, Seek};
+    let file = scratch();
+    let mut back = file.try_clone().unwrap();
+    let mut writer = ObjspaceJson::create(file, Compression::None, ruby).unwrap();
+    strings(ruby, |tables, like, object| {
+        let edges = [0x200, 0x300, object.address].map(|address| Edge {
+            label: Label::None,
+            value: Value::Address(address),
+            preview: None,
+        });
+        if live {
+            writer.like(tables, like, object).unwrap();
+            (edges.into_iter()).for_each(|edge| writer.edge(tables, edge).unwrap());
+        } else {
+            writer.object(tables, object).unwrap();
+            writer.edges(tables, &edges).unwrap();
+        }
+        writer.end(tables).unwrap();
+    });
+    writer.finish(&Tables::default(), true).unwrap();
+    let mut text = String::new();
+    back.rewind().unwrap();
+    back.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn lines_of_like_objects_are_those_of_objects() {
+    for ruby in [(3, 1), (3, 3), (4, 0)] {
+        let (live, other) = (lines_of(ruby, true), lines_of(ruby, false));
+        assert_eq!(live.lines().count(), 600);
+        for (one, two) in live.lines().zip(other.lines()) {
+            assert_eq!(one, two);
+        }
+        let encoding = "\"encoding\":\"UTF-16LE\"";
+        assert!(
+            live.lines()
+                .any(|line| line.contains(encoding) && !line.contains("\"value\""))
+        );
+    }
 }

@@ -1,15 +1,30 @@
 //! Reading line by line.
 
-use super::input::Input;
+use super::target::Target;
+use super::window::Window;
 use super::{Fallible, Skipped, Stop};
 
 /// What a line was.
 #[derive(PartialEq, Eq)]
 pub(super) enum Line {
-    /// A record.
+    /// A record, or nothing.
     Record,
     /// The last one: the dump is whole.
     Footer,
+}
+
+/// A format that has one record a line.
+pub(super) trait Lines {
+    /// Before the first line.
+    fn begin(&mut self, window: &Window<'_>, target: &mut Target<'_>) -> Fallible<()>;
+
+    /// Reads the line that begins here up to its line break. A line that is broken tells nothing.
+    fn line(&mut self, window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible<Line>;
+
+    /// Whether the dump is whole, behind the last line.
+    fn is_whole(&self, end: &End) -> bool {
+        end.intact
+    }
 }
 
 /// How the input ended.
@@ -20,32 +35,60 @@ pub(super) struct End {
     pub intact: bool,
 }
 
-/// Hands every line to `line`; those that are broken are left out.
+/// Reads all lines; those that are broken are left out. Returns whether the dump is whole.
 pub(super) fn read(
-    input: &mut Input,
+    window: &mut Window<'_>,
+    target: &mut Target<'_>,
     skipped: &mut Skipped,
-    mut line: impl FnMut(&[u8]) -> Fallible<Line>,
-) -> Fallible<End> {
-    let mut buffer = Vec::new();
+    lines: &mut impl Lines,
+) -> Fallible<bool> {
     let mut number = 0;
     let mut footer = false;
     let mut last_broken = false;
-    while input.line(&mut buffer).map_err(Stop::Input)? > 0 {
+    lines.begin(window, target)?;
+    loop {
+        window.ensure()?;
+        if window.is_over() {
+            break;
+        }
         number += 1;
-        let ended = buffer.ends_with(b"\n");
-        let text = buffer.trim_ascii();
-        match line(text) {
-            _ if text.is_empty() => {}
-            Ok(kind) => footer |= kind == Line::Footer,
-            // The break, where nothing more comes, is no broken line.
-            Err(Stop::Broken) if !ended => last_broken = true,
-            Err(Stop::Broken) => skipped.note(number),
+        window.spaces();
+        if window.end_line().is_ok() {
+            window.skip(1);
+            continue;
+        }
+        match lines.line(window, target) {
+            Ok(kind) => {
+                footer |= kind == Line::Footer;
+                window.skip_line()?;
+            }
+            Err(Stop::Broken) => {
+                // The break, where nothing more comes, is no broken line.
+                if window.skip_line()? {
+                    skipped.note(number);
+                } else {
+                    last_broken = true;
+                }
+            }
             Err(stop) => return Err(stop),
         }
-        // A line of many megabytes comes rarely.
-        buffer.clear();
-        buffer.shrink_to(1024 * 1024);
     }
-    let intact = !(last_broken || input.cut());
-    Ok(End { footer, intact })
+    let intact = !(last_broken || window.cut());
+    Ok(lines.is_whole(&End { footer, intact }))
+}
+
+impl Window<'_> {
+    /// Fails unless nothing but spaces comes before the end of the line. Stays there.
+    #[inline(always)]
+    pub fn end_line(&mut self) -> Fallible<()> {
+        if self.byte() == b'\n' {
+            return Ok(());
+        }
+        self.ensure()?;
+        self.spaces();
+        match self.byte() {
+            b'\n' => Ok(()),
+            _ => Err(Stop::Broken),
+        }
+    }
 }

@@ -1,203 +1,300 @@
-//! Reading the lines of `ObjectSpace.dump_all`.
+//! Reading the lines of `ObjectSpace.dump_all`, of Ruby 2.1 and later.
 
-use super::facts::{self, name};
-use super::json::{self, Object as Json};
-use super::lines::Line;
-use super::{Fallible, Stop, Target};
-use crate::dump::objspace_json::kind_of;
-use crate::dump::record::{
-    CodeRange, Content, Detail, Edge, Flags, Kind, Label, NoteKind, Object, Shape, Tables, Text,
-    Value,
-};
+mod facts;
 
-/// Size of a slot where lines do not say it: before Ruby 3.2 all had the same.
-const SLOT: u32 = 40;
+use super::collector;
+use super::keys::keys;
+use super::lines::{Line, Lines};
+use super::strings::Names;
+use super::target::{PIECE, Target};
+use super::window::Window;
+use super::{Fallible, Stop};
+use crate::dump::record::{Edge, Flags, Label, NoteKind, Value};
+use facts::{Facts, Subject};
 
-/// What these dumps do not say.
-pub(super) fn begin(target: &mut Target<'_>) -> Fallible<()> {
-    target.note(NoteKind::Header, "{\"source\":\"objspace\"}")
+keys! {
+    Address "address"
+    Type "type"
+    ShapeId "shape_id"
+    SlotSize "slot_size"
+    Class "class"
+    Frozen "frozen"
+    ImemoType "imemo_type"
+    Mid "mid"
+    CalledId "called_id"
+    ReceiverClass "receiver_class"
+    Embedded "embedded"
+    Fstring "fstring"
+    Chilled "chilled"
+    Shared "shared"
+    Bytesize "bytesize"
+    Capacity "capacity"
+    Content "value"
+    Encoding "encoding"
+    Coderange "coderange"
+    Broken "broken"
+    Size "size"
+    Length "length"
+    Ivars "ivars"
+    Default "default"
+    VariationCount "variation_count"
+    Superclass "superclass"
+    Name "name"
+    RealClassName "real_class_name"
+    Singleton "singleton"
+    Struct "struct"
+    Fd "fd"
+    References "references"
+    File "file"
+    Line "line"
+    Method "method"
+    Generation "generation"
+    Memsize "memsize"
+    Flags "flags"
+    Root "root"
+    Id "id"
+    ParentId "parent_id"
+    Depth "depth"
+    ShapeType "shape_type"
+    EdgeName "edge_name"
+    Edges "edges"
 }
 
-/// A line.
-pub(super) fn line(line: &[u8], target: &mut Target<'_>) -> Fallible<Line> {
-    let line = std::str::from_utf8(line).map_err(|_| Stop::Broken)?;
-    let json = Json::new(line)?;
-    match json.text("type")?.as_deref() {
-        Some("ROOT") => roots(&json, target)?,
-        Some("SHAPE") => shape(&json, target)?,
-        Some(kind) => object(&json, kind, target)?,
-        None => return Err(Stop::Broken),
+/// Reads lines.
+pub(super) struct Reader {
+    facts: Facts,
+    names: Names,
+    collector: collector::Reader,
+    references: Vec<u64>,
+    edges: Vec<Edge<'static>>,
+    key: Vec<u8>,
+}
+
+impl Lines for Reader {
+    /// Says where the records come from, as these dumps do not.
+    fn begin(&mut self, _: &Window<'_>, target: &mut Target<'_>) -> Fallible<()> {
+        target.note(NoteKind::Header, "{\"source\":\"objspace\"}")
     }
-    Ok(Line::Record)
+
+    fn line(&mut self, window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible<Line> {
+        self.facts.clear();
+        self.references.clear();
+        if window.open(b'{', b'}')? {
+            loop {
+                self.pair(window, target)?;
+                if !window.more(b'}')? {
+                    break;
+                }
+            }
+        }
+        window.end_line()?;
+        self.tell(target)?;
+        Ok(Line::Record)
+    }
 }
 
-/// Calls `each` with every reference.
-fn references(
-    json: &Json<'_>,
-    mut each: impl FnMut(Edge<'static>) -> Fallible<()>,
-) -> Fallible<()> {
-    let Some(list) = json.get("references") else {
-        return Ok(());
-    };
-    json::each_element(list, |address| {
-        let address = json::address(address.get()).ok_or(Stop::Broken)?;
-        each(Edge {
-            label: Label::None,
-            value: Value::Address(address),
-            preview: None,
-        })
-    })
-}
+impl Reader {
+    pub fn new() -> Reader {
+        Reader {
+            facts: Facts::default(),
+            names: Names::new(),
+            collector: collector::Reader::default(),
+            references: Vec::new(),
+            edges: Vec::new(),
+            key: Vec::new(),
+        }
+    }
 
-fn roots(json: &Json<'_>, target: &mut Target<'_>) -> Fallible<()> {
-    let category = json.text("root")?.ok_or(Stop::Broken)?;
-    let mut edges = Vec::new();
-    references(json, |edge| {
-        edges.push(edge);
+    #[inline(always)]
+    fn pair(&mut self, window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible<()> {
+        let key = window.key(&mut self.key)?;
+        let facts = &mut self.facts;
+        let names = &mut self.names;
+        let tables = &mut target.tables;
+        let flag = match Known::of(key.word) {
+            Known::Address => {
+                facts.common.address = Some(window.address()?);
+                return Ok(());
+            }
+            Known::Type => return facts.subject(window),
+            Known::Class => {
+                facts.common.class = window.address_or_none()?;
+                return Ok(());
+            }
+            Known::References => return self.references(window),
+            Known::Flags => {
+                facts.common.collector = self.collector.read(window)?;
+                return Ok(());
+            }
+            Known::Memsize => {
+                facts.common.memsize = window.count()?;
+                return Ok(());
+            }
+            Known::ShapeId => {
+                facts.common.shape_id = window.count()?;
+                return Ok(());
+            }
+            Known::SlotSize => {
+                facts.common.slot_size = window.count()?;
+                return Ok(());
+            }
+            Known::Frozen => Flags::FROZEN,
+            Known::Embedded => Flags::EMBEDDED,
+            Known::Fstring => Flags::FSTRING,
+            Known::Chilled => Flags::CHILLED,
+            Known::Shared => Flags::SHARED,
+            Known::Broken => Flags::BROKEN,
+            Known::Singleton => Flags::SINGLETON,
+            Known::Bytesize => {
+                facts.common.length = window.count()?;
+                return Ok(());
+            }
+            Known::Capacity => {
+                facts.common.capacity = window.count()?;
+                return Ok(());
+            }
+            Known::Content => return facts.content(window),
+            Known::Encoding => {
+                facts.common.encoding = names.optional(window, tables)?;
+                return Ok(());
+            }
+            Known::Coderange => return facts.common.coderange(window),
+            Known::Size | Known::Length | Known::Ivars => {
+                facts.count = window.count()?;
+                return Ok(());
+            }
+            Known::ImemoType | Known::Struct | Known::ShapeType => {
+                facts.common.kind_name = names.careless(window, tables)?;
+                return Ok(());
+            }
+            Known::Mid | Known::EdgeName => {
+                facts.common.mid = names.careless(window, tables)?;
+                return Ok(());
+            }
+            Known::CalledId => {
+                facts.common.called_id = names.careless(window, tables)?;
+                return Ok(());
+            }
+            Known::ReceiverClass | Known::Superclass | Known::Default => {
+                facts.other = window.address_or_none()?;
+                return Ok(());
+            }
+            Known::File => {
+                facts.common.file = names.careless(window, tables)?;
+                return Ok(());
+            }
+            Known::Line => {
+                facts.common.line = window.count()?;
+                return Ok(());
+            }
+            Known::Method => {
+                facts.common.method = names.careless(window, tables)?;
+                return Ok(());
+            }
+            Known::Generation => {
+                facts.common.generation = window.count()?;
+                return Ok(());
+            }
+            Known::VariationCount => {
+                facts.common.variations = window.count()?;
+                return Ok(());
+            }
+            Known::Name => {
+                facts.common.name = names.careless(window, tables)?;
+                return Ok(());
+            }
+            Known::RealClassName => {
+                facts.common.real_name = names.careless(window, tables)?;
+                return Ok(());
+            }
+            Known::Fd => return facts.common.descriptor(window),
+            Known::Root => {
+                facts.root = names.optional(window, tables)?;
+                return Ok(());
+            }
+            Known::Id => {
+                facts.id = window.count()?;
+                return Ok(());
+            }
+            Known::ParentId => {
+                facts.parent_id = window.count()?;
+                return Ok(());
+            }
+            Known::Depth => {
+                facts.depth = window.count()?;
+                return Ok(());
+            }
+            Known::Edges => {
+                facts.edges = window.count()?;
+                return Ok(());
+            }
+            Known::Other => {
+                // Two longer names that this fact had.
+                let text = window.key_text(key, &self.key);
+                match text {
+                    b"too_complex_shape" | b"complex_shape" => Flags::TOO_COMPLEX,
+                    _ => return window.skip_value(),
+                }
+            }
+        };
+        let is_true = window.is_true()?;
+        facts.common.flags.set(flag, is_true);
         Ok(())
-    })?;
-    target.roots(&category, &mut edges)
-}
-
-fn shape(json: &Json<'_>, target: &mut Target<'_>) -> Fallible<()> {
-    let shape_type = json.text("shape_type")?.unwrap_or_default();
-    let shape_type = target.tables.intern(&shape_type);
-    let shape = Shape {
-        address: json.address("address").ok_or(Stop::Broken)?,
-        id: json.number("id")?.ok_or(Stop::Broken)?,
-        parent_id: json.number("parent_id")?,
-        depth: json.number("depth")?.unwrap_or(0),
-        shape_type,
-        edge_name: name(json, &mut target.tables, "edge_name")?,
-        edges: json.number("edges")?.unwrap_or(0),
-        memsize: json.number("memsize")?.unwrap_or(0),
-    };
-    target.shape(&shape)
-}
-
-fn object(json: &Json<'_>, kind: &str, target: &mut Target<'_>) -> Fallible<()> {
-    let kind = kind_of(kind);
-    let tables = &mut target.tables;
-    let value = json.text("value")?;
-    let collector = Json::new(json.get("flags").unwrap_or("{}"))?;
-    let object = Object {
-        address: json.address("address").ok_or(Stop::Broken)?,
-        kind,
-        class: json.address("class").unwrap_or(0),
-        class_name: None,
-        slot_size: json.number("slot_size")?.unwrap_or(SLOT),
-        memsize: json.number("memsize")?.unwrap_or(0),
-        shape_id: json.number("shape_id")?,
-        flags: flags(json, &collector),
-        age: collector.number("age")?,
-        object_id: collector.number("object_id")?,
-        detail: detail(json, tables, kind, value.as_deref())?,
-        fields: &[],
-        allocation: facts::allocation(json, tables)?,
-    };
-    target.object(&object)?;
-    let mut edges = Vec::new();
-    references(json, |edge| {
-        edges.push(edge);
-        target.passed(&mut edges)
-    })?;
-    if edges.is_empty() {
-        return Ok(());
     }
-    target.edges(&mut edges)
-}
 
-fn flags(json: &Json<'_>, collector: &Json<'_>) -> Flags {
-    let mut flags = Flags::default();
-    let own = [
-        (Flags::FROZEN, "frozen"),
-        (Flags::EMBEDDED, "embedded"),
-        (Flags::SHARED, "shared"),
-        (Flags::FSTRING, "fstring"),
-        (Flags::CHILLED, "chilled"),
-        (Flags::BROKEN, "broken"),
-        (Flags::SINGLETON, "singleton"),
-        (Flags::TOO_COMPLEX, "too_complex_shape"),
-    ];
-    for (flag, key) in own {
-        flags.set(flag, json.is_true(key));
-    }
-    facts::collector(collector, &mut flags);
-    flags
-}
-
-fn text<'a>(json: &Json<'_>, tables: &mut Tables, value: Option<&'a str>) -> Fallible<Text<'a>> {
-    let coderange = match json.get("coderange") {
-        Some("\"7bit\"") => CodeRange::SevenBit,
-        Some("\"valid\"") => CodeRange::Valid,
-        Some("\"broken\"") => CodeRange::Broken,
-        Some(_) => CodeRange::Unknown,
-        None if json.is_true("broken") => CodeRange::Broken,
-        None if value.is_some() => CodeRange::SevenBit,
-        None => CodeRange::Unknown,
-    };
-    let length = json.number("bytesize")?;
-    Ok(Text {
-        length,
-        capacity: json.number("capacity")?,
-        encoding: tables.intern(&json.text("encoding")?.unwrap_or_default()),
-        coderange,
-        content: match value {
-            Some(value) if length.is_some_and(|length| length > value.len() as u64) => {
-                Content::Truncated(value.as_bytes())
-            }
-            Some(value) => Content::Full(value.as_bytes()),
-            // Since Ruby 3.2 an empty value is left out.
-            None if length == Some(0) => Content::Full(b""),
-            None => Content::Absent,
-        },
-    })
-}
-
-fn detail<'a>(
-    json: &Json<'_>,
-    tables: &mut Tables,
-    kind: Kind,
-    value: Option<&'a str>,
-) -> Fallible<Detail<'a>> {
-    Ok(match kind {
-        Kind::STRING => Detail::String(text(json, tables, value)?),
-        Kind::SYMBOL => Detail::Symbol(text(json, tables, value)?),
-        Kind::FLOAT => {
-            let number = value.and_then(|value| value.parse().ok());
-            number.map_or(Detail::None, Detail::Float)
+    #[inline(always)]
+    fn references(&mut self, window: &mut Window<'_>) -> Fallible<()> {
+        if !window.open(b'[', b']')? {
+            return Ok(());
         }
-        Kind::ARRAY => Detail::Length(json.number("length")?.ok_or(Stop::Broken)?),
-        Kind::HASH => {
-            let default = json.address("default");
-            Detail::Hash {
-                size: json.number("size")?.ok_or(Stop::Broken)?,
-                default: default.map_or(Value::Nil, Value::Address),
-                default_proc: default.is_some(),
+        loop {
+            window.ensure()?;
+            self.references.push(window.address()?);
+            if window.starts_with(b", ") {
+                window.skip(2);
+            } else if !window.more(b']')? {
+                return Ok(());
             }
         }
-        Kind::OBJECT => Detail::Object {
-            ivars: json.number("ivars")?.ok_or(Stop::Broken)?,
-        },
-        Kind::CLASS | Kind::MODULE | Kind::ICLASS => Detail::Class {
-            name: name(json, tables, "name")?,
-            real_name: name(json, tables, "real_class_name")?,
-            superclass: json.address("superclass").unwrap_or(0),
-            super_name: None,
-            variations: json.number("variation_count")?,
-        },
-        Kind::DATA => Detail::Data {
-            type_name: name(json, tables, "struct")?,
-        },
-        Kind::FILE => Detail::File {
-            fd: json.number("fd")?,
-        },
-        Kind::IMEMO => Detail::Imemo {
-            name: tables.intern(&json.text("imemo_type")?.ok_or(Stop::Broken)?),
-            mid: name(json, tables, "mid")?,
-            called_id: name(json, tables, "called_id")?,
-            receiver_class: json.address("receiver_class").unwrap_or(0),
-        },
-        _ => Detail::None,
-    })
+    }
+
+    fn tell(&mut self, target: &mut Target<'_>) -> Fallible<()> {
+        match self.facts.subject {
+            Subject::Object(kind) => {
+                let object = self.facts.object(kind, target)?;
+                target.object(&object)?;
+                self.tell_references(|edges| target.edges(edges))
+            }
+            Subject::Root => {
+                let root = self.facts.root.ok_or(Stop::Broken)?;
+                let category = target.tables.name(root).to_owned();
+                if self.references.is_empty() {
+                    return target.roots(&category, &mut []);
+                }
+                self.tell_references(|edges| target.roots(&category, edges))
+            }
+            Subject::Shape => {
+                let shape = self.facts.shape(target)?;
+                target.shape(&shape)
+            }
+            Subject::None => Err(Stop::Broken),
+        }
+    }
+
+    #[inline(always)]
+    fn tell_references(
+        &mut self,
+        mut tell: impl FnMut(&mut Vec<Edge<'static>>) -> Fallible<()>,
+    ) -> Fallible<()> {
+        for piece in self.references.chunks(PIECE) {
+            self.edges.clear();
+            self.edges.extend(piece.iter().map(|address| Edge {
+                label: Label::None,
+                value: Value::Address(*address),
+                preview: None,
+            }));
+            tell(&mut self.edges)?;
+        }
+        Ok(())
+    }
 }

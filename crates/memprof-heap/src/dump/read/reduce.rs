@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::super::record::{Content, Detail, Field, NoteKind, Tables, Text, Value};
+use super::super::record::{Content, Detail, Field, Kind, NoteKind, Object, Tables, Text, Value};
 use super::super::values::{Policy, Values};
 
 /// Keys of notes and of structured facts that have values of variables below them.
@@ -23,8 +23,10 @@ pub(super) fn value(values: &Values, tables: &mut Tables, value: Value) -> Value
     }
 }
 
-pub(super) fn fields(values: &Values, tables: &mut Tables, fields: &[Field]) -> Vec<Field> {
-    let mut field = |field: &Field| Field {
+pub(super) fn fields(values: &Values, tables: &mut Tables, object: &Object<'_>) -> Vec<Field> {
+    // The name of a file that is open is no part of the program.
+    let hidden_path = object.kind == Kind::FILE && !values.previews();
+    let reduced = |field: &Field, tables: &mut Tables| Field {
         name: field.name,
         value: match field.value {
             Value::Json(json) if SECRET.contains(&tables.name(field.name)) => {
@@ -36,7 +38,13 @@ pub(super) fn fields(values: &Values, tables: &mut Tables, fields: &[Field]) -> 
             _ => value(values, tables, field.value),
         },
     };
-    fields.iter().map(&mut field).collect()
+    let mut kept = Vec::with_capacity(object.fields.len());
+    for known in object.fields {
+        if !(hidden_path && tables.name(known.name) == "path") {
+            kept.push(reduced(known, tables));
+        }
+    }
+    kept
 }
 
 pub(super) fn detail<'a>(values: &Values, tables: &mut Tables, detail: Detail<'a>) -> Detail<'a> {
@@ -85,7 +93,8 @@ const OF_THE_PROCESS: [&str; 3] = ["hostname", "program", "arguments"];
 pub(super) fn note(values: &Values, kind: NoteKind, text: &str) -> Option<String> {
     match kind {
         NoteKind::Header => header(values, text),
-        NoteKind::Footer | NoteKind::Lsof | NoteKind::Ps => None,
+        NoteKind::Footer | NoteKind::Ps => None,
+        NoteKind::Lsof => open_file(values, text),
         NoteKind::Finalizers | NoteKind::Globals | NoteKind::Frame => json(values, text),
     }
 }
@@ -103,6 +112,15 @@ fn header(values: &Values, text: &str) -> Option<String> {
         header.retain(|key, _| !OF_THE_PROCESS.contains(&key.as_str()));
     }
     Some(tree.to_string())
+}
+
+/// An open file without its name.
+fn open_file(values: &Values, text: &str) -> Option<String> {
+    rewritten(values, text, |_, tree| {
+        if let Some(file) = tree.as_object_mut() {
+            file.remove("fd_name");
+        }
+    })
 }
 
 /// JSON with what is below the keys [`SECRET`] reduced; `None` if it may stay as it is.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::super::record::{Counts, Edge, Label, NoteKind, Object, Shape, Tables};
+use super::super::record::{Counts, Edge, Label, NameId, NoteKind, Object, Shape, Tables};
 use super::super::values::{Policy, Values};
 use super::super::writer::Writer;
 use super::Stop;
@@ -19,7 +19,12 @@ pub(in super::super) struct Target<'w> {
     values: Values,
     /// The object that began last is not complete: its address.
     open: Option<u64>,
+    /// The text that has nothing in it.
+    none: Option<NameId>,
 }
+
+/// No object is larger. A size that is only claimed must not make sums of sizes too large.
+const LARGEST: u64 = 1 << 48;
 
 /// Errors of the writer end the conversion, those of the input do not.
 fn output(result: io::Result<()>) -> Result<(), Stop> {
@@ -33,7 +38,15 @@ impl<'w> Target<'w> {
             writer,
             values,
             open: None,
+            none: None,
         }
+    }
+
+    /// The number of the text that has nothing in it.
+    #[inline]
+    pub fn no_name(&mut self) -> NameId {
+        let tables = &mut self.tables;
+        *self.none.get_or_insert_with(|| tables.intern(""))
     }
 
     /// Completes the object that is open.
@@ -68,13 +81,14 @@ impl<'w> Target<'w> {
     pub fn object(&mut self, object: &Object<'_>) -> Result<(), Stop> {
         self.close()?;
         self.open = Some(object.address);
-        if self.values.policy == Policy::Full {
+        if self.values.policy == Policy::Full && object.memsize <= LARGEST {
             return output(self.writer.object(&self.tables, object));
         }
-        let fields = reduce::fields(&self.values, &mut self.tables, object.fields);
+        let fields = reduce::fields(&self.values, &mut self.tables, object);
         let object = Object {
             detail: reduce::detail(&self.values, &mut self.tables, object.detail),
             fields: &fields,
+            memsize: object.memsize.min(LARGEST),
             ..*object
         };
         output(self.writer.object(&self.tables, &object))

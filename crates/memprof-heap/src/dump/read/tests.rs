@@ -1,6 +1,10 @@
 mod cut;
+mod golden;
 mod hostile;
+mod mutants;
 mod policy;
+mod real;
+mod streams;
 
 use crate::dump::format::{Compression, Format, Options};
 use crate::dump::testing::{converted, made, options};
@@ -80,6 +84,17 @@ fn objspace_lines_are_read_as_they_were_written() {
             let (back, _) = converted(&other, OBJSPACE, Policy::Full);
             assert_same(&lines, &back);
         }
+    }
+}
+
+#[test]
+fn heap_dump_is_read_as_it_was_written() {
+    let options = options(Format::HeapDump);
+    for seed in 1..40 {
+        let array = made(options, seed, 300);
+        let (same, outcome) = converted(&array, options, Policy::Full);
+        assert_same(&array, &same);
+        assert_eq!((outcome.truncated, outcome.skipped), (false, 0));
     }
 }
 

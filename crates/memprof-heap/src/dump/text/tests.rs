@@ -73,3 +73,28 @@ fn base64_is_reversible() {
     assert_eq!(from_base64("a"), None);
     assert_eq!(from_base64("a*=="), None);
 }
+
+#[test]
+fn what_needs_an_escape_is_found_wherever_it_is() {
+    for length in 0..40 {
+        let clean = "abcdefgh".repeat(5)[..length].to_owned();
+        assert_eq!(text(|out| escape(out, &clean)), clean);
+        for place in 0..length {
+            for special in ["\"", "\\", "\u{1f}", "\u{7f}", "é"] {
+                let mut hostile = clean.clone();
+                hostile.replace_range(place..=place, special);
+                for json in [
+                    text(|out| string(out, &hostile)),
+                    text(|out| {
+                        out.push(b'"');
+                        assert!(escape_bytes(out, hostile.as_bytes()));
+                        out.push(b'"');
+                    }),
+                ] {
+                    assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+                    assert!(!json.contains('\u{7f}'));
+                }
+            }
+        }
+    }
+}

@@ -17,6 +17,8 @@ fn secrets() -> Vec<u8> {
         writer.note(&tables, NoteKind::Header, header)?;
         let globals = "{\"_id\":\"globals\",\"type\":\"globals\",\"variables\":{\"$g\":\":secret\",\"$n\":99123}}";
         writer.note(&tables, NoteKind::Globals, globals)?;
+        let file = "{\"_id\":\"lsof:0\",\"type\":\"lsof\",\"fd\":\"3r\",\"fd_name\":\"/secret\"}";
+        writer.note(&tables, NoteKind::Lsof, file)?;
         let symbol = Value::Symbol(tables.intern("secret"));
         let fields = [
             Field {
@@ -28,6 +30,10 @@ fn secrets() -> Vec<u8> {
                 value: Value::Json(tables.intern("{\"locals\":{\"x\":\"secret\"},\"line\":5}")),
             },
         ];
+        let path = Field {
+            name: tables.intern("path"),
+            value: Value::Name(tables.intern("/secret")),
+        };
         let encoding = tables.intern("UTF-8");
         let text = Text {
             length: Some(6),
@@ -54,7 +60,9 @@ fn secrets() -> Vec<u8> {
                     default_proc: false,
                 },
             ),
+            (Kind::FILE, Detail::File { fd: Some(3) }),
         ];
+        let of_file = [path];
         for (place, (kind, detail)) in details.into_iter().enumerate() {
             let object = Object {
                 address: 4096 + 40 * place as u64,
@@ -68,7 +76,10 @@ fn secrets() -> Vec<u8> {
                 age: None,
                 object_id: None,
                 detail,
-                fields: &fields,
+                fields: match kind {
+                    Kind::FILE => &of_file,
+                    _ => &fields,
+                },
                 allocation: None,
             };
             writer.object(&tables, &object)?;
@@ -95,13 +106,13 @@ fn secrets() -> Vec<u8> {
 
 fn under(policy: Policy) -> String {
     let (lines, outcome) = converted(&secrets(), MEMPROF, policy);
-    assert_eq!(outcome.counts.objects, 6);
+    assert_eq!(outcome.counts.objects, 7);
     text(&lines).to_owned()
 }
 
 #[test]
 fn full_and_truncated_tell() {
-    assert_eq!(under(Policy::Full).matches("secret").count(), 23);
+    assert_eq!(under(Policy::Full).matches("secret").count(), 25);
     assert!(under(Policy::Truncate).contains("\"data\":\"secret\""));
     assert!(under(Policy::Truncate).contains("\"values\":\"truncate\""));
 }

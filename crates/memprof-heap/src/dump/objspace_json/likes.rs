@@ -1,0 +1,62 @@
+//! Texts that objects have in common which the walk over a live heap calls alike.
+
+use super::super::record::{Flags, Object};
+use super::super::writer::Like;
+use super::detail;
+
+/// What lines of like objects have in common.
+struct Texts {
+    head: Box<[u8]>,
+    flags: Box<[u8]>,
+    /// What they were made of, to see in tests that objects of one number are alike.
+    made_of: (u64, Flags),
+}
+
+/// By their number.
+#[derive(Default)]
+pub(super) struct Likes {
+    texts: Vec<Option<Texts>>,
+}
+
+impl Likes {
+    /// What comes behind the address. To be called before [`Likes::flags`].
+    #[inline(always)]
+    pub fn head(&mut self, like: Like, object: &Object<'_>, ruby: (u8, u8)) -> &[u8] {
+        let place = like.0 as usize;
+        if !matches!(self.texts.get(place), Some(Some(_))) {
+            self.learn(place, object, ruby);
+        }
+        match &self.texts[place] {
+            Some(texts) => {
+                debug_assert_eq!(texts.made_of, (object.class, object.flags));
+                &texts.head
+            }
+            None => &[],
+        }
+    }
+
+    /// What comes behind the memsize.
+    #[inline(always)]
+    pub fn flags(&self, like: Like) -> &[u8] {
+        match self.texts.get(like.0 as usize) {
+            Some(Some(texts)) => &texts.flags,
+            _ => &[],
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, place: usize, object: &Object<'_>, ruby: (u8, u8)) {
+        if place >= self.texts.len() {
+            self.texts.resize_with(place + place / 2 + 64, || None);
+        }
+        let (mut head, mut flags) = (Vec::new(), Vec::new());
+        detail::head_of(&mut head, object, ruby);
+        detail::collector(&mut flags, object, ruby);
+        self.texts[place] = Some(Texts {
+            head: head.into(),
+            flags: flags.into(),
+            made_of: (object.class, object.flags),
+        });
+    }
+}

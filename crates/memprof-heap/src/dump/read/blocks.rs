@@ -1,0 +1,166 @@
+//! The blocks of the binary format, one by one, on the thread that reads ahead.
+
+use std::io::{self, Read};
+
+use super::super::binary::{FOOTER, HEADER, Header, RECORDS, VERSION};
+use super::feed::{Line, Piece};
+use super::invalid;
+use super::unpack::Unpacked;
+
+/// Bytes read at once.
+const STEP: usize = 256 * 1024;
+
+/// A block that says to be longer than this is unpacked bit by bit, so that it takes memory only for what really comes.
+const LARGE: u64 = 16 * 1024 * 1024;
+
+/// Hands over all blocks behind the magic. A broken one is left out, and the next is looked for behind its beginning.
+/// False if nobody takes them any more.
+pub(super) fn read(input: &mut Unpacked, line: &Line) -> io::Result<bool> {
+    let mut window = Window {
+        input,
+        bytes: Vec::new(),
+        at: 0,
+    };
+    version(&mut window)?;
+    let mut unpacker = zstd::bulk::Decompressor::new()?;
+    loop {
+        let mut plain = line.buffer();
+        let sound = match window.block()? {
+            Some(block) if block.footer => return Ok(line.send(Piece::Footer)),
+            Some(block) => Some(unpack(&block, &mut unpacker, &mut plain)),
+            None => None,
+        };
+        let piece = match sound {
+            Some(true) => Piece::Records(plain),
+            Some(false) => Piece::Broken,
+            None if window.seek()? => Piece::Broken,
+            None => return Ok(true),
+        };
+        if !line.send(piece) {
+            return Ok(false);
+        }
+    }
+}
+
+fn version(window: &mut Window<'_>) -> io::Result<()> {
+    if !window.fill(2)? {
+        return Ok(());
+    }
+    let version = u16::from_le_bytes([window.bytes[0], window.bytes[1]]);
+    if version != VERSION {
+        return Err(invalid(format!(
+            "version {version} of the binary format; this memprof reads version {VERSION}"
+        )));
+    }
+    window.at = 2;
+    Ok(())
+}
+
+/// True if the block has what it says.
+fn unpack(
+    block: &Block<'_>,
+    unpacker: &mut zstd::bulk::Decompressor<'_>,
+    plain: &mut Vec<u8>,
+) -> bool {
+    plain.clear();
+    let result = if block.length <= LARGE {
+        plain.reserve(block.length as usize);
+        unpacker.decompress_to_buffer(block.packed, plain)
+    } else {
+        let decoder = zstd::Decoder::with_buffer(block.packed);
+        decoder.and_then(|decoder| decoder.take(block.length + 1).read_to_end(plain))
+    };
+    result.is_ok_and(|length| length as u64 == block.length)
+}
+
+/// A block whose checksum is right.
+struct Block<'a> {
+    footer: bool,
+    length: u64,
+    packed: &'a [u8],
+}
+
+/// The part of the input that is being looked at.
+struct Window<'i> {
+    input: &'i mut Unpacked,
+    bytes: Vec<u8>,
+    /// Bytes that are done with.
+    at: usize,
+}
+
+impl Window<'_> {
+    /// Sees to it that there are `count` bytes; false if the input has no more. What a header claims takes no memory
+    /// before it has come.
+    fn fill(&mut self, count: usize) -> io::Result<bool> {
+        if self.bytes.len() - self.at >= count {
+            return Ok(true);
+        }
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        while self.bytes.len() < count {
+            let have = self.bytes.len();
+            self.bytes.resize(have + STEP, 0);
+            let more = self.input.fill(&mut self.bytes[have..])?;
+            self.bytes.truncate(have + more);
+            if more < STEP {
+                break;
+            }
+        }
+        Ok(self.bytes.len() >= count)
+    }
+
+    /// The block at this place; `None` if there is no whole and sound one.
+    fn block(&mut self) -> io::Result<Option<Block<'_>>> {
+        if !self.fill(HEADER)? {
+            return Ok(None);
+        }
+        let mut header = Header([0; HEADER]);
+        header
+            .0
+            .copy_from_slice(&self.bytes[self.at..self.at + HEADER]);
+        let footer = header.magic() == FOOTER;
+        if !footer && header.magic() != RECORDS {
+            return Ok(None);
+        }
+        let Ok(length) = usize::try_from(header.packed_length()) else {
+            return Ok(None);
+        };
+        if !self.fill(HEADER + length)? {
+            return Ok(None);
+        }
+        let begin = self.at + HEADER;
+        let sound = header.is_sound(&self.bytes[begin..begin + length]);
+        if !sound {
+            return Ok(None);
+        }
+        self.at = begin + length;
+        Ok(Some(Block {
+            footer,
+            length: header.plain_length(),
+            packed: &self.bytes[begin..begin + length],
+        }))
+    }
+
+    /// Goes to the next place that looks like the beginning of a block; false if there is none.
+    fn seek(&mut self) -> io::Result<bool> {
+        let mut from = 1;
+        loop {
+            let bytes = &self.bytes[self.at..];
+            let begins = |at: &[u8]| at == RECORDS || at == FOOTER;
+            let found = bytes
+                .get(from..)
+                .and_then(|rest| rest.windows(4).position(begins));
+            if let Some(place) = found {
+                self.at += from + place;
+                return Ok(true);
+            }
+            // A beginning may be cut at the end of what was read.
+            from = bytes.len().saturating_sub(3).max(1);
+            let have = bytes.len();
+            self.fill(have + 1)?;
+            if self.bytes.len() - self.at == have {
+                return Ok(false);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The input without its compression.
+
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+
+/// Bytes of compressed data read at once.
+const CAPACITY: usize = 256 * 1024;
+
+/// A dump, without compression.
+pub(super) struct Unpacked {
+    reader: Box<dyn Read>,
+    compressed: bool,
+    /// The compressed data ended early, or are broken from here on.
+    cut: bool,
+}
+
+/// Counts what is taken from the input.
+struct Counted {
+    input: Box<dyn Read + Send>,
+    count: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(bytes)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+impl Unpacked {
+    /// Looks at the first bytes for a compression. `count` becomes the number of bytes taken from the input.
+    pub fn new(input: Box<dyn Read + Send>, count: Arc<AtomicU64>) -> io::Result<Unpacked> {
+        let mut source = Counted { input, count };
+        let mut start = Vec::new();
+        (&mut source).take(4).read_to_end(&mut start)?;
+        let gzip = start.starts_with(&[0x1f, 0x8b]);
+        let zstd = start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        let source = io::Cursor::new(start).chain(source);
+        let reader: Box<dyn Read> = if gzip {
+            let source = BufReader::with_capacity(CAPACITY, source);
+            Box::new(MultiGzDecoder::new(source))
+        } else if zstd {
+            let source = BufReader::with_capacity(CAPACITY, source);
+            Box::new(zstd::Decoder::with_buffer(source)?)
+        } else {
+            Box::new(source)
+        };
+        Ok(Unpacked {
+            reader,
+            compressed: gzip || zstd,
+            cut: false,
+        })
+    }
+
+    /// True if there would have been more.
+    pub fn cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Fills `bytes`. Less comes only at the end. Returns how much.
+    pub fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut have = 0;
+        while have < bytes.len() && !self.cut {
+            match self.reader.read(&mut bytes[have..]) {
+                Ok(0) => break,
+                Ok(more) => have += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // What was unpacked before is good.
+                Err(error) if self.compressed && error.raw_os_error().is_none() => self.cut = true,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(have)
+    }
+}

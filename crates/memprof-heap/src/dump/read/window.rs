@@ -1,0 +1,174 @@
+//! The part of the text that is being looked at. It moves on at the boundaries of tokens, so a line may be of any length.
+
+use super::feed::{Feed, HEAD, PAD, Piece};
+use super::{Fallible, Stop};
+
+/// Bytes that are there behind [`Window::ensure`], unless the text ends: no key, number or address is longer.
+pub(super) const AHEAD: usize = 256;
+
+/// Text that was read, up to an end that moves.
+pub(super) struct Window<'o> {
+    pub feed: Feed<'o>,
+    bytes: Vec<u8>,
+    at: usize,
+    /// End of what was read.
+    end: usize,
+    /// Up to this place, [`AHEAD`] bytes are there.
+    safe: usize,
+    over: bool,
+    cut: bool,
+}
+
+impl<'o> Window<'o> {
+    /// Begins with a piece that was read already.
+    pub fn new(feed: Feed<'o>, first: Piece) -> Fallible<Window<'o>> {
+        let mut window = Window {
+            feed,
+            bytes: vec![0; HEAD + PAD],
+            at: HEAD,
+            end: HEAD,
+            safe: 0,
+            over: false,
+            cut: false,
+        };
+        window.take(first);
+        window.ensure()?;
+        Ok(window)
+    }
+
+    /// True if the compressed data end early.
+    pub fn cut(&self) -> bool {
+        self.cut
+    }
+
+    /// True at the end of the text.
+    #[inline(always)]
+    pub fn is_over(&self) -> bool {
+        self.at >= self.end && self.over
+    }
+
+    /// Sees to it that [`AHEAD`] bytes are there, unless the text ends before.
+    #[inline(always)]
+    pub fn ensure(&mut self) -> Fallible<()> {
+        if self.at <= self.safe {
+            return Ok(());
+        }
+        self.refill()
+    }
+
+    #[cold]
+    fn refill(&mut self) -> Fallible<()> {
+        while !self.over && self.end - self.at < AHEAD {
+            let piece = self.feed.next().map_err(Stop::Input)?;
+            self.take(piece);
+        }
+        Ok(())
+    }
+
+    /// Puts what is left before what comes.
+    fn take(&mut self, piece: Piece) {
+        match piece {
+            Piece::Text { mut bytes, end } => {
+                let rest = &self.bytes[self.at..self.end];
+                // Never more than was asked for and not there.
+                let start = HEAD - rest.len().min(HEAD);
+                bytes[start..HEAD].copy_from_slice(&rest[..HEAD - start]);
+                let empty = std::mem::replace(&mut self.bytes, bytes);
+                self.feed.recycle(empty);
+                self.at = start;
+                self.end = end;
+                self.safe = (end + 1).saturating_sub(AHEAD);
+            }
+            Piece::End { cut } => {
+                self.over = true;
+                self.cut = cut;
+                self.safe = usize::MAX;
+                // As behind any other line: so no token goes beyond the end.
+                self.bytes[self.end] = b'\n';
+            }
+            _ => {}
+        }
+    }
+
+    /// What is there from here on.
+    #[inline(always)]
+    pub fn rest(&self) -> &[u8] {
+        self.bytes.get(self.at..self.end).unwrap_or(&[])
+    }
+
+    /// The next byte; a line break at the end.
+    #[inline(always)]
+    pub fn byte(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(b'\n')
+    }
+
+    /// So many bytes from here on, also behind the end.
+    #[inline(always)]
+    pub fn bytes<const COUNT: usize>(&self) -> Option<&[u8; COUNT]> {
+        self.bytes.get(self.at..)?.first_chunk()
+    }
+
+    /// Eight bytes, the first in the lowest byte.
+    #[inline(always)]
+    pub fn eight(&self, ahead: usize) -> u64 {
+        let bytes = self.bytes.get(self.at + ahead..);
+        let bytes = bytes.and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    #[inline(always)]
+    pub fn starts_with(&self, text: &[u8]) -> bool {
+        let bytes = self.bytes.get(self.at..self.at + text.len());
+        bytes == Some(text)
+    }
+
+    #[inline(always)]
+    pub fn skip(&mut self, count: usize) {
+        self.at += count;
+    }
+
+    /// A part of [`rest`](Self::rest), counted from here.
+    #[inline(always)]
+    pub fn slice(&self, from: usize, to: usize) -> &[u8] {
+        self.bytes.get(self.at + from..self.at + to).unwrap_or(&[])
+    }
+
+    /// What was gone past, counted back from here.
+    #[inline(always)]
+    pub fn behind(&self, from: usize, to: usize) -> &[u8] {
+        let range = self.at.saturating_sub(from)..self.at.saturating_sub(to);
+        self.bytes.get(range).unwrap_or(&[])
+    }
+
+    /// Goes behind the end of the line; false if the text ended before.
+    pub fn skip_line(&mut self) -> Fallible<bool> {
+        loop {
+            if let Some(place) = memchr::memchr(b'\n', self.rest()) {
+                self.at += place + 1;
+                return Ok(true);
+            }
+            self.at = self.at.max(self.end);
+            self.ensure()?;
+            if self.is_over() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Appends the rest of the line to `out`, and goes to its end.
+    pub fn line(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
+        loop {
+            let rest = self.rest();
+            let end = memchr::memchr(b'\n', rest);
+            out.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
+            self.at += end.unwrap_or(rest.len());
+            if end.is_some() {
+                return Ok(());
+            }
+            self.ensure()?;
+            if self.is_over() {
+                return Ok(());
+            }
+        }
+    }
+}

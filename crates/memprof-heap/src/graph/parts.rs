@@ -1,0 +1,104 @@
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::thread;
+
+/// Threads at most: from then on memory is what is waited for.
+const THREADS: usize = 8;
+
+/// Numbers that a thread takes at a time, if it is no matter: enough that taking them costs nothing, and few enough that the
+/// threads end together. Tests have small heaps, and are to see several parts of them.
+pub const PART: usize = if cfg!(test) { 64 } else { 1 << 16 };
+
+/// Works through the numbers below `length` in several threads, part by part, each thread with a state of its own. Returns
+/// the states. Which parts a thread gets is not known; it gets them in ascending order.
+pub fn in_parts<S: Send>(
+    length: usize,
+    part: usize,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, Range<usize>) + Sync,
+) -> Vec<S> {
+    let parts = (0..length).step_by(part);
+    let parts = parts.map(|start| start..(start + part).min(length));
+    share(length.div_ceil(part), parts, state, work)
+}
+
+/// A value for each number below `length`, found in several threads.
+pub fn filled<T: Copy + Default + Send>(length: usize, value: impl Fn(u32) -> T + Sync) -> Vec<T> {
+    let mut values = vec![T::default(); length];
+    let parts = values.chunks_mut(PART).zip((0..).step_by(PART));
+    let fill = |(): &mut (), (part, start): (&mut [T], u32)| {
+        for (place, number) in part.iter_mut().zip(start..) {
+            *place = value(number);
+        }
+    };
+    share(length.div_ceil(PART), parts, || (), fill);
+    values
+}
+
+/// How long pieces are if each one costs something of its own: so few that threads still end together.
+pub fn piece_of(length: usize) -> usize {
+    length.div_ceil(threads(usize::MAX) * 2).max(PART)
+}
+
+fn threads(items: usize) -> usize {
+    let available = thread::available_parallelism().map_or(1, usize::from);
+    available.min(THREADS).min(items).max(1)
+}
+
+/// Has several threads take so many items, one after the other.
+pub fn share<I: Iterator + Send, S: Send>(
+    count: usize,
+    items: I,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, I::Item) + Sync,
+) -> Vec<S> {
+    let items = Mutex::new(items);
+    let run = || {
+        let mut state = state();
+        loop {
+            let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(item) = item else {
+                return state;
+            };
+            work(&mut state, item);
+        }
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..threads(count)).map(|_| scope.spawn(run)).collect();
+        let mut states = vec![run()];
+        for other in others {
+            match other.join() {
+                Ok(state) => states.push(state),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        states
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_is_met_once() {
+        for length in [0, 1, 9, 10, 11, 1000] {
+            let states = in_parts(length, 10, Vec::new, |seen: &mut Vec<usize>, part| {
+                seen.extend(part);
+            });
+            assert!(states.iter().all(|seen| seen.is_sorted()));
+            let mut seen = states.concat();
+            seen.sort_unstable();
+            assert_eq!(seen, (0..length).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn each_number_has_its_value() {
+        for length in [0, 1, PART - 1, PART, 3 * PART + 1] {
+            let values = filled(length, |number| number + 1);
+            assert_eq!(values, (1..=length as u32).collect::<Vec<_>>());
+        }
+    }
+}

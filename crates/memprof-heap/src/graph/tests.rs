@@ -1,0 +1,4 @@
+mod basics;
+mod deep;
+mod dominance;
+mod reaching;

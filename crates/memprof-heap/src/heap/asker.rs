@@ -1,0 +1,112 @@
+//! Who holds an object, apart from who asks.
+//!
+//! A heap that was captured in the process itself was captured by somebody: the frames that wait for the answer hold what
+//! they ask about. These are no answer unless nothing else holds the object, so paths through the thread that asked come
+//! last but one, and those through the machine stack, which may be no references at all, and compiled code come last.
+
+use std::io;
+use std::sync::OnceLock;
+
+use super::{Heap, NONE};
+use crate::graph::{self, BitSet};
+
+/// Who captured a heap.
+pub(super) struct Asker {
+    /// The machine stack, compiled code, the thread, its fibers, and the local variables of its frames where a block or a binding took
+    /// them off the stack, as IRB does; in order.
+    nodes: Vec<u32>,
+    paths: OnceLock<Paths>,
+}
+
+struct Paths {
+    /// The node before each on the best path to it.
+    steps: Vec<u32>,
+    /// What others than who asks lead to.
+    others: BitSet,
+}
+
+impl Asker {
+    fn of(heap: &Heap, thread: u32) -> io::Result<Asker> {
+        let mut nodes = heap.last_resorts();
+        nodes.push(thread);
+        let groups = heap.group_numbers()?;
+        let graph = heap.graph(&[])?;
+        let named = |node: u32, wanted: &str| {
+            let group = groups.get(node as usize).copied();
+            let group = group.and_then(|group| heap.groups().get(group as usize));
+            let name = group.and_then(|group| group.name);
+            name.is_some_and(|name| heap.name(name) == wanted)
+        };
+        let held = |node: u32, name: &'static str| {
+            let row = graph.row(node).iter().copied();
+            row.filter(move |node| named(*node, name))
+        };
+        let fibers: Vec<u32> = held(thread, "fiber").collect();
+        nodes.extend(held(thread, "env"));
+        nodes.extend(fibers.iter().flat_map(|fiber| held(*fiber, "env")));
+        nodes.extend(fibers);
+        nodes.sort_unstable();
+        nodes.dedup();
+        Ok(Asker {
+            nodes,
+            paths: OnceLock::new(),
+        })
+    }
+
+    fn paths(&self, heap: &Heap) -> io::Result<&Paths> {
+        if let Some(paths) = self.paths.get() {
+            return Ok(paths);
+        }
+        let classes = heap.group_classes();
+        let graph = heap.graph(&classes)?.without_edges_of(&self.nodes);
+        let mut steps = graph::shortest_paths(&graph, heap.root()).parent;
+        let reached = (0..steps.len() as u32).filter(|&node| steps[node as usize] != NONE);
+        let others = BitSet::of(steps.len(), reached);
+        for (step, &through_asker) in steps.iter_mut().zip(heap.all_steps()?) {
+            if *step == NONE {
+                *step = through_asker;
+            }
+        }
+        let paths = Paths { steps, others };
+        Ok(self.paths.get_or_init(|| paths))
+    }
+
+    pub fn steps(&self, heap: &Heap) -> io::Result<&[u32]> {
+        Ok(&self.paths(heap)?.steps)
+    }
+
+    /// Bytes in memory.
+    pub fn memsize(&self) -> usize {
+        let paths = self.paths.get();
+        paths.map_or(0, |paths| size_of_val(paths.steps.as_slice()))
+    }
+}
+
+impl Heap {
+    /// The same heap, in which paths avoid the thread at this address, and what belongs to it.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn asked_by(mut self, thread: u64) -> io::Result<Heap> {
+        self.asker = match self.at(thread) {
+            Some(thread) => Some(Asker::of(&self, thread)?),
+            None => None,
+        };
+        Ok(self)
+    }
+
+    /// Takes out who captured the heap, and what only they hold, if there are others.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn without_asker(&self, nodes: Vec<u32>) -> io::Result<Vec<u32>> {
+        let Some(asker) = &self.asker else {
+            return Ok(nodes);
+        };
+        let held = &asker.paths(self)?.others;
+        let is_other =
+            |node: &u32| held.contains(*node) && asker.nodes.binary_search(node).is_err();
+        let others: Vec<u32> = nodes.iter().copied().filter(is_other).collect();
+        Ok(if others.is_empty() { nodes } else { others })
+    }
+}

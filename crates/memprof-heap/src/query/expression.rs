@@ -1,0 +1,142 @@
+//! A query as data.
+
+use super::field::Field;
+use super::fields::Fields;
+use super::part::Part;
+use super::pattern::Pattern;
+
+/// What is asked of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// All of these hold; two or more.
+    And(Vec<Expression>),
+    /// One of these holds; two or more.
+    Or(Vec<Expression>),
+    /// This does not hold.
+    Not(Box<Expression>),
+    /// A comparison of one field.
+    Comparison(Comparison),
+}
+
+/// A condition on one field. But for [`Condition::Known`] none holds for an object of which the field is not known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The field.
+    pub field: Field,
+    /// What is asked of it; fits the field's [`kind`](Field::kind).
+    pub condition: Condition,
+}
+
+/// What is asked of the value of a field.
+///
+/// Where there is `wanted`, it is what the test has to say: true for `=`, `~`, `=~`, `in`; false for `!=`, `!~`,
+/// `not in`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// `is not none` (true), `is none` (false).
+    Known(bool),
+    /// A truth value.
+    Truth(bool),
+    /// Comparison with a number.
+    Number(Order, u64),
+    /// `in (1, 2)`.
+    Numbers {
+        /// In ascending order, each once.
+        numbers: Vec<u64>,
+        /// As said above.
+        wanted: bool,
+    },
+    /// `in 3..7`.
+    Range {
+        /// The least number.
+        first: u64,
+        /// The greatest; not less than the first.
+        last: u64,
+        /// As said above.
+        wanted: bool,
+    },
+    /// Comparison with a text.
+    Text {
+        /// The test.
+        test: TextTest,
+        /// As said above.
+        wanted: bool,
+    },
+}
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// `=`
+    Equal,
+    /// `!=`
+    Unequal,
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    More,
+    /// `>=`
+    AtLeast,
+}
+
+/// What is asked of a text. The texts of [`Field::Type`] are in upper case, without `T_`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TextTest {
+    /// `= "text"`: is the same.
+    Equal(String),
+    /// `in ("a", "b")`: is one of these, which are in ascending order, each once.
+    Among(Vec<String>),
+    /// `~ "text"`: contains it.
+    Contains(Part),
+    /// `=~ /text/`: the regexp matches somewhere.
+    Matches(Pattern),
+}
+
+impl Order {
+    /// Compares.
+    #[inline]
+    pub fn holds(self, left: u64, right: u64) -> bool {
+        match self {
+            Order::Equal => left == right,
+            Order::Unequal => left != right,
+            Order::Less => left < right,
+            Order::AtMost => left <= right,
+            Order::More => left > right,
+            Order::AtLeast => left >= right,
+        }
+    }
+}
+
+impl TextTest {
+    /// True if it says yes to the text.
+    pub fn holds(&self, text: &str) -> bool {
+        match self {
+            TextTest::Equal(other) => text == other,
+            TextTest::Among(texts) => texts.binary_search_by(|other| (**other).cmp(text)).is_ok(),
+            TextTest::Contains(part) => part.is_in(text),
+            TextTest::Matches(pattern) => pattern.matches(text),
+        }
+    }
+}
+
+impl Expression {
+    /// The fields that it uses.
+    pub fn fields(&self) -> Fields {
+        let mut fields = Fields::default();
+        self.collect_fields(&mut fields);
+        fields
+    }
+
+    /// Adds the fields that it uses.
+    fn collect_fields(&self, fields: &mut Fields) {
+        match self {
+            Expression::And(parts) | Expression::Or(parts) => {
+                parts.iter().for_each(|part| part.collect_fields(fields));
+            }
+            Expression::Not(inner) => inner.collect_fields(fields),
+            Expression::Comparison(comparison) => fields.insert(comparison.field),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What can be asked of an object.
+
+use super::nearest::nearest;
+
+/// Type of a field's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An integer, at least 0.
+    Number,
+    /// A number of bytes.
+    Size,
+    /// A text.
+    Text,
+    /// True or false.
+    Bool,
+    /// Where an object is in memory.
+    Address,
+}
+
+impl Kind {
+    /// For people: "number", "size", "text", "bool", "address".
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Number => "number",
+            Kind::Size => "size",
+            Kind::Text => "text",
+            Kind::Bool => "bool",
+            Kind::Address => "address",
+        }
+    }
+}
+
+/// One row a field: its name in Rust, its name in queries, type, other names, description.
+macro_rules! fields {
+    ($($field:ident $name:literal $kind:ident [$($alias:literal)*] $about:literal;)*) => {
+        /// A fact about an object, by which objects are chosen, sorted or grouped.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Field {
+            $(#[doc = concat!("`", $name, "`: ", $about)] $field,)*
+        }
+
+        impl Field {
+            /// All fields, in the order to list them in.
+            pub const ALL: &'static [Field] = &[$(Field::$field),*];
+
+            /// Its name in a query.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Field::$field => $name,)*
+                }
+            }
+
+            /// Type of its values.
+            #[inline]
+            pub fn kind(self) -> Kind {
+                match self {
+                    $(Field::$field => Kind::$kind,)*
+                }
+            }
+
+            /// Other names that a query may use.
+            pub fn aliases(self) -> &'static [&'static str] {
+                match self {
+                    $(Field::$field => &[$($alias),*],)*
+                }
+            }
+
+            /// What it is, on one line.
+            pub fn about(self) -> &'static str {
+                match self {
+                    $(Field::$field => $about,)*
+                }
+            }
+        }
+    };
+}
+
+fields! {
+    Class "class" Text [] "name of its class";
+    Type "type" Text ["kind"] "type inside of the VM, as STRING; lower or upper case";
+    Imemo "imemo" Text ["imemo_type"] "of the VM's own objects: what they are, as iseq";
+    Name "name" Text [] "name of a class, module, instruction sequence or thread";
+    Value "value" Text ["text"] "text of a string, symbol or regexp";
+    Length "length" Number ["elements"] "elements of an array, hash or struct; bytes of a string";
+    Size "size" Size ["memsize" "bytes"] "memsize: the slot, and what Ruby allocated outside of it";
+    Slot "slot" Size ["slot_size"] "size of its slot";
+    Retained "retained" Size ["retained_size"] "bytes that would be free if it were gone";
+    File "file" Text ["path"] "file of the line that made it";
+    Line "line" Number [] "number of the line that made it";
+    Site "site" Text ["location"] "file and line, as app.rb:5";
+    Method "method" Text [] "method that made it";
+    Gem "gem" Text [] "gem whose code made it";
+    Generation "generation" Number ["gen"] "number of collections before it was made";
+    Age "age" Number [] "generations that it has survived";
+    Tracked "tracked" Bool [] "it is known where it was made";
+    References "references" Number ["refs" "outgoing"] "references that it has to objects";
+    Referrers "referrers" Number ["incoming"] "references that objects have to it";
+    Depth "depth" Number ["distance"] "references on the shortest way from the roots";
+    Reachable "reachable" Bool [] "the roots lead to it; else it is garbage";
+    Root "root" Text ["roots"] "root categories that hold it directly, as vm";
+    Address "address" Address ["addr"] "where it is";
+    Shape "shape" Number ["shape_id"] "number of its shape (Ruby 3.2 and later)";
+    Frozen "frozen" Bool [] "frozen";
+    Shared "shared" Bool [] "a string or array that shares its contents with another";
+    Embedded "embedded" Bool ["embed"] "all of it is in its slot";
+    Old "old" Bool [] "taken for old by the collector";
+    Singleton "singleton" Bool [] "a singleton class";
+    Change "change" Text [] "between dumps: new, gone, kept, survived";
+}
+
+/// Types, without their `T_`.
+const TYPES: &[&str] = &[
+    "OBJECT", "CLASS", "MODULE", "FLOAT", "STRING", "REGEXP", "ARRAY", "HASH", "STRUCT", "BIGNUM",
+    "FILE", "DATA", "MATCH", "COMPLEX", "RATIONAL", "SYMBOL", "IMEMO", "NODE", "ICLASS", "ZOMBIE",
+    "MOVED",
+];
+
+const CHANGES: &[&str] = &["new", "gone", "kept", "survived"];
+
+impl Field {
+    /// The field that has this name or alias.
+    pub fn parse(name: &str) -> Option<Field> {
+        let mut fields = Field::ALL.iter().copied();
+        fields.find(|field| field.names().any(|known| known == name))
+    }
+
+    /// The name or alias that `name` may be meant to be.
+    pub fn nearest(name: &str) -> Option<&'static str> {
+        nearest(name, Field::ALL.iter().flat_map(|field| field.names()))
+    }
+
+    /// The texts that the field can have, if these are few.
+    pub fn values(self) -> Option<&'static [&'static str]> {
+        match self {
+            Field::Type => Some(TYPES),
+            Field::Change => Some(CHANGES),
+            _ => None,
+        }
+    }
+
+    /// True if its text is a list of names with commas between them. A comparison is about each name by itself.
+    #[inline]
+    pub fn is_list(self) -> bool {
+        self == Field::Root
+    }
+
+    /// True if its numbers may be written with a unit of bytes.
+    pub(super) fn takes_unit(self) -> bool {
+        self.kind() == Kind::Size || self == Field::Length
+    }
+
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name()).chain(self.aliases().iter().copied())
+    }
+}

@@ -1,0 +1,75 @@
+//! Regular expressions.
+
+use regex::{Regex, RegexBuilder};
+
+/// Bytes that a regexp may have: what is parsed of it takes up to some thousand times as many.
+const LONGEST: usize = 4096;
+
+/// Bytes that a compiled regexp may take; one `\w` takes 30,000.
+const LARGEST: usize = 2 << 20;
+
+/// A regular expression. `^` and `$` are at the ends of lines, as in Ruby.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    source: String,
+    ignore_case: bool,
+    regex: Regex,
+}
+
+impl Pattern {
+    /// Compiles a regexp.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn new(source: &str, ignore_case: bool) -> Result<Pattern, String> {
+        if source.len() > LONGEST {
+            return Err(format!("the regexp has more than {LONGEST} bytes"));
+        }
+        let regex = RegexBuilder::new(source)
+            .case_insensitive(ignore_case)
+            .multi_line(true)
+            .nest_limit(100)
+            .size_limit(LARGEST)
+            .dfa_size_limit(LARGEST)
+            .build()
+            .map_err(|error| in_words(&error))?;
+        Ok(Pattern {
+            source: source.to_owned(),
+            ignore_case,
+            regex,
+        })
+    }
+
+    /// Its text, without the slashes around it.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// True if upper and lower case are the same.
+    pub fn ignores_case(&self) -> bool {
+        self.ignore_case
+    }
+
+    /// True if it matches somewhere in the text.
+    pub fn matches(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.source == other.source && self.ignore_case == other.ignore_case
+    }
+}
+
+fn in_words(error: &regex::Error) -> String {
+    match error {
+        regex::Error::CompiledTooBig(_) => "the regexp is too large when compiled".to_owned(),
+        // The lines before draw the regexp.
+        error => {
+            let text = error.to_string();
+            let last = text.rsplit("error: ").next().unwrap_or(&text);
+            format!("the regexp is not valid: {}", last.trim())
+        }
+    }
+}

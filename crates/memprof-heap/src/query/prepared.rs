@@ -1,0 +1,142 @@
+//! A query, made ready for many objects.
+
+use super::expression::{Comparison, Condition, Expression, TextTest};
+use super::field::Field;
+use super::row::Row;
+
+/// A query that remembers what it found out of texts, and asks first what is cheap to answer.
+///
+/// The keys of texts ([`Row::text_key`]) have to mean the same for all objects that it sees, so there is one for each
+/// heap; and one for each thread.
+#[derive(Clone, Debug)]
+pub struct Prepared<'q> {
+    node: Node<'q>,
+}
+
+#[derive(Clone, Debug)]
+enum Node<'q> {
+    And(Vec<Node<'q>>),
+    Or(Vec<Node<'q>>),
+    Not(Box<Node<'q>>),
+    Plain(&'q Comparison),
+    Text(&'q Comparison, Memo),
+}
+
+impl<'q> Prepared<'q> {
+    pub(super) fn new(expression: &'q Expression) -> Prepared<'q> {
+        let (node, _) = Node::new(expression);
+        Prepared { node }
+    }
+
+    /// True if the object is what the query asks for.
+    #[inline]
+    pub fn matches<R: Row>(&mut self, row: &R) -> bool {
+        self.node.matches(row)
+    }
+}
+
+impl<'q> Node<'q> {
+    /// The node for an expression, and what it costs to answer.
+    fn new(expression: &'q Expression) -> (Node<'q>, u32) {
+        match expression {
+            Expression::And(parts) => {
+                let (nodes, cost) = cheapest_first(parts);
+                (Node::And(nodes), cost)
+            }
+            Expression::Or(parts) => {
+                let (nodes, cost) = cheapest_first(parts);
+                (Node::Or(nodes), cost)
+            }
+            Expression::Not(inner) => {
+                let (node, cost) = Node::new(inner);
+                (Node::Not(Box::new(node)), cost)
+            }
+            Expression::Comparison(comparison) => {
+                let node = match comparison.condition {
+                    Condition::Text { .. } => Node::Text(comparison, Memo::default()),
+                    _ => Node::Plain(comparison),
+                };
+                (node, cost(comparison))
+            }
+        }
+    }
+
+    fn matches<R: Row>(&mut self, row: &R) -> bool {
+        match self {
+            Node::Plain(comparison) => comparison.matches(row),
+            Node::Text(comparison, memo) => match row.text_key(comparison.field) {
+                Some(key) => memo.recall(key, || comparison.matches(row)),
+                None => comparison.matches(row),
+            },
+            Node::And(nodes) => nodes.iter_mut().all(|node| node.matches(row)),
+            Node::Or(nodes) => nodes.iter_mut().any(|node| node.matches(row)),
+            Node::Not(node) => !node.matches(row),
+        }
+    }
+}
+
+/// The order of what is joined by one word changes no answer, as to ask an object changes nothing.
+fn cheapest_first(parts: &[Expression]) -> (Vec<Node<'_>>, u32) {
+    let mut nodes: Vec<_> = parts.iter().map(Node::new).collect();
+    nodes.sort_by_key(|(_, cost)| *cost);
+    let cost = nodes
+        .iter()
+        .fold(0u32, |sum, (_, cost)| sum.saturating_add(*cost));
+    (nodes.into_iter().map(|(node, _)| node).collect(), cost)
+}
+
+/// What a comparison costs, where one of numbers is 1. Few texts are interned of values and sites.
+fn cost(comparison: &Comparison) -> u32 {
+    let Condition::Text { test, .. } = &comparison.condition else {
+        return 1;
+    };
+    let text = match comparison.field {
+        Field::Value => 40,
+        Field::Site => 20,
+        Field::Name => 10,
+        _ => 2,
+    };
+    match test {
+        TextTest::Matches(_) => 2 * text,
+        _ => text,
+    }
+}
+
+/// Answers, by the key of the text. The table is as long as the greatest key, in bytes.
+#[derive(Clone, Debug, Default)]
+struct Memo {
+    answers: Vec<Answer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Unasked,
+    No,
+    Yes,
+}
+
+/// Keys from this one on are not remembered.
+const MOST_KEYS: usize = 1 << 24;
+
+impl Memo {
+    #[inline]
+    fn recall(&mut self, key: u32, find: impl FnOnce() -> bool) -> bool {
+        match self.answers.get(key as usize) {
+            Some(Answer::Yes) => true,
+            Some(Answer::No) => false,
+            _ => self.remember(key as usize, find()),
+        }
+    }
+
+    #[cold]
+    fn remember(&mut self, key: usize, answer: bool) -> bool {
+        if key < MOST_KEYS {
+            if key >= self.answers.len() {
+                let length = (key + 1).next_power_of_two().max(1024);
+                self.answers.resize(length, Answer::Unasked);
+            }
+            self.answers[key] = if answer { Answer::Yes } else { Answer::No };
+        }
+        answer
+    }
+}

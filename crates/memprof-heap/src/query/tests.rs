@@ -1,0 +1,9 @@
+mod bad;
+mod evaluation;
+mod fields;
+mod good;
+mod hostile;
+mod page;
+mod random;
+mod round_trip;
+mod speed;
