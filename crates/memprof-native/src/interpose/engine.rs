@@ -1,0 +1,387 @@
+//! Which tables are changed, and how they are put back.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::CString;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use super::elf::Starts;
+use super::ffi::{self, Followed};
+use super::fork;
+use super::hook::Hook;
+use super::lookup::Lookup;
+use super::objects::{self, Generation, Loaded};
+use super::pages::Pages;
+use super::watch;
+use crate::Refused;
+
+/// Hooks that are installed and removed together, and how many asked for them.
+struct Group {
+    hooks: &'static [Hook],
+    users: usize,
+}
+
+impl Group {
+    fn id(&self) -> usize {
+        self.hooks.as_ptr() as usize
+    }
+}
+
+/// A word that was replaced.
+struct Patch {
+    found: usize,
+    code: usize,
+    group: usize,
+}
+
+/// Wanted hooks by name, each with its group.
+type Wanted = HashMap<&'static [u8], (usize, &'static Hook)>;
+
+/// An object that was looked through, and the words of it that were replaced, by address.
+struct Known {
+    name: CString,
+    base: usize,
+    patches: BTreeMap<usize, Patch>,
+}
+
+pub(super) struct Engine {
+    groups: Vec<Group>,
+    known: Vec<Known>,
+    followed: Vec<Followed>,
+    seen: Generation,
+}
+
+static ENGINE: Mutex<Engine> = Mutex::new(Engine {
+    groups: Vec::new(),
+    known: Vec::new(),
+    followed: Vec::new(),
+    seen: Generation {
+        loaded: 0,
+        unloaded: 0,
+    },
+});
+/// What is replaced while anything is.
+static ALWAYS: [&[Hook]; 2] = [&watch::HOOKS, &ffi::HOOKS];
+/// How many objects had been loaded when the tables were last looked through.
+static SEEN: AtomicU64 = AtomicU64::new(0);
+/// Objects were loaded that nobody has looked through yet.
+static PENDING: AtomicBool = AtomicBool::new(false);
+
+/// Replaces the functions of each of these groups in all objects, and in those that will be loaded. What is installed
+/// already is only counted.
+///
+/// # Errors
+///
+/// When the program is linked statically, a page cannot be made writable, or the process was forked in the middle of
+/// a change. Nothing is replaced then that was not before.
+pub fn install(groups: &[&'static [Hook]]) -> Result<(), Refused> {
+    if is_static() {
+        return Err(Refused::Unsupported(
+            "the program is linked statically: it has no tables to change",
+        ));
+    }
+    let kept = {
+        let mut engine = lock().ok_or(Refused::Forked)?;
+        let mut is_new = false;
+        for hooks in ALWAYS.iter().chain(groups) {
+            is_new |= engine.add(hooks);
+        }
+        let (result, kept) = engine.sweep(is_new);
+        let undone = if result.is_err() {
+            engine.drop_groups(groups)
+        } else {
+            None
+        };
+        drop(engine);
+        result.map(|()| (kept, undone))
+    };
+    serve();
+    // The pins go only now: should one be the last to hold an object, its destructors run without the lock.
+    kept.map(drop)
+}
+
+/// Puts back what [`install`] replaced for these groups, unless others asked for them, too. A word that cannot be
+/// written, or that somebody else has changed, stays as it is.
+pub fn remove(groups: &[&'static [Hook]]) {
+    let Some(mut engine) = lock() else { return };
+    let kept = engine.drop_groups(groups);
+    drop(engine);
+    serve();
+    drop(kept);
+}
+
+/// Whether the interpreter has a function of that name in itself, so that its calls to it pass no table.
+#[must_use]
+pub fn is_built_in(symbol: &str) -> bool {
+    let lookup = Lookup::new();
+    lookup.others().any(|index| {
+        lookup.caller(index) == super::Caller::Interpreter && lookup.has(index, symbol.as_bytes())
+    })
+}
+
+/// Looks through objects that were loaded meanwhile. Keeps `errno`, never waits for the lock.
+pub(super) fn notice() {
+    if objects::generation().loaded == SEEN.load(Relaxed) {
+        return;
+    }
+    PENDING.store(true, SeqCst);
+    serve();
+}
+
+/// Does what others left to whoever has the lock.
+fn serve() {
+    while PENDING.load(SeqCst) {
+        let Some(mut engine) = try_lock() else { return };
+        PENDING.store(false, SeqCst);
+        // An object that cannot be written stays untraced: whoever loaded it has not asked for a trace.
+        let (_, kept) = engine.sweep(false);
+        drop(engine);
+        drop(kept);
+    }
+}
+
+fn lock() -> Option<MutexGuard<'static, Engine>> {
+    (!fork::is_orphaned()).then(|| ENGINE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+pub(super) fn try_lock() -> Option<MutexGuard<'static, Engine>> {
+    if fork::is_orphaned() {
+        return None;
+    }
+    match ENGINE.try_lock() {
+        Ok(engine) => Some(engine),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// A program without a loader.
+fn is_static() -> bool {
+    // SAFETY: reads what the kernel told at the start of the program.
+    unsafe { libc::getauxval(libc::AT_BASE) == 0 }
+}
+
+impl Engine {
+    /// Counts one more who wants these hooks; says whether they are new.
+    fn add(&mut self, hooks: &'static [Hook]) -> bool {
+        if let Some(group) = self
+            .groups
+            .iter_mut()
+            .find(|group| group.id() == hooks.as_ptr() as usize)
+        {
+            group.users += 1;
+            return false;
+        }
+        self.groups.push(Group { hooks, users: 1 });
+        true
+    }
+
+    fn drop_groups(&mut self, groups: &[&'static [Hook]]) -> Option<Lookup> {
+        for hooks in ALWAYS.iter().chain(groups) {
+            if let Some(group) = self
+                .groups
+                .iter_mut()
+                .find(|group| group.id() == hooks.as_ptr() as usize)
+            {
+                group.users -= 1;
+            }
+        }
+        let ended: Vec<usize> = self
+            .groups
+            .iter()
+            .filter(|group| group.users == 0)
+            .map(Group::id)
+            .collect();
+        self.groups.retain(|group| group.users > 0);
+        (!ended.is_empty()).then(|| self.restore(&ended))
+    }
+
+    /// Looks through all objects, or those that are not known yet, and replaces what is wanted. The pins are the
+    /// caller's to drop.
+    fn sweep(&mut self, everywhere: bool) -> (Result<(), Refused>, Option<Lookup>) {
+        let generation = objects::generation();
+        if (!everywhere && generation == self.seen) || self.groups.is_empty() {
+            return (Ok(()), None);
+        }
+        let everywhere = everywhere || generation.unloaded != self.seen.unloaded;
+        let lookup = Lookup::new();
+        self.known.retain(|known| known.among(&lookup).is_some());
+        let result = self.look_through(&lookup, everywhere);
+        if result.is_ok() {
+            self.seen = generation;
+            SEEN.store(generation.loaded, Relaxed);
+        }
+        objects::forget_errors();
+        (result, Some(lookup))
+    }
+
+    fn look_through(&mut self, lookup: &Lookup, everywhere: bool) -> Result<(), Refused> {
+        if let Some(own) = lookup.own() {
+            objects::stay_loaded(own);
+        }
+        let wanted: Wanted = self
+            .groups
+            .iter()
+            .flat_map(|group| {
+                group
+                    .hooks
+                    .iter()
+                    .map(|hook| (hook.symbol.as_bytes(), (group.id(), hook)))
+            })
+            .collect();
+        let starts = Starts::of(wanted.keys().copied());
+        let is_wanted = |index: &usize| everywhere || self.known(&lookup.objects[*index]).is_none();
+        let plans: Vec<_> = lookup
+            .others()
+            .filter(is_wanted)
+            .filter_map(|index| Some((index, plan(lookup, index, &wanted, &starts)?)))
+            .collect();
+        if plans.is_empty() {
+            return Ok(());
+        }
+        for (index, _) in &plans {
+            let groups = self.groups.iter().map(|group| (group.id(), group.hooks));
+            let found = ffi::follow(lookup, *index, groups);
+            self.followed.extend(found);
+        }
+        // Only now that all are pinned: before, the loader may still have been at work on their pages.
+        let pages = Pages::read().map_err(|error| refused("this process", &error))?;
+        for (index, patches) in plans {
+            let object = &lookup.objects[index];
+            let words: Vec<_> = patches
+                .iter()
+                .map(|(&address, patch)| (address, patch.found, patch.code))
+                .collect();
+            let mut exchanged = Vec::with_capacity(words.len());
+            // SAFETY: slots of an object that `plan` had pinned, by a pin that `lookup` keeps.
+            let result = unsafe { pages.exchange(&words, &mut exchanged) };
+            let known = self.known(object).unwrap_or_else(|| {
+                self.known.push(Known {
+                    name: object.name.clone(),
+                    base: object.base,
+                    patches: BTreeMap::new(),
+                });
+                self.known.len() - 1
+            });
+            let done = patches
+                .into_iter()
+                .zip(exchanged)
+                .filter(|(_, exchanged)| *exchanged)
+                .map(|(patch, _)| patch);
+            self.known[known].patches.extend(done);
+            result.map_err(|error| refused(&object.label(), &error))?;
+        }
+        Ok(())
+    }
+
+    fn known(&self, object: &Loaded) -> Option<usize> {
+        self.known
+            .iter()
+            .position(|known| known.base == object.base && known.name == object.name)
+    }
+
+    fn restore(&mut self, groups: &[usize]) -> Lookup {
+        let mut lookup = Lookup::new();
+        let (ended, others) = std::mem::take(&mut self.followed)
+            .into_iter()
+            .partition(|followed| groups.contains(&followed.group));
+        self.followed = others;
+        for followed in Vec::<Followed>::into_iter(ended) {
+            lookup.take(followed.end());
+        }
+        // What is gone is forgotten. The dynamic section is asked for to have the object pinned.
+        self.known.retain(|known| {
+            known
+                .among(&lookup)
+                .is_some_and(|index| lookup.dynamic(index).is_some())
+        });
+        let pages = Pages::read();
+        for known in &mut self.known {
+            let Some(object) = known.among(&lookup).map(|index| &lookup.objects[index]) else {
+                continue;
+            };
+            // An object of the same name may have come to the same place: its words are not ours, and stay.
+            known
+                .patches
+                .retain(|address, _| object.has_writable(*address));
+            let ended: Vec<_> = known
+                .patches
+                .iter()
+                .filter(|(_, patch)| groups.contains(&patch.group))
+                .map(|(&address, patch)| (address, patch.code, patch.found))
+                .collect();
+            let mut exchanged = Vec::with_capacity(ended.len());
+            if let Ok(pages) = &pages {
+                // Where the kernel refuses, words stay ours: they lead to a replacement that goes on calling the
+                // original.
+                // SAFETY: words of an object that is pinned, inside its writable segments.
+                let _ = unsafe { pages.exchange(&ended, &mut exchanged) };
+            }
+            for (address, _, _) in &ended[..exchanged.len()] {
+                known.patches.remove(address);
+            }
+        }
+        if self.groups.is_empty() {
+            self.known.retain(|known| !known.patches.is_empty());
+            self.seen = Generation::default();
+        }
+        objects::forget_errors();
+        lookup
+    }
+}
+
+impl Known {
+    fn among(&self, lookup: &Lookup) -> Option<usize> {
+        lookup
+            .objects
+            .iter()
+            .position(|object| object.base == self.base && object.name == self.name)
+    }
+}
+
+/// What is to be replaced in an object. None if it is gone.
+fn plan(
+    lookup: &Lookup,
+    index: usize,
+    wanted: &Wanted,
+    starts: &Starts,
+) -> Option<BTreeMap<usize, Patch>> {
+    let dynamic = lookup.dynamic(index)?;
+    let caller = lookup.caller(index);
+    let mut patches = BTreeMap::new();
+    for slot in dynamic.slots(starts) {
+        let Some(&(group, hook)) = wanted.get(slot.name) else {
+            continue;
+        };
+        // SAFETY: an aligned word inside a segment of an object that is pinned.
+        let found = unsafe { AtomicUsize::from_ptr(slot.address as *mut usize) }.load(Relaxed);
+        let Some(target) = lookup.target(index, &slot, found) else {
+            continue;
+        };
+        let is_own = lookup.objects[index].contains(target);
+        if is_own && !(hook.own_calls && lookup.is_libc(index)) {
+            continue;
+        }
+        if let Some(entry) = lookup.entry(hook, caller, target) {
+            patches.insert(
+                slot.address,
+                Patch {
+                    found,
+                    code: entry.code.address(),
+                    group,
+                },
+            );
+        }
+    }
+    Some(patches)
+}
+
+fn refused(object: &str, error: &std::io::Error) -> Refused {
+    Refused::Protected {
+        object: object.to_owned(),
+        error: error.to_string(),
+    }
+}

@@ -1,0 +1,150 @@
+//! What is to be replaced, and by what.
+
+use std::hint;
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// Where a replacement finds the function that it stands for.
+pub struct Original(AtomicUsize);
+
+impl Original {
+    /// One that the engine has still to fill in.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "it is for statics")]
+    pub const fn new() -> Original {
+        Original(AtomicUsize::new(0))
+    }
+
+    /// The function's address.
+    #[inline(always)]
+    pub fn get(&self) -> usize {
+        match self.0.load(Relaxed) {
+            0 => self.wait(),
+            address => address,
+        }
+    }
+
+    /// It is filled in before any table names the replacement, but on aarch64 another processor may see the table
+    /// first.
+    #[cold]
+    fn wait(&self) -> usize {
+        loop {
+            match self.0.load(Acquire) {
+                0 => hint::spin_loop(),
+                address => return address,
+            }
+        }
+    }
+
+    pub(super) fn known(&self) -> Option<usize> {
+        Some(self.0.load(Acquire)).filter(|&address| address != 0)
+    }
+
+    pub(super) fn set(&self, address: usize) {
+        self.0.store(address, Release);
+    }
+}
+
+/// Which objects' calls a replacement is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// Those of any object.
+    Any,
+    /// Those of the object that has the interpreter in it.
+    Interpreter,
+    /// Those of the others.
+    Others,
+}
+
+/// The address of a replacement.
+#[derive(Clone, Copy)]
+pub struct Code(*const ());
+
+// SAFETY: the address of a function, which is never written through.
+unsafe impl Sync for Code {}
+
+impl Code {
+    /// The code at this address, which must be that of a function as the hook's symbol has it.
+    #[must_use]
+    pub const fn new(address: *const ()) -> Code {
+        Code(address)
+    }
+
+    pub(super) fn address(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One replacement of a function, for one place that the function may be at. There are several if a process may have
+/// several functions of that name, as of two client libraries.
+pub struct Entry {
+    /// Whose calls it is for.
+    pub caller: Caller,
+    /// What is called instead.
+    pub code: Code,
+    /// The function it stands for; the engine fills that in.
+    pub original: &'static Original,
+    /// Functions of the same library that it needs; if one is missing, nothing is replaced.
+    pub companions: &'static [(&'static str, &'static Original)],
+}
+
+/// A function to be replaced.
+pub struct Hook {
+    /// Its name in the tables.
+    pub symbol: &'static str,
+    /// Its replacements.
+    pub entries: &'static [Entry],
+    /// Whether calls that its own library makes to it through its own table are to be seen, too.
+    pub own_calls: bool,
+    /// Whether calls by its address, through libffi, are to be seen, too. The first hook of such a library is for a
+    /// function that it has for certain.
+    pub by_address: bool,
+}
+
+/// Makes a [`Hook`] of a symbol, its signature, and what to do instead. The closure that the body is given calls the
+/// function that was replaced.
+macro_rules! hook {
+    ($symbol:literal, ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?, |$call:ident| $body:expr) => {{
+        static ORIGINALS: [$crate::interpose::Original; 2] = [const { $crate::interpose::Original::new() }; 2];
+        // "C-unwind": a thread may be cancelled inside.
+        unsafe extern "C-unwind" fn replacement<const VARIANT: usize>($($arg: $type),*) $(-> $result)? {
+            let $call = || {
+                // SAFETY: the engine filled in the address of the function of that name, whose signature this is.
+                let original = unsafe {
+                    std::mem::transmute::<usize, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(
+                        ORIGINALS[VARIANT].get(),
+                    )
+                };
+                // SAFETY: the arguments are the caller's, who meant to call this function with them.
+                unsafe { original($($arg),*) }
+            };
+            $body
+        }
+        static ENTRIES: [$crate::interpose::Entry; 2] = [
+            $crate::interpose::Entry {
+                caller: $crate::interpose::Caller::Any,
+                code: $crate::interpose::Code::new(replacement::<0> as *const ()),
+                original: &ORIGINALS[0],
+                companions: &[],
+            },
+            $crate::interpose::Entry {
+                caller: $crate::interpose::Caller::Any,
+                code: $crate::interpose::Code::new(replacement::<1> as *const ()),
+                original: &ORIGINALS[1],
+                companions: &[],
+            },
+        ];
+        $crate::interpose::Hook { symbol: $symbol, entries: &ENTRIES, own_calls: false, by_address: false }
+    }};
+}
+pub(crate) use hook;
+
+/// As [`hook!`], for a function of a client library, which programs may also call by its address.
+macro_rules! client_hook {
+    ($($hook:tt)*) => {
+        $crate::interpose::Hook { by_address: true, ..$crate::interpose::hook!($($hook)*) }
+    };
+}
+pub(crate) use client_hook;

@@ -1,0 +1,181 @@
+//! Which function a word of a table stands for.
+
+use std::cell::OnceCell;
+use std::ffi::CString;
+
+use super::elf::{Dynamic, Slot};
+use super::hook::{Caller, Entry, Hook};
+use super::objects::{self, Loaded, Pin};
+
+/// What only the object with the interpreter has.
+const INTERPRETER: &[u8] = b"ruby_init";
+/// What only libc has.
+const LIBC: &[u8] = b"__libc_start_main";
+
+/// The objects of one moment, each pinned when it is first looked into.
+pub(super) struct Lookup {
+    pub objects: Vec<Loaded>,
+    pins: Vec<OnceCell<Option<Pin>>>,
+    own: Option<usize>,
+    ended: Vec<Pin>,
+}
+
+impl Lookup {
+    pub fn new() -> Lookup {
+        let objects = Loaded::all();
+        let pins = objects.iter().map(|_| OnceCell::new()).collect();
+        let code = Lookup::new as fn() -> Lookup as usize;
+        let own = objects.iter().position(|object| object.contains(code));
+        Lookup {
+            objects,
+            pins,
+            own,
+            ended: Vec::new(),
+        }
+    }
+
+    /// The object that this code is in.
+    pub fn own(&self) -> Option<&Loaded> {
+        self.own.map(|own| &self.objects[own])
+    }
+
+    /// Objects that may be written to: neither the own one, nor the loader.
+    pub fn others(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.objects.len()).filter(|&index| {
+            Some(index) != self.own
+                && self.objects[index].dynamic().is_some()
+                && !self.objects[index].is_loader_or_kernel()
+        })
+    }
+
+    /// The dynamic section of an object, which is pinned from here on; None if it is gone.
+    pub fn dynamic(&self, index: usize) -> Option<Dynamic<'_>> {
+        self.pin(index)?;
+        // SAFETY: the object is pinned, and the pin lives as long as `self`, which the result borrows.
+        unsafe { Dynamic::read(&self.objects[index]) }
+    }
+
+    fn pin(&self, index: usize) -> Option<&Pin> {
+        self.pins[index]
+            .get_or_init(|| self.objects[index].pin())
+            .as_ref()
+    }
+
+    /// Takes a pin that is of no use any more, to be dropped with its own.
+    pub fn take(&mut self, pin: Pin) {
+        self.ended.push(pin);
+    }
+
+    pub fn caller(&self, index: usize) -> Caller {
+        if self.has(index, INTERPRETER) {
+            Caller::Interpreter
+        } else {
+            Caller::Others
+        }
+    }
+
+    pub fn is_libc(&self, index: usize) -> bool {
+        self.has(index, LIBC)
+    }
+
+    /// Whether an object has a function of that name for others.
+    pub fn has(&self, index: usize, name: &[u8]) -> bool {
+        self.dynamic(index)
+            .is_some_and(|dynamic| dynamic.find(name).is_some())
+    }
+
+    /// The function that a slot of an object stands for, given the word that is in it. None if that is not known: the
+    /// loader has not come to it yet, or somebody wrote an address there that belongs to no object.
+    pub fn target(&self, index: usize, slot: &Slot<'_>, word: usize) -> Option<usize> {
+        if self.own().is_some_and(|own| own.contains(word)) {
+            return None;
+        }
+        let home = self.home(word)?;
+        let target = if home == index && slot.defined_at != Some(word) {
+            // The object's own PLT: bound when it is first called, or the program's stand-in for the function.
+            self.resolve(index, slot.name)?
+        } else if self.is_stand_in(home, slot.name, word) {
+            self.resolve(index, slot.name)?
+        } else {
+            word
+        };
+        // A word of data belongs to the program: only what the loader wrote there is known.
+        let is_untouched = || {
+            self.home(target)
+                .is_some_and(|home| self.find(home, slot.name) == Some(target))
+        };
+        (!slot.is_data || (word == target && is_untouched())).then_some(target)
+    }
+
+    fn home(&self, address: usize) -> Option<usize> {
+        self.objects
+            .iter()
+            .position(|object| object.contains(address))
+    }
+
+    /// A program that was linked to a fixed address may give out an entry of its own PLT as the function's address.
+    fn is_stand_in(&self, home: usize, name: &[u8], address: usize) -> bool {
+        self.objects[home].is_program()
+            && Some(home) != self.own
+            && self.find(home, name) != Some(address)
+    }
+
+    fn find(&self, index: usize, name: &[u8]) -> Option<usize> {
+        self.dynamic(index)?.find(name)
+    }
+
+    /// What the loader would bind a name to, for this object.
+    fn resolve(&self, index: usize, name: &[u8]) -> Option<usize> {
+        let c_name = CString::new(name).ok()?;
+        let found = match objects::find_global(&c_name) {
+            Some(address)
+                if self
+                    .home(address)
+                    .is_some_and(|home| self.is_stand_in(home, name, address)) =>
+            {
+                self.others().find_map(|other| self.find(other, name))
+            }
+            Some(address) => Some(address),
+            None => objects::find_from(self.pin(index)?, &c_name),
+        };
+        found.filter(|&address| !self.own().is_some_and(|own| own.contains(address)))
+    }
+
+    /// The replacement for calls of a function from such a caller, ready to be called. None if all are in use for
+    /// other functions of that name, or the library lacks what they need.
+    pub fn entry(
+        &self,
+        hook: &'static Hook,
+        caller: Caller,
+        target: usize,
+    ) -> Option<&'static Entry> {
+        let fitting = || {
+            hook.entries
+                .iter()
+                .filter(|entry| entry.caller == Caller::Any || entry.caller == caller)
+        };
+        if let Some(entry) = fitting().find(|entry| entry.original.known() == Some(target)) {
+            return Some(entry);
+        }
+        let is_gone = |entry: &&Entry| {
+            entry
+                .original
+                .known()
+                .is_some_and(|address| self.home(address).is_none())
+        };
+        let entry = fitting()
+            .find(|entry| entry.original.known().is_none())
+            .or_else(|| fitting().find(is_gone))?;
+        let home = self.home(target)?;
+        let companions: Option<Vec<usize>> = entry
+            .companions
+            .iter()
+            .map(|(name, _)| self.find(home, name.as_bytes()))
+            .collect();
+        for ((_, companion), address) in entry.companions.iter().zip(companions?) {
+            companion.set(address);
+        }
+        entry.original.set(target);
+        Some(entry)
+    }
+}

@@ -1,0 +1,91 @@
+//! The process below Ruby: what a block of code asked of libraries and of the system.
+//!
+//! While a [`Trace`] runs, calls that loaded objects make to wanted functions go through counters of this crate: the
+//! entries of these functions in the objects' tables are replaced, and put back when the last trace ends. Nothing is
+//! preloaded, nothing is started again, and a process without a trace is as if this crate were not there.
+//!
+//! [`interpose`] is the engine and knows no tracer; a tracer is one file of `tracers`, and one line in its registry.
+//!
+//! ```no_run
+//! use memprof_native::{Scope, Trace};
+//!
+//! let trace = Trace::begin(&["fd", "memory"], Scope::Thread)?;
+//! // ... what is to be traced, in objects other than this one ...
+//! for (name, node) in trace.finish() {
+//!     println!("{name}: {node:?}");
+//! }
+//! # Ok::<(), memprof_native::Refused>(())
+//! ```
+//!
+//! What is not seen: calls that an object makes to itself (a client library linked into an extension, libc's own I/O
+//! for `fwrite`), calls through pointers that were fetched by `dlsym` or copied before the trace, but for those of client
+//! libraries that go through libffi, direct system calls, and what goes on in other link-map namespaces (`dlmopen`).
+
+mod refused;
+mod report;
+
+pub use refused::Refused;
+pub use report::{Node, Report};
+
+/// Whose calls a trace counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of the thread that began the trace.
+    Thread,
+    /// Those of all threads of the process, ended ones included.
+    Process,
+}
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+))]
+mod clock;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+))]
+mod counters;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+))]
+pub mod interpose;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+))]
+mod trace;
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+))]
+pub mod tracers;
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+))]
+pub use {
+    trace::{Counted, Trace},
+    tracers::names,
+};
+
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+)))]
+mod unsupported;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64"
+)))]
+pub use unsupported::{Counted, Trace, names};

@@ -1,0 +1,37 @@
+//! Why a trace could not begin.
+
+use std::fmt;
+
+/// A trace that was not begun, and left the process as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There is no tracer of that name.
+    Unknown(String),
+    /// Calls cannot be interposed on this system, or in a program that is built like this one.
+    Unsupported(&'static str),
+    /// The system did not let a table be written: the object, and the system's error.
+    Protected {
+        /// The object that the table belongs to.
+        object: String,
+        /// What the system said.
+        error: String,
+    },
+    /// The process was forked while another thread was changing the tables.
+    Forked,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Unknown(name) => write!(out, "there is no native tracer {name:?}"),
+            Refused::Unsupported(why) => out.write_str(why),
+            Refused::Protected { object, error } => write!(out, "the table of {object} cannot be written: {error}"),
+            Refused::Forked => {
+                out.write_str("this process was forked while another thread began or finished a trace; trace its parent")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refused {}

@@ -1,0 +1,235 @@
+//! `memory`: what was asked of the allocator, by Ruby itself and by the rest.
+
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::ptr;
+use std::sync::OnceLock;
+
+use super::{Tracer, add, chunk, first_cell, never_idle};
+use crate::Node;
+use crate::counters;
+use crate::interpose::{self, Caller, Code, Entry, Hook, Original};
+use crate::report::map;
+
+/// The functions in the order of the report.
+const FUNCTIONS: [&str; 8] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "free",
+    "posix_memalign",
+    "aligned_alloc",
+    "memalign",
+    "valloc",
+];
+const MALLOC: usize = 0;
+const CALLOC: usize = 3;
+const REALLOC: usize = 6;
+const FREE: usize = 9;
+const POSIX_MEMALIGN: usize = 12;
+const ALIGNED_ALLOC: usize = 15;
+const MEMALIGN: usize = 18;
+const VALLOC: usize = 21;
+
+/// Calls, bytes asked for, bytes that the allocator set aside: for each function, for each of two callers.
+const BASE: usize = first_cell("memory");
+const CELLS_A_CALLER: usize = FUNCTIONS.len() * 3;
+pub(super) const CELLS: usize = 2 * CELLS_A_CALLER;
+
+pub(super) static TRACER: Tracer = Tracer {
+    name: "memory",
+    hooks: &HOOKS,
+    report,
+    sample: None,
+    idle: never_idle,
+    obstacle,
+};
+
+fn obstacle() -> Option<&'static str> {
+    chunk::prepare();
+    /// It does not change while the process runs, and takes a look into all objects.
+    static IS_BUILT_IN: OnceLock<bool> = OnceLock::new();
+    IS_BUILT_IN
+        .get_or_init(|| interpose::is_built_in("malloc"))
+        .then_some(
+            "this Ruby has its allocator built in, so that its calls to malloc cannot be seen",
+        )
+}
+
+fn report(cells: &[u64]) -> Node {
+    let (ruby, other) = cells.split_at(CELLS_A_CALLER);
+    let both: Vec<u64> = ruby
+        .iter()
+        .zip(other)
+        .map(|(ruby, other)| ruby + other)
+        .collect();
+    let mut entries = functions(&both);
+    if !entries.is_empty() {
+        entries.extend([
+            ("ruby", map(functions(ruby))),
+            ("other", map(functions(other))),
+        ]);
+    }
+    map(entries)
+}
+
+fn functions(cells: &[u64]) -> Vec<(&'static str, Node)> {
+    let counts = cells.chunks(3).map(|cells| [cells[0], cells[1], cells[2]]);
+    FUNCTIONS
+        .iter()
+        .zip(counts)
+        .filter(|(_, [calls, ..])| *calls > 0)
+        .map(|(&name, [calls, requested, actual])| {
+            let mut entries = vec![("calls", Node::Count(calls))];
+            if name != "free" {
+                entries.push(("requested", Node::Count(requested)));
+            }
+            entries.push(("actual", Node::Count(actual)));
+            (name, map(entries))
+        })
+        .collect()
+}
+
+/// Two callers, and for each two allocators, should there be more than one in the process.
+const ENTRIES: usize = 4;
+const fn first(entry: usize, function: usize) -> usize {
+    BASE + (entry / 2) * CELLS_A_CALLER + function
+}
+
+/// What the replacements need of the same allocator: another one's would read something that is not there.
+struct Companions {
+    size: Original,
+    realloc: Original,
+}
+
+impl Companions {
+    const fn new() -> Companions {
+        Companions {
+            size: Original::new(),
+            realloc: Original::new(),
+        }
+    }
+
+    /// Bytes that the allocator set aside for a block.
+    #[inline(always)]
+    fn usable(&self, block: *mut c_void) -> u64 {
+        if block.is_null() {
+            return 0;
+        }
+        let size = self.size.get();
+        if chunk::is_readable(size) {
+            // SAFETY: a block of that allocator; if not, it would not survive the call that is traced either.
+            return unsafe { chunk::size(block) };
+        }
+        // SAFETY: the engine filled in this function of the allocator that gave this block, or is to free it.
+        let size = unsafe { transmute::<usize, unsafe extern "C" fn(*mut c_void) -> usize>(size) };
+        // SAFETY: as above.
+        unsafe { size(block) as u64 }
+    }
+
+    fn realloc(&self, block: *mut c_void, n: usize) -> *mut c_void {
+        type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+        // SAFETY: the engine filled in this function of the same allocator.
+        let realloc = unsafe { transmute::<usize, Realloc>(self.realloc.get()) };
+        // SAFETY: the caller's block, which it meant to be reallocated.
+        unsafe { realloc(block, n) }
+    }
+}
+
+/// A hook with an entry for each caller and allocator. The body is given the call, the entry's number, and its companions by name.
+macro_rules! allocation {
+    ($symbol:literal, ($($arg:ident: $type:ty),*) $(-> $result:ty)?, |$call:ident, $entry:ident, $companions:ident| $body:expr) => {{
+        static ORIGINALS: [Original; ENTRIES] = [const { Original::new() }; ENTRIES];
+        static NEEDED: [Companions; ENTRIES] = [const { Companions::new() }; ENTRIES];
+        unsafe extern "C-unwind" fn replacement<const ENTRY: usize>($($arg: $type),*) $(-> $result)? {
+            let $call = || {
+                // SAFETY: the engine filled in the address of the function of that name, whose signature this is.
+                let original = unsafe {
+                    transmute::<usize, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(ORIGINALS[ENTRY].get())
+                };
+                // SAFETY: the arguments are the caller's, who meant to call this function with them.
+                unsafe { original($($arg),*) }
+            };
+            let $entry = ENTRY;
+            let $companions = &NEEDED[ENTRY];
+            $body
+        }
+        static COMPANIONS: [[(&str, &Original); 2]; ENTRIES] = [
+            [("malloc_usable_size", &NEEDED[0].size), ("realloc", &NEEDED[0].realloc)],
+            [("malloc_usable_size", &NEEDED[1].size), ("realloc", &NEEDED[1].realloc)],
+            [("malloc_usable_size", &NEEDED[2].size), ("realloc", &NEEDED[2].realloc)],
+            [("malloc_usable_size", &NEEDED[3].size), ("realloc", &NEEDED[3].realloc)],
+        ];
+        static REPLACEMENTS: [Entry; ENTRIES] = [
+            Entry { caller: Caller::Interpreter, code: Code::new(replacement::<0> as *const ()),
+                original: &ORIGINALS[0], companions: &COMPANIONS[0] },
+            Entry { caller: Caller::Interpreter, code: Code::new(replacement::<1> as *const ()),
+                original: &ORIGINALS[1], companions: &COMPANIONS[1] },
+            Entry { caller: Caller::Others, code: Code::new(replacement::<2> as *const ()),
+                original: &ORIGINALS[2], companions: &COMPANIONS[2] },
+            Entry { caller: Caller::Others, code: Code::new(replacement::<3> as *const ()),
+                original: &ORIGINALS[3], companions: &COMPANIONS[3] },
+        ];
+        Hook { symbol: $symbol, entries: &REPLACEMENTS, own_calls: true, by_address: false }
+    }};
+}
+
+static HOOKS: [Hook; 9] = [
+    allocation!("malloc", (n: usize) -> *mut c_void, |call, entry, companions| {
+        let block = call();
+        add(first(entry, MALLOC), [1, n as u64, companions.usable(block)]);
+        block
+    }),
+    allocation!("calloc", (count: usize, n: usize) -> *mut c_void, |call, entry, companions| {
+        let block = call();
+        add(first(entry, CALLOC), [1, count.saturating_mul(n) as u64, companions.usable(block)]);
+        block
+    }),
+    allocation!("realloc", (block: *mut c_void, n: usize) -> *mut c_void, |call, entry, companions| {
+        let moved = call();
+        add(first(entry, REALLOC), [1, n as u64, companions.usable(moved)]);
+        moved
+    }),
+    // Made of `realloc`: in glibc it calls that through libc's own table, and would be counted twice.
+    allocation!("reallocarray", (block: *mut c_void, count: usize, n: usize) -> *mut c_void, |call, entry, companions| {
+        let moved = match count.checked_mul(n) {
+            Some(n) => companions.realloc(block, n),
+            None => call(),
+        };
+        add(first(entry, REALLOC), [1, count.saturating_mul(n) as u64, companions.usable(moved)]);
+        moved
+    }),
+    allocation!("free", (block: *mut c_void), |call, entry, companions| {
+        let actual = companions.usable(block);
+        let block = counters::mine();
+        block.add(first(entry, FREE), 1);
+        block.add(first(entry, FREE) + 2, actual);
+        call();
+    }),
+    allocation!("posix_memalign", (place: *mut *mut c_void, to: usize, n: usize) -> c_int, |call, entry, companions| {
+        let failed: c_int = call();
+        let block = if failed == 0 {
+            // SAFETY: the function has just written there, without an error.
+            unsafe { *place }
+        } else {
+            ptr::null_mut()
+        };
+        add(first(entry, POSIX_MEMALIGN), [1, n as u64, companions.usable(block)]);
+        failed
+    }),
+    allocation!("aligned_alloc", (to: usize, n: usize) -> *mut c_void, |call, entry, companions| {
+        let block = call();
+        add(first(entry, ALIGNED_ALLOC), [1, n as u64, companions.usable(block)]);
+        block
+    }),
+    allocation!("memalign", (to: usize, n: usize) -> *mut c_void, |call, entry, companions| {
+        let block = call();
+        add(first(entry, MEMALIGN), [1, n as u64, companions.usable(block)]);
+        block
+    }),
+    allocation!("valloc", (n: usize) -> *mut c_void, |call, entry, companions| {
+        let block = call();
+        add(first(entry, VALLOC), [1, n as u64, companions.usable(block)]);
+        block
+    }),
+];

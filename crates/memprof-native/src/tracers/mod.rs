@@ -1,0 +1,136 @@
+//! What is counted: one file a tracer.
+//!
+//! To add one, write a file that has
+//!
+//! - `CELLS`, the number of its counters,
+//! - `HOOKS`, the functions that it replaces, made by the `hook!` macro, each adding to its counters by `add`,
+//! - `TRACER`, its name and how the difference of its counters is told,
+//!
+//! and name it in `registry!` below. A tracer counts what happened since ever; a trace takes the difference.
+
+mod calls;
+mod chunk;
+pub mod dns;
+pub mod fd;
+pub mod memcache;
+pub mod memory;
+pub mod mysql;
+mod pending;
+pub mod postgres;
+pub mod resources;
+mod sql;
+pub mod sqlite;
+
+use crate::counters;
+use crate::interpose::Hook;
+use crate::{Node, Scope};
+
+/// Reads numbers that no hook counts: of the process, or of the thread that the kernel gave that number.
+pub type Sample = fn(Scope, u32) -> Option<Vec<u64>>;
+
+/// Something that is counted.
+pub struct Tracer {
+    /// The name to ask for it by.
+    pub name: &'static str,
+    /// What it replaces.
+    pub hooks: &'static [Hook],
+    /// Tells what was counted.
+    pub report: fn(&[u64]) -> Node,
+    /// Where its numbers come from, if not from counters of hooks: of this thread, or of the process. None if the
+    /// thread has ended.
+    pub sample: Option<Sample>,
+    /// Whether its hooks have never counted anything in this process. Then nobody reads its counters, and it has an
+    /// empty slice to report.
+    pub idle: fn() -> bool,
+    /// Why this process cannot be traced, if it cannot.
+    pub obstacle: fn() -> Option<&'static str>,
+}
+
+macro_rules! registry {
+    ($($name:ident),* $(,)?) => {
+        static TRACERS: &[&Tracer] = &[$(&$name::TRACER),*];
+        static NAMES: &[&str] = &[$(stringify!($name)),*];
+        const SIZES: &[(&str, usize)] = &[$((stringify!($name), $name::CELLS)),*];
+    };
+}
+
+registry!(
+    fd, dns, memory, mysql, postgres, sqlite, memcache, resources
+);
+
+const _: () = assert!(
+    first_cell("") <= counters::CELLS,
+    "the counters of all tracers must fit into a block"
+);
+
+/// The names of the tracers there are.
+#[must_use]
+pub fn names() -> &'static [&'static str] {
+    NAMES
+}
+
+pub(crate) fn find(name: &str) -> Option<&'static Tracer> {
+    TRACERS.iter().copied().find(|tracer| tracer.name == name)
+}
+
+/// The counters of a tracer in a block.
+pub(crate) fn cells(tracer: &Tracer) -> std::ops::Range<usize> {
+    let first = first_cell(tracer.name);
+    let size = SIZES
+        .iter()
+        .find(|(name, _)| *name == tracer.name)
+        .map_or(0, |(_, size)| *size);
+    first..first + size
+}
+
+/// Where the counters of a tracer begin; of no tracer: where those of all end.
+pub(crate) const fn first_cell(name: &str) -> usize {
+    let mut index = 0;
+    let mut first = 0;
+    while index < SIZES.len() {
+        let (other, size) = SIZES[index];
+        if is_same(other.as_bytes(), name.as_bytes()) {
+            return first;
+        }
+        first += size;
+        index += 1;
+    }
+    first
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < one.len() {
+        if one[index] != other[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
+/// Adds to counters of the calling thread, side by side from this one on.
+#[inline(always)]
+fn add<const N: usize>(first: usize, counts: [u64; N]) {
+    let block = counters::mine();
+    for (offset, count) in counts.into_iter().enumerate() {
+        block.add(first + offset, count);
+    }
+}
+
+/// What a counter of the clock's ticks is in a report.
+fn time(ticks: u64) -> Node {
+    Node::Seconds(crate::clock::seconds(ticks))
+}
+
+/// Of a tracer with counters so few that they are read as fast as anything that would say so.
+fn never_idle() -> bool {
+    false
+}
+
+fn nothing_in_the_way() -> Option<&'static str> {
+    None
+}

@@ -1,0 +1,182 @@
+//! Queries by kind of statement, as all tracers of databases count them.
+
+use std::ffi::{c_char, c_ulong};
+
+use super::{add, time};
+use crate::Node;
+use crate::clock;
+use crate::report::map;
+
+/// Kinds of statements in the order of the report.
+const KINDS: [&str; 5] = ["select", "insert", "update", "delete", "unknown"];
+/// Two counters for each kind: queries, and ticks of the clock.
+pub(super) const CELLS: usize = 2 * KINDS.len();
+
+/// So many bytes of a statement are looked at, at most: its first word may stand behind a comment.
+const LOOKED_AT: usize = 1024;
+
+/// What a statement does, told by its first word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Select,
+    Insert,
+    Update,
+    Delete,
+    Unknown,
+}
+
+impl Kind {
+    /// Looks for the first word behind blanks, comments and opening brackets.
+    pub fn of(sql: &[u8]) -> Kind {
+        let statement = behind_comments(&sql[..sql.len().min(LOOKED_AT)]);
+        let is_letter = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+        let word = &statement[..statement.iter().take_while(is_letter).count()];
+        let kind = KINDS
+            .iter()
+            .position(|kind| kind.as_bytes().eq_ignore_ascii_case(word));
+        kind.map_or(Kind::Unknown, |index| Kind::from_index(index as u64))
+    }
+
+    /// Of a statement that ends with a NUL.
+    pub fn of_text(sql: *const c_char) -> Kind {
+        if sql.is_null() {
+            return Kind::Unknown;
+        }
+        // SAFETY: the caller's text, which ends with a NUL; nothing behind that is looked at.
+        let size = unsafe { libc::strnlen(sql, LOOKED_AT) };
+        Kind::of_bytes(sql, size as c_ulong)
+    }
+
+    /// Of a statement of that many bytes.
+    pub fn of_bytes(sql: *const c_char, size: c_ulong) -> Kind {
+        if sql.is_null() {
+            return Kind::Unknown;
+        }
+        // SAFETY: the caller has at least so many bytes there.
+        Kind::of(unsafe { std::slice::from_raw_parts(sql.cast(), (size as usize).min(LOOKED_AT)) })
+    }
+
+    pub fn from_index(index: u64) -> Kind {
+        [
+            Kind::Select,
+            Kind::Insert,
+            Kind::Update,
+            Kind::Delete,
+            Kind::Unknown,
+        ][index.min(4) as usize]
+    }
+}
+
+fn behind_comments(mut sql: &[u8]) -> &[u8] {
+    loop {
+        sql = match sql.trim_ascii_start() {
+            [b'(', rest @ ..] => rest,
+            [b'/', b'*', rest @ ..] => behind(rest, b"*/"),
+            [b'-', b'-', rest @ ..] | [b'#', rest @ ..] => behind(rest, b"\n"),
+            statement => return statement,
+        }
+    }
+}
+
+/// What comes behind a mark; nothing if it is not there.
+fn behind<'a>(sql: &'a [u8], mark: &[u8]) -> &'a [u8] {
+    let place = sql.windows(mark.len()).position(|bytes| bytes == mark);
+    place.map_or(&[], |place| &sql[place + mark.len()..])
+}
+
+/// Calls the function; counts its time, and `queries`, for a statement of that kind.
+pub(super) fn timed<R>(base: usize, kind: Kind, queries: u64, call: impl FnOnce() -> R) -> R {
+    let begun = clock::now();
+    let result = call();
+    spent(base, kind, queries, clock::since(begun));
+    result
+}
+
+pub(super) fn spent(base: usize, kind: Kind, queries: u64, ticks: u64) {
+    add(base + 2 * kind as usize, [queries, ticks]);
+}
+
+pub(super) fn report(cells: &[u64]) -> Node {
+    let kinds: Vec<_> = KINDS
+        .iter()
+        .zip(cells.chunks_exact(2))
+        .filter(|(_, cells)| cells.iter().any(|&cell| cell > 0))
+        .map(|(&name, cells)| {
+            (
+                name,
+                map(vec![
+                    ("queries", Node::Count(cells[0])),
+                    ("time", time(cells[1])),
+                ]),
+            )
+        })
+        .collect();
+    if kinds.is_empty() {
+        return map(Vec::new());
+    }
+    let (queries, ticks) = cells
+        .chunks_exact(2)
+        .fold((0, 0), |sum, cells| (sum.0 + cells[0], sum.1 + cells[1]));
+    map(vec![
+        ("queries", Node::Count(queries)),
+        ("time", time(ticks)),
+        ("types", map(kinds)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_by_their_first_word() {
+        assert_eq!(Kind::of(b"SELECT 1"), Kind::Select);
+        assert_eq!(Kind::of(b"  \n insert into"), Kind::Insert);
+        assert_eq!(Kind::of(b"Update"), Kind::Update);
+        assert_eq!(Kind::of(b"\tdelete\nfrom"), Kind::Delete);
+        for other in [
+            "begin",
+            "set a = 1",
+            "drop table x",
+            "selects",
+            "select_1",
+            "",
+            "1 select",
+        ] {
+            assert_eq!(Kind::of(other.as_bytes()), Kind::Unknown, "{other:?}");
+        }
+        assert_eq!(Kind::of_text(c"  select".as_ptr()), Kind::Select);
+        assert_eq!(Kind::of_text(c"".as_ptr()), Kind::Unknown);
+        assert_eq!(Kind::of_text(std::ptr::null()), Kind::Unknown);
+        assert_eq!(Kind::of_bytes(c"  select".as_ptr(), 7), Kind::Unknown);
+        assert_eq!(Kind::of_bytes(std::ptr::null(), 2), Kind::Unknown);
+    }
+
+    #[test]
+    fn what_stands_before_the_first_word() {
+        assert_eq!(Kind::of(b"/* delete */ ( (select 1)"), Kind::Select);
+        assert_eq!(Kind::of(b"-- a 'b\n# c\nupdate x"), Kind::Update);
+        for cut in ["/* select", "/*", "/", "-- select", "#", "(("] {
+            assert_eq!(Kind::of(cut.as_bytes()), Kind::Unknown, "{cut:?}");
+        }
+        let long = format!("/*{}*/ select", "x".repeat(LOOKED_AT));
+        assert_eq!(
+            Kind::of(long.as_bytes()),
+            Kind::Unknown,
+            "it is not looked at whole"
+        );
+    }
+
+    #[test]
+    fn sums_and_kinds() {
+        let mut cells = [0; CELLS];
+        assert_eq!(report(&cells), Node::Map(Vec::new()));
+        cells[..4].copy_from_slice(&[2, 1_000, 1, 500]);
+        let report = report(&cells);
+        assert_eq!(report.get("queries").and_then(Node::count), Some(3));
+        let types = report.get("types").unwrap();
+        let time = |node: &Node| node.get("time").and_then(Node::seconds).unwrap();
+        assert!((time(&report) / time(types.get("insert").unwrap()) - 3.0).abs() < 0.01);
+        assert_eq!(types.get("update"), None);
+    }
+}

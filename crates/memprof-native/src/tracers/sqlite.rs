@@ -1,0 +1,81 @@
+//! `sqlite`: statements that were run, told from the steps of each.
+//!
+//! SQLite itself knows whether a statement has begun, and its text; nothing is remembered here. An extension that has
+//! SQLite in itself calls it directly, and is not seen.
+
+use std::mem::transmute;
+
+use libc::{c_char, c_int, c_void};
+
+use super::sql::{self, Kind, timed};
+use super::{Tracer, first_cell, never_idle, nothing_in_the_way};
+use crate::interpose::{Caller, Code, Entry, Hook, Original, client_hook};
+
+const BASE: usize = first_cell("sqlite");
+pub(super) const CELLS: usize = sql::CELLS;
+
+pub(super) static TRACER: Tracer = Tracer {
+    name: "sqlite",
+    hooks: &HOOKS,
+    report: sql::report,
+    sample: None,
+    idle: never_idle,
+    obstacle: nothing_in_the_way,
+};
+
+type Statement = *mut c_void;
+
+static STEP: [Original; 2] = [const { Original::new() }; 2];
+static TEXT: [Original; 2] = [const { Original::new() }; 2];
+static BUSY: [Original; 2] = [const { Original::new() }; 2];
+
+unsafe extern "C-unwind" fn step<const VARIANT: usize>(statement: Statement) -> c_int {
+    type Step = unsafe extern "C-unwind" fn(Statement) -> c_int;
+    type Text = unsafe extern "C" fn(Statement) -> *const c_char;
+    // SAFETY: the engine filled in these functions of one SQLite, whose signatures these are.
+    let (step, text, busy) = unsafe {
+        (
+            transmute::<usize, Step>(STEP[VARIANT].get()),
+            transmute::<usize, Text>(TEXT[VARIANT].get()),
+            transmute::<usize, Step>(BUSY[VARIANT].get()),
+        )
+    };
+    // SAFETY: the caller's statement; each of the functions takes null, too.
+    let (kind, is_first) = unsafe { (Kind::of_text(text(statement)), busy(statement) == 0) };
+    // SAFETY: the caller's call.
+    timed(BASE, kind, u64::from(is_first), || unsafe {
+        step(statement)
+    })
+}
+
+static COMPANIONS: [[(&str, &Original); 2]; 2] = [
+    [("sqlite3_sql", &TEXT[0]), ("sqlite3_stmt_busy", &BUSY[0])],
+    [("sqlite3_sql", &TEXT[1]), ("sqlite3_stmt_busy", &BUSY[1])],
+];
+static STEP_ENTRIES: [Entry; 2] = [
+    Entry {
+        caller: Caller::Any,
+        code: Code::new(step::<0> as *const ()),
+        original: &STEP[0],
+        companions: &COMPANIONS[0],
+    },
+    Entry {
+        caller: Caller::Any,
+        code: Code::new(step::<1> as *const ()),
+        original: &STEP[1],
+        companions: &COMPANIONS[1],
+    },
+];
+
+static HOOKS: [Hook; 2] = [
+    Hook {
+        symbol: "sqlite3_step",
+        entries: &STEP_ENTRIES,
+        own_calls: false,
+        by_address: true,
+    },
+    // However many statements the text has, it is one call of the program.
+    client_hook!("sqlite3_exec",
+        (base: *mut c_void, sql: *const c_char, row: *mut c_void, data: *mut c_void, error: *mut c_void) -> c_int,
+        |call| timed(BASE, Kind::of_text(sql), 1, call)),
+];

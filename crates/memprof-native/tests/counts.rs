@@ -1,0 +1,376 @@
+//! What a trace counts is what the test knows to have been called.
+
+mod support;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::time::Instant;
+
+use memprof_native::{Node, Refused, Scope, Trace, names};
+use support::{Free, Malloc, Read, Rounds, Workshop, alone, count, node, seconds};
+
+const BUILDS: [(&str, &[&str]); 4] = [
+    ("relro", &["-Wl,-z,now,-z,relro"]),
+    ("lazy", &["-Wl,-z,lazy"]),
+    ("noplt", &["-fno-plt", "-Wl,-z,now"]),
+    ("sysv", &["-Wl,--hash-style=sysv", "-Wl,-z,lazy"]),
+];
+
+#[test]
+fn reads_and_writes_in_each_way_to_link() {
+    alone(|| {
+        let shop = Workshop::new();
+        for (name, flags) in BUILDS {
+            let work = shop.work(name, flags);
+            let rounds: Rounds = work.get("pipe_rounds");
+            let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
+            // SAFETY: a function of the library, of that type.
+            assert_eq!(unsafe { rounds(1000) }, 1000);
+            let report = trace.finish();
+            for family in ["read", "write"] {
+                assert_eq!(
+                    count(&report, &format!("fd.{family}.calls")),
+                    1000,
+                    "{name}"
+                );
+                assert_eq!(
+                    count(&report, &format!("fd.{family}.requested")),
+                    1000,
+                    "{name}"
+                );
+                assert_eq!(
+                    count(&report, &format!("fd.{family}.actual")),
+                    1000,
+                    "{name}"
+                );
+                assert!(seconds(&report, &format!("fd.{family}.time")) > 0.0);
+            }
+            assert_eq!(count(&report, "fd.close.calls"), 2);
+            assert_eq!(node(&report, "fd.recv"), None);
+            // SAFETY: as above.
+            assert_eq!(unsafe { rounds(10) }, 10);
+            let report = Trace::begin(&["fd"], Scope::Process).unwrap().finish();
+            assert_eq!(report, [("fd", Node::Map(Vec::new()))]);
+        }
+    });
+}
+
+#[test]
+fn what_was_counted_changes_no_more_before_it_is_told() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &[]);
+        let rounds: Rounds = work.get("pipe_rounds");
+        let around = Trace::begin(&["fd"], Scope::Thread).unwrap();
+        let trace = Trace::begin(&["fd", "memcache"], Scope::Thread).unwrap();
+        // SAFETY: a function of the library, of that type.
+        assert_eq!(unsafe { rounds(7) }, 7);
+        let counted = trace.stop();
+        // SAFETY: as above.
+        assert_eq!(unsafe { rounds(5) }, 5);
+        for report in [counted.report(), counted.report()] {
+            assert_eq!(count(&report, "fd.read.calls"), 7);
+            assert_eq!(node(&report, "memcache"), Some(&Node::Map(Vec::new())));
+        }
+        assert_eq!(count(&around.finish(), "fd.read.calls"), 12);
+    });
+}
+
+#[test]
+fn bytes_of_vectors_and_messages() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &[]);
+        let mut ends = [0; 2];
+        // SAFETY: room for two descriptors.
+        let failed =
+            unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) };
+        assert_eq!(failed, 0);
+        let mut bytes = [7u8; 100];
+        let at = bytes.as_mut_ptr().cast::<c_void>();
+        let writev: unsafe extern "C" fn(c_int, *mut c_void, usize, *mut c_void, usize) -> isize =
+            work.get("do_writev");
+        let send: Read = work.get("do_sendmsg");
+        let recv: Read = work.get("do_recv");
+        let bad: unsafe extern "C" fn(c_int) -> isize = work.get("bad_readv");
+        let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
+        // SAFETY: functions of the library, of these types; `bytes` has 100 bytes.
+        unsafe {
+            assert_eq!(writev(ends[0], at, 30, at, 12), 42);
+            assert_eq!(send(ends[0], at, 5), 5);
+            assert_eq!(recv(ends[1], at, 100), 47);
+            assert_eq!(bad(ends[1]), -1);
+        }
+        let report = trace.finish();
+        assert_eq!(count(&report, "fd.write.requested"), 42);
+        assert_eq!(count(&report, "fd.send.actual"), 5);
+        assert_eq!(
+            (
+                count(&report, "fd.recv.requested"),
+                count(&report, "fd.recv.actual")
+            ),
+            (100, 47)
+        );
+        assert_eq!(
+            (
+                count(&report, "fd.read.calls"),
+                count(&report, "fd.read.requested")
+            ),
+            (1, 0)
+        );
+    });
+}
+
+#[test]
+fn time_that_a_call_waits() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &[]);
+        let poll: Rounds = work.get("do_poll");
+        let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
+        let begun = Instant::now();
+        // SAFETY: a function of the library, of that type.
+        assert_eq!(unsafe { poll(50) }, 0);
+        let waited = begun.elapsed().as_secs_f64();
+        let told = seconds(&trace.finish(), "fd.poll.time");
+        // The clock that times calls is told from the system's to one part in a thousand at worst.
+        assert!(
+            (0.05 * 0.999..=waited * 1.001).contains(&told),
+            "{told} of {waited}"
+        );
+    });
+}
+
+#[test]
+fn errno_is_kept() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &[]);
+        let read: Read = work.get("do_read");
+        let malloc: Malloc = work.get("do_malloc");
+        let _trace = Trace::begin(&["fd", "memory"], Scope::Process).unwrap();
+        // In a thread that has counted nothing so far, too: it is given its counters here.
+        std::thread::spawn(move || {
+            let mut byte = 0u8;
+            // SAFETY: functions of the library, of these types.
+            unsafe {
+                *libc::__errno_location() = libc::EXDEV;
+                let block = malloc(10);
+                assert_eq!(*libc::__errno_location(), libc::EXDEV);
+                libc::free(block);
+                assert_eq!(read(-1, (&raw mut byte).cast(), 1), -1);
+                assert_eq!(*libc::__errno_location(), libc::EBADF);
+                assert!(malloc(usize::MAX / 2).is_null());
+                assert_eq!(*libc::__errno_location(), libc::ENOMEM);
+            }
+        })
+        .join()
+        .unwrap();
+    });
+}
+
+#[test]
+fn every_function_of_the_allocator() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &[]);
+        let malloc: Malloc = work.get("do_malloc");
+        let memalign: Malloc = work.get("do_memalign");
+        let free: Free = work.get("do_free");
+        let calloc: unsafe extern "C" fn(usize, usize) -> *mut c_void = work.get("do_calloc");
+        let realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void =
+            work.get("do_realloc");
+        let array: unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void =
+            work.get("do_reallocarray");
+        let copy: unsafe extern "C" fn(*const c_char) -> *mut c_char = work.get("do_strdup");
+        let text: &CStr = c"eleven char";
+        let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
+        let mut actual = 0;
+        let size = |block: *mut c_void| {
+            // SAFETY: a block of the allocator.
+            unsafe { libc::malloc_usable_size(block) as u64 }
+        };
+        // SAFETY: functions of the library, of these types; each block is freed once.
+        unsafe {
+            let one = malloc(100);
+            let two = calloc(3, 50);
+            let copied = copy(text.as_ptr()).cast();
+            let malloced = size(one) + size(copied);
+            let one = realloc(one, 1000);
+            let two = array(two, 10, 30);
+            let reallocated = size(one) + size(two);
+            assert!(array(std::ptr::null_mut(), usize::MAX, 2).is_null());
+            let three = memalign(10);
+            for block in [one, two, three, copied] {
+                actual += size(block);
+                free(block);
+            }
+            free(std::ptr::null_mut());
+            let report = trace.finish();
+            let told = |function: &str| {
+                ["calls", "requested", "actual"]
+                    .map(|key| count(&report, &format!("memory.{function}.{key}")))
+            };
+            assert_eq!(told("malloc"), [2, 100 + 12, malloced]);
+            assert_eq!(told("calloc")[..2], [1, 150]);
+            assert_eq!(told("realloc")[0], 3);
+            assert_eq!(told("realloc")[2], reallocated);
+            assert_eq!(told("posix_memalign")[..2], [1, 10]);
+            assert_eq!(told("free"), [5, 0, actual]);
+            assert_eq!(
+                count(&report, "memory.other.malloc.calls"),
+                2,
+                "there is no Ruby in this process"
+            );
+            assert_eq!(node(&report, "memory.ruby"), Some(&Node::Map(Vec::new())));
+        }
+    });
+}
+
+#[test]
+fn ruby_and_the_rest() {
+    alone(|| {
+        let shop = Workshop::new();
+        let ruby = "#include <stdlib.h>\nvoid ruby_init(void) {}\nvoid ruby_work(void) { free(malloc(64)); }";
+        let ruby = support::Library::open(&shop.build("ruby", ruby, &[]));
+        let work = shop.work("work", &[]);
+        let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
+        // SAFETY: functions of the libraries, of these types.
+        unsafe {
+            ruby.get::<unsafe extern "C" fn()>("ruby_work")();
+            libc::free(work.get::<Malloc>("do_malloc")(10));
+        }
+        let report = trace.finish();
+        assert_eq!(count(&report, "memory.malloc.calls"), 2);
+        assert_eq!(count(&report, "memory.ruby.malloc.requested"), 64);
+        assert_eq!(count(&report, "memory.ruby.free.calls"), 1);
+        assert_eq!(count(&report, "memory.other.malloc.requested"), 10);
+        assert_eq!(node(&report, "memory.other.free"), None);
+    });
+}
+
+#[test]
+fn nested_and_concurrent_traces() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &[]);
+        let rounds: Rounds = work.get("pipe_rounds");
+        // SAFETY: a function of the library, of that type.
+        let run = move |times| assert_eq!(unsafe { rounds(times) }, times);
+        let outer = Trace::begin(&["fd", "memory"], Scope::Thread).unwrap();
+        let process = Trace::begin(&["fd"], Scope::Process).unwrap();
+        run(10);
+        let inner = Trace::begin(&["fd"], Scope::Thread).unwrap();
+        run(5);
+        assert_eq!(count(&inner.finish(), "fd.read.calls"), 5);
+        let threads: Vec<_> = (1..=8)
+            .map(|times| {
+                std::thread::spawn(move || {
+                    let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
+                    run(times * 100);
+                    assert_eq!(count(&trace.finish(), "fd.read.calls"), times as u64 * 100);
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        assert_eq!(count(&outer.finish(), "fd.read.calls"), 15);
+        assert_eq!(
+            count(&process.finish(), "fd.read.calls"),
+            15 + 3600,
+            "those of ended threads are kept"
+        );
+    });
+}
+
+#[test]
+fn a_trace_that_another_thread_finishes() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &[]);
+        let rounds: Rounds = work.get("pipe_rounds");
+        // SAFETY: a function of the library, of that type.
+        let run = move |times| assert_eq!(unsafe { rounds(times) }, times);
+        let trace = std::thread::spawn(move || {
+            let trace = Trace::begin(&["fd", "resources"], Scope::Thread).unwrap();
+            run(7);
+            trace
+        });
+        let trace = trace.join().unwrap();
+        run(100);
+        // More threads than there are counters: those of the ended one are not given away while the trace runs.
+        for _ in 0..200 {
+            std::thread::spawn(move || run(1)).join().unwrap();
+        }
+        assert_eq!(count(&trace.finish(), "fd.read.calls"), 7);
+    });
+}
+
+#[test]
+fn threads_without_end() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &[]);
+        let rounds: Rounds = work.get("pipe_rounds");
+        let trace = Trace::begin(&["fd"], Scope::Process).unwrap();
+        for _ in 0..500 {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    // SAFETY: a function of the library, of that type.
+                    std::thread::spawn(move || assert_eq!(unsafe { rounds(3) }, 3))
+                })
+                .collect();
+            threads
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
+        }
+        assert_eq!(count(&trace.finish(), "fd.write.calls"), 500 * 8 * 3);
+    });
+}
+
+#[test]
+fn names_that_there_are() {
+    assert_eq!(
+        names(),
+        [
+            "fd",
+            "dns",
+            "memory",
+            "mysql",
+            "postgres",
+            "sqlite",
+            "memcache",
+            "resources"
+        ]
+    );
+    let refused = Trace::begin(&["fd", "nonsense"], Scope::Thread).unwrap_err();
+    assert_eq!(refused, Refused::Unknown("nonsense".into()));
+    assert_eq!(
+        refused.to_string(),
+        "there is no native tracer \"nonsense\""
+    );
+}
+
+#[test]
+fn a_tracer_for_each_name_in_the_order_asked_for() {
+    alone(|| {
+        let asked = ["resources", "memory", "sqlite", "fd", "fd"];
+        let report = Trace::begin(&asked, Scope::Process).unwrap().finish();
+        assert_eq!(
+            report.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            asked
+        );
+        assert!(
+            node(&report, "resources.utime")
+                .and_then(Node::seconds)
+                .is_some()
+        );
+        assert_eq!(node(&report, "sqlite"), Some(&Node::Map(Vec::new())));
+        assert!(
+            Trace::begin(&[], Scope::Thread)
+                .unwrap()
+                .finish()
+                .is_empty()
+        );
+    });
+}
