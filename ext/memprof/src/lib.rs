@@ -6,6 +6,7 @@
 
 mod binding;
 mod convert;
+mod errors;
 #[allow(unsafe_code)]
 mod vm;
 

@@ -1,17 +1,18 @@
 //! `Memprof::Native.convert`: from one format of dumps to another.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
+use std::path::Path;
 
 use magnus::{Error, Object, RHash, RModule, Ruby, TryConvert, function};
 use memprof_heap::dump::values::Values;
-use memprof_heap::dump::{self, Options, Outcome, Policy};
+use memprof_heap::dump::{self, Options, Outcome, Policy, read};
 
-use super::dump::{duplicate, failure, key, word};
+use super::dump::{duplicate, key, word};
+use super::error::{of_input, of_nothing};
+use super::job::{self, Abandoned};
 use crate::convert::to_ruby;
-use crate::vm::{gvl, heap};
+use crate::vm::heap;
 
 pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("convert", function!(convert, 3))
@@ -31,11 +32,12 @@ fn convert(ruby: &Ruby, path: String, descriptor: i32, options: RHash) -> Result
             key: key(),
         },
     );
-    let result = gvl::without(|cancelled| run(&path, output, options, cancelled));
-    ruby.thread_check_ints()?;
-    match result.unwrap_or_else(|| Err(interrupted())) {
+    let result = job::run(ruby, "convert", move |abandoned| {
+        run(&path, output, options, &abandoned)
+    })?;
+    match result {
         Ok((outcome, bytes)) => to_hash(ruby, &outcome, bytes),
-        Err(error) => Err(failure(ruby, &error)),
+        Err(error) => Err(of_input(ruby, &error)),
     }
 }
 
@@ -43,35 +45,18 @@ fn run(
     path: &str,
     output: File,
     (options, values): (Options, Values),
-    cancelled: Arc<AtomicBool>,
+    abandoned: &Abandoned,
 ) -> io::Result<(Outcome, u64)> {
-    let input = Interruptible {
-        file: File::open(path)?,
-        cancelled,
+    let source = read::open(Path::new(path))?;
+    let reading = read::Options {
+        values,
+        progress: None,
+        stop: Some(abandoned),
     };
     let mut dump = dump::create(output, options)?;
-    let outcome = dump::convert(Box::new(input), &mut dump, values)?;
+    let outcome = read::read(source.input, &mut dump, &reading)?;
+    of_nothing(outcome.truncated, outcome.counts.objects)?;
     Ok((outcome, dump.bytes()))
-}
-
-/// A file that ends with an error when the thread is to stop.
-struct Interruptible {
-    file: File,
-    cancelled: Arc<AtomicBool>,
-}
-
-impl Read for Interruptible {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Err(interrupted());
-        }
-        self.file.read(bytes)
-    }
-}
-
-/// An error of the system, so that it does not pass for broken data.
-fn interrupted() -> io::Error {
-    io::Error::from_raw_os_error(libc::ECANCELED)
 }
 
 fn to_hash(ruby: &Ruby, outcome: &Outcome, bytes: u64) -> Result<RHash, Error> {

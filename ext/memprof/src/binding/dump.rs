@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::{BorrowedFd, IntoRawFd};
+use std::os::fd::IntoRawFd;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -15,12 +15,13 @@ use memprof_heap::dump::values::{Key, Policy, Values};
 use memprof_profile::sessions::SessionId;
 
 use crate::convert::to_ruby;
+use crate::errors;
 use crate::vm::heap::{self, Globals, Request, Written, fork};
 use crate::vm::tracker;
 
 pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("dump_heap", function!(dump_heap, 2))?;
-    native.define_singleton_method("fork_dump", function!(fork_dump, 2))
+    native.define_singleton_method("fork_dump", function!(fork_dump, 3))
 }
 
 /// Writes the heap to a file descriptor; returns what was written.
@@ -32,13 +33,16 @@ fn dump_heap(ruby: &Ruby, descriptor: i32, options: RHash) -> Result<Value, Erro
     written_to_ruby(ruby, &written)
 }
 
-/// Forks a child that writes the heap to a file descriptor; returns its pid and the descriptor to read its report from.
-fn fork_dump(ruby: &Ruby, descriptor: i32, options: RHash) -> Result<(i32, i32), Error> {
+/// Forks a child that writes the heap to a file descriptor; adds its pid, and the descriptor to read its report from, to
+/// `made`. They are not returned: an exception that another thread or a signal sends comes before a caller has what a
+/// method returns.
+fn fork_dump(ruby: &Ruby, descriptor: i32, options: RHash, made: RArray) -> Result<(), Error> {
     let file = duplicate(ruby, descriptor)?;
     let request = tracker::suspended(|| request(ruby, options))?;
     heap::prepare();
     let child = fork::fork(file, request).map_err(|error| failure(ruby, &error))?;
-    Ok((child.pid, child.report.into_raw_fd()))
+    made.push(child.pid)?;
+    made.push(child.report.into_raw_fd())
 }
 
 fn written_to_ruby(ruby: &Ruby, (counts, bytes): &Written) -> Result<Value, Error> {
@@ -52,8 +56,7 @@ pub(super) fn duplicate(ruby: &Ruby, descriptor: i32) -> Result<File, Error> {
     if descriptor < 0 {
         return Err(Error::new(ruby.exception_arg_error(), "the file is closed"));
     }
-    let file = heap::fork::borrow(descriptor, |file: BorrowedFd<'_>| file.try_clone_to_owned());
-    file.map(File::from).map_err(|error| failure(ruby, &error))
+    heap::binding::duplicate(descriptor).map_err(|error| failure(ruby, &error))
 }
 
 /// A Memprof::Error.
@@ -62,24 +65,13 @@ pub(super) fn failure(ruby: &Ruby, error: &std::io::Error) -> Error {
         .class_object()
         .const_get::<_, RModule>("Memprof")
         .and_then(|memprof| memprof.const_get("Error"));
-    let message = match error.raw_os_error() {
-        // The text of the system alone, without the number that Rust puts behind it.
-        Some(_) => strip_number(&error.to_string()),
-        None => error.to_string(),
-    };
     Error::new(
         class.unwrap_or_else(|_| ruby.exception_runtime_error()),
-        message,
+        errors::text(error),
     )
 }
 
-fn strip_number(text: &str) -> String {
-    text.rfind(" (os error")
-        .map_or(text, |end| &text[..end])
-        .to_owned()
-}
-
-fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
+pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
     let mut before = vec![(NoteKind::Header, fetch::<String>(ruby, options, "header")?)];
     before.extend(notes(ruby, options, "before")?);
     let mut known = heap::binding::known(ruby)?;
@@ -87,7 +79,7 @@ fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
         threads.foreach(|thread: Value, json: String| {
             known
                 .threads
-                .insert(heap::binding::address(thread), facts(&json));
+                .insert(heap::binding::address(thread), facts(ruby, &json)?);
             Ok(ForEach::Continue)
         })?;
     }
@@ -119,12 +111,13 @@ pub(super) fn key() -> Key {
 }
 
 /// Facts of a JSON object, each with its value's JSON.
-fn facts(json: &str) -> Vec<(String, String)> {
-    let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json);
-    let fields = fields.unwrap_or_default().into_iter();
-    fields
-        .map(|(key, value)| (key, value.to_string()))
-        .collect()
+fn facts(ruby: &Ruby, json: &str) -> Result<Vec<(String, String)>, Error> {
+    let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(json)
+        .map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))?;
+    let pairs = fields
+        .into_iter()
+        .map(|(key, value)| (key, value.to_string()));
+    Ok(pairs.collect())
 }
 
 /// Names of global variables by the addresses of their values; the first name of a value stays.

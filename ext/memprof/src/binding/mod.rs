@@ -3,9 +3,15 @@
 mod census;
 mod convert;
 mod dump;
+mod error;
+mod files;
+mod heap;
 mod iseqs;
+mod job;
 mod native;
 mod profile;
+mod trace;
+mod trace_report;
 
 use magnus::{Error, Module, Ruby};
 
@@ -15,8 +21,12 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let native = memprof.define_module("Native")?;
     profile::init(ruby, native)?;
     dump::init(ruby, native)?;
+    files::init(ruby, native)?;
+    heap::init(ruby, native)?;
     convert::init(ruby, native)?;
     census::init(native)?;
     iseqs::init(native)?;
+    trace::init(ruby, native)?;
+    trace_report::init(ruby, native)?;
     native::init(ruby, native)
 }

@@ -1,9 +1,7 @@
 //! The event hook: births, deaths and collections.
 //!
-//! Registered with the raw-argument kind of hook, which needs no TracePoint object and costs least. See the head of
-//! [`super`] for what must not happen here. A panic does not leave the hook: it ends tracking.
+//! See the head of [`super`] for what must not happen here. A panic does not leave the hook: it ends tracking.
 
-use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,18 +14,19 @@ use memprof_profile::sites::Site;
 
 use super::classes;
 use super::event::Event;
+use super::event_hook::EventHook;
 use super::frames::Origin;
 use super::object::{self, Flags};
-use super::symbols::symbols;
 use super::tracker::{self, Place, Tracker};
 
 const BIRTH: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
 const DEATH: u32 = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
 const COLLECTION: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_START;
 
-/// rb_event_hook_flag_t in ruby/debug.h: bits.
-const SAFE: c_uint = 1;
-const RAW_ARG: c_uint = 4;
+const HOOK: EventHook = EventHook {
+    events: BIRTH | DEATH | COLLECTION,
+    function: event,
+};
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
@@ -48,26 +47,13 @@ pub fn install() {
         return;
     }
     set_generation();
-    if let Some(add_event_hook) = symbols().add_event_hook {
-        // SAFETY: called with the GVL; with RAW_ARG the VM calls `event` with the arguments that it takes.
-        unsafe {
-            add_event_hook(
-                event,
-                BIRTH | DEATH | COLLECTION,
-                rb_sys::Qnil as VALUE,
-                SAFE | RAW_ARG,
-            )
-        };
-    }
+    HOOK.add();
 }
 
 /// Stops listening. Not to be called inside [`tracker::with`].
 pub fn remove() {
     if INSTALLED.swap(false, Ordering::Relaxed) {
-        if let Some(remove_event_hook) = symbols().remove_event_hook {
-            // SAFETY: called with the GVL; the VM defers the removal itself while it runs hooks.
-            unsafe { remove_event_hook(event) };
-        }
+        HOOK.remove();
     }
 }
 

@@ -88,7 +88,14 @@ pub struct Symbols {
     pub native_thread_p: Option<unsafe extern "C" fn() -> c_int>,
     /// All versions: 0 for a thread of Ruby's that has given up the GVL. May be called on any thread.
     pub thread_has_gvl_p: Option<unsafe extern "C" fn() -> c_int>,
+    /// 3.2 and later: calls the function when a thread waits for the GVL and when it has it; gives a handle.
+    pub add_thread_hook: Option<unsafe extern "C" fn(ThreadHook, u32, *mut c_void) -> *mut c_void>,
+    /// As above; takes the handle.
+    pub remove_thread_hook: Option<unsafe extern "C" fn(*mut c_void) -> bool>,
 }
+
+/// Called with `(event, what is known of the thread, data)`, without the GVL in some events.
+pub type ThreadHook = unsafe extern "C" fn(u32, *const c_void, *mut c_void);
 
 /// Called with `(reference, data)`.
 pub type Reachable = unsafe extern "C" fn(VALUE, *mut c_void);
@@ -198,6 +205,14 @@ pub fn symbols() -> &'static Symbols {
             ),
             native_thread_p: function!(c"ruby_native_thread_p", unsafe extern "C" fn() -> c_int),
             thread_has_gvl_p: function!(c"ruby_thread_has_gvl_p", unsafe extern "C" fn() -> c_int),
+            add_thread_hook: function!(
+                c"rb_internal_thread_add_event_hook",
+                unsafe extern "C" fn(ThreadHook, u32, *mut c_void) -> *mut c_void
+            ),
+            remove_thread_hook: function!(
+                c"rb_internal_thread_remove_event_hook",
+                unsafe extern "C" fn(*mut c_void) -> bool
+            ),
         }
     })
 }

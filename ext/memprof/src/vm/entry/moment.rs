@@ -22,6 +22,9 @@ pub fn init() {
 }
 
 /// Does the work, or says on stderr why not, and returns `refused`.
+// Inlined, it would give its caller a debugging entry, and as that has no types, a debugger would take the function for one
+// that returns nothing.
+#[inline(never)]
 pub fn at_a_good_moment<T>(name: &str, refused: T, work: impl FnOnce() -> Result<T, String>) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(|| match bad_moment() {
         Some(why) => Err(why.to_owned()),

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use magnus::Ruby;
 
+use crate::errors;
 use crate::vm::heap::file::{dump_file, dump_to};
 
 /// Dumps the heap to a file, which appears when it is whole, or to standard output.
@@ -18,7 +19,7 @@ pub fn heap_to(file: Option<&str>, format: &str) -> Result<(), String> {
         Some(path) => dump_file(&ruby, path, format),
         None => stdout()
             .try_clone()
-            .map_err(|error| format!("can't write to standard output: {error}"))
+            .map_err(|error| failure("to standard output", &error))
             .and_then(|stdout| dump_to(&ruby, stdout, format)),
     };
     dumped.map(|_| ())
@@ -35,9 +36,13 @@ pub fn write(file: Option<&str>, text: &[u8]) -> Result<(), String> {
     let Some(file) = file else {
         return stdout()
             .write_all(text)
-            .map_err(|error| format!("can't write to standard output: {error}"));
+            .map_err(|error| failure("to standard output", &error));
     };
-    replace(Path::new(file), text).map_err(|error| format!("can't write {file}: {error}"))
+    replace(Path::new(file), text).map_err(|error| failure(file, &error))
+}
+
+fn failure(place: &str, error: &io::Error) -> String {
+    format!("can't write {place}: {}", errors::text(error))
 }
 
 fn replace(file: &Path, text: &[u8]) -> io::Result<()> {

@@ -1,9 +1,10 @@
 //! Memory that the walk reads soon, asked for early: what objects hold lies all over the process, and waiting for it would
 //! take longer than all else.
 
+use memprof_heap::dump::record::Kind;
 use rb_sys::{VALUE, ruby_value_type};
 
-use super::imemo;
+use super::{details, imemo, text};
 use crate::vm::object::Flags;
 
 /// Slots between the object that is described and those whose memory is asked for: first what they point at, later what
@@ -11,12 +12,19 @@ use crate::vm::object::Flags;
 const FAR: usize = 4;
 const NEAR: usize = 2;
 
+/// Words of a slot that are looked at. No Ruby so far has smaller slots; one that had would be walked over without looking
+/// ahead.
+const WORDS: usize = 5;
+
 /// Asks for what the slots behind `slot` hold. `end` is the end of the heap page.
 #[inline]
 pub fn look(slot: VALUE, stride: usize, end: VALUE) {
+    if stride < WORDS * size_of::<VALUE>() {
+        return;
+    }
     let distance = |slots: usize| slot + (slots * stride) as VALUE;
     if distance(FAR) < end {
-        // SAFETY: a slot of the same heap page.
+        // SAFETY: a slot of the same heap page, which has so many words.
         unsafe { first(distance(FAR)) };
     }
     if distance(NEAR) < end {
@@ -25,18 +33,37 @@ pub fn look(slot: VALUE, stride: usize, end: VALUE) {
     }
 }
 
+/// Of objects that are read without the VM only what is read: what an array in its slot refers to, for one, lies anywhere,
+/// and to ask for it takes time.
+///
 /// # Safety
-/// `slot` is a slot of a heap page.
+/// `slot` is a slot of a heap page, of [`WORDS`] words or more. Nothing writes to it meanwhile: the collector is off, and
+/// this thread has the GVL.
 #[inline]
 unsafe fn first(slot: VALUE) {
-    // SAFETY: a slot has at least five words.
-    let words = unsafe { &*(slot as *const [VALUE; 5]) };
-    if words[0] == 0 {
-        return;
-    }
-    for word in &words[2..] {
-        if super::values::is_address(*word) && *word >> 47 == 0 {
-            touch(*word);
+    // SAFETY: the caller vouches.
+    let words = unsafe { &*(slot as *const [VALUE; WORDS]) };
+    let flags = Flags(words[0] as usize);
+    match Kind(flags.value_type() as u8) {
+        Kind::NONE => {}
+        Kind::STRING if text::is_embedded(flags) => {}
+        Kind::STRING => touch(words[3]),
+        Kind::ARRAY if details::has_elements_inside(flags) => {}
+        Kind::ARRAY => touch(words[4]),
+        Kind::OBJECT if details::has_slots_inside(flags) => {}
+        Kind::OBJECT => touch(words[if cfg!(ruby_gte_3_2) { 2 } else { 3 }]),
+        // Since Ruby 3.3 the table is in the slot.
+        Kind::HASH if !cfg!(ruby_gte_3_3) => {
+            touch(words[2]);
+            touch(words[2] + 64);
+        }
+        Kind::HASH => {}
+        _ => {
+            for word in &words[2..] {
+                if super::values::is_address(*word) && *word >> 47 == 0 {
+                    touch(*word);
+                }
+            }
         }
     }
 }

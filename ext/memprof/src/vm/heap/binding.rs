@@ -1,5 +1,9 @@
 //! What the walk needs of Ruby beforehand, and raw words of values.
 
+use std::ffi::c_int;
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
 use magnus::rb_sys::AsRawValue;
@@ -81,10 +85,30 @@ pub fn address(value: Value) -> u64 {
     value.as_raw()
 }
 
+/// A descriptor of our own for the file that the caller's IO has open. A number that is none gives an error.
+pub fn duplicate(descriptor: c_int) -> io::Result<File> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: borrowed for this call, during which the IO holds it.
+    let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    Ok(file.try_clone_to_owned()?.into())
+}
+
 /// Major and minor version of this Ruby.
-pub fn version(ruby: &Ruby) -> (u8, u8) {
-    let version: Result<String, Error> = ruby.eval("RUBY_VERSION");
-    let version = version.unwrap_or_default();
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+pub fn version(_: &Ruby) -> (u8, u8) {
+    // SAFETY: three constants of libruby, which is loaded where there is a `Ruby`.
+    let [major, minor, _] = unsafe { rb_sys::ruby_api_version };
+    // They are that small.
+    (major as u8, minor as u8)
+}
+
+/// Calls `define`; other Ractors than the first may call the methods that it defines.
+pub fn ractor_safe<T>(define: impl FnOnce() -> T) -> T {
+    // SAFETY: sets a flag of the frame that loads the extension, which is running.
+    unsafe { rb_sys::rb_ext_ractor_safe(true) };
+    let defined = define();
+    // SAFETY: as above.
+    unsafe { rb_sys::rb_ext_ractor_safe(false) };
+    defined
 }

@@ -16,7 +16,7 @@ use crate::vm::symbols::symbols;
 /// # Safety
 /// `object` is one of these.
 pub unsafe fn detail(
-    walk: &mut Walk<'_>,
+    walk: &mut Walk,
     object: VALUE,
     flags: Flags,
     bits: &mut Bits,
@@ -96,7 +96,7 @@ unsafe fn variations(class: VALUE) -> Option<u32> {
 /// # Safety
 /// `object` is a class, module or included module of the walk; `walk.references` has what it refers to.
 pub unsafe fn label(
-    walk: &mut Walk<'_>,
+    walk: &mut Walk,
     object: VALUE,
     flags: Flags,
     labels: &mut Vec<(Label, VALUE)>,
@@ -120,16 +120,21 @@ pub unsafe fn label(
         let reference = walk.references[index];
         // SAFETY: what an object of the walk refers to is an object.
         let other = unsafe { Flags::of(reference) };
-        if other.is(ruby_value_type::RUBY_T_IMEMO) && other.imemo_type() == imemo::METHOD {
+        if !other.is(ruby_value_type::RUBY_T_IMEMO) {
+            continue;
+        }
+        if other.imemo_type() == imemo::METHOD {
             // SAFETY: a method entry.
             let name = walk.names.id(unsafe { imemo::method_id(reference) });
             labels.push((Label::Method(name), reference));
+        } else if imemo::is_fields(other) {
+            labels.push((Label::Role(walk.names.word("fields")), reference));
         }
     }
 }
 
 /// Constants of a class itself. Never loads one that is to be loaded on demand.
-unsafe fn constants(walk: &mut Walk<'_>, class: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+unsafe fn constants(walk: &mut Walk, class: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     /// rb_const_entry_t in constant.h: flag and line (32 bits each), value, file.
     const VALUE_WORD: usize = 1;
     unsafe extern "C" fn collect(name: usize, entry: usize, found: usize) -> c_int {

@@ -64,28 +64,33 @@ pub fn init() {
 #[derive(Default)]
 pub struct Last {
     names: [ID; 8],
-    count: usize,
     flags: Flags,
 }
 
 impl Last {
     /// The flags of the first `count` names.
-    #[inline]
+    #[inline(always)]
     fn flags(&mut self, names: &[ID; 8], count: usize) -> Flags {
-        let same = count == self.count
-            && (names.iter().zip(&self.names).take(count)).all(|(one, two)| one == two);
-        if !same {
-            let mut known = Names {
-                ids: ids(),
-                next: 0,
-            };
-            self.flags = Flags::default();
-            for name in names.iter().take(count) {
-                self.flags.0 |= known.flag(*name).0;
-            }
-            (self.names, self.count) = (*names, count);
+        // Behind the last name both have zeros. All are compared, without a branch for each.
+        let other =
+            (names.iter().zip(&self.names)).fold(0, |other, (one, two)| other | (one ^ two));
+        if other != 0 {
+            self.learn(names, count);
         }
         self.flags
+    }
+
+    #[inline(never)]
+    fn learn(&mut self, names: &[ID; 8], count: usize) {
+        let mut known = Names {
+            ids: ids(),
+            next: 0,
+        };
+        self.flags = Flags::default();
+        for name in names.iter().take(count) {
+            self.flags.0 |= known.flag(*name).0;
+        }
+        self.names = *names;
     }
 }
 
@@ -93,7 +98,7 @@ impl Last {
 ///
 /// # Safety
 /// `object` is a slot that holds an object, and no collection runs.
-#[inline]
+#[inline(always)]
 pub unsafe fn of(last: &mut Last, object: VALUE) -> Collector {
     let mut collector = Collector::default();
     if let Some(gc_flags) = symbols().gc_flags {

@@ -2,14 +2,16 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use memprof_heap::dump::record::{Kind, Label, NameId, PREVIEW};
-use memprof_heap::dump::values::beginning;
-use rb_sys::{ID, StableApiDefinition, VALUE, ruby_value_type};
+use memprof_heap::dump::record::{Kind, Label, NameId};
+use memprof_heap::dump::writer::LiveWriter;
+use rb_sys::{StableApiDefinition, VALUE, ruby_value_type};
 
-use super::walk::{Walk, reachable};
-use super::{class, details, imemo, known, shapes, text, values};
+use super::pass::Pass;
+use super::reach::reachable;
+use super::visitor::Visitor;
+use super::walk::Walk;
+use super::{class, details, imemo, ivars, known, shapes, streams, text, values};
 use crate::vm::object::Flags;
 use crate::vm::symbols::symbols;
 
@@ -24,8 +26,8 @@ pub fn has_fields(flags: Flags) -> bool {
 }
 
 /// True if all that an object refers to is found in the object itself, so that the VM need not be asked.
-#[inline]
-fn is_plain(flags: Flags) -> bool {
+#[inline(always)]
+pub fn is_plain(flags: Flags) -> bool {
     match Kind(flags.value_type() as u8) {
         Kind::OBJECT => true,
         Kind::STRING => !text::is_shared(flags) && !has_fields(flags),
@@ -40,11 +42,11 @@ fn is_plain(flags: Flags) -> bool {
 /// # Safety
 /// `object` is a slot that holds an object; the collector does not run.
 #[inline]
-pub unsafe fn references(walk: &mut Walk<'_>, object: VALUE, flags: Flags) {
+pub unsafe fn references(walk: &mut Walk, object: VALUE, flags: Flags) {
     walk.references.clear();
     if !is_plain(flags) {
         // SAFETY: the caller vouches.
-        unsafe { reachable(object, &mut walk.references) };
+        unsafe { reachable(object, &mut walk.references, walk.scope.labels) };
     }
 }
 
@@ -52,57 +54,64 @@ pub unsafe fn references(walk: &mut Walk<'_>, object: VALUE, flags: Flags) {
 ///
 /// # Safety
 /// As [`references`], which was called for the object.
-#[inline]
-pub unsafe fn edges(
-    walk: &mut Walk<'_>,
+pub unsafe fn edges<W: LiveWriter>(
+    pass: &mut Pass<'_, W>,
     object: VALUE,
     flags: Flags,
     class: VALUE,
 ) -> io::Result<()> {
-    // SAFETY: the caller vouches.
-    unsafe {
-        if is_plain(flags) {
-            return match Kind(flags.value_type() as u8) {
-                Kind::OBJECT => ivars(walk, object),
-                Kind::ARRAY => array(walk, object),
-                Kind::HASH => hash(walk, object),
-                _ => Ok(()),
-            };
-        }
-        if !walk.scope.labels {
-            for index in 0..walk.references.len() {
-                let reference = walk.references[index];
-                if reference != class {
-                    walk.value_edge(Label::None, reference)?;
-                }
-            }
-            return Ok(());
-        }
-        let mut labels = std::mem::take(&mut walk.labels);
-        labels.clear();
-        label(walk, object, flags, &mut labels);
-        let outcome = merge(walk, &labels, class);
-        walk.labels = labels;
-        outcome
+    if is_plain(flags) && !flags.is(ruby_value_type::RUBY_T_OBJECT) {
+        // A number; the others of its kind are described by `plain`.
+        return Ok(());
     }
+    if flags.is(ruby_value_type::RUBY_T_OBJECT) {
+        return ivars(pass, object);
+    }
+    if !W::LABELS {
+        let references = std::mem::take(&mut pass.walk.references);
+        let mut others = references.iter().filter(|reference| **reference != class);
+        let outcome = others.try_for_each(|reference| pass.edge(Label::None, *reference));
+        pass.walk.references = references;
+        return outcome;
+    }
+    let mut labels = std::mem::take(&mut pass.walk.labels);
+    labels.clear();
+    // SAFETY: the caller vouches.
+    unsafe { label(&mut pass.walk, object, flags, &mut labels) };
+    let outcome = merge(pass, &labels, class);
+    pass.walk.labels = labels;
+    outcome
+}
+
+/// Instance variables of a plain object that are in a hash table.
+fn ivars<W: LiveWriter>(pass: &mut Pass<'_, W>, object: VALUE) -> io::Result<()> {
+    let mut outcome = Ok(());
+    ivars::each(object, |id, value| {
+        if outcome.is_ok() {
+            let name = pass.walk.names.id(id);
+            outcome = pass.edge(Label::Ivar(name), value);
+        }
+    });
+    outcome
 }
 
 /// Labels of what an object refers to, by its type; values that are no references are among them.
-unsafe fn label(
-    walk: &mut Walk<'_>,
-    object: VALUE,
-    flags: Flags,
-    labels: &mut Vec<(Label, VALUE)>,
-) {
+unsafe fn label(walk: &mut Walk, object: VALUE, flags: Flags, labels: &mut Vec<(Label, VALUE)>) {
     // SAFETY: an object of the walk; each arm reads the struct of its type.
-    unsafe {
+    let roles: Roles = unsafe {
         match Kind(flags.value_type() as u8) {
             Kind::CLASS | Kind::MODULE | Kind::ICLASS => {
                 return class::label(walk, object, flags, labels);
             }
-            Kind::DATA => known::label(walk, object, labels),
+            Kind::DATA => {
+                known::label(walk, object, labels);
+                &[]
+            }
             Kind::IMEMO => return imemo::label(walk, object, flags, labels),
-            Kind::STRUCT => members(walk, object, labels),
+            Kind::STRUCT => {
+                members(walk, object, labels);
+                &[]
+            }
             Kind::HASH => {
                 each_entry(object, |key, value| {
                     labels.push((Label::Key, key));
@@ -113,43 +122,54 @@ unsafe fn label(
                     Label::Role(role),
                     details::word(object, details::HASH_DEFAULT),
                 ));
+                &[]
             }
-            Kind::ARRAY if !details::is_shared_array(flags) => elements(object, labels),
-            Kind::STRING | Kind::ARRAY => by_type(walk, &[(flags.value_type(), "shared")], labels),
-            Kind::SYMBOL => by_type(walk, &[(0x05, "name")], labels),
-            Kind::REGEXP => by_type(walk, &[(0x05, "source")], labels),
-            Kind::MATCH => by_type(walk, &[(0x05, "string"), (0x06, "regexp")], labels),
-            Kind::RATIONAL => words(walk, object, &["numerator", "denominator"], labels),
-            Kind::COMPLEX => words(walk, object, &["real", "imaginary"], labels),
+            Kind::ARRAY if !details::is_shared_array(flags) => {
+                elements(object, labels);
+                &[]
+            }
+            Kind::STRING => &[(ruby_value_type::RUBY_T_STRING, "shared")],
+            Kind::ARRAY => &[(ruby_value_type::RUBY_T_ARRAY, "shared")],
+            Kind::SYMBOL => &[(ruby_value_type::RUBY_T_STRING, "name")],
+            Kind::REGEXP => &[(ruby_value_type::RUBY_T_STRING, "source")],
+            Kind::MATCH => &[
+                (ruby_value_type::RUBY_T_STRING, "string"),
+                (ruby_value_type::RUBY_T_REGEXP, "regexp"),
+            ],
+            Kind::RATIONAL => {
+                words(walk, object, &["numerator", "denominator"], labels);
+                &[]
+            }
+            Kind::COMPLEX => {
+                words(walk, object, &["real", "imaginary"], labels);
+                &[]
+            }
             Kind::FILE => {
                 let io = details::word(object, 2);
                 if io != 0 {
                     let role = walk.names.word("path");
-                    labels.push((Label::Role(role), details::word(io, details::IO_PATH)));
+                    labels.push((Label::Role(role), details::word(io, streams::IO_PATH)));
                 }
+                &[]
             }
-            _ => {}
+            _ => &[],
         }
-    }
+    };
     if has_fields(flags) {
         if cfg!(ruby_gte_4_0) {
-            by_type(
-                walk,
-                &[(ruby_value_type::RUBY_T_IMEMO as u32, "fields")],
-                labels,
-            );
+            by_type(walk, &[(ruby_value_type::RUBY_T_IMEMO, "fields")], labels);
         } else {
             collect_ivars(walk, object, labels);
         }
     }
+    // Behind the instance variables, whose values may be of these types, too.
+    by_type(walk, roles, labels);
 }
 
-fn words(
-    walk: &mut Walk<'_>,
-    object: VALUE,
-    names: &[&'static str],
-    labels: &mut Vec<(Label, VALUE)>,
-) {
+/// Types of references, and what a reference of that type is.
+type Roles = &'static [(ruby_value_type, &'static str)];
+
+fn words(walk: &mut Walk, object: VALUE, names: &[&'static str], labels: &mut Vec<(Label, VALUE)>) {
     for (index, name) in names.iter().enumerate() {
         let role = walk.names.word(name);
         // SAFETY: struct RRational and RComplex are two VALUEs behind the header.
@@ -160,26 +180,29 @@ fn words(
 }
 
 /// References of a type have a role.
-fn by_type(walk: &mut Walk<'_>, roles: &[(u32, &'static str)], labels: &mut Vec<(Label, VALUE)>) {
+fn by_type(walk: &mut Walk, roles: Roles, labels: &mut Vec<(Label, VALUE)>) {
+    if roles.is_empty() {
+        return;
+    }
     for index in 0..walk.references.len() {
         let reference = walk.references[index];
         // SAFETY: what an object of the walk refers to is an object.
-        let kind = unsafe { Flags::of(reference) }.value_type();
-        if let Some((_, name)) = roles.iter().find(|(of, _)| *of == kind) {
+        let flags = unsafe { Flags::of(reference) };
+        if let Some((_, name)) = roles.iter().find(|(of, _)| flags.is(*of)) {
             labels.push((Label::Role(walk.names.word(name)), reference));
         }
     }
 }
 
 /// Instance variables of any object: name and value.
-pub fn collect_ivars(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
-    each_ivar(object, |id, value| {
+pub fn collect_ivars(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+    ivars::each(object, |id, value| {
         labels.push((ivar_label(walk.names.id(id), walk), value))
     });
 }
 
 /// Classes have class variables, and the VM's own, where other objects have instance variables.
-fn ivar_label(name: NameId, walk: &Walk<'_>) -> Label {
+fn ivar_label(name: NameId, walk: &Walk) -> Label {
     let text = walk.names.tables.name(name);
     if text.starts_with("@@") {
         Label::ClassVariable(name)
@@ -188,48 +211,6 @@ fn ivar_label(name: NameId, walk: &Walk<'_>) -> Label {
     } else {
         Label::Role(name)
     }
-}
-
-fn each_ivar<F: FnMut(ID, VALUE)>(object: VALUE, mut visit: F) {
-    unsafe extern "C" fn collect<F: FnMut(ID, VALUE)>(
-        name: ID,
-        value: VALUE,
-        visit: rb_sys::st_data_t,
-    ) -> c_int {
-        // SAFETY: the closure outlives the call that this is a callback of.
-        let visit = unsafe { &mut *(visit as *mut F) };
-        let outcome = catch_unwind(AssertUnwindSafe(|| visit(name, value)));
-        c_int::from(outcome.is_err())
-    }
-    // SAFETY: an object of the walk; the callback is given the closure.
-    unsafe {
-        rb_sys::rb_ivar_foreach(
-            object,
-            Some(collect::<F>),
-            (&raw mut visit) as rb_sys::st_data_t,
-        )
-    };
-}
-
-unsafe fn ivars(walk: &mut Walk<'_>, object: VALUE) -> io::Result<()> {
-    let mut outcome = Ok(());
-    each_ivar(object, |id, value| {
-        if outcome.is_ok() {
-            let name = walk.names.id(id);
-            outcome = walk.value_edge(Label::Ivar(name), value);
-        }
-    });
-    outcome
-}
-
-/// # Safety
-/// `object` is a T_ARRAY.
-unsafe fn array(walk: &mut Walk<'_>, object: VALUE) -> io::Result<()> {
-    // SAFETY: the caller vouches; nothing changes the array during the walk.
-    for (index, value) in unsafe { slice(object) }.iter().enumerate() {
-        walk.value_edge(Label::Index(index as u32), *value)?;
-    }
-    Ok(())
 }
 
 unsafe fn elements(object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
@@ -245,7 +226,8 @@ unsafe fn elements(object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
 
 /// # Safety
 /// `array` is a T_ARRAY that nothing changes while the result is used.
-unsafe fn slice<'a>(array: VALUE) -> &'a [VALUE] {
+#[inline(always)]
+pub unsafe fn slice<'a>(array: VALUE) -> &'a [VALUE] {
     let api = rb_sys::stable_api::get_default();
     // SAFETY: the caller vouches.
     unsafe {
@@ -260,62 +242,31 @@ unsafe fn slice<'a>(array: VALUE) -> &'a [VALUE] {
 }
 
 /// # Safety
-/// `object` is a T_HASH.
-unsafe fn hash(walk: &mut Walk<'_>, object: VALUE) -> io::Result<()> {
-    let mut outcome = Ok(());
-    // SAFETY: the caller vouches.
-    unsafe {
-        each_entry(object, |key, value| {
-            if outcome.is_ok() {
-                outcome = entry(walk, key, value);
-            }
-        });
-    }
-    outcome?;
-    // SAFETY: struct RHash has this word.
-    let default = unsafe { details::word(object, details::HASH_DEFAULT) };
-    if values::is_address(default) {
-        let role = walk.names.word("default");
-        walk.value_edge(Label::Role(role), default)?;
-    }
-    Ok(())
-}
-
-fn entry(walk: &mut Walk<'_>, key: VALUE, value: VALUE) -> io::Result<()> {
-    // SAFETY: the key of a hash is an immediate or an object.
-    let preview = unsafe {
-        (walk.scope.labels && walk.names.values.previews() && text::is_string(key))
-            .then(|| beginning(text::bytes(key), PREVIEW))
-    };
-    let key = values::decode(&mut walk.names, key);
-    let value = values::decode(&mut walk.names, value);
-    walk.entry(key, preview, value)
-}
-
-/// # Safety
 /// `hash` is a T_HASH.
-unsafe fn each_entry<F: FnMut(VALUE, VALUE)>(hash: VALUE, mut visit: F) {
+#[inline(always)]
+pub unsafe fn each_entry<F: FnMut(VALUE, VALUE)>(hash: VALUE, visit: F) {
     unsafe extern "C" fn collect<F: FnMut(VALUE, VALUE)>(
         key: VALUE,
         value: VALUE,
-        visit: usize,
+        visitor: usize,
     ) -> c_int {
-        // SAFETY: the closure outlives the call that this is a callback of.
-        let visit = unsafe { &mut *(visit as *mut F) };
-        // ST_CONTINUE or ST_STOP.
-        c_int::from(catch_unwind(AssertUnwindSafe(|| visit(key, value))).is_err())
+        // SAFETY: the visitor outlives the call that this is a callback of, and nothing else uses it meanwhile.
+        let visitor = unsafe { &mut *(visitor as *mut Visitor<F>) };
+        visitor.call(|visit| visit(key, value))
     }
+    let mut visitor = Visitor::new(visit);
     if let Some(hash_foreach) = symbols().hash_foreach {
-        // SAFETY: the caller vouches; the callback is given the closure.
-        unsafe { hash_foreach(hash, collect::<F>, (&raw mut visit) as usize) };
+        // SAFETY: the caller vouches; the callback is given the visitor.
+        unsafe { hash_foreach(hash, collect::<F>, (&raw mut visitor) as usize) };
     }
+    visitor.end();
 }
 
 /// Values of a struct by the names of its members.
 ///
 /// # Safety
 /// `object` is a T_STRUCT.
-unsafe fn members(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+unsafe fn members(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     // SAFETY: the caller vouches; within its size an element is read without an error.
     unsafe {
         let class = crate::vm::object::class_word(object);
@@ -332,31 +283,35 @@ unsafe fn members(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, V
 }
 
 /// Writes labelled values, of the references those only that the VM names, and then references without a label.
-unsafe fn merge(walk: &mut Walk<'_>, labels: &[(Label, VALUE)], class: VALUE) -> io::Result<()> {
-    let mut left = std::mem::take(&mut walk.left);
-    left.begin(&walk.references, class);
+fn merge<W: LiveWriter>(
+    pass: &mut Pass<'_, W>,
+    labels: &[(Label, VALUE)],
+    class: VALUE,
+) -> io::Result<()> {
+    let mut left = std::mem::take(&mut pass.walk.left);
+    left.begin(&pass.walk.references, class);
     let mut key = None;
     for (label, value) in labels {
         if *label == Label::Key {
             key = Some(*value);
             continue;
         }
-        let present = !values::is_address(*value) || left.take(&walk.references, *value);
+        let present = !values::is_address(*value) || left.take(&pass.walk.references, *value);
         if *label == Label::Entry {
             if let Some(key) = key.take() {
-                left.take(&walk.references, key);
-                entry(walk, key, *value)?;
+                left.take(&pass.walk.references, key);
+                pass.entry(key, *value)?;
             }
         } else if present && (values::is_address(*value) || is_content(*label)) {
-            walk.value_edge(*label, *value)?;
+            pass.queue(*label, *value)?;
         }
     }
-    for index in 0..walk.references.len() {
-        if left.has(&walk.references, index) {
-            walk.value_edge(Label::None, walk.references[index])?;
+    for index in 0..pass.walk.references.len() {
+        if left.has(&pass.walk.references, index) {
+            pass.queue(Label::None, pass.walk.references[index])?;
         }
     }
-    walk.left = left;
+    pass.walk.left = left;
     Ok(())
 }
 

@@ -1,10 +1,10 @@
 //! What is known of an object by its type.
 
-use memprof_heap::dump::record::{Detail, Flags as Bits, Kind, Object, Text, Value};
+use memprof_heap::dump::record::{Detail, Flags as Bits, Kind, Object};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_value_type};
 
 use super::walk::Walk;
-use super::{imemo, known, shapes, text, values};
+use super::{imemo, known, numeric, shapes, streams, text, values};
 use crate::vm::object::{self, Flags};
 use crate::vm::symbols::symbols;
 
@@ -12,13 +12,8 @@ const EMBEDDED_ARRAY: usize = 1 << 13;
 const PROC_DEFAULT: usize = 1 << 14;
 /// Word of struct RHash with the default value or proc.
 pub const HASH_DEFAULT: usize = if cfg!(ruby_gte_3_3) { 2 } else { 3 };
-/// Word of struct RRegexp with the source, of struct RFile with the io, and of that what is read.
+/// Word of struct RRegexp with the source.
 const REGEXP_SOURCE: usize = 3;
-const FILE_IO: usize = 2;
-const IO_FD: usize = 16;
-const IO_MODE: usize = 20;
-/// Word of struct rb_io with the path.
-pub const IO_PATH: usize = 4;
 
 /// A slot that says nothing but its type: one that waits for its finalizer, or a syntax node of a parser.
 pub fn bare(address: VALUE, kind: Kind, slot_size: u32) -> Object<'static> {
@@ -67,13 +62,23 @@ pub unsafe fn memsize(object: VALUE, flags: Flags, slot_size: u32) -> u64 {
         Kind::STRING => text::is_embedded(flags),
         Kind::ARRAY => flags.0 & EMBEDDED_ARRAY != 0,
         Kind::FLOAT => true,
-        Kind::OBJECT => is_object_in_slot(flags),
+        // Since Ruby 3.2 an embedded object may have its instance variables in a hash table.
+        Kind::OBJECT => !cfg!(ruby_gte_3_2) && has_slots_inside(flags),
         Kind::IMEMO => imemo::is_in_slot(flags),
         _ => false,
     };
     if in_slot && !super::contents::has_fields(flags) {
         return u64::from(slot_size);
     }
+    // SAFETY: the caller vouches.
+    unsafe { asked_memsize(object) }
+}
+
+/// The same, as the VM says.
+///
+/// # Safety
+/// `object` is a slot that holds an object.
+pub unsafe fn asked_memsize(object: VALUE) -> u64 {
     // SAFETY: the caller vouches.
     symbols()
         .memsize_of
@@ -104,7 +109,7 @@ pub unsafe fn word(object: VALUE, index: usize) -> VALUE {
 /// # Safety
 /// `object` is a slot with these flags that holds an object; the collector does not run; `walk.references` is filled
 /// for the types that need it.
-pub unsafe fn detail(walk: &mut Walk<'_>, object: VALUE, flags: Flags) -> (Detail<'static>, Bits) {
+pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'static>, Bits) {
     let mut bits = Bits::default();
     let api = rb_sys::stable_api::get_default();
     // SAFETY: each arm reads the struct of its type.
@@ -123,27 +128,14 @@ pub unsafe fn detail(walk: &mut Walk<'_>, object: VALUE, flags: Flags) -> (Detai
                 _ => Detail::None,
             },
             Kind::FLOAT => Detail::Float(rb_sys::rb_float_value(object)),
-            Kind::BIGNUM => bignum(walk, object),
+            Kind::BIGNUM => numeric::bignum(walk, object),
             Kind::ARRAY => {
                 let length = api.rarray_len(object) as u64;
-                let embedded = flags.0 & EMBEDDED_ARRAY != 0;
-                // Ruby 3.1 does not say it of an empty one.
-                bits.set(
-                    Bits::EMBEDDED,
-                    embedded && (length > 0 || cfg!(ruby_gte_3_2)),
-                );
-                bits.set(Bits::SHARED, is_shared_array(flags) && length > 0);
+                bits = array_bits(flags, length);
                 Detail::Length(length)
             }
             Kind::STRUCT => Detail::Length((rb_sys::rb_struct_size(object) as u64) >> 1),
-            Kind::HASH => {
-                let default = word(object, HASH_DEFAULT);
-                Detail::Hash {
-                    size: (rb_sys::rb_hash_size_num(object)) as u64,
-                    default: values::decode(&mut walk.names, default),
-                    default_proc: flags.0 & PROC_DEFAULT != 0,
-                }
-            }
+            Kind::HASH => hash(walk, object, flags),
             Kind::OBJECT => {
                 bits.set(Bits::EMBEDDED, is_embedded_object(flags));
                 bits.set(Bits::TOO_COMPLEX, is_too_complex(object, flags));
@@ -166,9 +158,9 @@ pub unsafe fn detail(walk: &mut Walk<'_>, object: VALUE, flags: Flags) -> (Detai
                 }
                 Detail::Data { type_name: name }
             }
-            Kind::RATIONAL => numbers(walk, object, ["numerator", "denominator"]),
-            Kind::COMPLEX => numbers(walk, object, ["real", "imaginary"]),
-            Kind::FILE => file(walk, object),
+            Kind::RATIONAL => numeric::numbers(walk, object, ["numerator", "denominator"]),
+            Kind::COMPLEX => numeric::numbers(walk, object, ["real", "imaginary"]),
+            Kind::FILE => streams::file(walk, object),
             Kind::IMEMO => imemo::detail(walk, object, flags),
             _ => Detail::None,
         }
@@ -176,19 +168,40 @@ pub unsafe fn detail(walk: &mut Walk<'_>, object: VALUE, flags: Flags) -> (Detai
     (detail, bits)
 }
 
-/// The two numbers of a Rational or Complex, also those that are no objects.
+/// Size and default of a hash.
 ///
 /// # Safety
-/// `object` is one of these: two VALUEs behind the header.
-unsafe fn numbers(walk: &mut Walk<'_>, object: VALUE, names: [&'static str; 2]) -> Detail<'static> {
-    if walk.scope.labels {
-        for (index, name) in names.into_iter().enumerate() {
-            // SAFETY: the caller vouches.
-            let number = values::decode(&mut walk.names, unsafe { word(object, 2 + index) });
-            walk.field(name, number);
-        }
+/// `object` is a T_HASH with these flags.
+#[inline(always)]
+pub unsafe fn hash(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'static> {
+    // SAFETY: the caller vouches; struct RHash has this word.
+    let (default, size) = unsafe {
+        (
+            word(object, HASH_DEFAULT),
+            rb_sys::rb_hash_size_num(object) as u64,
+        )
+    };
+    Detail::Hash {
+        size,
+        default: values::decode(&mut walk.names, default),
+        default_proc: flags.0 & PROC_DEFAULT != 0,
     }
-    Detail::None
+}
+
+/// Flags of an array of this length.
+#[inline(always)]
+pub fn array_bits(flags: Flags, length: u64) -> Bits {
+    let mut bits = Bits::default();
+    // Ruby 3.1 does not say it of an empty one.
+    let told = length > 0 || cfg!(ruby_gte_3_2);
+    bits.set(Bits::EMBEDDED, has_elements_inside(flags) && told);
+    bits.set(Bits::SHARED, is_shared_array(flags) && length > 0);
+    bits
+}
+
+/// True for an array whose elements are in its slot.
+pub fn has_elements_inside(flags: Flags) -> bool {
+    flags.0 & EMBEDDED_ARRAY != 0
 }
 
 /// True for an array whose elements belong to another one.
@@ -196,15 +209,27 @@ pub fn is_shared_array(flags: Flags) -> bool {
     flags.0 & ruby_fl_type::RUBY_ELTS_SHARED as usize != 0 && flags.0 & EMBEDDED_ARRAY == 0
 }
 
+/// True for an object whose instance variables, if they are not in a hash table, are in its slot.
+#[inline(always)]
+pub fn has_slots_inside(flags: Flags) -> bool {
+    /// ROBJECT_EMBED of 3.1.
+    const EMBED: usize = 1 << 13;
+    if cfg!(ruby_gte_3_2) {
+        is_embedded_object(flags)
+    } else {
+        flags.0 & EMBED != 0
+    }
+}
+
 #[cfg(ruby_gte_4_0)]
-fn is_embedded_object(flags: Flags) -> bool {
+pub fn is_embedded_object(flags: Flags) -> bool {
     /// ROBJECT_HEAP in ruby/internal/core/robject.h.
     const HEAP: usize = 1 << 16;
     flags.0 & HEAP == 0
 }
 
 #[cfg(all(ruby_gte_3_2, not(ruby_gte_4_0)))]
-fn is_embedded_object(flags: Flags) -> bool {
+pub fn is_embedded_object(flags: Flags) -> bool {
     /// ROBJECT_EMBED in ruby/internal/core/robject.h.
     const EMBED: usize = 1 << 13;
     flags.0 & EMBED != 0
@@ -212,20 +237,13 @@ fn is_embedded_object(flags: Flags) -> bool {
 
 /// Ruby 3.1 does not say it.
 #[cfg(not(ruby_gte_3_2))]
-fn is_embedded_object(_: Flags) -> bool {
+pub fn is_embedded_object(_: Flags) -> bool {
     false
-}
-
-/// True if the instance variables are surely in the slot. Since Ruby 3.2 an embedded object may have them in a hash table.
-fn is_object_in_slot(flags: Flags) -> bool {
-    /// ROBJECT_EMBED of 3.1.
-    const EMBED: usize = 1 << 13;
-    !cfg!(ruby_gte_3_2) && flags.0 & EMBED != 0
 }
 
 /// # Safety
 /// `object` is a T_OBJECT.
-unsafe fn is_too_complex(object: VALUE, flags: Flags) -> bool {
+pub unsafe fn is_too_complex(object: VALUE, flags: Flags) -> bool {
     if cfg!(ruby_gte_4_0) {
         return shapes::is_too_complex(flags);
     }
@@ -239,17 +257,17 @@ unsafe fn is_too_complex(object: VALUE, flags: Flags) -> bool {
 ///
 /// # Safety
 /// `object` is a T_OBJECT.
-unsafe fn ivar_slots(object: VALUE, flags: Flags) -> u64 {
+#[inline]
+pub unsafe fn ivar_slots(object: VALUE, flags: Flags) -> u64 {
     if cfg!(ruby_gte_3_2) {
         // Since 4.0 an object id is kept like an instance variable.
         let has_id = cfg!(ruby_gte_4_0) && shapes::has_object_id(flags);
         // SAFETY: the caller vouches.
         return unsafe { rb_sys::rb_ivar_count(object) } as u64 + u64::from(has_id);
     }
-    /// ROBJECT_EMBED and ROBJECT_EMBED_LEN_MAX of 3.1.
-    const EMBED: usize = 1 << 13;
+    /// ROBJECT_EMBED_LEN_MAX of 3.1.
     const EMBED_LENGTH: u64 = 3;
-    if flags.0 & EMBED != 0 {
+    if has_slots_inside(flags) {
         EMBED_LENGTH
     } else {
         // SAFETY: as.heap.numiv, a 32-bit number behind the header.
@@ -259,7 +277,7 @@ unsafe fn ivar_slots(object: VALUE, flags: Flags) -> u64 {
 
 /// # Safety
 /// `object` is a T_SYMBOL.
-unsafe fn symbol(walk: &mut Walk<'_>, object: VALUE) -> Detail<'static> {
+unsafe fn symbol(walk: &mut Walk, object: VALUE) -> Detail<'static> {
     // SAFETY: the caller vouches; the name is a String that the symbol holds.
     unsafe {
         let name = rb_sys::rb_sym2str(object);
@@ -273,108 +291,4 @@ unsafe fn symbol(walk: &mut Walk<'_>, object: VALUE) -> Detail<'static> {
             Detail::None
         }
     }
-}
-
-/// Digits of an Integer that is an object: decimal up to 128 bits, hexadecimal beyond.
-///
-/// # Safety
-/// `object` is a T_BIGNUM.
-unsafe fn bignum(walk: &mut Walk<'_>, object: VALUE) -> Detail<'static> {
-    /// INTEGER_PACK_LSWORD_FIRST | INTEGER_PACK_NATIVE_BYTE_ORDER of ruby/internal/intern/bignum.h.
-    const LEAST_FIRST: i32 = 0x02 | 0x40;
-    // SAFETY: the caller vouches; `words` has the room that is said. The functions read the digits, and allocate
-    // nothing.
-    let (words, negative) = unsafe {
-        let mut zeros = 0;
-        let bytes = rb_sys::rb_absint_size(object, &raw mut zeros);
-        let mut words = vec![0u64; (bytes as usize).div_ceil(8)];
-        rb_sys::rb_integer_pack(
-            object,
-            words.as_mut_ptr().cast(),
-            words.len() as _,
-            8,
-            0,
-            LEAST_FIRST,
-        );
-        let negative = rb_sys::stable_api::get_default().bignum_negative_p(object);
-        (words, negative)
-    };
-    let sign = if negative { "-" } else { "" };
-    let digits = match words.as_slice() {
-        [] => "0".to_owned(),
-        [low] => format!("{sign}{low}"),
-        [low, high] => format!("{sign}{}", u128::from(*high) << 64 | u128::from(*low)),
-        _ => {
-            let tail: String = words
-                .iter()
-                .rev()
-                .skip(1)
-                .map(|word| format!("{word:016x}"))
-                .collect();
-            format!("{sign}0x{:x}{tail}", words.last().copied().unwrap_or(0))
-        }
-    };
-    let encoding = walk.names.encoding(2);
-    walk.digits.clear();
-    walk.digits.extend_from_slice(digits.as_bytes());
-    // SAFETY: the walk's own buffer, which is not touched until the record is written.
-    let bytes: &'static [u8] =
-        unsafe { std::slice::from_raw_parts(walk.digits.as_ptr(), walk.digits.len()) };
-    Detail::Bignum(Text {
-        length: walk.names.values.length(bytes.len() as u64),
-        capacity: None,
-        encoding,
-        coderange: memprof_heap::dump::record::CodeRange::SevenBit,
-        content: walk.names.values.content(bytes),
-    })
-}
-
-/// Descriptor, mode and path of an IO.
-///
-/// # Safety
-/// `object` is a T_FILE.
-unsafe fn file(walk: &mut Walk<'_>, object: VALUE) -> Detail<'static> {
-    // SAFETY: struct RFile and struct rb_io (ruby/io.h, internal/io.h) begin alike in all versions.
-    unsafe {
-        let io = word(object, FILE_IO) as *const u8;
-        if io.is_null() {
-            return Detail::File { fd: None };
-        }
-        let (fd, mode) = (
-            io.add(IO_FD).cast::<i32>().read(),
-            io.add(IO_MODE).cast::<u32>().read(),
-        );
-        if walk.scope.labels {
-            let path = word(io as VALUE, IO_PATH);
-            if walk.names.values.previews()
-                && walk.references.contains(&path)
-                && text::is_string(path)
-            {
-                let path = String::from_utf8_lossy(text::bytes(path)).into_owned();
-                let path = walk.names.tables.intern(&path);
-                walk.field("path", Value::Name(path));
-            }
-            let json = walk.names.tables.intern(&mode_words(mode));
-            walk.field("mode", Value::Json(json));
-        }
-        Detail::File { fd: Some(fd) }
-    }
-}
-
-/// Words for the bits of an IO's mode (FMODE_ in ruby/io.h).
-fn mode_words(mode: u32) -> String {
-    const WORDS: [(u32, &str); 8] = [
-        (0x1, "readable"),
-        (0x2, "writable"),
-        (0x4, "binmode"),
-        (0x8, "sync"),
-        (0x10, "tty"),
-        (0x20, "duplex"),
-        (0x40, "append"),
-        (0x80, "create"),
-    ];
-    let words: Vec<String> = (WORDS.iter().filter(|(bit, _)| mode & bit != 0))
-        .map(|(_, word)| format!("\"{word}\""))
-        .collect();
-    format!("[{}]", words.join(","))
 }

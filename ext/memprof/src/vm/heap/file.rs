@@ -11,12 +11,13 @@ use memprof_heap::dump::record::{Counts, NoteKind};
 use memprof_heap::dump::values::{Key, Policy, Values};
 
 use super::{Globals, Request, binding};
+use crate::errors;
 
 /// Dumps the heap to a file, which appears under its name when it is whole. Called with the GVL, where allocating Ruby
 /// objects is allowed.
 pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String> {
     let unfinished = format!("{path}.IN_PROGRESS");
-    let failed = |error: io::Error| format!("cannot write {path}: {error}");
+    let failed = |error: io::Error| format!("cannot write {path}: {}", errors::text(&error));
     let file = create(&unfinished).map_err(failed)?;
     let outcome = dump_to(ruby, file, format).and_then(|counts| {
         std::fs::rename(&unfinished, path).map_err(failed)?;
@@ -47,8 +48,8 @@ pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> 
         globals: Globals::default(),
     };
     super::prepare();
-    let (counts, _) =
-        super::dump(file, request).map_err(|error| format!("cannot write the dump: {error}"))?;
+    let (counts, _) = super::dump(file, request)
+        .map_err(|error| format!("cannot write the dump: {}", errors::text(&error)))?;
     Ok(counts)
 }
 

@@ -6,12 +6,16 @@
 use std::ffi::c_int;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Request, Written, barrier, walk_in_child};
+use crate::errors;
 
 /// Signals whose handlers are Ruby's, which must not run in the child.
 const SIGNALS: c_int = 65;
+
+/// How much lower the child's priority is: who lets a child write wants the program disturbed least.
+const NICE: c_int = 10;
 
 /// A child that dumps.
 pub struct Child {
@@ -23,12 +27,7 @@ pub struct Child {
 
 /// Forks a child that dumps the heap to `file`. Called with the GVL, after [`super::prepare`].
 pub fn fork(file: File, request: Request) -> io::Result<Child> {
-    // SAFETY: reads a flag of the VM.
-    if unsafe { rb_sys::rb_during_gc() } != 0 {
-        return Err(io::Error::other(
-            "the heap cannot be dumped during a garbage collection",
-        ));
-    }
+    super::check()?;
     let (report, write) = pipe()?;
     let mut request = Some(request);
     let pid = barrier(|| {
@@ -50,7 +49,7 @@ fn child(file: File, report: &OwnedFd, request: Option<Request>) -> ! {
     }));
     let line = match outcome {
         Ok(Ok(written)) => success(&written),
-        Ok(Err(error)) => failure(&error.to_string()),
+        Ok(Err(error)) => failure(&errors::text(&error)),
         Err(_) => failure("a bug in memprof's heap walk"),
     };
     // SAFETY: the descriptor is open; it is closed with the process.
@@ -70,8 +69,8 @@ fn failure(message: &str) -> String {
     format!("{}\n", serde_json::json!({ "error": message }))
 }
 
-/// Makes the child harmless: no handler of Ruby's runs in it, no core file comes of it, and connections and files of the
-/// program are not held open by it.
+/// Makes the child harmless: no handler of Ruby's runs in it, no core file comes of it, connections and files of the
+/// program are not held open by it, and it gives way. The thread that writes, begun later, inherits that.
 fn isolate(keep: &[c_int]) {
     // SAFETY: these calls change only the child.
     unsafe {
@@ -91,6 +90,7 @@ fn isolate(keep: &[c_int]) {
             rlim_max: 0,
         };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const limit);
+        libc::nice(NICE);
     }
     close_all_but(keep);
 }
@@ -124,12 +124,6 @@ fn close_range(first: c_int, last: c_int) {
             libc::close(descriptor);
         }
     }
-}
-
-/// Calls `work` with a descriptor of the program's.
-pub fn borrow<T>(descriptor: c_int, work: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
-    // SAFETY: the caller's IO is open and holds the descriptor during the call; a number that is none gives an error.
-    work(unsafe { BorrowedFd::borrow_raw(descriptor) })
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {

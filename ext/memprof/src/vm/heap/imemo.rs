@@ -8,7 +8,6 @@ use rb_sys::{ID, VALUE};
 use super::values;
 use super::walk::Walk;
 use crate::vm::object::Flags;
-use crate::vm::symbols::symbols;
 
 /// enum imemo_type: numbers that all versions share.
 pub const ENV: u32 = 0;
@@ -49,13 +48,9 @@ unsafe fn word(object: VALUE, index: usize) -> VALUE {
 ///
 /// # Safety
 /// `object` is an imemo of the walk.
-pub unsafe fn detail(walk: &mut Walk<'_>, object: VALUE, flags: Flags) -> Detail<'static> {
+pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'static> {
     let kind = flags.imemo_type();
-    // SAFETY: returns a static string for every type of its version.
-    let name = symbols()
-        .imemo_name
-        .and_then(|imemo_name| unsafe { walk.names.c_string(imemo_name(kind as i32)) });
-    let name = name.unwrap_or_else(|| walk.names.word("imemo"));
+    let name = walk.names.imemo(flags);
     let (mut mid, mut called_id, mut receiver_class) = (None, None, 0);
     // SAFETY: an imemo, of the type whose struct is read.
     unsafe {
@@ -91,7 +86,7 @@ pub unsafe fn detail(walk: &mut Walk<'_>, object: VALUE, flags: Flags) -> Detail
 ///
 /// # Safety
 /// `iseq` is an iseq, or something else that the VM keeps in its place, which is left out.
-pub unsafe fn place(walk: &mut Walk<'_>, iseq: VALUE) {
+pub unsafe fn place(walk: &mut Walk, iseq: VALUE) {
     // SAFETY: an object of the walk. The functions read what an iseq with a body has; none of them allocates.
     unsafe {
         let flags = Flags::of(iseq);
@@ -113,7 +108,7 @@ pub unsafe fn place(walk: &mut Walk<'_>, iseq: VALUE) {
 }
 
 /// True if the iseq has its path: while it is compiled it may have none, and the VM's functions would follow a null.
-unsafe fn complete(walk: &Walk<'_>, iseq: VALUE) -> bool {
+unsafe fn complete(walk: &Walk, iseq: VALUE) -> bool {
     match &walk.known.locals {
         // SAFETY: an iseq with a body.
         Some(locals) => unsafe { locals.has_path(iseq) },
@@ -125,7 +120,7 @@ unsafe fn complete(walk: &Walk<'_>, iseq: VALUE) -> bool {
 ///
 /// # Safety
 /// `entry` is a method entry.
-pub unsafe fn method_facts(walk: &mut Walk<'_>, entry: VALUE) {
+pub unsafe fn method_facts(walk: &mut Walk, entry: VALUE) {
     // SAFETY: the caller vouches; the owner is a class that the entry refers to.
     unsafe {
         let id = word(entry, 3);
@@ -156,7 +151,7 @@ pub unsafe fn method_id(entry: VALUE) -> ID {
 /// # Safety
 /// `object` is an imemo of the walk.
 pub unsafe fn label(
-    walk: &mut Walk<'_>,
+    walk: &mut Walk,
     object: VALUE,
     flags: Flags,
     labels: &mut Vec<(Label, VALUE)>,
@@ -198,7 +193,7 @@ pub unsafe fn label(
 ///
 /// # Safety
 /// `object` is an environment.
-pub unsafe fn variables(walk: &mut Walk<'_>, object: VALUE) -> Vec<(NameId, VALUE)> {
+pub unsafe fn variables(walk: &mut Walk, object: VALUE) -> Vec<(NameId, VALUE)> {
     // SAFETY: an environment; `env` has `env_size` words, the first of which are the local variables.
     unsafe {
         let (iseq, env) = (word(object, 1), word(object, 3) as *const VALUE);
@@ -218,7 +213,7 @@ pub unsafe fn variables(walk: &mut Walk<'_>, object: VALUE) -> Vec<(NameId, VALU
 
 /// # Safety
 /// `object` is an environment.
-unsafe fn env(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+unsafe fn env(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     // SAFETY: the caller vouches.
     let variables = unsafe { variables(walk, object) };
     labels.extend((variables.into_iter()).map(|(name, value)| (Label::Local(name), value)));

@@ -103,7 +103,7 @@ const ENUMERATOR_METHOD: usize = 1;
 ///
 /// # Safety
 /// `object` is a T_DATA of the walk; `walk.references` has what it refers to.
-pub unsafe fn label(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+pub unsafe fn label(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     let kind = data_type(object) as usize;
     if kind == 0 {
         return;
@@ -140,7 +140,7 @@ pub unsafe fn label(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label,
 
 /// # Safety
 /// As [`label`]; the struct begins with a block.
-unsafe fn block(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
+unsafe fn block(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     // SAFETY: the caller vouches.
     let (receiver, code, kind) = unsafe {
         match (
@@ -167,7 +167,7 @@ unsafe fn block(walk: &mut Walk<'_>, object: VALUE, labels: &mut Vec<(Label, VAL
 ///
 /// # Safety
 /// As [`label`].
-pub unsafe fn facts(walk: &mut Walk<'_>, object: VALUE) {
+pub unsafe fn facts(walk: &mut Walk, object: VALUE) {
     let kind = data_type(object) as usize;
     if kind == 0 {
         return;
@@ -217,7 +217,7 @@ const CAPTURED: usize = 64;
 
 /// Variables that a proc or binding captured, by name: those of the innermost environment that it refers to. The
 /// references themselves are the environment's.
-unsafe fn captured(walk: &mut Walk<'_>) {
+unsafe fn captured(walk: &mut Walk) {
     let env = walk.references.iter().copied().find(|reference| {
         // SAFETY: what an object of the walk refers to is an object.
         let flags = unsafe { Flags::of(*reference) };
@@ -246,7 +246,7 @@ unsafe fn captured(walk: &mut Walk<'_>) {
 }
 
 /// Name and owner of a Method, from the method entry that it refers to.
-unsafe fn method(walk: &mut Walk<'_>) {
+unsafe fn method(walk: &mut Walk) {
     let entry = walk.references.iter().copied().find(|reference| {
         // SAFETY: what an object of the walk refers to is an object.
         let flags = unsafe { Flags::of(*reference) };

@@ -6,6 +6,7 @@
 
 mod ahead;
 pub mod binding;
+pub mod capture;
 mod class;
 mod collector;
 mod contents;
@@ -13,25 +14,35 @@ mod details;
 pub mod file;
 pub mod fork;
 mod imemo;
+mod ivars;
 pub mod known;
 mod left;
+mod likes;
 pub mod locals;
 mod names;
+mod numeric;
+mod pass;
+mod plain;
+mod reach;
 mod roots;
 mod shapes;
+mod streams;
 mod structs;
 mod text;
 mod values;
+mod visitor;
 mod walk;
 
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 
-use memprof_heap::dump::Writer;
-use memprof_heap::dump::format::{self, Dump, Format, Options};
+use memprof_heap::dump::binary::Binary;
+use memprof_heap::dump::format::{self, Compression, Dump, Format, Options};
+use memprof_heap::dump::objspace_json::ObjspaceJson;
 use memprof_heap::dump::record::{Counts, NoteKind};
 use memprof_heap::dump::values::Values;
+use memprof_heap::dump::writer::LiveWriter;
 use memprof_profile::sessions::SessionId;
 use rb_sys::VALUE;
 
@@ -41,6 +52,7 @@ pub use roots::Globals;
 use super::naming;
 use super::symbols::symbols;
 use names::Names;
+use pass::Pass;
 use walk::{Scope, Walk};
 
 /// What to dump, and how.
@@ -71,17 +83,33 @@ pub fn prepare() {
     naming::name_frames();
 }
 
-/// Dumps the heap to a file. Called with the GVL, after [`prepare`].
-pub fn dump(file: File, request: Request) -> io::Result<Written> {
+/// Whether the heap can be walked over now. Called with the GVL.
+fn check() -> io::Result<()> {
+    let symbols = symbols();
+    let whole = symbols.each_objects.is_some()
+        && symbols.memsize_of.is_some()
+        && symbols.hash_foreach.is_some()
+        && symbols.reachable_from.is_some()
+        && symbols.reachable_from_root.is_some();
+    if !whole {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this Ruby lacks a function by which its heap is read",
+        ));
+    }
     // SAFETY: reads a flag of the VM.
     if unsafe { rb_sys::rb_during_gc() } != 0 {
         return Err(io::Error::other(
-            "the heap cannot be dumped during a garbage collection",
+            "the heap cannot be read during a garbage collection",
         ));
     }
-    let mut dump = format::create(file, request.options)?;
-    let counts = with_quiet_heap(|| write(&mut dump, request))?;
-    Ok((counts, dump.bytes()))
+    Ok(())
+}
+
+/// Dumps the heap to a file. Called with the GVL, after [`prepare`].
+pub fn dump(file: File, request: Request) -> io::Result<Written> {
+    check()?;
+    choose(file, request, true)
 }
 
 /// As [`dump`], in a forked child, which has other Ractors standing still already and is never to collect garbage.
@@ -92,22 +120,58 @@ fn walk_in_child(file: File, request: Request) -> io::Result<Written> {
         // SAFETY: as above; ends one that is under way.
         None => unsafe { rb_sys::rb_gc_disable() as VALUE },
     };
-    let mut dump = format::create(file, request.options)?;
-    let counts = write(&mut dump, request)?;
-    Ok((counts, dump.bytes()))
+    choose(file, request, false)
 }
 
-fn write(dump: &mut Dump, request: Request) -> io::Result<Counts> {
+/// Dumps by a walk that is compiled for the format, where that is worth its size, else by one for all formats. `noisy` is
+/// the heap of a program that goes on.
+fn choose(file: File, request: Request, noisy: bool) -> io::Result<Written> {
+    let Options {
+        format,
+        compression,
+        ruby,
+    } = request.options;
+    match (format, compression) {
+        (Format::Binary, Compression::None) => {
+            write(Binary::new(file)?, Binary::bytes, request, noisy)
+        }
+        (Format::Objspace, _) => {
+            let writer = ObjspaceJson::create(file, compression, ruby)?;
+            write(writer, ObjspaceJson::bytes, request, noisy)
+        }
+        _ => {
+            let dump = format::create(file, request.options)?;
+            write(dump, Dump::bytes, request, noisy)
+        }
+    }
+}
+
+fn write<W: LiveWriter>(
+    mut writer: W,
+    bytes: impl FnOnce(&W) -> u64,
+    request: Request,
+    noisy: bool,
+) -> io::Result<Written> {
+    let counts = if noisy {
+        with_quiet_heap(|| pass(&mut writer, request))?
+    } else {
+        pass(&mut writer, request)?
+    };
+    Ok((counts, bytes(&writer)))
+}
+
+fn pass<W: LiveWriter>(writer: &mut W, request: Request) -> io::Result<Counts> {
     let scope = Scope {
         session: request.session,
-        labels: request.options.format != Format::Objspace,
+        labels: W::LABELS,
         shapes: true,
     };
     let names = Names::new(request.values);
-    let mut walk = Walk::new(names, scope, request.known, request.globals, dump);
-    walk.run(&request.before, &request.after)?;
-    let names = walk.names;
-    dump.finish(&names.tables, true)
+    let walk = Walk::new(names, scope, request.known, request.globals);
+    let mut pass = Pass { walk, writer };
+    pass.run(&request.before, &request.after)?;
+    let Pass { walk, writer } = pass;
+    writer.finish(&walk.names.tables, true)
 }
 
 /// Calls `work` with the collector off, and other Ractors standing still where that can be.

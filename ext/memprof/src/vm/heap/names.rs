@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::text;
 use crate::vm::object::{self, Flags};
+use crate::vm::symbols::symbols;
 use crate::vm::{classes, tracker};
 
 /// Slots of a direct-mapped cache.
@@ -51,6 +52,20 @@ impl<T: Copy> Cache<T> {
 
     fn put(&mut self, key: u64, value: T) -> T {
         self.all.insert(key, value);
+        *self.slot(key) = Some((key, value));
+        value
+    }
+
+    /// What was put last in the place of the key, if it is this one's. For what is found anew as fast as in a map.
+    #[inline]
+    fn last(&mut self, key: u64) -> Option<T> {
+        self.slot(key)
+            .filter(|(at, _)| *at == key)
+            .map(|(_, value)| value)
+    }
+
+    /// Keeps what is not in the map until another one takes its place.
+    fn put_last(&mut self, key: u64, value: T) -> T {
         *self.slot(key) = Some((key, value));
         value
     }
@@ -120,6 +135,8 @@ pub struct Names {
     words: Cache<NameId>,
     strings: Cache<Option<NameId>>,
     c_strings: Cache<NameId>,
+    /// Kinds of imemo.
+    imemos: [Option<NameId>; 16],
     sites: FxHashMap<profile::SiteId, Option<SiteId>>,
 }
 
@@ -135,6 +152,7 @@ impl Names {
             words: Cache::new(),
             strings: Cache::new(),
             c_strings: Cache::new(),
+            imemos: [None; 16],
             sites: FxHashMap::default(),
         }
     }
@@ -142,8 +160,9 @@ impl Names {
     /// A word of the walk's own.
     #[inline]
     pub fn word(&mut self, word: &'static str) -> NameId {
-        // Not by its text: a word that the program has at two addresses is interned twice, as one name.
-        let key = word.as_ptr() as u64;
+        // Not by its text: a word that the program has at two addresses is interned twice, as one name. With its length,
+        // as one word may lie at the beginning of another.
+        let key = word.as_ptr() as u64 ^ (word.len() as u64) << 48;
         match self.words.get(key) {
             Some(name) => name,
             None => {
@@ -235,7 +254,7 @@ impl Names {
 
     /// The text of a String of the VM's: a path, a label. `None` if it is none.
     pub fn string(&mut self, string: VALUE) -> Option<NameId> {
-        match self.strings.get(string) {
+        match self.strings.last(string) {
             Some(name) => name,
             None => {
                 // SAFETY: nil, or a String that the heap holds; nothing is freed during the walk.
@@ -247,7 +266,7 @@ impl Names {
                     }
                 };
                 let name = text.map(|text| self.bytes(text));
-                self.strings.put(string, name)
+                self.strings.put_last(string, name)
             }
         }
     }
@@ -267,6 +286,23 @@ impl Names {
         // SAFETY: the caller vouches.
         let name = self.bytes(unsafe { CStr::from_ptr(text) }.to_bytes());
         Some(self.c_strings.put(key, name))
+    }
+
+    /// Name of a kind of imemo, as `iseq`.
+    #[inline]
+    pub fn imemo(&mut self, flags: Flags) -> NameId {
+        let kind = flags.imemo_type() as usize % 16;
+        match self.imemos[kind] {
+            Some(name) => name,
+            None => {
+                // SAFETY: returns a static string for every type of its version.
+                let name = symbols()
+                    .imemo_name
+                    .and_then(|imemo_name| unsafe { self.c_string(imemo_name(kind as i32)) });
+                let name = name.unwrap_or_else(|| self.word("imemo"));
+                *self.imemos[kind].insert(name)
+            }
+        }
     }
 
     /// Where the tracker saw the object at `address` being made: site, generation, time.

@@ -3,16 +3,19 @@
 use std::io;
 
 use memprof_heap::dump::record::{Edge, Label, Value};
+use memprof_heap::dump::writer::LiveWriter;
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 
-use super::walk::{Walk, reachable_from_roots};
+use super::pass::Pass;
+use super::reach::reachable_from_roots;
 
 /// Names of global variables by the address of their values.
 pub type Globals = FxHashMap<u64, String>;
 
 /// Writes the roots.
-pub fn walk(walk: &mut Walk<'_>) -> io::Result<()> {
+pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
+    let walk = &mut pass.walk;
     let mut roots: Vec<(String, Vec<VALUE>)> = Vec::new();
     reachable_from_roots(|category, object| match roots.last_mut() {
         Some((last, objects)) if last == category => objects.push(object),
@@ -33,7 +36,8 @@ pub fn walk(walk: &mut Walk<'_>) -> io::Result<()> {
                 preview: None,
             });
         }
-        walk.root_edges(&category, &edges)?;
+        let tables = &walk.names.tables;
+        pass.writer.roots(tables, &category, &edges)?;
     }
     Ok(())
 }

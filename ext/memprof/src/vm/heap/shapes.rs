@@ -5,9 +5,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use memprof_heap::dump::record::Shape;
+use memprof_heap::dump::writer::LiveWriter;
 use rb_sys::{ID, VALUE, ruby_value_type};
 
-use super::walk::Walk;
+use super::pass::Pass;
 use crate::vm::object::Flags;
 use crate::vm::symbols::symbols;
 
@@ -61,17 +62,17 @@ pub fn of(object: VALUE, flags: Flags) -> Option<u32> {
 }
 
 /// Writes all shapes.
-pub fn walk(walk: &mut Walk<'_>) -> io::Result<()> {
-    let data: *mut Walk<'_> = walk;
-    // SAFETY: called with the GVL; the callbacks are given the walk, which outlives the call.
+pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
+    let data: *mut Pass<'_, W> = pass;
+    // SAFETY: called with the GVL; the callbacks are given the pass, which outlives the call.
     unsafe {
         if let Some(each_shape) = symbols().each_shape {
-            each_shape(shape, data.cast());
+            each_shape(shape::<W>, data.cast());
         } else if let Some(each_shape_id) = symbols().each_shape_id {
-            each_shape_id(shape_of_id, data.cast());
+            each_shape_id(shape_of_id::<W>, data.cast());
         }
     }
-    walk.take_error().map_or(Ok(()), Err)
+    pass.walk.take_error().map_or(Ok(()), Err)
 }
 
 /// struct rb_shape in shape.h, as far as it is needed.
@@ -115,36 +116,36 @@ const TYPES: &[&str] = if cfg!(ruby_gte_4_0) {
     ]
 };
 
-unsafe extern "C" fn shape(raw: *const c_void, walk: *mut c_void) {
+unsafe extern "C" fn shape<W: LiveWriter>(raw: *const c_void, pass: *mut c_void) {
     let Some(shape_id) = symbols().shape_id else {
         return;
     };
     // SAFETY: the VM passes one of its shapes.
     let id = unsafe { shape_id(raw) };
-    // SAFETY: as above; `walk` passed itself.
-    unsafe { write(raw, id, raw as usize, walk) };
+    // SAFETY: as above; `walk` passed the pass.
+    unsafe { write::<W>(raw, id, raw as usize, pass) };
 }
 
-unsafe extern "C" fn shape_of_id(id: u32, walk: *mut c_void) {
+unsafe extern "C" fn shape_of_id<W: LiveWriter>(id: u32, pass: *mut c_void) {
     let Some(tree) = symbols().shape_tree else {
         return;
     };
     // SAFETY: the first word of the table of shapes is the address of their array; the VM passes a number in it.
     unsafe {
         let raw = (*tree).cast::<RawShape>().add(id as usize);
-        write(raw.cast(), id, id as usize, walk);
+        write::<W>(raw.cast(), id, id as usize, pass);
     }
 }
 
 /// # Safety
-/// `raw` is a shape, `handle` what the VM's functions take for it, `walk` a [`Walk`].
-unsafe fn write(raw: *const c_void, id: u32, handle: usize, walk: *mut c_void) {
-    // SAFETY: the caller vouches; nothing else uses the walk during the callback.
-    let (raw, address, walk) = unsafe {
+/// `raw` is a shape, `handle` what the VM's functions take for it, `pass` a [`Pass`] with this writer.
+unsafe fn write<W: LiveWriter>(raw: *const c_void, id: u32, handle: usize, pass: *mut c_void) {
+    // SAFETY: the caller vouches; nothing else uses the pass during the callback.
+    let (raw, address, pass) = unsafe {
         (
             &*raw.cast::<RawShape>(),
             raw as u64,
-            &mut *walk.cast::<Walk<'_>>(),
+            &mut *pass.cast::<Pass<'_, W>>(),
         )
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -158,12 +159,12 @@ unsafe fn write(raw: *const c_void, id: u32, handle: usize, walk: *mut c_void) {
             id: u64::from(id),
             parent_id: (kind != "ROOT").then_some(u64::from(raw.parent_id)),
             depth: of(symbols().shape_depth),
-            shape_type: walk.names.word(kind),
-            edge_name: (kind == "IVAR").then(|| walk.names.id(raw.edge_name)),
+            shape_type: pass.walk.names.word(kind),
+            edge_name: (kind == "IVAR").then(|| pass.walk.names.id(raw.edge_name)),
             edges: of(symbols().shape_edges_count),
             memsize: of(symbols().shape_memsize),
         };
-        walk.shape(&shape)
+        pass.writer.shape(&pass.walk.names.tables, &shape)
     }));
-    walk.keep(outcome);
+    pass.walk.keep(outcome);
 }

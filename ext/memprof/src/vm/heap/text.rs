@@ -1,6 +1,6 @@
 //! Bytes of strings and what Ruby knows of them.
 
-use memprof_heap::dump::record::{CodeRange, Content, Flags as Bits, Text};
+use memprof_heap::dump::record::{CodeRange, Content, Flags as Bits, NameId, Text};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_rstring_flags};
 
 use super::names::Names;
@@ -43,8 +43,7 @@ pub unsafe fn describe<'a>(names: &mut Names, string: VALUE, flags: Flags) -> (T
         Bits::FSTRING,
         flags.0 & ruby_rstring_flags::RSTRING_FSTR as usize != 0,
     );
-    #[cfg(ruby_gte_3_4)]
-    bits.set(Bits::CHILLED, flags.0 & CHILLED != 0);
+    bits.set(Bits::CHILLED, is_chilled(flags));
     let shared = is_shared(flags);
     bits.set(Bits::SHARED, shared);
     // SAFETY: the caller vouches.
@@ -69,24 +68,48 @@ pub unsafe fn describe<'a>(names: &mut Names, string: VALUE, flags: Flags) -> (T
 #[inline(always)]
 pub unsafe fn text<'a>(names: &mut Names, string: VALUE, flags: Flags) -> Text<'a> {
     // SAFETY: the caller vouches.
-    let bytes = unsafe { bytes(string) };
+    let (bytes, encoding) = unsafe { (bytes(string), encoding(names, string, flags)) };
+    Text {
+        length: names.values.length(bytes.len() as u64),
+        capacity: None,
+        encoding,
+        coderange: coderange(flags),
+        content: names.values.content(bytes),
+    }
+}
+
+/// Name of the encoding of a T_STRING with these flags.
+///
+/// # Safety
+/// As [`describe`].
+pub unsafe fn encoding(names: &mut Names, string: VALUE, flags: Flags) -> NameId {
     let mut index = flags.0 >> ENCODING_SHIFT & ENCODING_MASK;
     if index == ENCODING_MASK {
-        // SAFETY: as above; reads an instance variable.
+        // SAFETY: the caller vouches; reads an instance variable.
         index = unsafe { rb_sys::rb_enc_get_index(string) }.max(0) as usize;
     }
-    let coderange = match flags.0 & (SEVEN_BIT | VALID) {
+    names.encoding(index)
+}
+
+/// What Ruby remembers of a string's bytes.
+#[inline(always)]
+pub fn coderange(flags: Flags) -> CodeRange {
+    match flags.0 & (SEVEN_BIT | VALID) {
         0 => CodeRange::Unknown,
         SEVEN_BIT => CodeRange::SevenBit,
         VALID => CodeRange::Valid,
         _ => CodeRange::Broken,
-    };
-    Text {
-        length: names.values.length(bytes.len() as u64),
-        capacity: None,
-        encoding: names.encoding(index),
-        coderange,
-        content: names.values.content(bytes),
+    }
+}
+
+/// True for a literal that is frozen as soon as it is said to be (Ruby 3.4 and later).
+pub fn is_chilled(flags: Flags) -> bool {
+    #[cfg(ruby_gte_3_4)]
+    return flags.0 & CHILLED != 0;
+    #[cfg(not(ruby_gte_3_4))]
+    {
+        let _ = flags;
+        false
     }
 }
 
@@ -110,11 +133,15 @@ pub unsafe fn bytes<'a>(string: VALUE) -> &'a [u8] {
 
 /// Whether the bytes are no text in the string's encoding. Ruby 3.1 finds it out for each string that it dumps; later
 /// ones tell what they know. Nothing is written to the string, unlike there.
-unsafe fn is_broken(string: VALUE, flags: Flags, coderange: CodeRange) -> bool {
+///
+/// # Safety
+/// As [`describe`].
+#[inline]
+pub unsafe fn is_broken(string: VALUE, flags: Flags, coderange: CodeRange) -> bool {
     if coderange != CodeRange::Unknown || cfg!(ruby_gte_3_2) {
         return coderange == CodeRange::Broken;
     }
-    // SAFETY: a T_STRING that nothing frees meanwhile, as the caller of `describe` vouches.
+    // SAFETY: the caller vouches.
     let bytes = unsafe { bytes(string) };
     match flags.0 >> ENCODING_SHIFT & ENCODING_MASK {
         BINARY => false,

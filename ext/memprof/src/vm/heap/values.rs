@@ -12,7 +12,8 @@ const SPECIAL_SHIFT: u32 = 8;
 /// True for an address of a heap object.
 #[inline]
 pub fn is_address(value: VALUE) -> bool {
-    value & 7 == 0 && value != rb_sys::Qfalse as VALUE && value != rb_sys::Qnil as VALUE
+    // false is 0, nil 4 or 8, by version.
+    value & 7 == 0 && value > 8
 }
 
 /// The value. Nothing is read but the word itself.

@@ -1,0 +1,95 @@
+//! `Memprof::Native::Heap`: a heap to ask. Questions and answers are JSON ([`memprof_heap::analysis`]); what is asked of
+//! single objects ([`object`]) and of many ([`objects`]) is asked by number.
+
+mod capture;
+mod diff;
+mod export;
+mod object;
+mod objects;
+mod opened;
+mod opening;
+mod subset;
+mod values;
+
+use std::sync::Arc;
+
+use magnus::{
+    Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, function, method,
+};
+use memprof_heap::analysis;
+
+use super::{error, job};
+use crate::vm;
+use objects::NativeObjects;
+use opened::Opened;
+
+/// A heap that is open. It never changes.
+#[derive(TypedData)]
+#[magnus(
+    class = "Memprof::Native::Heap",
+    free_immediately,
+    size,
+    frozen_shareable
+)]
+struct NativeHeap(Arc<Opened>);
+
+impl DataTypeFunctions for NativeHeap {
+    fn size(&self) -> usize {
+        self.0.memsize()
+    }
+}
+
+/// # Errors
+/// If Ruby cannot define a method.
+pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    // All of this is about frozen data, so any Ractor may do it, except for `capture`.
+    vm::heap::binding::ractor_safe(|| define(ruby, native))
+}
+
+fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    let heap = native.define_class("Heap", ruby.class_object())?;
+    heap.undef_default_alloc_func();
+    heap.define_singleton_method("open", function!(opening::open, 3))?;
+    heap.define_singleton_method("read", function!(opening::read, 3))?;
+    heap.define_singleton_method("capture", function!(capture::capture, 4))?;
+    heap.define_method("ask", method!(ask, 2))?;
+    heap.define_method("source", method!(source, 0))?;
+    heap.define_method("size", method!(size, 0))?;
+    object::define(heap)?;
+    objects::define(ruby, native, heap)?;
+    export::define(heap)?;
+    subset::define(ruby, native, heap)?;
+    diff::define(ruby, native)
+}
+
+/// Puts a question; parameters and answer are JSON.
+fn ask(
+    ruby: &Ruby,
+    native: &NativeHeap,
+    question: String,
+    parameters: String,
+) -> Result<String, Error> {
+    let opened = Arc::clone(&native.0);
+    let filter = error::filter_of(&parameters);
+    let answer = job::run(ruby, "ask", move |_| {
+        let parameters = serde_json::from_str(&parameters)
+            .map_err(|error| analysis::Error::Question(error.to_string()))?;
+        analysis::ask(&opened.heap, &question, parameters).map(|answer| answer.to_string())
+    })?;
+    answer.map_err(|error| error::of_question(ruby, &error, filter.as_deref()))
+}
+
+/// Where the heap comes from, as JSON.
+fn source(ruby: &Ruby, native: &NativeHeap) -> Result<String, Error> {
+    let heap = &native.0.heap;
+    serde_json::to_string(&heap.source)
+        .map_err(|error| Error::new(ruby.exception_runtime_error(), error.to_string()))
+}
+
+/// Number of objects.
+fn size(ruby: &Ruby, native: &NativeHeap) -> Result<usize, Error> {
+    native
+        .0
+        .size()
+        .map_err(|error| error::of_input(ruby, &error))
+}

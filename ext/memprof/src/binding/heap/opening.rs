@@ -1,0 +1,153 @@
+//! `Native::Heap.open` and `.read`: from a dump to a heap, with a block that is told of the progress.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use magnus::{Error, Ruby, Value};
+use memprof_heap::heap::{Heap, Options, Progress};
+
+use super::super::dump::duplicate;
+use super::super::error::{of_input, of_nothing};
+use super::super::job::{self, Abandoned};
+use super::{NativeHeap, Opened};
+
+/// What is going on while a heap is opened, for another thread to look at.
+#[derive(Default)]
+pub struct State {
+    stage: AtomicU64,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+const STAGES: [&str; 5] = ["opening", "reading", "linking", "computing", "writing"];
+
+impl State {
+    pub fn tell(&self, progress: Progress) {
+        let (stage, done, total) = match progress {
+            Progress::Reading(done, total) => (1, done, total),
+            Progress::Linking => (2, 0, 0),
+            Progress::Computing => (3, 0, 0),
+            Progress::Writing => (4, 0, 0),
+        };
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+        self.stage.store(stage, Ordering::Relaxed);
+    }
+
+    /// Calls Ruby's block, if there is one.
+    pub fn show(&self, ruby: &Ruby) -> Result<(), Error> {
+        if !ruby.block_given() {
+            return Ok(());
+        }
+        let stage = self.stage.load(Ordering::Relaxed) as usize;
+        let stage = ruby.to_symbol(STAGES.get(stage).copied().unwrap_or(STAGES[0]));
+        let (done, total) = (
+            self.done.load(Ordering::Relaxed),
+            self.total.load(Ordering::Relaxed),
+        );
+        let known = (total > 0).then_some(total);
+        ruby.yield_values::<_, Value>((stage, done, known))?;
+        Ok(())
+    }
+}
+
+/// Opens the dump at a path.
+pub fn open(
+    ruby: &Ruby,
+    path: PathBuf,
+    index: bool,
+    ignore_stack_roots: bool,
+) -> Result<NativeHeap, Error> {
+    opened(ruby, move |state, abandoned| {
+        let progress = |progress| state.tell(progress);
+        let options = Options {
+            index,
+            ignore_stack_roots,
+            progress: &progress,
+            stop: Some(&abandoned),
+        };
+        Heap::open(&path, &options)
+    })
+}
+
+/// Reads a dump from a file descriptor.
+pub fn read(
+    ruby: &Ruby,
+    descriptor: i32,
+    total: u64,
+    ignore_stack_roots: bool,
+) -> Result<NativeHeap, Error> {
+    let file = duplicate(ruby, descriptor)?;
+    opened(ruby, move |state, abandoned| {
+        let progress = |progress| state.tell(progress);
+        let options = Options {
+            index: false,
+            ignore_stack_roots,
+            progress: &progress,
+            stop: None,
+        };
+        let input = Input {
+            file,
+            state: Arc::clone(state),
+            done: 0,
+            total,
+            abandoned,
+        };
+        Heap::read(Box::new(input), None, &options)
+    })
+}
+
+fn opened(
+    ruby: &Ruby,
+    open: impl FnOnce(&Arc<State>, Abandoned) -> io::Result<Heap> + Send + 'static,
+) -> Result<NativeHeap, Error> {
+    let state = Arc::new(State::default());
+    let told = Arc::clone(&state);
+    let heap = job::run_with(
+        ruby,
+        "open",
+        move |abandoned| {
+            let heap = open(&told, abandoned)?;
+            of_nothing(heap.source.truncated, u64::from(heap.len()))?;
+            Ok(heap)
+        },
+        || state.show(ruby),
+    )?;
+    let heap = heap.map_err(|error: io::Error| of_input(ruby, &error))?;
+    Ok(NativeHeap(Arc::new(Opened::new(heap))))
+}
+
+/// A dump that counts what was read of it, and ends when nobody waits for it any more.
+struct Input {
+    file: File,
+    state: Arc<State>,
+    done: u64,
+    total: u64,
+    abandoned: Abandoned,
+}
+
+impl Read for Input {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.abandoned.load(Ordering::Relaxed) {
+                return Err(io::Error::from_raw_os_error(libc::ECANCELED));
+            }
+            match self.file.read(bytes) {
+                // Ruby's pipes do not wait.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(error) => return Err(error),
+                Ok(count) => {
+                    self.done += count as u64;
+                    self.state.tell(Progress::Reading(self.done, self.total));
+                    return Ok(count);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Work that takes its time: a thread of our own does it, the thread of Ruby waits without the GVL.
+//!
+//! So the thread of Ruby can be interrupted at any time, and can tell of the progress meanwhile. Work that nobody waits
+//! for any more goes on until it looks whether it is still wanted.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use magnus::{Error, Ruby};
+
+use crate::vm::gvl;
+
+/// Time between two looks at what is going on.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// True when nobody waits any more.
+pub type Abandoned = Arc<AtomicBool>;
+
+struct Outcome<T> {
+    value: Mutex<Option<thread::Result<T>>>,
+    told: Condvar,
+}
+
+/// Does the work.
+pub fn run<T: Send + 'static>(
+    ruby: &Ruby,
+    name: &str,
+    work: impl FnOnce(Abandoned) -> T + Send + 'static,
+) -> Result<T, Error> {
+    run_with(ruby, name, work, || Ok(()))
+}
+
+/// Does the work, and meanwhile, about ten times a second, something in this thread, which may end the waiting.
+pub fn run_with<T: Send + 'static>(
+    ruby: &Ruby,
+    name: &str,
+    work: impl FnOnce(Abandoned) -> T + Send + 'static,
+    mut meanwhile: impl FnMut() -> Result<(), Error>,
+) -> Result<T, Error> {
+    let abandon = Abandon(Arc::default());
+    let abandoned = Arc::clone(&abandon.0);
+    let outcome = Arc::new(Outcome {
+        value: Mutex::new(None),
+        told: Condvar::new(),
+    });
+    let teller = Arc::clone(&outcome);
+    let started = thread::Builder::new()
+        .name(format!("memprof {name}"))
+        .spawn(move || {
+            let value = catch_unwind(AssertUnwindSafe(|| work(abandoned)));
+            *teller.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            teller.told.notify_one();
+        });
+    started.map_err(|error| super::error::of_input(ruby, &error))?;
+    let process = process::id();
+    loop {
+        let value = gvl::without(|| outcome.wait()).flatten();
+        if let Some(value) = value {
+            ruby.thread_check_ints()?;
+            return value.map_err(|_| bug(ruby));
+        }
+        ruby.thread_check_ints()?;
+        meanwhile()?;
+        if process::id() != process {
+            let text = "this is being done in the parent of this process";
+            return Err(Error::new(ruby.exception_runtime_error(), text));
+        }
+    }
+}
+
+impl<T> Outcome<T> {
+    /// Waits for a short time.
+    fn wait(&self) -> Option<thread::Result<T>> {
+        let end = Instant::now() + PAUSE;
+        let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+        while value.is_none() {
+            let left = end.checked_duration_since(Instant::now())?;
+            value = match self.told.wait_timeout(value, left) {
+                Ok((value, _)) => value,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+        value.take()
+    }
+}
+
+/// Tells the work when its caller has gone.
+struct Abandon(Abandoned);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn bug(ruby: &Ruby) -> Error {
+    Error::new(
+        ruby.exception_runtime_error(),
+        "a bug in memprof: work that a thread of its own did ended with a panic",
+    )
+}

@@ -1,0 +1,117 @@
+//! `Memprof::Native::Trace`: the tracers of the VM, from begin to finish.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use magnus::{
+    Class, DataTypeFunctions, Error, ExceptionClass, Module, Object, RModule, Ruby, TypedData,
+    function, method,
+};
+use memprof_native::Refused;
+
+use super::trace_report::NativeReport;
+use crate::vm::trace::{self, Running};
+
+/// Which tracers a trace has. Made once for many traces: a server makes one for each request.
+#[derive(TypedData)]
+#[magnus(class = "Memprof::Native::TraceChoice", free_immediately)]
+pub struct NativeChoice(Arc<Choice>);
+
+impl DataTypeFunctions for NativeChoice {}
+
+/// Names of tracers.
+pub struct Choice {
+    /// Those of the extension.
+    own: Vec<String>,
+    /// All that the report has, in its order.
+    pub reported: Vec<String>,
+}
+
+/// One trace. It is made before anything is counted, so that it is not counted itself. A trace that is never finished,
+/// as its fiber was thrown away, ends with this object.
+#[derive(TypedData)]
+#[magnus(class = "Memprof::Native::Trace")]
+pub struct NativeTrace {
+    choice: Arc<Choice>,
+    process: bool,
+    running: RefCell<Option<Begun>>,
+}
+
+struct Begun {
+    vm: Running,
+    /// The process that it began in: in the child of a fork nothing is counted for it any more.
+    pid: u32,
+}
+
+impl DataTypeFunctions for NativeTrace {}
+
+pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    native.define_class("TraceGuard", ruby.class_object())?;
+    trace::init(ruby)?;
+    let choice = native.define_class("TraceChoice", ruby.class_object())?;
+    choice.undef_default_alloc_func();
+    choice.define_singleton_method("new", function!(NativeChoice::new, 2))?;
+    let class = native.define_class("Trace", ruby.class_object())?;
+    class.undef_default_alloc_func();
+    class.define_singleton_method("new", function!(NativeTrace::new, 2))?;
+    class.define_singleton_method("names", function!(trace::names, 0))?;
+    class.define_singleton_method("call_names", function!(call_names, 0))?;
+    class.define_singleton_method("start_anew", function!(trace::start_anew, 0))?;
+    class.define_method("begin", method!(NativeTrace::begin, 0))?;
+    class.define_method("finish", method!(NativeTrace::finish, 0))
+}
+
+/// Those that count calls of libraries, which may be impossible in a process.
+fn call_names() -> Vec<&'static str> {
+    memprof_native::names().to_vec()
+}
+
+impl NativeChoice {
+    fn new(own: Vec<String>, reported: Vec<String>) -> Self {
+        NativeChoice(Arc::new(Choice { own, reported }))
+    }
+}
+
+impl NativeTrace {
+    fn new(choice: &NativeChoice, process: bool) -> Self {
+        NativeTrace {
+            choice: Arc::clone(&choice.0),
+            process,
+            running: RefCell::new(None),
+        }
+    }
+
+    /// Begins to count. Makes no Ruby object.
+    fn begin(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        if this.running.borrow().is_some() {
+            return Err(Error::new(
+                ruby.exception_runtime_error(),
+                "the trace has begun",
+            ));
+        }
+        let names: Vec<&str> = this.choice.own.iter().map(String::as_str).collect();
+        let vm = trace::begin(&names, this.process).map_err(|why| unsupported(ruby, &why))?;
+        let pid = std::process::id();
+        *this.running.borrow_mut() = Some(Begun { vm, pid });
+        Ok(())
+    }
+
+    /// Ends counting; gives the report, or nil if there is none: it was ended, or this is the child of a fork.
+    fn finish(_: &Ruby, this: &Self) -> Option<NativeReport> {
+        let begun = this.running.borrow_mut().take()?;
+        let counted = trace::finish(begun.vm);
+        (begun.pid == std::process::id())
+            .then(|| NativeReport::new(Arc::clone(&this.choice), counted))
+    }
+}
+
+/// Why calls can't be counted, as a Memprof::Unsupported.
+fn unsupported(ruby: &Ruby, why: &Refused) -> Error {
+    let class: Result<ExceptionClass, Error> = (ruby.class_object())
+        .const_get::<_, RModule>("Memprof")
+        .and_then(|memprof| memprof.const_get("Unsupported"));
+    Error::new(
+        class.unwrap_or_else(|_| ruby.exception_runtime_error()),
+        format!("calls can't be traced: {why}"),
+    )
+}

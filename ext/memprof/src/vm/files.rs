@@ -1,0 +1,86 @@
+//! Files for dumps, looked at, made, renamed and removed without giving the GVL up, and with nothing of Ruby's in between: an exception that
+//! another thread or a signal sends comes before a file is made, or when it is, and its name is gone or known.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// For its owner only; no link is followed.
+fn new_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+/// Makes a file to write to, and locks it. `None` if somebody took it for a stale one before it was locked, and removed it.
+pub fn create_locked(path: &Path) -> io::Result<Option<File>> {
+    let file = new_file().write(true).open(path)?;
+    // SAFETY: the descriptor is open. Whoever asks for the lock without waiting may have it: then the file is not ours.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::WouldBlock {
+            let _ = fs::remove_file(path);
+            return Err(error);
+        }
+        return Ok(None);
+    }
+    let here = file.metadata()?;
+    let ours = match fs::symlink_metadata(path) {
+        Ok(there) => (there.ino(), there.dev()) == (here.ino(), here.dev()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    Ok(ours.then_some(file))
+}
+
+/// Makes a file to write and read, and takes its name away.
+pub fn create_nameless(path: &Path) -> io::Result<File> {
+    let file = new_file().read(true).write(true).open(path)?;
+    fs::remove_file(path)?;
+    Ok(file)
+}
+
+/// Removes a file; false if there was none.
+pub fn remove(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a file another name, which may be taken.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
+/// What is at a path, behind links: "directory" or "file"; else "link" if it is one, and "other" if it is none. A link of
+/// the system's is a "link" whatever is behind it. `None` if there is nothing.
+pub fn kind(path: &Path) -> Option<&'static str> {
+    let there = fs::metadata(path).ok()?;
+    let link = fs::symlink_metadata(path).is_ok_and(|itself| itself.is_symlink());
+    Some(match () {
+        () if there.is_dir() => "directory",
+        () if there.is_file() && !(link && is_of_the_system(path)) => "file",
+        () if link => "link",
+        () => "other",
+    })
+}
+
+/// True for names as /dev/stdin, also by another path to that directory. What is behind one changes from process to
+/// process, and a file in its place would be everybody's.
+fn is_of_the_system(link: &Path) -> bool {
+    let directory = link.parent().and_then(|parent| parent.canonicalize().ok());
+    directory
+        .is_some_and(|directory| directory == Path::new("/dev") || directory.starts_with("/proc"))
+}
+
+/// True if something has this name, be it a link to nothing.
+pub fn is_taken(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}

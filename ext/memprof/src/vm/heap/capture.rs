@@ -1,0 +1,17 @@
+//! Capturing the heap: what a dump is told of, a [`Builder`] is told of.
+
+use std::io;
+
+use memprof_heap::heap::Builder;
+
+use super::{Request, check, pass, with_quiet_heap};
+
+/// Tells a builder of the whole heap. Called with the GVL, after [`super::prepare`].
+///
+/// # Errors
+/// If the heap cannot be read now, or texts cannot be written.
+pub fn capture(mut builder: Builder, request: Request) -> io::Result<Builder> {
+    check()?;
+    with_quiet_heap(|| pass(&mut builder, request))?;
+    Ok(builder)
+}

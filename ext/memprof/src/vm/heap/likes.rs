@@ -1,0 +1,165 @@
+//! What objects have in common. Most objects are like many others: of the same class, with the same flags. What follows
+//! from that is found out once.
+
+use memprof_heap::dump::record::{Flags as Bits, Kind, NameId};
+use rb_sys::{VALUE, ruby_fl_type, ruby_rstring_flags};
+use rustc_hash::FxHashMap;
+
+use super::ivars::Layout;
+use super::names::Names;
+use super::{details, plain, shapes, text};
+use crate::vm::object::Flags;
+
+/// Slots of the table before the map.
+const SLOTS: usize = 4096;
+
+/// Flags, class, and what is known of an object besides: bits of its record, size of its slot, age.
+pub type Key = [u64; 3];
+
+/// What an object is recognized by.
+#[inline(always)]
+pub fn key(flags: Flags, class: VALUE, bits: Bits, slot_size: u32, age: Option<u8>) -> Key {
+    let age = age.map_or(0, |age| u64::from(age) + 1);
+    let other = u64::from(slot_size) << 32 | age << 20 | u64::from(bits.0);
+    [flags.0 as u64, class, other]
+}
+
+/// What objects with the same key have in common.
+pub struct Common {
+    pub class_name: Option<NameId>,
+    pub shape_id: Option<u32>,
+    /// Bits of the record, all of them.
+    pub bits: Bits,
+    /// Of a string.
+    pub encoding: NameId,
+    /// Of a plain object: its instance variables, as [`details::ivar_slots`] counts them. Before Ruby 3.2 objects of a
+    /// class have different numbers.
+    pub ivars: u64,
+    /// Of a plain object: its instance variables are in a hash table.
+    pub complex: bool,
+    /// Bytes that it takes besides its slot and [`plain::counted`]; `None` if the VM is to be asked for each object.
+    pub overhead: Option<u64>,
+    /// Of a plain object: where its instance variables are.
+    pub layout: Layout,
+}
+
+/// All that were met: in a map, and what was met last before that.
+pub struct Likes {
+    slots: Vec<(Key, u32)>,
+    all: FxHashMap<Key, u32>,
+    commons: Vec<Common>,
+}
+
+impl Default for Likes {
+    fn default() -> Self {
+        Likes {
+            // No object has these flags.
+            slots: vec![([0; 3], 0); SLOTS],
+            all: FxHashMap::default(),
+            commons: Vec::new(),
+        }
+    }
+}
+
+impl Likes {
+    /// The number of what the object has in common with those like it.
+    ///
+    /// # Safety
+    /// `object` is a plain string, array, hash or object, and this is its key.
+    #[inline(always)]
+    pub unsafe fn of(&mut self, names: &mut Names, labels: bool, object: VALUE, key: Key) -> u32 {
+        let slot = &self.slots[place(key)];
+        // Word by word: the key was written just now, and to read it in one piece the processor would have to wait for
+        // that.
+        let other = (slot.0[0] ^ key[0]) | (slot.0[1] ^ key[1]) | (slot.0[2] ^ key[2]);
+        if other == 0 {
+            return slot.1;
+        }
+        // SAFETY: the caller vouches.
+        unsafe { self.recall(names, labels, object, key) }
+    }
+
+    /// By its number.
+    #[inline(always)]
+    pub fn get(&self, number: u32) -> &Common {
+        &self.commons[number as usize]
+    }
+
+    /// As [`Likes::get`].
+    pub fn get_mut(&mut self, number: u32) -> &mut Common {
+        &mut self.commons[number as usize]
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn recall(&mut self, names: &mut Names, labels: bool, object: VALUE, key: Key) -> u32 {
+        let number = match self.all.get(&key) {
+            Some(number) => *number,
+            None => {
+                let number = self.commons.len() as u32;
+                // SAFETY: the caller vouches.
+                let common = unsafe { common(names, labels, object, key) };
+                self.commons.push(common);
+                self.all.insert(key, number);
+                number
+            }
+        };
+        self.slots[place(key)] = (key, number);
+        number
+    }
+}
+
+#[inline(always)]
+fn place([flags, class, other]: Key) -> usize {
+    let mixed = (flags ^ other.rotate_left(23)).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ class;
+    (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 52) as usize & (SLOTS - 1)
+}
+
+/// # Safety
+/// As [`Likes::of`].
+unsafe fn common(
+    names: &mut Names,
+    labels: bool,
+    object: VALUE,
+    [flags, class, other]: Key,
+) -> Common {
+    let (flags, slot_size) = (Flags(flags as usize), (other >> 32) as u32);
+    let mut bits = Bits(other as u32 & 0xf_ffff);
+    let frozen = ruby_fl_type::RUBY_FL_FREEZE as usize;
+    bits.set(Bits::FROZEN, flags.0 & frozen != 0);
+    bits.set(Bits::FINALIZE, flags.has_finalizer());
+    let kind = Kind(flags.value_type() as u8);
+    let mut encoding = NameId(0);
+    let (mut ivars, mut complex) = (0, false);
+    // SAFETY: an object of its type, as the caller vouches.
+    unsafe {
+        match kind {
+            Kind::STRING => {
+                bits.set(Bits::EMBEDDED, text::is_embedded(flags));
+                let fstring = ruby_rstring_flags::RSTRING_FSTR as usize;
+                bits.set(Bits::FSTRING, flags.0 & fstring != 0);
+                bits.set(Bits::CHILLED, text::is_chilled(flags));
+                encoding = text::encoding(names, object, flags);
+            }
+            Kind::OBJECT => {
+                complex = details::is_too_complex(object, flags);
+                bits.set(Bits::EMBEDDED, details::is_embedded_object(flags));
+                bits.set(Bits::TOO_COMPLEX, complex);
+                ivars = details::ivar_slots(object, flags);
+            }
+            _ => {}
+        }
+    }
+    Common {
+        // Objspace's lines, the ones without labels, have no place for it.
+        class_name: if labels { names.class(class) } else { None },
+        shape_id: shapes::of(object, flags),
+        bits,
+        encoding,
+        ivars,
+        complex,
+        // SAFETY: as above.
+        overhead: unsafe { plain::overhead(object, flags, slot_size) },
+        layout: Layout::default(),
+    }
+}

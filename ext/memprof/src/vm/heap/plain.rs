@@ -1,0 +1,301 @@
+//! Strings, arrays, hashes and plain objects that have all they hold in themselves: nearly all objects of a program. What
+//! they have in common with others is known ([`super::likes`]), so of each only the rest is read.
+
+use std::io;
+
+use memprof_heap::dump::record::{Allocation, Detail, Flags as Bits, Kind, Label, Object, Text};
+use memprof_heap::dump::writer::{Like, LiveWriter};
+use rb_sys::{ID, VALUE};
+
+use super::collector::Collector;
+use super::likes::{self, Common};
+use super::pass::Pass;
+use super::walk::Walk;
+use super::{collector, contents, details, ivars, text, values};
+use crate::vm::object::{self, Flags};
+
+/// Word of a string that is not in its slot with its capacity (struct RString).
+const CAPACITY: usize = 4;
+
+/// Describes an object; false if it is not of those that this can describe.
+///
+/// # Safety
+/// `address` is a slot with these flags that holds an object; the collector does not run.
+#[inline(always)]
+pub unsafe fn describe<W: LiveWriter>(
+    pass: &mut Pass<'_, W>,
+    address: VALUE,
+    flags: Flags,
+    slot_size: u32,
+) -> io::Result<bool> {
+    if !contents::is_plain(flags) {
+        return Ok(false);
+    }
+    let one = One {
+        address,
+        flags,
+        slot_size,
+        // SAFETY: the caller vouches.
+        class: unsafe { object::class_word(address) },
+    };
+    // SAFETY: as above; each function is given an object of its type.
+    unsafe {
+        match Kind(flags.value_type() as u8) {
+            Kind::STRING => one.string(pass)?,
+            Kind::ARRAY => one.array(pass)?,
+            Kind::HASH => one.hash(pass)?,
+            Kind::OBJECT => return one.object(pass),
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// An object that is described.
+struct One {
+    address: VALUE,
+    flags: Flags,
+    slot_size: u32,
+    class: VALUE,
+}
+
+impl One {
+    #[inline(always)]
+    unsafe fn string<W: LiveWriter>(self, pass: &mut Pass<'_, W>) -> io::Result<()> {
+        // SAFETY: a T_STRING that nothing frees meanwhile, as the caller vouches.
+        let bytes = unsafe { text::bytes(self.address) };
+        let coderange = text::coderange(self.flags);
+        let mut bits = Bits::default();
+        // SAFETY: as above.
+        bits.set(Bits::BROKEN, unsafe {
+            text::is_broken(self.address, self.flags, coderange)
+        });
+        let capacity = if text::is_embedded(self.flags) {
+            None
+        } else {
+            // SAFETY: as above; a string whose bytes are not in its slot has this word.
+            Some(unsafe { details::word(self.address, CAPACITY) })
+        };
+        let values = pass.walk.names.values;
+        let write = |common: &Common| {
+            Detail::String(Text {
+                length: values.length(bytes.len() as u64),
+                capacity: capacity.map(|capacity| match common.overhead {
+                    Some(_) => capacity,
+                    // SAFETY: as above; reads the capacity from the string's slot.
+                    None => unsafe { rb_sys::rb_str_capacity(self.address) as u64 },
+                }),
+                encoding: common.encoding,
+                coderange,
+                content: values.content(bytes),
+            })
+        };
+        // SAFETY: as above.
+        unsafe {
+            let (collector, like) = self.like(pass, bits);
+            self.begin(pass, collector, like, capacity.unwrap_or(0), write)?;
+        }
+        pass.end()
+    }
+
+    #[inline(always)]
+    unsafe fn array<W: LiveWriter>(self, pass: &mut Pass<'_, W>) -> io::Result<()> {
+        // SAFETY: a T_ARRAY that nothing changes meanwhile, as the caller vouches.
+        let elements = unsafe { contents::slice(self.address) };
+        let bits = details::array_bits(self.flags, elements.len() as u64);
+        let detail = Detail::Length(elements.len() as u64);
+        // SAFETY: as above.
+        unsafe {
+            let (collector, like) = self.like(pass, bits);
+            self.begin(pass, collector, like, 0, |_| detail)?;
+        }
+        pass.elements(elements)?;
+        pass.end()
+    }
+
+    #[inline(always)]
+    unsafe fn hash<W: LiveWriter>(self, pass: &mut Pass<'_, W>) -> io::Result<()> {
+        // SAFETY: a T_HASH that nothing changes meanwhile, as the caller vouches.
+        let detail = unsafe { details::hash(&mut pass.walk, self.address, self.flags) };
+        // SAFETY: as above.
+        unsafe {
+            let (collector, like) = self.like(pass, Bits::default());
+            self.begin(pass, collector, like, 0, |_| detail)?;
+        }
+        let mut outcome = Ok(());
+        // SAFETY: as above.
+        unsafe {
+            contents::each_entry(self.address, |key, value| {
+                if outcome.is_ok() {
+                    outcome = pass.entry(key, value);
+                }
+            });
+        }
+        outcome?;
+        // SAFETY: as above; struct RHash has this word.
+        let default = unsafe { details::word(self.address, details::HASH_DEFAULT) };
+        if values::is_address(default) {
+            let role = pass.walk.names.word("default");
+            pass.edge(Label::Role(role), default)?;
+        }
+        pass.end()
+    }
+
+    #[inline(always)]
+    unsafe fn object<W: LiveWriter>(self, pass: &mut Pass<'_, W>) -> io::Result<bool> {
+        // SAFETY: a T_OBJECT, as the caller vouches.
+        let (collector, like) = unsafe { self.like(pass, Bits::default()) };
+        let common = pass.walk.likes.get(like);
+        if common.complex {
+            return Ok(false);
+        }
+        let ivars = if cfg!(ruby_gte_3_2) {
+            common.ivars
+        } else {
+            // SAFETY: as above.
+            unsafe { details::ivar_slots(self.address, self.flags) }
+        };
+        let detail = |_: &Common| Detail::Object { ivars };
+        // SAFETY: as above.
+        let counted = unsafe { counted(self.address, self.flags) };
+        // SAFETY: as above.
+        unsafe { self.begin(pass, collector, like, counted, detail)? };
+        // SAFETY: as above; its instance variables are not in a hash table.
+        let slots = unsafe { ivars::slots(self.address, self.flags, ivars) };
+        if pass.walk.likes.get(like).layout.knows(slots) {
+            for (slot, value) in slots.iter().enumerate() {
+                if let Some(name) = pass.walk.likes.get(like).layout.name(slot, *value) {
+                    pass.edge(Label::Ivar(name), *value)?;
+                }
+            }
+        } else {
+            self.ask_for_ivars(pass, like, slots)?;
+        }
+        pass.end()?;
+        Ok(true)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ask_for_ivars<W: LiveWriter>(
+        &self,
+        pass: &mut Pass<'_, W>,
+        like: u32,
+        slots: &[VALUE],
+    ) -> io::Result<()> {
+        let mut answer: Vec<(ID, VALUE)> = Vec::new();
+        ivars::each(self.address, |id, value| answer.push((id, value)));
+        let Walk { likes, names, .. } = &mut pass.walk;
+        likes.get_mut(like).layout.learn(names, slots, &answer);
+        for (id, value) in &answer {
+            let name = pass.walk.names.id(*id);
+            pass.edge(Label::Ivar(name), *value)?;
+        }
+        Ok(())
+    }
+
+    /// What the collector knows of the object, and the number of what it has in common with others.
+    #[inline(always)]
+    unsafe fn like<W: LiveWriter>(&self, pass: &mut Pass<'_, W>, bits: Bits) -> (Collector, u32) {
+        let Walk {
+            likes,
+            names,
+            scope,
+            collector,
+            ..
+        } = &mut pass.walk;
+        // SAFETY: an object, as the caller vouches; the collector does not run.
+        let collector = unsafe { collector::of(collector, self.address) };
+        let bits = Bits(bits.0 | collector.flags.0);
+        let key = likes::key(self.flags, self.class, bits, self.slot_size, collector.age);
+        // SAFETY: as above; its key was just made.
+        let number = unsafe { likes.of(names, scope.labels, self.address, key) };
+        (collector, number)
+    }
+
+    /// Begins the record. `counted` is what [`counted`] says of the object.
+    #[inline(always)]
+    unsafe fn begin<W: LiveWriter>(
+        &self,
+        pass: &mut Pass<'_, W>,
+        collector: Collector,
+        like: u32,
+        counted: u64,
+        detail: impl FnOnce(&Common) -> Detail<'static>,
+    ) -> io::Result<()> {
+        let allocation = if pass.walk.tracking {
+            pass.walk.names.allocation(self.address)
+        } else {
+            None
+        };
+        let common = pass.walk.likes.get(like);
+        let memsize = match common.overhead {
+            Some(overhead) => u64::from(self.slot_size) + counted + overhead,
+            // SAFETY: an object, as the caller vouches.
+            None => unsafe { details::asked_memsize(self.address) },
+        };
+        let object = Object {
+            address: self.address,
+            kind: Kind(self.flags.value_type() as u8),
+            class: self.class,
+            class_name: common.class_name,
+            slot_size: self.slot_size,
+            memsize,
+            shape_id: common.shape_id,
+            flags: common.bits,
+            age: collector.age,
+            object_id: collector.object_id,
+            detail: detail(common),
+            fields: &[],
+            allocation: allocation.map(|(site, generation, time)| Allocation {
+                site,
+                generation,
+                time,
+            }),
+        };
+        pass.writer
+            .like(&pass.walk.names.tables, Like(like), &object)
+    }
+}
+
+/// Bytes that an object says it has besides its slot.
+///
+/// # Safety
+/// `object` is a plain string, array, hash or object with these flags.
+#[inline(always)]
+unsafe fn counted(object: VALUE, flags: Flags) -> u64 {
+    // SAFETY: the caller vouches; a string whose bytes are not in its slot has this word.
+    unsafe {
+        match Kind(flags.value_type() as u8) {
+            Kind::STRING if !text::is_embedded(flags) => details::word(object, CAPACITY),
+            Kind::OBJECT if !cfg!(ruby_gte_3_2) && !details::has_slots_inside(flags) => {
+                8 * details::ivar_slots(object, flags)
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// What the VM adds to the slot and to what is counted, the same for all objects that are like this one: the end of a
+/// string, the room of a shape. `None` where it is not, or where an object does not say what it has.
+///
+/// # Safety
+/// As [`counted`].
+pub unsafe fn overhead(object: VALUE, flags: Flags, slot_size: u32) -> Option<u64> {
+    /// Bytes behind a string: the widest character.
+    const END: u64 = 4;
+    // SAFETY: the caller vouches.
+    let (counted, all) = unsafe { (counted(object, flags), details::asked_memsize(object)) };
+    let overhead = all.checked_sub(u64::from(slot_size).checked_add(counted)?)?;
+    let same = match Kind(flags.value_type() as u8) {
+        // SAFETY: as above.
+        Kind::STRING if !text::is_embedded(flags) => unsafe {
+            overhead <= END && counted == rb_sys::rb_str_capacity(object) as u64
+        },
+        Kind::STRING => overhead == 0,
+        Kind::ARRAY => details::has_elements_inside(flags) && overhead == 0,
+        Kind::OBJECT => cfg!(ruby_gte_3_2) || overhead == 0,
+        _ => false,
+    };
+    same.then_some(overhead)
+}

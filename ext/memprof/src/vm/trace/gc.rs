@@ -1,0 +1,363 @@
+//! `gc`: collections by the thread that they ran on, what for, and how long their phases took.
+//!
+//! A collection goes in steps (ENTER to EXIT), which may lie far apart and on different threads; a step belongs to the
+//! thread that it held up.
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use memprof_native::Node;
+use rb_sys::{VALUE, rb_trace_arg_t};
+
+use super::cpu::Cpu;
+use super::owners::{Owner, Owners};
+use super::{fields, forked, symbol};
+use crate::vm::event::Event;
+use crate::vm::event_hook::EventHook;
+use crate::vm::hooks::current_thread;
+
+const START: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_START;
+const END_MARK: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_END_MARK;
+const END_SWEEP: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_END_SWEEP;
+const ENTER: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER;
+const EXIT: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT;
+
+const HOOK: EventHook = EventHook {
+    events: START | END_MARK | END_SWEEP | ENTER | EXIT,
+    function: event,
+};
+
+/// Set in the child of a fork.
+pub static FORKED: AtomicBool = AtomicBool::new(false);
+
+static STATE: Mutex<State> = Mutex::new(State {
+    owners: Owners::new(),
+    installed: false,
+    phase: Phase::Mark,
+    step: None,
+    since: None,
+});
+
+struct State {
+    owners: Owners<Counters>,
+    installed: bool,
+    phase: Phase,
+    /// When the step began, by both clocks.
+    step: Option<(Instant, Cpu)>,
+    /// When the phase began, or went on in this step.
+    since: Option<Instant>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Mark,
+    Sweep,
+}
+
+#[derive(Clone, Default)]
+struct Counters {
+    calls: u64,
+    minor: u64,
+    major: u64,
+    time: Duration,
+    mark: Duration,
+    sweep: Duration,
+    user: Duration,
+    system: Duration,
+    /// By the symbol that the VM gives as the reason; such symbols are never collected.
+    reasons: Vec<(VALUE, u64)>,
+    major_reasons: Vec<(VALUE, u64)>,
+}
+
+/// Symbols by which the VM is asked for the reasons.
+struct Keys {
+    by: VALUE,
+    major_by: VALUE,
+}
+
+static KEYS: OnceLock<Keys> = OnceLock::new();
+
+/// Asks once, outside of a collection: the VM makes the symbols that it answers with then.
+pub fn init() {
+    let keys = KEYS.get_or_init(|| Keys {
+        by: symbol(c"gc_by"),
+        major_by: symbol(c"major_by"),
+    });
+    // SAFETY: called with the GVL; asked with a symbol, the VM answers with another.
+    unsafe { rb_sys::rb_gc_latest_gc_info(keys.by) };
+}
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A place in the counters, which it keeps counting.
+pub struct Mark {
+    owner: Owner,
+    epoch: u64,
+    then: Counters,
+    finished: bool,
+}
+
+impl Mark {
+    /// Counts from now on.
+    pub fn new(owner: Owner) -> Self {
+        let (mark, install) = {
+            let mut state = state();
+            if forked(&FORKED) {
+                state.owners.forget();
+            }
+            let install = !state.installed;
+            state.installed = true;
+            let mark = Mark {
+                owner,
+                epoch: state.owners.epoch,
+                then: state.owners.follow(owner),
+                finished: false,
+            };
+            (mark, install)
+        };
+        if install {
+            HOOK.add();
+        }
+        mark
+    }
+
+    /// Counts no more; tells how much was.
+    pub fn finish(mut self) -> Grown {
+        let now = self.leave();
+        Grown(now.map(|now| now.since(&self.then)).unwrap_or_default())
+    }
+
+    /// Not to be called in a hook: see [`EventHook::remove`].
+    fn leave(&mut self) -> Option<Counters> {
+        self.finished = true;
+        let (now, remove) = {
+            let mut state = state();
+            if state.owners.epoch != self.epoch || FORKED.load(Ordering::Relaxed) {
+                return None;
+            }
+            let now = state.owners.leave(self.owner);
+            let remove = state.owners.is_empty() && state.installed;
+            if remove {
+                state.forget_step();
+            }
+            (now, remove)
+        };
+        if remove {
+            HOOK.remove();
+        }
+        now
+    }
+}
+
+impl Drop for Mark {
+    /// Of a trace that was never ended. The VM drops such objects behind the collection.
+    fn drop(&mut self) {
+        if !self.finished {
+            drop(self.leave());
+        }
+    }
+}
+
+/// In the child of a fork: nobody is there who counted.
+pub fn start_anew() {
+    let remove = {
+        let mut state = state();
+        FORKED.store(false, Ordering::Relaxed);
+        state.owners.forget();
+        let installed = state.installed;
+        state.forget_step();
+        installed
+    };
+    if remove {
+        HOOK.remove();
+    }
+}
+
+unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
+    // A panic must not cross into C; what is lost is one count.
+    drop(std::panic::catch_unwind(|| {
+        // SAFETY: `arg` is valid for the duration of the hook.
+        let kind = unsafe { Event::of(arg).kind() };
+        collection(kind);
+    }));
+}
+
+fn collection(kind: u32) {
+    let mut guard = state();
+    let state = &mut *guard;
+    if forked(&FORKED) {
+        state.owners.forget();
+    }
+    if state.owners.is_empty() {
+        return;
+    }
+    let thread = current_thread() as VALUE;
+    match kind {
+        START => {
+            state.end_phase(thread);
+            state.phase = Phase::Mark;
+            let reasons = Reasons::now();
+            (state.owners).count(thread, |counters| counters.started(&reasons));
+        }
+        ENTER => {
+            let now = Instant::now();
+            state.step = Some((now, Cpu::now()));
+            state.since = Some(now);
+        }
+        END_MARK => {
+            state.end_phase(thread);
+            state.phase = Phase::Sweep;
+        }
+        END_SWEEP => state.end_phase(thread),
+        _ => {
+            state.end_phase(thread);
+            state.end_step(thread);
+        }
+    }
+}
+
+impl State {
+    /// The hook goes: a step that is under way will have no end.
+    fn forget_step(&mut self) {
+        self.installed = false;
+        self.step = None;
+        self.since = None;
+    }
+
+    fn end_phase(&mut self, thread: VALUE) {
+        let now = Instant::now();
+        if let Some(since) = self.since.replace(now) {
+            let (phase, time) = (self.phase, now - since);
+            self.owners.count(thread, |counters| match phase {
+                Phase::Mark => counters.mark += time,
+                Phase::Sweep => counters.sweep += time,
+            });
+        }
+    }
+
+    fn end_step(&mut self, thread: VALUE) {
+        self.since = None;
+        if let Some((began, cpu)) = self.step.take() {
+            let (time, (user, system)) = (began.elapsed(), Cpu::now().since(cpu));
+            self.owners.count(thread, |counters| {
+                counters.time += time;
+                counters.user += user;
+                counters.system += system;
+            });
+        }
+    }
+}
+
+/// Why a collection began.
+struct Reasons {
+    by: VALUE,
+    /// nil for a minor one.
+    major_by: VALUE,
+}
+
+impl Reasons {
+    fn now() -> Self {
+        let nil = rb_sys::Qnil as VALUE;
+        let Some(keys) = KEYS.get() else {
+            return Reasons {
+                by: nil,
+                major_by: nil,
+            };
+        };
+        // SAFETY: asked with a symbol, the VM reads a number and answers with a symbol that `init` had it make.
+        unsafe {
+            Reasons {
+                by: rb_sys::rb_gc_latest_gc_info(keys.by),
+                major_by: rb_sys::rb_gc_latest_gc_info(keys.major_by),
+            }
+        }
+    }
+}
+
+fn add(reasons: &mut Vec<(VALUE, u64)>, reason: VALUE) {
+    match reasons.iter_mut().find(|(known, _)| *known == reason) {
+        Some((_, count)) => *count += 1,
+        None => reasons.push((reason, 1)),
+    }
+}
+
+impl Counters {
+    fn started(&mut self, reasons: &Reasons) {
+        self.calls += 1;
+        add(&mut self.reasons, reasons.by);
+        if reasons.major_by == rb_sys::Qnil as VALUE {
+            self.minor += 1;
+        } else {
+            self.major += 1;
+            add(&mut self.major_reasons, reasons.major_by);
+        }
+    }
+
+    fn since(mut self, then: &Counters) -> Counters {
+        self.calls -= then.calls;
+        self.minor -= then.minor;
+        self.major -= then.major;
+        self.time -= then.time;
+        self.mark -= then.mark;
+        self.sweep -= then.sweep;
+        self.user -= then.user;
+        self.system -= then.system;
+        // New reasons come at the end, so those that were known before are in the same places.
+        for (now, then) in (self.reasons.iter_mut()).zip(&then.reasons) {
+            now.1 -= then.1;
+        }
+        for (now, then) in (self.major_reasons.iter_mut()).zip(&then.major_reasons) {
+            now.1 -= then.1;
+        }
+        self
+    }
+}
+
+/// By how much the counters have grown.
+pub struct Grown(Counters);
+
+impl Grown {
+    /// The tracer's report.
+    pub fn report(&self) -> Node {
+        let counters = &self.0;
+        let seconds = |time: Duration| Node::Seconds(time.as_secs_f64());
+        fields([
+            ("calls", Node::Count(counters.calls)),
+            ("time", seconds(counters.time)),
+            ("utime", seconds(counters.user)),
+            ("stime", seconds(counters.system)),
+            ("minor", Node::Count(counters.minor)),
+            ("major", Node::Count(counters.major)),
+            ("mark_time", seconds(counters.mark)),
+            ("sweep_time", seconds(counters.sweep)),
+            ("reasons", named(&counters.reasons)),
+            ("major_reasons", named(&counters.major_reasons)),
+        ])
+    }
+}
+
+fn named(reasons: &[(VALUE, u64)]) -> Node {
+    let named = (reasons.iter())
+        .filter(|(_, count)| *count > 0)
+        .map(|(reason, count)| (Cow::from(name(*reason)), Node::Count(*count)));
+    Node::Map(named.collect())
+}
+
+/// Called with the GVL, outside of a collection.
+fn name(reason: VALUE) -> String {
+    let symbol =
+        rb_sys::StableApiDefinition::static_sym_p(rb_sys::stable_api::get_default(), reason);
+    if !symbol {
+        return "unknown".into();
+    }
+    // SAFETY: a symbol that is an immediate; its name is a C string that the VM keeps.
+    unsafe {
+        let name = rb_sys::rb_id2name(rb_sys::rb_sym2id(reason));
+        CStr::from_ptr(name).to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,168 @@
+//! What a block does to the VM: objects it makes, collections that it causes, its waits for the GVL.
+//!
+//! Counters only go up, one set for each thread that some trace follows and one for the process. A trace takes the
+//! counters as they are when it begins, and at its end reports by how much they have grown. So traces may be nested, run
+//! side by side and end in any order, as they do when a fiber leaves the block. What nobody follows is not counted, and
+//! with the last trace the hooks go.
+//!
+//! Each tracer is a file: its counters, its hook, its report. The locks here are never held while the VM is called in a
+//! way that could run a hook.
+
+mod class_names;
+mod cpu;
+mod engine;
+mod gc;
+mod moment;
+mod objects;
+mod owners;
+mod threads;
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use magnus::DataTypeFunctions;
+use magnus::{Error, Ruby, TypedData, gc as magnus_gc, typed_data::Obj};
+
+use memprof_native::{Counted as Calls, Node, Refused};
+use rb_sys::VALUE;
+
+pub use owners::Owner;
+
+/// A symbol of a name that the VM knows for ever, which it never collects.
+fn symbol(name: &CStr) -> VALUE {
+    // SAFETY: called with the GVL.
+    unsafe { rb_sys::rb_id2sym(rb_sys::rb_intern(name.as_ptr())) }
+}
+
+/// Numbers by name that are known beforehand.
+fn fields<const N: usize>(fields: [(&'static str, Node); N]) -> Node {
+    Node::Map(
+        (fields.into_iter())
+            .map(|(name, node)| (Cow::Borrowed(name), node))
+            .collect(),
+    )
+}
+
+/// The tracers of the VM.
+const OWN: [&str; 3] = ["objects", "gc", "threads"];
+
+/// The tracers that there are: the VM's, and those of libraries and of the system.
+pub fn names() -> Vec<&'static str> {
+    OWN.iter().chain(memprof_native::names()).copied().collect()
+}
+
+/// A trace that runs.
+pub struct Running {
+    threads: Option<threads::Mark>,
+    gc: Option<gc::Mark>,
+    objects: Option<objects::Mark>,
+    wants_objects: bool,
+    engine: Option<engine::Mark>,
+}
+
+/// Makes ready what would allocate later, in a hook.
+pub fn init(ruby: &Ruby) -> Result<(), Error> {
+    let guard: Obj<TraceGuard> = ruby.obj_wrap(TraceGuard);
+    ruby.gc_register_mark_object(guard);
+    gc::init();
+    moment::init();
+    extern "C" fn child() {
+        objects::FORKED.store(true, Ordering::Relaxed);
+        gc::FORKED.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: the handler sets two atomics.
+    unsafe { libc::pthread_atfork(None, None, Some(child)) };
+    Ok(())
+}
+
+/// Begins to count for the named tracers what the calling thread does, or the process. What counts calls of malloc is
+/// turned on last, as to turn on the others takes memory; it makes no objects itself.
+///
+/// # Errors
+/// If calls of libraries can't be counted in this process. Then nothing is.
+pub fn begin(names: &[&str], process: bool) -> Result<Running, Refused> {
+    let owner = Owner::new(process);
+    let wants = |name: &str| names.contains(&name);
+    let threads = wants("threads").then(|| threads::Mark::new(process));
+    let gc = wants("gc").then(|| gc::Mark::new(owner));
+    // Threads are objects, too.
+    let objects = (wants("objects") || threads.is_some())
+        .then(|| objects::Mark::new(owner, wants("objects")));
+    let others: Vec<&str> = (memprof_native::names().iter().copied())
+        .filter(|name| wants(name))
+        .collect();
+    let engine = (!others.is_empty()).then(|| engine::Mark::new(&others, process));
+    Ok(Running {
+        threads,
+        gc,
+        objects,
+        wants_objects: wants("objects"),
+        engine: engine.transpose()?,
+    })
+}
+
+/// In the child of a fork: takes away the hooks that the parent's traces had.
+pub fn start_anew() {
+    objects::start_anew();
+    gc::start_anew();
+    threads::start_anew();
+    engine::start_anew();
+}
+
+/// What a trace counted. It changes no more: a server makes the report when its client has the reply.
+pub struct Counted {
+    calls: Option<Calls>,
+    objects: Option<objects::Grown>,
+    wants_objects: bool,
+    gc: Option<gc::Grown>,
+    waits: Option<Option<threads::Waits>>,
+}
+
+/// Ends counting, in the opposite order.
+pub fn finish(running: Running) -> Counted {
+    Counted {
+        calls: running.engine.and_then(engine::Mark::finish),
+        objects: running.objects.map(objects::Mark::finish),
+        wants_objects: running.wants_objects,
+        gc: running.gc.map(gc::Mark::finish),
+        waits: running.threads.map(threads::Mark::finish),
+    }
+}
+
+impl Counted {
+    /// Numbers by tracer. Called with the GVL, outside of a collection: reasons have names that the VM knows.
+    pub fn report(&self) -> Vec<(&'static str, Node)> {
+        let mut report = self.calls.as_ref().map(Calls::report).unwrap_or_default();
+        if let Some(grown) = self.objects.as_ref().filter(|_| self.wants_objects) {
+            report.push(("objects", grown.report()));
+        }
+        if let Some(grown) = &self.gc {
+            report.push(("gc", grown.report()));
+        }
+        if let Some(waits) = &self.waits {
+            let created = self.objects.as_ref().map_or(0, objects::Grown::threads);
+            report.push(("threads", threads::report(created, waits.as_ref())));
+        }
+        report
+    }
+}
+
+/// Has no contents: with it the VM tells of compaction.
+#[derive(TypedData)]
+#[magnus(class = "Memprof::Native::TraceGuard", mark, compact)]
+struct TraceGuard;
+
+impl DataTypeFunctions for TraceGuard {
+    fn mark(&self, _: &magnus_gc::Marker) {}
+
+    fn compact(&self, _: &magnus_gc::Compactor) {
+        objects::forget_addresses();
+    }
+}
+
+/// Whether this process came of a fork since the flag was looked at last: then those who wanted the counters are gone,
+/// but for the thread that forked, whose traces are the parent's.
+fn forked(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Relaxed)
+}

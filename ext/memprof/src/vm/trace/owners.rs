@@ -1,0 +1,94 @@
+//! Whose counters: one set for each thread that is followed, one for the process.
+
+use rb_sys::VALUE;
+
+use super::super::hooks::current_thread;
+
+/// Whom a trace follows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// Every thread.
+    Process,
+    /// A thread's object. It lives and stays where it is for as long as the thread runs, as the VM pins it.
+    Thread(VALUE),
+}
+
+impl Owner {
+    /// The process, or the calling thread.
+    pub fn new(process: bool) -> Self {
+        if process {
+            Owner::Process
+        } else {
+            Owner::Thread(current_thread() as VALUE)
+        }
+    }
+}
+
+/// Counters of those that are followed.
+pub struct Owners<C> {
+    entries: Vec<Entry<C>>,
+    /// Tells counters of this process from those that a mark made before a fork remembers.
+    pub epoch: u64,
+}
+
+struct Entry<C> {
+    owner: Owner,
+    users: usize,
+    counters: C,
+}
+
+impl<C: Clone + Default> Owners<C> {
+    /// Nobody is followed.
+    pub const fn new() -> Self {
+        Owners {
+            entries: Vec::new(),
+            epoch: 0,
+        }
+    }
+
+    /// Whether nobody is followed.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Follows, and gives the counters as they are.
+    pub fn follow(&mut self, owner: Owner) -> C {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.owner == owner) {
+            entry.users += 1;
+            return entry.counters.clone();
+        }
+        self.entries.push(Entry {
+            owner,
+            users: 1,
+            counters: C::default(),
+        });
+        C::default()
+    }
+
+    /// Follows no more, and gives the counters as they are.
+    pub fn leave(&mut self, owner: Owner) -> Option<C> {
+        let index = (self.entries.iter()).position(|entry| entry.owner == owner)?;
+        let entry = self.entries.get_mut(index)?;
+        entry.users -= 1;
+        if entry.users > 0 {
+            return Some(entry.counters.clone());
+        }
+        Some(self.entries.swap_remove(index).counters)
+    }
+
+    /// Forgets all: this is another process now.
+    pub fn forget(&mut self) {
+        self.entries.clear();
+        self.epoch += 1;
+    }
+
+    /// Counts for the thread and for the process, where these are followed.
+    #[inline]
+    pub fn count(&mut self, thread: VALUE, mut count: impl FnMut(&mut C)) {
+        for entry in &mut self.entries {
+            if entry.owner == Owner::Process || entry.owner == Owner::Thread(thread) {
+                count(&mut entry.counters);
+            }
+        }
+    }
+}

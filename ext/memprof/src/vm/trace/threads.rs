@@ -1,0 +1,261 @@
+//! `threads`: threads that were made, and waits for the GVL.
+//!
+//! The hook on waits (Ruby 3.2 and later) runs on native threads that do not hold the GVL, many at once, and a fork may
+//! come at any moment of it. So its counters are atomics in a table of fixed size: no lock, no allocation.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use memprof_native::Node;
+
+use super::fields;
+use crate::vm::symbols::{ThreadHook, symbols};
+
+/// RUBY_INTERNAL_THREAD_EVENT_* in ruby/thread.h of 3.2 and later.
+const READY: u32 = 1 << 1;
+const RESUMED: u32 = 1 << 2;
+const EXITED: u32 = 1 << 4;
+
+/// Threads that can be told apart; the waits of more than that count for the process alone.
+const SLOTS: usize = 1024;
+/// Places that are looked at for a thread.
+const REACH: usize = 64;
+const FREE: usize = 0;
+/// Was a thread's: one that comes after it may be further on.
+const LEFT: usize = 1;
+
+struct Slot {
+    thread: AtomicUsize,
+    /// When it began to wait; 0 if it does not.
+    ready: AtomicU64,
+    waits: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+static TABLE: [Slot; SLOTS] = [const {
+    Slot {
+        thread: AtomicUsize::new(FREE),
+        ready: AtomicU64::new(0),
+        waits: AtomicU64::new(0),
+        nanoseconds: AtomicU64::new(0),
+    }
+}; SLOTS];
+
+static PROCESS_WAITS: AtomicU64 = AtomicU64::new(0);
+static PROCESS_NANOSECONDS: AtomicU64 = AtomicU64::new(0);
+static USERS: AtomicUsize = AtomicUsize::new(0);
+/// The VM's handle of the hook.
+static HOOK: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Waits and their time.
+pub struct Waits {
+    count: u64,
+    time: Duration,
+}
+
+/// A place in the counters, which it keeps counting. `None` inside: this Ruby does not tell.
+pub struct Mark(Option<Place>);
+
+struct Place {
+    process: bool,
+    /// The process that it is of: a fork ends it.
+    pid: u32,
+    then: (u64, u64),
+}
+
+impl Mark {
+    /// Counts from now on.
+    pub fn new(process: bool) -> Self {
+        let (Some(add), Some(_)) = (symbols().add_thread_hook, symbols().remove_thread_hook) else {
+            return Mark(None);
+        };
+        if USERS.fetch_add(1, Ordering::Relaxed) == 0 {
+            // SAFETY: called with the GVL, which also makes the count of users and the handle change together. `event` is
+            // a callback of this type in all versions that have the function.
+            let hook = unsafe { add(event, READY | RESUMED | EXITED, std::ptr::null_mut()) };
+            HOOK.store(hook, Ordering::Relaxed);
+        }
+        Mark(Some(Place {
+            process,
+            pid: std::process::id(),
+            then: counted(process),
+        }))
+    }
+
+    /// Counts no more; tells how much was, or `None` if this Ruby does not tell.
+    pub fn finish(mut self) -> Option<Waits> {
+        let place = self.0.take()?;
+        let now = counted(place.process);
+        place.leave();
+        Some(Waits {
+            count: now.0.saturating_sub(place.then.0),
+            time: Duration::from_nanos(now.1.saturating_sub(place.then.1)),
+        })
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if let Some(place) = self.0.take() {
+            place.leave();
+        }
+    }
+}
+
+impl Place {
+    fn leave(&self) {
+        if self.pid == std::process::id() && USERS.fetch_sub(1, Ordering::Relaxed) == 1 {
+            ignore();
+        }
+    }
+}
+
+/// In the child of a fork: nobody is there who counted.
+pub fn start_anew() {
+    USERS.store(0, Ordering::Relaxed);
+    ignore();
+}
+
+fn ignore() {
+    let hook = HOOK.swap(std::ptr::null_mut(), Ordering::Relaxed);
+    if let Some(remove) = symbols().remove_thread_hook.filter(|_| !hook.is_null()) {
+        // SAFETY: the handle that adding the hook gave, used once.
+        unsafe { remove(hook) };
+    }
+}
+
+fn counted(process: bool) -> (u64, u64) {
+    if process {
+        return (
+            PROCESS_WAITS.load(Ordering::Relaxed),
+            PROCESS_NANOSECONDS.load(Ordering::Relaxed),
+        );
+    }
+    slot(current()).map_or((0, 0), |slot| {
+        (
+            slot.waits.load(Ordering::Relaxed),
+            slot.nanoseconds.load(Ordering::Relaxed),
+        )
+    })
+}
+
+/// The tracer's report.
+pub fn report(created: u64, waits: Option<&Waits>) -> Node {
+    let created = ("created", Node::Count(created));
+    match waits {
+        Some(waits) => fields([
+            created,
+            ("gvl_waits", Node::Count(waits.count)),
+            ("gvl_wait_time", Node::Seconds(waits.time.as_secs_f64())),
+        ]),
+        None => fields([created]),
+    }
+}
+
+/// Stands for the calling thread, as [`told`] gives it.
+fn current() -> usize {
+    if cfg!(ruby_gte_3_3) {
+        crate::vm::hooks::current_thread() as usize
+    } else {
+        // SAFETY: no conditions.
+        unsafe { libc::pthread_self() as usize }
+    }
+}
+
+/// Stands for the thread that an event is about. Since 3.3 the event says which, as it may come on the thread that wakes
+/// it; in 3.2 it comes on the thread itself.
+///
+/// # Safety
+/// Called in a hook with its data.
+unsafe fn told(data: *const c_void) -> usize {
+    if cfg!(ruby_gte_3_3) && !data.is_null() {
+        // SAFETY: struct rb_internal_thread_event_data begins with the thread's object since 3.3.
+        unsafe { *data.cast::<usize>() }
+    } else {
+        // SAFETY: no conditions.
+        unsafe { libc::pthread_self() as usize }
+    }
+}
+
+unsafe extern "C" fn event(kind: u32, data: *const c_void, _: *mut c_void) {
+    // SAFETY: the data of this hook.
+    let Some(slot) = slot(unsafe { told(data) }) else {
+        return;
+    };
+    match kind {
+        READY => slot.ready.store(now(), Ordering::Relaxed),
+        RESUMED => {
+            let ready = slot.ready.swap(0, Ordering::Relaxed);
+            if ready != 0 {
+                let time = now().saturating_sub(ready);
+                slot.waits.fetch_add(1, Ordering::Relaxed);
+                slot.nanoseconds.fetch_add(time, Ordering::Relaxed);
+                PROCESS_WAITS.fetch_add(1, Ordering::Relaxed);
+                PROCESS_NANOSECONDS.fetch_add(time, Ordering::Relaxed);
+            }
+        }
+        _ => {
+            slot.ready.store(0, Ordering::Relaxed);
+            slot.thread.store(LEFT, Ordering::Release);
+        }
+    }
+}
+
+/// The thread's place in the table, a new one if it has none.
+fn slot(thread: usize) -> Option<&'static Slot> {
+    let start = (thread >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    let reach = || (0..REACH).filter_map(move |step| TABLE.get((start + step) % SLOTS));
+    for slot in reach() {
+        match slot.thread.load(Ordering::Acquire) {
+            FREE => break,
+            found if found == thread => return Some(slot),
+            _ => {}
+        }
+    }
+    // Events of one thread come one after the other, so nobody else looks for a place for it.
+    reach().find(|slot| {
+        let there = slot.thread.load(Ordering::Relaxed);
+        let taken = (there == FREE || there == LEFT)
+            && (slot.thread)
+                .compare_exchange(there, thread, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
+        if taken {
+            slot.waits.store(0, Ordering::Relaxed);
+            slot.nanoseconds.store(0, Ordering::Relaxed);
+        }
+        taken
+    })
+}
+
+fn now() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: fills in the structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The type of [`event`] is what the VM calls.
+const _: ThreadHook = event;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_its_place_until_it_exits() {
+        let first = slot(0x7000).map(std::ptr::from_ref);
+        assert_eq!(slot(0x7000).map(std::ptr::from_ref), first);
+        if let Some(slot) = slot(0x7000) {
+            slot.waits.store(3, Ordering::Relaxed);
+            slot.thread.store(LEFT, Ordering::Release);
+        }
+        assert_eq!(
+            slot(0x7000).map(|slot| slot.waits.load(Ordering::Relaxed)),
+            Some(0)
+        );
+    }
+}
