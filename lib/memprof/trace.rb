@@ -1,0 +1,159 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+require_relative "native"
+require_relative "tracers"
+require_relative "trace/combined"
+require_relative "trace/journal"
+require_relative "trace/new_process"
+require_relative "trace/numbers"
+require_relative "trace/request"
+
+module Memprof
+  # One traced block: {Memprof.trace}. Traces may be nested, run side by side on many threads, and end in any
+  # order; each counts what the thread that began it did in the meantime, or what the process did.
+  #
+  # @api private
+  class Trace
+    SCOPES = %i[thread process].freeze
+    NONE = {}.freeze
+    private_constant :SCOPES, :NONE
+
+    # Runs a block in a trace, and hands over the report, however the block ended. In the child of a fork that
+    # comes out of the block nothing is handed over: the report is the parent's.
+    #
+    # @param scope [Symbol] `:thread` or `:process`
+    # @param tracers [Array<Symbol>, nil]
+    # @param deliver [#call] is called with what {#finish} gives, and, if the block gave one, a one-element
+    #   Array with its value, else with nil
+    # @yield the code to look at
+    # @return [Object] the block's value
+    def self.run(deliver, scope: :thread, tracers: nil)
+      trace = new(scope, tracers)
+      value = nil
+      returned = false
+      begin
+        trace.start
+        value = yield
+        returned = true
+        value
+      ensure
+        report = trace.finish
+        hand_over(report, returned ? [value] : nil, deliver) if report
+      end
+    end
+
+    # What goes wrong with the report must not take the place of the program's own exception.
+    def self.hand_over(report, returned, deliver)
+      deliver.call(report, returned)
+    rescue Memprof::Error, SystemCallError => e
+      raise if returned
+
+      warn "memprof: the trace is lost: #{e.message}"
+    end
+    private_class_method :hand_over
+
+    # @param scope (see .run)
+    # @param tracers (see .run)
+    # @raise [ArgumentError] if the scope or a tracer is unknown
+    # @raise [Unsupported] if a tracer that was asked for by name can't work here
+    def initialize(scope = :thread, tracers = nil)
+      @process = scope == :process
+      unless @process || scope == :thread
+        raise ArgumentError, "unknown scope #{scope.inspect}; known: #{SCOPES.join(", ")}"
+      end
+
+      @plan = Tracers.plan(tracers)
+      @native = Native::Trace.new(@plan.choice, @process)
+      @follower = Tracers::Follower.new(@plan.clients, @process) unless @plan.clients.empty?
+      @own = @plan.own.empty? ? NONE : @plan.own.transform_values(&:new)
+      @started = []
+    end
+
+    # Says once why calls are not counted here.
+    #
+    # @api private
+    # @return [void]
+    def self.warn_of(error)
+      warn "memprof: #{error.message}; traces go without" unless @warned
+      @warned = true
+    end
+
+    # Begins to count: objects last, so that nothing of ours is among them.
+    #
+    # @return [void]
+    def start
+      @pid = Process.pid
+      @own.each_value { |tracer| begin_one(tracer) } unless @own.empty?
+      begin_one(@follower) if @follower
+      begin
+        @native.begin
+      rescue Unsupported => e
+        begin_without_calls(e)
+      end
+    end
+
+    # Ends counting, in the opposite order. A second call does nothing.
+    #
+    # @return [Native::TraceReport, Combined, nil] the report, which has `to_h` and `to_json` and is put into
+    #   words by these; nil in the child of a fork, and if nothing was begun
+    def finish
+      counted = @native.finish
+      failed = finish_started
+      return unless counted && @pid == Process.pid
+
+      report(counted, failed)
+    end
+
+    private
+
+    # Where calls of libraries can't be counted, the VM still tells much.
+    def begin_without_calls(error)
+      raise error if @plan.asked
+
+      self.class.warn_of(error)
+      @native = Native::Trace.new(@plan.without_calls, @process)
+      @native.begin
+    end
+
+    def begin_one(tracer)
+      # Noted first: what is begun halfway is ended, too.
+      @started << tracer
+      tracer.start
+    end
+
+    # @return [Hash{Object => String}, nil] what was raised, by tracer
+    def finish_started
+      failed = nil
+      while (tracer = @started.pop)
+        begin
+          tracer.finish
+        rescue StandardError => e
+          (failed ||= {}.compare_by_identity)[tracer] = words(e)
+        end
+      end
+      failed
+    end
+
+    # Most requests use no client that is traced in Ruby: then what the extension counted is all.
+    def report(counted, failed)
+      heard = @follower&.reports || NONE
+      return counted if heard.empty? && @own.empty?
+
+      Combined.new(counted, heard.to_h { |name, numbers| [name.name, Numbers.plain(numbers)] },
+        @own.to_h { |name, tracer| [name.name, own_report(tracer, failed)] })
+    end
+
+    def own_report(tracer, failed)
+      return { "error" => failed[tracer] } if failed&.key?(tracer)
+
+      Numbers.plain(tracer.report || {})
+    rescue StandardError => e
+      { "error" => words(e) }
+    end
+
+    def words(error)
+      Printable.line("#{error.message.lines.first.to_s.chomp} (#{error.class})")
+    end
+  end
+end

@@ -1,0 +1,147 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Trace
+    class Log
+      # A traced request, or a traced block, as it was read: its name, and what it cost.
+      #
+      # Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` tells
+      # which: it is milliseconds or microseconds since the epoch, and what is smaller than {YOUNGEST} can't
+      # be the latter, unless the request is of 1973.
+      #
+      # @api private
+      class Entry
+        YOUNGEST = 100_000_000_000_000
+        # What the tracers call their numbers of calls.
+        CALLS = %w[calls queries].freeze
+        BYTES = %w[object_bytes memory].freeze
+        COUNTS = %w[objects gvl_waits].freeze
+        private_constant :YOUNGEST, :CALLS, :BYTES, :COUNTS
+
+        # @param record [Object] what a line holds
+        # @return [Boolean] whether it is a request or a report
+        def self.of?(record)
+          return false unless record.is_a?(Hash)
+          return record["tracers"].is_a?(Hash) if record.key?("tracers")
+
+          !record.empty? && record.each_value.all?(Hash)
+        end
+
+        # @param kind [String] of costs
+        # @return [Symbol] seconds, bytes or count
+        def self.unit(kind)
+          return :bytes if BYTES.include?(kind)
+
+          COUNTS.include?(kind) || kind.end_with?("_calls") ? :count : :seconds
+        end
+
+        # @return [Hash] all of it, as it was read
+        attr_reader :record
+        # @return [Integer] its line in the file
+        attr_reader :line
+        # @return [Hash{String => Numeric}] by kind: seconds, bytes or numbers
+        attr_reader :costs
+
+        # @param record [Hash]
+        # @param line [Integer]
+        def initialize(record, line)
+          @record = record
+          @line = line
+          @tracers = record["tracers"] || record
+          @scale = milliseconds? ? 0.001 : 1
+          @costs = { "time" => seconds(record["time"]) }
+          @tracers.each { |name, numbers| add(name, numbers) if numbers.is_a?(Hash) }
+        end
+
+        # @param kind [String]
+        # @return [Numeric] 0 if it has none of that
+        def cost(kind)
+          @costs.fetch(kind, 0)
+        end
+
+        # @return [Time, nil] when it came
+        def start
+          start = @record["start"]
+          return unless start.is_a?(Numeric)
+
+          Time.at(Rational(start.to_i, start < YOUNGEST ? 1000 : 1_000_000))
+        end
+
+        # @return [String] controller and action, or else method and path
+        def action
+          rails = hash("rails")
+          return path unless rails["controller"]
+
+          "#{rails["controller"]}##{rails["action"]}"
+        end
+
+        # @return [String] method and path
+        def path
+          request = hash("request")
+          path = request["PATH_INFO"] || request["REQUEST_PATH"] || request["REQUEST_URI"]
+          return (@record["command"] || "block").to_s unless path
+
+          [request["REQUEST_METHOD"], path.to_s[/\A[^?]*/]].compact.join(" ")
+        end
+
+        # @return [String] code of the response
+        def status
+          hash("response").fetch("code", "none").to_s
+        end
+
+        private
+
+        def hash(key)
+          value = @record[key]
+          value.is_a?(Hash) ? value : {}
+        end
+
+        def milliseconds?
+          start = @record["start"]
+          return start < YOUNGEST if start.is_a?(Numeric)
+
+          time = @record["time"] || (@tracers["gc"].is_a?(Hash) ? @tracers["gc"]["time"] : nil)
+          time.is_a?(Integer) && time.positive?
+        end
+
+        def seconds(value)
+          value.is_a?(Numeric) ? value * @scale : 0
+        end
+
+        def add(name, numbers)
+          case name
+          when "objects" then @costs.update("objects" => number(numbers["created"]),
+            "object_bytes" => number(numbers["bytes"]))
+          when "memory" then memory(numbers)
+          when "resources" then @costs["cpu"] = seconds(numbers["utime"]) + seconds(numbers["stime"])
+          when "threads" then threads(numbers)
+          else calls(name, numbers)
+          end
+        end
+
+        def memory(numbers)
+          calls = numbers.each_value.grep(Hash)
+          @costs["memory"] = calls.sum { |call| number(call["requested"]) }
+          @costs["memory_calls"] = calls.sum { |call| number(call["calls"]) }
+        end
+
+        def threads(numbers)
+          @costs["gvl_wait"] = seconds(numbers["gvl_wait_time"])
+          @costs["gvl_waits"] = number(numbers["gvl_waits"])
+        end
+
+        # A tracer counts calls itself, or one for each function.
+        def calls(name, numbers)
+          own = CALLS.any? { |key| numbers[key].is_a?(Numeric) }
+          parts = own ? [numbers] : numbers.each_value.grep(Hash)
+          @costs[name] = parts.sum { |part| seconds(part["time"]) }
+          @costs["#{name}_calls"] = parts.sum { |part| CALLS.sum { |key| number(part[key]) } }
+        end
+
+        def number(value)
+          value.is_a?(Numeric) ? value : 0
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require_relative "journal"
+
+module Memprof
+  class Trace
+    # The file that the requests of this process are added to. A forked process gets one of its own.
+    #
+    # @api private
+    class ProcessFile
+      # @param path [String, nil] `%p` stands for the process id; nil for
+      #   `/tmp/memprof_tracer-PID.json`, in another directory if MEMPROF_DIR names one
+      def initialize(path = nil)
+        @path = path
+        @lock = Mutex.new
+      end
+
+      # @return [String] where this process writes
+      def path
+        (@path || File.join(directory, "memprof_tracer-%p.json")).gsub("%p", Process.pid.to_s)
+      end
+
+      # @return [Journal] open, that of {Memprof.trace_filename} if there is one
+      # @raise [Memprof::Error] if it can't be opened
+      def journal
+        given = Memprof.instance_variable_get(:@trace_journal)
+        return given if given
+
+        @lock.synchronize do
+          unless @pid == Process.pid
+            @journal&.close # the parent's, which has it open itself
+            @journal = nil
+            @journal = Journal.file(path, own: @path.nil?)
+            @pid = Process.pid
+          end
+          @journal
+        end
+      end
+
+      private
+
+      def directory
+        given = ENV.fetch("MEMPROF_DIR", "")
+        given.empty? ? "/tmp" : given
+      end
+    end
+  end
+end

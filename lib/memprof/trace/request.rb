@@ -1,0 +1,142 @@
+# frozen_string_literal: true
+
+require_relative "../clock"
+require_relative "../printable"
+require_relative "after_reply"
+
+module Memprof
+  class Trace
+    # A traced request of a web application, as {Memprof.trace_request} writes it.
+    #
+    # @api private
+    class Request
+      # What is told of the Rack env.
+      KEYS = %w[REQUEST_PATH PATH_INFO REMOTE_ADDR REQUEST_URI REQUEST_METHOD QUERY_STRING].freeze
+      # Where Rails keeps controller and action: 2.2 and 2.3, 3 to 4, today.
+      RAILS = %w[
+        action_controller.request.path_parameters action_dispatch.request.parameters
+        action_dispatch.request.path_parameters
+      ].freeze
+      # What is told of that.
+      ACTION = %i[controller action].freeze
+      private_constant :KEYS, :RAILS, :ACTION
+
+      # Traces a request and writes it.
+      #
+      # @param env [Hash] the Rack environment
+      # @param journal [Journal]
+      # @param status [Proc, nil] asked for the response's code if the block gives no Rack response
+      # @param later [Boolean] whether it may be written when the client has the reply
+      # @param scope (see Trace.run)
+      # @param tracers (see Trace.run)
+      # @yield handles the request
+      # @return [Object] the block's value
+      def self.trace(env, journal, status: nil, later: false, scope: :thread, tracers: nil)
+        request = new(env, journal, status, later)
+        request.arrive
+        Trace.run(request, scope: scope, tracers: tracers) do
+          request.begin
+          yield
+        ensure
+          request.end
+        end
+      end
+
+      # @param env (see .trace)
+      # @param journal (see .trace)
+      # @param status (see .trace)
+      # @param later (see .trace)
+      def initialize(env, journal, status, later)
+        @env = env
+        @journal = journal
+        @status = status
+        @later = later
+      end
+
+      # Notes what was asked for: on its way an application may write other things into the env, as Rails does
+      # the path of the page for an error.
+      #
+      # @return [void]
+      def arrive
+        @asked = @env.values_at(*KEYS) if @env.is_a?(Hash)
+        @start = Process.clock_gettime(Process::CLOCK_REALTIME, :microsecond)
+      end
+
+      # Inside the trace, and so without anything that makes an object.
+      #
+      # @return [void]
+      def begin
+        @began = Clock.now
+      end
+
+      # @return [void]
+      def end
+        @time = Clock.now - @began
+      end
+
+      # Takes the report, as {Trace.run} has it. It is written now, or when the client has the reply; in any
+      # case as things are now.
+      #
+      # @param report [Native::TraceReport, Combined] of the tracers
+      # @param returned [Array, nil] the block's value in an Array; nil if it gave none
+      # @return [void]
+      def call(report, returned)
+        @report = report
+        @action = action if @env.is_a?(Hash)
+        @code = code(returned) if returned
+        write unless @later && returned && AfterReply.defer(@env, returned.first, self)
+      end
+
+      # @return [void]
+      def write
+        @journal.write(record)
+      end
+
+      private
+
+      # @return [Hash] in the order in which it is written
+      def record
+        { "start" => @start, "tracers" => @report, "rails" => rails, "request" => request,
+          "response" => response, "time" => @time.round(9) }.compact
+      end
+
+      # Asked at the end: it is the router that writes it.
+      #
+      # @return [Array, nil] controller and action
+      def action
+        there = @env.values_at(*RAILS)
+        return if there.none?
+
+        parameters = there.find { |value| value.is_a?(Hash) && named?(value) }
+        ACTION.map { |name| parameters[name.name] || parameters[name] } if parameters
+      end
+
+      def named?(parameters)
+        parameters.key?("controller") || parameters.key?(:controller)
+      end
+
+      def code(returned)
+        value = returned.first
+        code = value.is_a?(Array) ? value.first : nil
+        code.nil? && @status ? @status.call : code
+      end
+
+      def rails
+        @action&.zip(ACTION)&.to_h { |name, key| [key.name, (Printable.utf8(name) if name)] }
+      end
+
+      def request
+        @asked&.each_with_index&.with_object({}) do |(value, index), request|
+          next unless value.is_a?(String)
+
+          key = KEYS[index]
+          request[key] = value.empty? && key == "QUERY_STRING" ? nil : Printable.utf8(value)
+        end
+      end
+
+      def response
+        { "code" => @code.to_i } if @code.is_a?(Integer) || @code.to_s.match?(/\A\d+\z/)
+      end
+    end
+  end
+end

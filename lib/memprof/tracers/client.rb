@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require_relative "follower"
+require_relative "hooks"
+require_relative "../clock"
+require_relative "../native"
+
+module Memprof
+  module Tracers
+    # A tracer of a client gem. A module prepended to the client, at the one place that all calls pass, tells
+    # the traces that follow the calling thread. It does nothing but call `super` while no trace runs.
+    #
+    # A tracer names the places with {hook}, and gives a {#report} of what its instance was told.
+    #
+    # @abstract
+    # @api private
+    class Client
+      class << self
+        # @return [Array<Follower>] of the traces that run; frozen
+        def running = Follower.running
+
+        # Where to listen.
+        #
+        # @param constant [String] the class or module of the client, as "Redis::Client"
+        # @param listener [Module] to be prepended to it
+        # @return [void]
+        def hook(constant, listener)
+          Hooks.add(constant, listener)
+        end
+
+        # Called when a trace begins, for what {hook} can't do.
+        #
+        # @return [void]
+        def listen; end
+
+        # Tells those of the traces that follow the calling thread that a call has ended, well or not. What
+        # they make to remember it is not counted as the program's. (Nor is there a Proc here: a block that is
+        # passed on as one would be an object.)
+        #
+        # @param followers [Array<Follower>] those that ran when the call began
+        # @param began [Float] {Clock.now} at that time
+        # @yieldparam client [Client] to be told
+        # @yieldparam time [Float] seconds that it took
+        # @return [void]
+        def tell(followers, began)
+          time = Clock.now - began
+          Native.quiet do
+            thread = Thread.current
+            followers.each { |follower| follower.told(self, thread) { |client| yield(client, time) } }
+          end
+        end
+      end
+
+      private
+
+      # Adds a call to a Hash of `"calls"` and `"time"`.
+      def count(hash, seconds)
+        hash["calls"] = hash.fetch("calls", 0) + 1
+        hash["time"] = hash.fetch("time", 0.0) + seconds
+      end
+    end
+  end
+end

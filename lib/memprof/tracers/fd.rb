@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require_relative "client"
+
+module Memprof
+  module Tracers
+    # `fd`, the part that never becomes a call of the system's select: `select(nil, nil, nil, 0.15)`, which
+    # Ruby makes a sleep of. It is reported as it was written. (The sleep may show besides as what Ruby sleeps
+    # by.)
+    #
+    # @api private
+    class Fd < Client
+      # Tells of a select that waits for nothing but time.
+      #
+      # @yield waits
+      # @return [nil]
+      def self.waited
+        followers = running
+        began = Clock.now
+        begin
+          yield
+        ensure
+          tell(followers, began) { |client, time| client.waited(time) }
+        end
+      end
+
+      # To be prepended to the singletons of IO and Kernel.
+      module Select
+        def select(read, write = nil, error = nil, timeout = nil)
+          read || write || error || Fd.running.empty? ? super : Fd.waited { super }
+        end
+      end
+
+      # The same for Kernel, where it is private.
+      module PrivateSelect
+        private
+
+        def select(read, write = nil, error = nil, timeout = nil)
+          read || write || error || Fd.running.empty? ? super : Fd.waited { super }
+        end
+      end
+
+      # Listens from the first trace on that wants this. (Prepended twice, it would be so once.)
+      #
+      # @return [void]
+      def self.listen
+        @listen ||= begin
+          [IO, Kernel].each { |mod| mod.singleton_class.prepend(Select) }
+          Kernel.prepend(PrivateSelect)
+          true
+        end
+      end
+
+      def initialize
+        super
+        @select = {}
+      end
+
+      # @param time [Float] seconds
+      # @return [void]
+      def waited(time)
+        count(@select, time)
+      end
+
+      # @return [Hash]
+      def report
+        @select.empty? ? {} : { "select" => @select }
+      end
+    end
+  end
+end

@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+require_relative "hooks"
+
+module Memprof
+  module Tracers
+    # A trace as the tracers of client gems see it: which of them it has, and whose calls it follows. A
+    # request of a server seldom uses more than one or two clients, so their tracers are made when there is a
+    # first call to tell of.
+    #
+    # @api private
+    class Follower
+      NOTHING = {}.freeze
+      NOBODY = [].freeze
+      private_constant :NOTHING, :NOBODY
+
+      @running = NOBODY
+      @lock = Mutex.new
+
+      class << self
+        # @return [Array<Follower>] of the traces that run; frozen
+        attr_reader :running
+
+        # @param follower [Follower] one that is told from now on
+        # @return [void]
+        def add(follower)
+          @lock.synchronize { @running = [*@running, follower].freeze }
+        end
+
+        # @param follower [Follower] one that is told no more
+        # @return [void]
+        def remove(follower)
+          @lock.synchronize { @running = without(follower) }
+        end
+
+        # Has clients listen that can't be told where to. It is done for good, and the traces of a server have
+        # all the same clients.
+        #
+        # @param clients [Hash{Symbol => Class}]
+        # @return [void]
+        def listen(clients)
+          return if @listening.equal?(clients)
+
+          clients.each_value(&:listen)
+          @listening = clients
+        end
+
+        # In the child of a fork: there are no traces.
+        #
+        # @return [void]
+        def start_anew
+          @lock = Mutex.new # its owner may be a thread that the child does not have
+          @running = NOBODY
+        end
+
+        private
+
+        def without(follower)
+          return NOBODY if @running.size == 1 && @running.first.equal?(follower)
+
+          @running.reject { |other| other.equal?(follower) }.freeze
+        end
+      end
+
+      # @param clients [Hash{Symbol => Class}] tracers by name
+      # @param process [Boolean] whether to follow all threads, or the calling one
+      def initialize(clients, process)
+        @clients = clients
+        @thread = Thread.current unless process
+        @lock = Mutex.new if process
+        @heard = nil
+      end
+
+      # @return [void]
+      def start
+        @watches = !Hooks.kept?
+        @watches ? Hooks.start : Hooks.look
+        Follower.listen(@clients)
+        Follower.add(self)
+      end
+
+      # @return [void]
+      def finish
+        Follower.remove(self)
+        Hooks.finish if @watches
+      end
+
+      # @param tracer [Class] that heard of a call
+      # @param thread [Thread] that the call was made on
+      # @yieldparam client [Client] this trace's instance, to be told
+      # @return [void]
+      def told(tracer, thread, &note)
+        return unless @clients.value?(tracer)
+
+        if @thread
+          yield heard(tracer) if @thread.equal?(thread)
+        else
+          synchronize(tracer, &note)
+        end
+      end
+
+      # @return [Hash{Symbol => Hash}] reports by name, of those that have something to say
+      def reports
+        return NOTHING unless @heard
+
+        reports = @heard.to_h { |tracer, client| [@clients.key(tracer), client.report] }
+        reports.reject { |_, report| report.empty? }
+      end
+
+      private
+
+      def heard(tracer)
+        (@heard ||= {})[tracer] ||= tracer.new
+      end
+
+      # No lock can be taken in a signal handler, which has interrupted everything else anyway.
+      def synchronize(tracer)
+        @lock.synchronize { yield heard(tracer) }
+      rescue ThreadError
+        yield heard(tracer)
+      end
+    end
+  end
+end

@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Tracers
+    # Prepends listeners to the classes of client gems, as soon as these are there: those that are loaded when
+    # a trace begins are found by name, and while a trace runs each class or module that is defined is a sign
+    # to look again: at its end, when it has its methods. (The VM makes ready for that once; then it costs
+    # nothing but at the `end` of a class.)
+    #
+    # @api private
+    module Hooks
+      @missing = {}
+      @lock = Mutex.new
+      @watchers = 0
+      @kept = 0
+
+      class << self
+        # @param constant [String] the class or module to listen to
+        # @param listener [Module]
+        # @return [void]
+        def add(constant, listener)
+          @missing = @missing.merge(constant => listener)
+        end
+
+        # Looks for what is loaded, and watches for what will be, until as many {finish} as {start}.
+        #
+        # @return [void]
+        def start
+          @lock.synchronize do
+            install
+            @watchers += 1
+            watch if @watchers == 1 && !@missing.empty? && watchable?
+          end
+        end
+
+        # @return [void]
+        def finish
+          @lock.synchronize do
+            @watchers -= 1 if @watchers.positive? # in a child the parent's traces end, too
+            @watch.disable if @watchers.zero? && @watch&.enabled?
+          end
+        end
+
+        # The same for a server, whose traces then only {look}: until as many {let_go}.
+        #
+        # @return [void]
+        def keep
+          start
+          @lock.synchronize { @kept += 1 }
+        end
+
+        # @return [void]
+        def let_go
+          @lock.synchronize { @kept -= 1 if @kept.positive? }
+          finish
+        end
+
+        # @return [Boolean] whether somebody keeps watching
+        def kept?
+          @kept.positive?
+        end
+
+        # Looks for what was loaded since somebody looked.
+        #
+        # @return [void]
+        def look
+          @lock.synchronize { install } unless @features == $LOADED_FEATURES.size
+        end
+
+        # In the child of a fork: there are no traces.
+        #
+        # @return [void]
+        def start_anew
+          @lock = Mutex.new # its owner may be a thread that the child does not have
+          @watchers = @kept = 0
+          @watch&.disable
+        end
+
+        private
+
+        # In Ruby 3.1 any TracePoint throws away all that YJIT has compiled, each time.
+        def watchable?
+          RUBY_VERSION >= "3.2" || !defined?(RubyVM::YJIT) || !RubyVM::YJIT.enabled?
+        end
+
+        def watch
+          @watch ||= TracePoint.new(:end) { |point| written(point.self) }
+          @watch.enable
+        end
+
+        # Not under the lock: a class may be defined anywhere, also by a thread that waits for it.
+        def written(mod)
+          listener = @missing[Native.quiet { Module.instance_method(:name).bind_call(mod) }]
+          Native.quiet { attach(mod, listener) } if listener
+        end
+
+        # Not again before something else was loaded: a server makes a trace for each request.
+        def install
+          return if @features == $LOADED_FEATURES.size
+
+          @features = $LOADED_FEATURES.size
+          @missing.each do |constant, listener|
+            mod = find(constant)
+            attach(mod, listener) if mod
+          end
+        end
+
+        def attach(mod, listener)
+          mod.prepend(listener) unless mod.include?(listener)
+          @missing = @missing.reject { |_, other| other.equal?(listener) }
+        end
+
+        # Loads nothing: a constant that would be autoloaded is not there yet.
+        def find(constant)
+          constant.split("::").inject(Object) do |scope, name|
+            break unless scope.is_a?(Module) && scope.const_defined?(name, false)
+            break if scope.autoload?(name, false)
+
+            scope.const_get(name, false)
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,151 @@
+# frozen_string_literal: true
+
+require_relative "client"
+
+module Memprof
+  module Tracers
+    # `memcache`, the part of the gem dalli: calls by name, with what was answered. libmemcached is traced by
+    # the extension, and both stand in one report.
+    #
+    # @api private
+    class Memcache < Client
+      # What libmemcached calls the same.
+      NAMES = { incr: "increment", decr: "decrement", get_multi: "mget", get_multi_cas: "mget",
+                get_multi_with_metadata: "mget" }.freeze
+      MISSED = %i[delete touch gat get cas incr decr].freeze
+      # Those that have their keys in one argument, and options in others.
+      FIRST = %i[set_multi delete_multi].freeze
+      # Where dalli notes that it does not wait for answers: in blocks of `multi` and `quiet`.
+      QUIET = :dalli_multi
+      private_constant :NAMES, :MISSED, :FIRST, :QUIET
+
+      # Tells of a call.
+      #
+      # @param operation [Symbol]
+      # @param arguments [Array, nil] those of a call for many keys
+      # @param handed [Array<Integer>, nil] how many keys were found, where they are handed out one by one
+      # @yield calls the client
+      # @return [Object] what the client gives
+      def self.called(operation, arguments = nil, handed = nil)
+        followers = running
+        began = Clock.now
+        given = false
+        begin
+          value = yield
+          given = true
+          value
+        ensure
+          tell(followers, began) do |client, time|
+            answers = given ? answers(operation, value, arguments, handed) : { "error" => 1 }
+            client.called(operation, time, answers)
+          end
+        end
+      end
+
+      def self.answers(operation, value, arguments, handed)
+        return responses(operation, value) unless arguments
+
+        responses_for_many(operation, handed ? handed.first : value, arguments)
+      end
+      private_class_method :answers
+
+      # What dalli gives says what the server answered: nil for a key that it has not, false for what it did
+      # not store. Where dalli does not wait for an answer, nobody knows.
+      #
+      # @param operation [Symbol]
+      # @param value [Object]
+      # @return [Hash{String => Integer}]
+      def self.responses(operation, value)
+        return { "unknown" => 1 } if Thread.current[QUIET]
+
+        found = operation == :cas && value.is_a?(Array) ? value.first : value
+        found = nil if defined?(::Dalli::NOT_FOUND) && ::Dalli::NOT_FOUND.equal?(found)
+        return { found ? "success" : "notfound" => 1 } if MISSED.include?(operation)
+
+        # What is stored has a version, and none is 0.
+        { found && found != 0 ? "success" : "notstored" => 1 }
+      end
+
+      # @param operation [Symbol]
+      # @param found [Hash, Integer, Object] what was found, or how many
+      # @param arguments [Array] of the call
+      # @return [Hash{String => Integer}]
+      def self.responses_for_many(operation, found, arguments)
+        asked = FIRST.include?(operation) ? arguments.first.size : arguments.flatten.compact.size
+        found = found.size if found.is_a?(Hash)
+        return { "unknown" => asked } if operation == :set_multi || !found.is_a?(Integer)
+
+        { "success" => found, "notfound" => asked - found }.select { |_, count| count.positive? }
+      end
+
+      # Where all calls of single keys pass.
+      module Dalli
+        # Not each dalli has each of the calls for many keys.
+        def self.prepended(client)
+          super
+          MANY.each { |name, listener| client.prepend(listener) if client.method_defined?(name) }
+        end
+
+        private
+
+        def perform(*arguments, **)
+          operation = arguments.first
+          # Without one, as dalli's own, it is only about the connection.
+          return super if Memcache.running.empty? || !operation.is_a?(Symbol)
+
+          Memcache.called(operation) { super }
+        end
+      end
+
+      # Listens to a call for many keys.
+      def self.listener(name)
+        Module.new do
+          # Not by a block, which would have to make an object of the one that it is given.
+          module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+            def #{name}(*arguments, **)
+              return super if Memcache.running.empty?
+              return Memcache.called(:#{name}, arguments) { super } unless block_given?
+
+              handed = [0]
+              Memcache.called(:#{name}, arguments, handed) do
+                super do |key, value|
+                  handed[0] += 1
+                  yield key, value
+                end
+              end
+            end
+          RUBY
+        end
+      end
+      private_class_method :listener
+
+      MANY = %i[get_multi get_multi_cas get_multi_with_metadata set_multi delete_multi].to_h do |name|
+        [name, listener(name)]
+      end.freeze
+      private_constant :MANY
+
+      hook "Dalli::Client", Dalli
+
+      def initialize
+        super
+        @operations = {}
+      end
+
+      # @param operation [Symbol]
+      # @param time [Float] seconds
+      # @param responses [Hash{String => Integer}]
+      # @return [void]
+      def called(operation, time, responses)
+        entry = @operations[NAMES.fetch(operation, operation.to_s)] ||= {}
+        count(entry, time)
+        answered = entry["responses"] ||= {}
+        responses.each { |response, number| answered[response] = answered.fetch(response, 0) + number }
+      end
+
+      # @return [Hash]
+      def report
+        @operations
+      end
+    end
+  end
+end

@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+require_relative "client"
+
+module Memprof
+  module Tracers
+    # `mysql`, the part of the gem trilogy: queries by kind of statement. What goes through a C library is
+    # traced by the extension, and both stand in one report.
+    #
+    # @api private
+    class Mysql < Client
+      # What may stand before a statement: blanks, comments, an opening bracket.
+      BEFORE = %r{\A(?:\s+|/\*.*?\*/|(?:--\s|\#)[^\n]*(?:\n|\z)|\()*}m
+      KINDS = %w[select insert update delete].freeze
+      private_constant :BEFORE, :KINDS
+
+      # Tells of a query.
+      #
+      # @param sql [String]
+      # @yield calls the client
+      # @return [Object] what the client gives
+      def self.queried(sql)
+        followers = running
+        began = Clock.now
+        begin
+          yield
+        ensure
+          tell(followers, began) { |client, time| client.queried(sql, time) }
+        end
+      end
+
+      # @param sql [String]
+      # @return [String] select, insert, update, delete or unknown
+      # @example
+      #   Memprof::Tracers::Mysql.kind("/* top */ SELECT 1") # => "select"
+      def self.kind(sql)
+        text = sql.to_s.b.sub(BEFORE, "")
+        word = text[/\A[a-z]+/i].to_s.downcase
+        KINDS.include?(word) ? word : "unknown"
+      end
+
+      # To be prepended to Trilogy.
+      module Queries
+        def query(sql)
+          Mysql.running.empty? ? super : Mysql.queried(sql) { super }
+        end
+      end
+
+      hook "Trilogy", Queries
+
+      def initialize
+        super
+        @total = { "queries" => 0, "time" => 0.0 }
+        @kinds = {}
+      end
+
+      # @param sql [String]
+      # @param time [Float] seconds
+      # @return [void]
+      def queried(sql, time)
+        kind = @kinds[self.class.kind(sql)] ||= { "queries" => 0, "time" => 0.0 }
+        [@total, kind].each do |numbers|
+          numbers["queries"] += 1
+          numbers["time"] += time
+        end
+      end
+
+      # @return [Hash]
+      def report
+        @kinds.empty? ? {} : { **@total, "types" => @kinds }
+      end
+    end
+  end
+end

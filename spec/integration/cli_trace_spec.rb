@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "json"
+require "tmpdir"
+
+RSpec.describe "memprof trace" do
+  let(:directory) { Dir.mktmpdir("memprof-spec-") }
+
+  after { FileUtils.rm_rf(directory) }
+
+  def file(*lines)
+    path = File.join(directory, "requests.json")
+    File.write(path, lines.map { |line| "#{line.is_a?(String) ? line : JSON.generate(line)}\n" }.join)
+    path
+  end
+
+  def request(number, time, objects)
+    tracers = { objects: { created: objects, types: {}, bytes: objects * 40 },
+                gc: { calls: 1, time: time / 4 }, mysql: { queries: 3, time: time / 2 } }
+    { start: 1_795_309_858_984_631 + number, tracers: tracers, time: time,
+      rails: { controller: "orders", action: number.even? ? "index" : "show" },
+      request: { REQUEST_METHOD: "GET", PATH_INFO: "/orders/#{number}" }, response: { code: 200 } }
+  end
+
+  let(:log) { file(*(1..8).map { |number| request(number, number / 100.0, 1000 - number) }) }
+
+  it "shows what requests cost: by action, by kind, and the worst" do
+    stdout, stderr, status = run_memprof("trace", "--limit", "3", log)
+    expect([stderr, status.exitstatus]).to eq(["", 0])
+    expect(stdout).to match_snapshot("trace/requests.txt")
+    expect(run_memprof("trace", "--limit", "3", "-f", "markdown",
+      log).stdout).to match_snapshot("trace/requests.md")
+  end
+
+  it "sorts by any cost and groups by path" do
+    stdout, = run_memprof("trace", "--sort", "objects", "--by", "path", "--format", "csv", log)
+    expect(stdout.lines.first).to start_with("path,requests,objects_total,time_p50,")
+    expect(stdout.lines[1..].map { |line| line[/\AGET [^,]+/] }).to eq((1..8).map { |number|
+                                                                         "GET /orders/#{number}"
+                                                                       })
+  end
+
+  it "gives all of it as JSON" do
+    answer = JSON.parse(run_memprof("trace", "-f", "json", "--limit", "1", log).stdout)
+    expect(answer).to include("requests" => 8, "broken" => 0, "sort" => "time", "more_groups" => 1)
+    expect(answer["worst"].first).to include("line" => 8,
+      "costs" => include("time" => 0.08, "mysql_calls" => 3))
+    expect(answer["costs"].find { |cost|
+             cost["kind"] == "time"
+           }).to include("unit" => "seconds", "max" => 0.08)
+  end
+
+  it "passes over broken lines and says so on stderr" do
+    path = file(request(1, 0.1, 1), "{\"start\":", "x")
+    stdout, stderr, status = run_memprof("trace", path)
+    expect(stderr).to eq("memprof: #{path}: 2 lines passed over as no request, the first is line 2\n")
+    expect(stdout).to start_with("1 request,")
+    expect(status.exitstatus).to eq(0)
+  end
+
+  it "reads stdin" do
+    expect(run_memprof("trace", "-", input: File.read(log)).stdout).to start_with("8 requests,")
+  end
+
+  {
+    "no such file" => [%w[/nowhere/x], %r{cannot read /nowhere/x: no such file}],
+    "a directory" => [%w[/], /cannot read .*: it is a directory/],
+    "no file" => [[], /FILE is missing; see `memprof help trace`/],
+    "an unknown kind" => [["--sort", "disc", :log],
+      /disc is no cost of these requests; there are: time, objects,/],
+    "no request in it" => [[:empty], /no traced request in .*; 1 line passed over, the first is line 1/]
+  }.each do |situation, (arguments, message)|
+    it "says what is wrong: #{situation}" do
+      files = { log: -> { log }, empty: -> { file("hello") } }
+      arguments = arguments.map { |argument| argument.is_a?(Symbol) ? files[argument].call : argument }
+      stdout, stderr, status = run_memprof("trace", *arguments)
+      expect([stdout, status.exitstatus]).to eq(["", 2])
+      expect(stderr).to match(/\Amemprof: .*#{message}.*\n\z/)
+    end
+  end
+
+  describe "after memprof run --trace" do
+    def run(*arguments)
+      run_memprof("run", *arguments, env: { "TMPDIR" => directory }, chdir: directory)
+    end
+
+    it "has the report of the process, indented on stdout" do
+      stdout, stderr, status = run("--trace", "--", "ruby", "-e",
+        "Thread.new { 50.times { Object.new } }.join; exit 3")
+      report = JSON.parse(stdout)
+      expect([stderr, status.exitstatus]).to eq(["", 3])
+      expect(report.keys).to eq(%w[start tracers command pid time])
+      expect(report["tracers"]["objects"]["classes"]["Object"]["count"]).to eq(50)
+      expect(stdout.lines.size).to be > 10
+    end
+
+    it "writes a line to a file, one for each process, which memprof trace reads" do
+      code = "10.times { Object.new }; Process.wait(fork { GC.start })"
+      _, stderr, = run("--trace", "-o", "app.json", "--", "ruby", "-e", code)
+      expect(stderr).to match(/reports, with what was allocated:/)
+      files = Dir.children(directory).grep(/\Aapp.*json\z/).sort_by(&:length)
+      expect(files.size).to eq(2)
+      own, forked = files.map { |name| JSON.parse(File.read(File.join(directory, name))) }
+      expect(own["tracers"]["gc"]["reasons"]).not_to have_key("method")
+      expect(forked["tracers"]["gc"]["reasons"]).to eq("method" => 1)
+      expect(run_memprof("trace", File.join(directory, files.first)).stdout).to start_with("1 request,")
+    end
+
+    it "refuses what is for the other report" do
+      expect(run("--trace", "--limit", "3", "--",
+        "ruby").stderr).to eq("memprof: not with --trace: --limit\n")
+      expect(run("--trace", "-f", "text", "--", "ruby").stderr).to eq("memprof: not with --trace: --format\n")
+    end
+
+    it "still takes a class" do
+      stdout, = run("--trace", "Object", "--", "ruby", "-e", "5.times { Object.new }")
+      expect(stdout).to match(/\b5 objects \(200 B\) allocated/)
+    end
+  end
+end

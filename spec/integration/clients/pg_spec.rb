@@ -1,0 +1,127 @@
+# frozen_string_literal: true
+
+RSpec.describe "Queries of pg to PostgreSQL" do
+  before(:all) { need(server: :postgres, client: "pg") }
+
+  # Runs code in a trace; besides the report gives the statements of the server's log that are of this client.
+  def asked(code)
+    client_program(<<~RUBY, server: :postgres)
+      require "pg"
+      name = "spec-\#{Process.pid}"
+      client = PG.connect(application_name: name)
+      client.exec("create temporary table books (id int primary key, title text)")
+      mark = File.size(ENV["PG_LOG"])
+      tracers = traced(tracers: %i[postgres fd]) { #{code} }
+      client.exec("select 'the end'")
+      mine = /^\\[\#{name}\\] LOG:  (?:statement|execute [^:]*): (.*)/
+      tell(**tracers, server: File.read(ENV["PG_LOG"])[mark..].scan(mine).flatten[...-1])
+    RUBY
+  end
+
+  def kinds(report)
+    report["types"].transform_values { |kind| kind["queries"] }.reject { |_, queries| queries.zero? }
+  end
+
+  # As many of each kind as the server has in its log.
+  def expect_agreement(result)
+    expected = result["server"].map { |sql| sql[/\A\w+/].downcase }.map do |word|
+      %w[select insert update delete].include?(word) ? word : "unknown"
+    end
+    expect(kinds(result["postgres"])).to eq(expected.tally)
+    expect(result["postgres"]["queries"]).to eq(expected.size)
+  end
+
+  it "are those that the server got" do
+    result = asked(<<~RUBY)
+      client.exec("insert into books values (1, 'Emma')")
+      client.exec_params("insert into books values ($1, $2)", [2, "Persuasion"])
+      client.exec("select * from books").to_a
+      client.exec_params("update books set title = $1", ["?"])
+      client.sync_exec("select 1")
+      client.sync_exec_params("select $1::int", [1])
+      client.exec("delete from books")
+    RUBY
+    expect_agreement(result)
+    expect(kinds(result["postgres"])).to eq("select" => 3, "insert" => 2, "update" => 1, "delete" => 1)
+  end
+
+  it "are counted when a prepared statement is executed, by its kind" do
+    result = asked(<<~RUBY)
+      client.prepare("add", "insert into books values ($1)")
+      3.times { |id| client.exec_prepared("add", [id]) }
+      client.sync_prepare("find", "select * from books where id = $1")
+      2.times { |id| client.sync_exec_prepared("find", [id]) }
+      client.send_prepare("all", "select count(*) from books")
+      client.get_last_result
+      client.send_query_prepared("all", [])
+      client.get_last_result
+    RUBY
+    expect_agreement(result)
+    expect(kinds(result["postgres"])).to eq("select" => 3, "insert" => 3)
+  end
+
+  it "take until their result is there when they are sent, also without blocking" do
+    result = asked(<<~RUBY)
+      client.send_query("select pg_sleep(0.1)")
+      client.get_last_result
+      client.setnonblocking(true)
+      client.send_query_params("delete from books where pg_sleep(0.01) is null", [])
+      client.block
+      client.setnonblocking(false)
+      client.get_last_result
+      client.send_query("insert into books select 1 from pg_sleep(0.05)")
+      sleep(0.01) while client.consume_input && client.is_busy
+      nil while client.get_result
+    RUBY
+    expect_agreement(result)
+    types = result["postgres"]["types"]
+    expect(types["select"]["time"]).to be_between(0.1, 0.4)
+    expect(types["insert"]["time"]).to be_between(0.05, 0.3)
+  end
+
+  it "are a query each when data is copied" do
+    result = asked(<<~RUBY)
+      client.copy_data("copy books from stdin") { 100.times { |id| client.put_copy_data("\#{id}\\ttitle\\n") } }
+      lines = 0
+      client.copy_data("copy books to stdout") { lines += 1 while client.get_copy_data }
+      raise "\#{lines} lines" unless lines == 100
+    RUBY
+    expect_agreement(result)
+    expect(kinds(result["postgres"])).to eq("unknown" => 2)
+  end
+
+  it "are counted when they fail, and in transactions" do
+    result = asked(<<~RUBY)
+      begin
+        client.transaction do
+          client.exec("insert into books values (1), (1)")
+        end
+      rescue PG::UniqueViolation
+        client.exec("select 'rolled back'")
+      end
+      begin
+        client.exec("select nothing")
+      rescue PG::UndefinedColumn
+        client.transaction { client.exec("update books set id = 2") }
+      end
+    RUBY
+    expect_agreement(result)
+    expect(result["server"].grep(/BEGIN|COMMIT|ROLLBACK/).size).to eq(4)
+  end
+
+  it "are counted each when they are sent in a pipeline" do
+    result = asked(<<~RUBY)
+      client.enter_pipeline_mode
+      3.times { |id| client.send_query_params("insert into books values ($1)", [id]) }
+      client.send_query_params("select pg_sleep(0.05)", [])
+      client.pipeline_sync
+      nil until client.get_result&.result_status == PG::PGRES_PIPELINE_SYNC
+      client.exit_pipeline_mode
+    RUBY
+    expect_agreement(result)
+    expect(result["postgres"]["time"]).to be_between(0.05, 0.3)
+  end
+
+  it_behaves_like "a client whose calls are traced", server: :postgres, library: "pg",
+    open: "PG.connect", ask: %q(client.exec("select 1").ntuples), count: %i[postgres queries]
+end

@@ -1,0 +1,123 @@
+# frozen_string_literal: true
+
+require "json"
+require "tmpdir"
+
+RSpec.describe Memprof, ".trace_request" do
+  let(:directory) { Dir.mktmpdir("memprof-spec-") }
+  let(:path) { File.join(directory, "requests.json") }
+
+  before { described_class.trace_filename = path }
+
+  after do
+    described_class.trace_filename = nil
+    FileUtils.rm_rf(directory)
+  end
+
+  def record(env = {}, **options, &block)
+    described_class.trace_request(env, tracers: :gc, **options, &(block || -> { nil }))
+    JSON.parse(File.readlines(path).last)
+  end
+
+  it "writes when it came, what it did, what it was, what came of it and how long it took" do
+    env = { "REQUEST_PATH" => "/home", "PATH_INFO" => "/home", "REMOTE_ADDR" => "127.0.0.1",
+            "REQUEST_URI" => "/home?a=1", "REQUEST_METHOD" => "GET", "QUERY_STRING" => "a=1",
+            "HTTP_COOKIE" => "secret", "rack.input" => $stdin }
+    before = Process.clock_gettime(Process::CLOCK_REALTIME, :microsecond)
+    record = record(env) { [404, {}, []] }
+
+    expect(record.keys).to eq(%w[start tracers request response time])
+    expect(record["start"]).to be_between(before,
+      Process.clock_gettime(Process::CLOCK_REALTIME, :microsecond))
+    expect(record["tracers"].keys).to eq(["gc"])
+    expect(record["request"]).to eq(env.reject { |key, _| %w[HTTP_COOKIE rack.input].include?(key) })
+    expect(record["response"]).to eq("code" => 404)
+    expect(record["time"]).to be_a(Float).and be_between(0, 1)
+  end
+
+  it "writes what was asked for, whatever the application makes of it" do
+    env = { "PATH_INFO" => "/home", "REQUEST_METHOD" => "GET" }
+    record = record(env) { env.merge!("PATH_INFO" => "/404", "QUERY_STRING" => "status=404") }
+    expect(record["request"]).to eq("PATH_INFO" => "/home", "REQUEST_METHOD" => "GET")
+  end
+
+  it "writes an empty query as null" do
+    expect(record({ "QUERY_STRING" => "", "PATH_INFO" => "" })["request"])
+      .to eq("QUERY_STRING" => nil, "PATH_INFO" => "")
+  end
+
+  {
+    "Rails 2" => { "action_controller.request.path_parameters" => { "controller" => "home",
+                                                                    "action" => "show" } },
+    "Rails 3" => { "action_dispatch.request.parameters" => { "controller" => "home", "action" => "show",
+                                                             "id" => 1 } },
+    "Rails today" => { "action_dispatch.request.path_parameters" => { controller: "home", action: :show } }
+  }.each do |version, env|
+    it "tells controller and action of #{version}" do
+      expect(record(env)["rails"]).to eq("controller" => "home", "action" => "show")
+    end
+  end
+
+  it "sees the parameters that the router adds on the way" do
+    env = {}
+    record = record(env) { env["action_dispatch.request.path_parameters"] = { controller: "a", action: "b" } }
+    expect(record["rails"]).to eq("controller" => "a", "action" => "b")
+  end
+
+  it "says nothing of what is not there" do
+    expect(record({ "action_dispatch.request.parameters" => { "id" => 1 } }).keys).to eq(%w[start tracers
+      request time])
+    expect(record(nil).keys).to eq(%w[start tracers time])
+  end
+
+  it "gives the block's value, and writes when it raises or throws" do
+    expect(described_class.trace_request({}, tracers: :gc) { :value }).to eq(:value)
+    expect { described_class.trace_request({}, tracers: :gc) { raise IOError } }.to raise_error(IOError)
+    catch(:async) { described_class.trace_request({}, tracers: :gc) { throw :async } }
+    expect(File.readlines(path).size).to eq(3)
+    expect(JSON.parse(File.readlines(path).last)).not_to have_key("response")
+  end
+
+  it "writes valid JSON whatever the request is" do
+    record = record({ "PATH_INFO" => "/\xff\u2028\"", "QUERY_STRING" => "\x00".b, "REQUEST_URI" => "\xE4".b })
+    expect(record["request"]).to include("PATH_INFO" => "/\\xFF\u2028\"", "REQUEST_URI" => "\\xE4")
+  end
+
+  it "counts no object of its own" do
+    described_class.trace_request({}, tracers: :objects) { 10.times { Object.new } }
+    expect(JSON.parse(File.read(path))["tracers"]["objects"]["types"]).to eq("object" => 10)
+  end
+
+  it "prints it where there is no file" do
+    described_class.trace_filename = nil
+    expect {
+      described_class.trace_request({}, tracers: :gc) {
+        nil
+      }
+    }.to output(/\A{\n  "start": \d{16},\n/).to_stdout
+  end
+
+  describe ".trace_filename=" do
+    it "adds to the file, which is its owner's alone, until it is nil" do
+      record({ "REQUEST_PATH" => "value" })
+      expect(described_class.trace_filename).to eq(path)
+      described_class.trace_filename = path
+      record
+      described_class.trace_filename = nil
+      expect(described_class.trace_filename).to be_nil
+      expect(File.read(path)).to include('"REQUEST_PATH":"value"')
+      expect(File.readlines(path).size).to eq(2)
+      expect(File.stat(path).mode & 0o777).to eq(0o600)
+    end
+
+    it "says what is wrong, and keeps the file that was open" do
+      expect { described_class.trace_filename = "/nowhere/x" }.to raise_error(Memprof::Error, /no directory/)
+      expect { described_class.trace_filename = 7 }.to raise_error(ArgumentError, "a path is needed, not 7")
+      expect(described_class.trace_filename).to eq(path)
+    end
+  end
+
+  it "needs a block" do
+    expect { described_class.trace_request({}) }.to raise_error(ArgumentError, "block required")
+  end
+end

@@ -1,0 +1,183 @@
+# frozen_string_literal: true
+
+require "json"
+
+# The clients are stood in for by classes with the same methods, each in a process of its own.
+RSpec.describe "tracers of client gems" do
+  def trace(code)
+    result = run_ruby("require 'memprof'\nrequire 'stringio'\n#{code}")
+    expect(result.stderr).to eq("")
+    reports = result.stdout.split(/^(?=\{)/).map { |text| JSON.parse(text) }
+    reports.one? ? reports.first : reports
+  end
+
+  redis = <<~RUBY
+    class Redis
+      class Client
+        def call(command) = process([command]) { "OK" }
+        def process(commands) = yield
+      end
+    end
+  RUBY
+
+  it "hears a client that was loaded before" do
+    report = trace(<<~RUBY)
+      #{redis}
+      Memprof.trace(tracers: :redis) { p = Redis::Client.new; 3.times { p.call([:get, "a"]) }; p.call([["CLIENT", "x"]]) }
+    RUBY
+    expect(report["redis"]).to include("calls" => 4, "time" => be_a(Float),
+      "commands" => { "get" => include("calls" => 3), "client" => include("calls" => 1) })
+  end
+
+  it "hears a client that is loaded in the middle of a trace, and later" do
+    reports = trace(<<~RUBY)
+      Memprof.trace(tracers: :redis) { Redis = Class.new; eval(#{redis.inspect}); Redis::Client.new.call([:set]) }
+      Memprof.trace(tracers: :redis) { Redis::Client.new.call([:set]) }
+      Redis::Client.new.call([:set])
+    RUBY
+    expect(reports.map { |report| report["redis"]["calls"] }).to eq([1, 1])
+  end
+
+  it "loads nothing by itself" do
+    expect(trace(<<~RUBY)).to eq("redis" => {})
+      autoload :Redis, "/nowhere/redis"
+      class RedisClient; autoload :ConnectionMixin, "/nowhere/mixin"; end
+      Memprof.trace(tracers: :redis) { nil }
+    RUBY
+  end
+
+  it "shares the time of a pipeline among its commands, with redis-client" do
+    report = trace(<<~RUBY)
+      class RedisClient
+        module ConnectionMixin
+          def call(command, timeout) = "OK"
+          def call_pipelined(commands, timeouts, exception: true) = sleep(0.05) && commands
+        end
+        class RubyConnection; include ConnectionMixin; end
+      end
+      Memprof.trace(tracers: :redis) do
+        connection = RedisClient::RubyConnection.new
+        connection.call(["GET", "a"], nil)
+        connection.call_pipelined([["SET", "a", "1"], ["set", "b", "2"]], nil, exception: false)
+      end
+    RUBY
+    expect(report["redis"]["commands"]).to include("get" => include("calls" => 1),
+      "set" => include("calls" => 2))
+    expect(report["redis"]["commands"]["set"]["time"]).to be_between(0.05, 1)
+    expect(report["redis"]["calls"]).to eq(3)
+  end
+
+  it "tells calls of dalli by name and by what was answered" do
+    report = trace(<<~RUBY)
+      module Dalli
+        class Client
+          def get(key) = perform(:get, key)
+          def set(key, value) = perform(:set, key, value)
+          def fail = perform(:incr, "x")
+          def get_multi(*keys) = { "a" => 1 }
+          private
+          def perform(operation, *rest)
+            raise IOError if operation == :incr
+            { [:get, "a"] => 1, [:set, "a"] => 17 }.fetch([operation, rest.first], operation == :set ? false : nil)
+          end
+        end
+      end
+      Memprof.trace(tracers: :memcache) do
+        client = Dalli::Client.new
+        client.get("a"); client.get("b"); client.set("a", 1); client.set("b", 1); client.get_multi("a", "b", "c")
+        begin; client.fail; rescue IOError; end
+      end
+    RUBY
+    responses = report["memcache"].transform_values { |operation| operation["responses"] }
+    expect(responses).to eq("get" => { "success" => 1, "notfound" => 1 }, "increment" => { "error" => 1 },
+      "set" => { "success" => 1, "notstored" => 1 }, "mget" => { "success" => 1, "notfound" => 2 })
+    expect(report["memcache"]["get"]["calls"]).to eq(2)
+  end
+
+  it "tells queries of trilogy by statement" do
+    report = trace(<<~RUBY)
+      class Trilogy; def query(sql) = sql; end
+      Memprof.trace(tracers: :mysql) do
+        ["select 1", " /* a */ SELECT 2", "INSERT x", "-- c\\n(select 3)", "BEGIN"].each { |sql| Trilogy.new.query(sql) }
+      end
+    RUBY
+    expect(report["mysql"]["queries"]).to eq(5)
+    expect(report["mysql"]["types"].transform_values { |type| type["queries"] })
+      .to eq("select" => 3, "insert" => 1, "unknown" => 1)
+  end
+
+  it "counts HTTP by host, once even if it connects first, and answers by code" do
+    report = trace(<<~RUBY)
+      require "net/http"
+      require "socket"
+      server = TCPServer.new("127.0.0.1", 0)
+      Thread.new do
+        loop do
+          socket = server.accept
+          path = socket.gets[/ (\\S+)/, 1]
+          nil until socket.gets == "\\r\\n"
+          socket.write("HTTP/1.1 \#{path == "/x" ? "404 No" : "200 OK"}\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nhi")
+          socket.close
+        end
+      end
+      port = server.addr[1]
+      Memprof.trace(tracers: :http) do
+        Net::HTTP.get(URI("http://127.0.0.1:\#{port}/"))
+        Net::HTTP.new("127.0.0.1", port).request(Net::HTTP::Get.new("/"))
+        Net::HTTP.get_response("localhost", "/x", port)
+        Thread.new { Net::HTTP.get(URI("http://127.0.0.1:\#{port}/")) }.join
+      end
+      Memprof.trace(tracers: :http, scope: :process) do
+        Thread.new { Net::HTTP.get(URI("http://127.0.0.1:\#{port}/")) }.join
+      end
+    RUBY
+    own, process = report
+    expect(own["http"]).to include("calls" => 3, "responses" => { "200" => 2, "404" => 1 })
+    expect(own["http"]["hosts"].transform_values { |host|
+             host["calls"]
+           }).to eq("127.0.0.1" => 2, "localhost" => 1)
+    expect(process["http"]["calls"]).to eq(1)
+  end
+
+  it "shows a select without any IO as it was written" do
+    report = trace(<<~RUBY)
+      Memprof.trace(tracers: :fd) do
+        select(nil, nil, nil, 0.15)
+        IO.select(nil, nil, nil, 0.01)
+        Kernel.select([$stdin], nil, nil, 0)
+        begin; IO.select; rescue ArgumentError; end
+      end
+      begin; Object.new.select(nil); rescue NoMethodError; end
+    RUBY
+    expect(report["fd"]["select"]["calls"]).to eq(Memprof::Tracers.native.include?(:fd) ? 3 : 2)
+    expect(report["fd"]["select"]["time"]).to be_between(0.16, 0.5)
+  end
+
+  it "lets a signal handler call a client" do
+    reports = trace(<<~RUBY)
+      class Trilogy; def query(sql) = 1; end
+      trap(:USR2) { Trilogy.new.query("select 1") }
+      %i[thread process].each do |scope|
+        Memprof.trace(tracers: :mysql, scope: scope) { Process.kill(:USR2, $$); sleep 0.05 }
+      end
+    RUBY
+    expect(reports.map { |report| report["mysql"]["queries"] }).to eq([1, 1])
+  end
+
+  it "counts a call that raises, and none of its own objects" do
+    report = trace(<<~RUBY)
+      class Trilogy; def query(sql) = raise(IOError); end
+      client = Trilogy.new
+      ask = -> { begin; client.query("select"); rescue IOError; end }
+      Memprof.trace(StringIO.new) { ask.call }
+      Memprof.trace(tracers: %i[mysql objects]) { ask.call }
+      Memprof.trace(tracers: %i[objects]) { ask.call }
+    RUBY
+    expect(report.first["mysql"]["queries"]).to eq(1)
+    # The backtrace is the longer by our frame, its size may be the same.
+    counts = report.values_at(0, -1).map do |one|
+      one["objects"]["classes"].transform_values { |made| made["count"] }
+    end
+    expect(counts.first).to eq(counts.last)
+  end
+end
