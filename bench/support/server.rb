@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+require "net/http"
+
+begin
+  require "puma"
+rescue LoadError
+  abort("#{File.basename($PROGRAM_NAME)}: puma is not installed (bin/setup installs it); nothing is measured")
+end
+
+# A puma of its own process; its app, its log, and what it writes are in a directory.
+class Server
+  attr_reader :pid, :port
+
+  # @param directory [String]
+  # @param app [String] text of its config.ru
+  # @param library [String] the part of memprof that it loads
+  # @param threads [Integer]
+  def initialize(directory, app, library, threads)
+    @directory = directory
+    @log = File.join(directory, "log")
+    config = File.join(directory, "config.ru")
+    File.write(config, app)
+    path = File.expand_path("../../lib", __dir__)
+    @pid = Process.spawn({ "RUBYOPT" => nil, "MEMPROF_DIR" => directory },
+      RbConfig.ruby, "-I#{path}", "-r#{library}", "-e", "require 'puma/cli'; Puma::CLI.new(ARGV).run",
+      "--", "--threads", "#{threads}:#{threads}", "--bind", "tcp://127.0.0.1:0",
+      "--environment", "production", config, in: File::NULL, [:out, :err] => @log)
+    sleep(0.02) until (@port = File.read(@log)[%r{Listening on http://127\.0\.0\.1:(\d+)}, 1]) || !alive?
+    abort("puma does not start:\n#{File.read(@log)}") unless @port
+  end
+
+  def alive?
+    Process.wait(@pid, Process::WNOHANG).nil?
+  rescue Errno::ECHILD
+    false
+  end
+
+  # Gives the block a connection, which is kept open between requests.
+  def connect(&block)
+    Net::HTTP.start("127.0.0.1", @port, open_timeout: 10, read_timeout: 10, &block)
+  end
+
+  def warnings
+    File.readlines(@log).grep(/memprof:|error|WARN/i)
+  end
+
+  def stop
+    Process.kill(:TERM, @pid)
+    Process.wait(@pid)
+  rescue Errno::ESRCH, Errno::ECHILD
+    nil
+  end
+end

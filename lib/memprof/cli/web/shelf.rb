@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+require_relative "../../library"
+require_relative "../../library/key"
+require_relative "../../web/uploads"
+require_relative "../size"
+
+module Memprof
+  module CLI
+    class Web
+      # The library that `memprof web --library` shows, and its uploads.
+      #
+      # @api private
+      class Shelf
+        MAX_UPLOAD = 2 * 1024**3
+        SHORTEST_KEY = 16
+        KEY = "MEMPROF_KEY"
+        # Options that make no sense without a library.
+        OPTIONS = %i[max_size max_upload key].freeze
+        private_constant :MAX_UPLOAD, :SHORTEST_KEY, :KEY
+
+        # @param parser [OptionParser]
+        # @param options [Hash{Symbol => Object}] to be filled in
+        # @return [void]
+        def self.define_options(parser, options)
+          parser.on("--library [DIR]", "show the dumps that are kept there, and", "take uploads") do |place|
+            options[:library] = place || true
+          end
+          parser.on("--max-size SIZE", "of the library, such as 20GiB") do |text|
+            options[:max_size] = size(text)
+          end
+          parser.on("--max-upload SIZE", "of one dump (default: 2GiB)") do |text|
+            options[:max_upload] = size(text)
+          end
+          parser.on("--key KEY", "of uploads, #{SHORTEST_KEY} characters or more (or",
+            "#{KEY}; default: one that is made up once)") { |key| options[:key] = key }
+        end
+
+        def self.size(text)
+          Size.parse(text)&.nonzero? ||
+            raise(OptionParser::InvalidArgument, "must be a size such as 500MB or 2GiB, not #{text}")
+        end
+        private_class_method :size
+
+        # @return [Library]
+        attr_reader :library
+
+        # @param options [Hash{Symbol => Object}]
+        # @raise [Memprof::Error] if the directory or the key can't be used
+        # @raise [UsageError] if the key is too short
+        def initialize(options)
+          @options = options
+          directory = options[:library] == true ? Library.default_directory : options[:library]
+          raise UsageError, "#{directory} is no directory: --library=DIR FILE" if File.file?(directory)
+
+          @library = Library.new(directory, max_size: options[:max_size])
+          @key, @made = given_key ? [given_key, false] : Library::Key.of(@library.directory)
+        end
+
+        # @return [Memprof::Web::Uploads]
+        def uploads
+          Memprof::Web::Uploads.new(@library, @key, limit: @options.fetch(:max_upload, MAX_UPLOAD))
+        end
+
+        # @param url [String] of the server
+        # @return [String] how to bring dumps here. The key is shown when it was made, and never again
+        def hint(url)
+          lines = ["Bring dumps here: memprof --pid PID --name my_app --key KEY --url #{url}"]
+          if @made
+            lines << "The KEY, which is shown only now: #{@key}"
+            lines << "It is kept in #{Library::Key.path(@library.directory)}"
+          elsif !given_key
+            lines << "The KEY is in #{Library::Key.path(@library.directory)}"
+          end
+          lines.join("\n")
+        end
+
+        private
+
+        def given_key
+          @given_key ||= [@options[:key], ENV.fetch(KEY, nil)].compact.reject(&:empty?).first.tap do |key|
+            next if key.nil? || key.length >= SHORTEST_KEY
+
+            raise UsageError, "a key must be #{SHORTEST_KEY} characters or more"
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+require "securerandom"
+require_relative "../output"
+
+module Memprof
+  class Library
+    # The key with which dumps are uploaded: made up once, and kept in the library's directory for its owner
+    # alone.
+    #
+    # @api private
+    module Key
+      FILE = ".key"
+      SHORTEST = 16 # characters
+      private_constant :FILE
+
+      class << self
+        # @param directory [String]
+        # @return [Array(String, Boolean)] the key, and whether it was made just now
+        # @raise [Memprof::Error] if it can't be read or written, or anybody may read it
+        def of(directory)
+          path = path(directory)
+          [read(path), false]
+        rescue Errno::ENOENT
+          key = SecureRandom.urlsafe_base64(24)
+          Output.write(path, "#{key}\n")
+          [key, true]
+        rescue SystemCallError => e
+          raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}"
+        end
+
+        # @param directory [String]
+        # @return [String] the file that has it
+        def path(directory)
+          File.join(directory, FILE)
+        end
+
+        private
+
+        def read(path)
+          File.open(path, File::RDONLY | File::NOFOLLOW) do |file|
+            private = (file.stat.mode & 0o077).zero?
+            raise Error, "#{path} is not its owner's alone: chmod 600 it" unless private
+
+            key = file.read(1024).to_s.strip
+            raise Error, "the key in #{path} is too short: #{SHORTEST} characters, or none" if
+              key.size < SHORTEST
+
+            key
+          end
+        end
+      end
+    end
+  end
+end

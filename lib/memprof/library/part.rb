@@ -1,0 +1,107 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "securerandom"
+require_relative "../native"
+require_relative "../output"
+require_relative "../units"
+
+module Memprof
+  class Library
+    # A dump on its way into the library: a file that nobody sees, and that is gone if it does not become one.
+    #
+    # Its writer holds a lock on it. So a file without one is what a process left that was killed.
+    #
+    # @api private
+    class Part
+      PREFIX = ".part-"
+      INDEX = ".memprof-index"
+      WRITE = File::WRONLY | File::BINARY
+      private_constant :PREFIX, :WRITE
+
+      class << self
+        # @param directory [String]
+        # @param limit [Integer, nil] bytes that it may have
+        # @param room [Integer, nil] bytes that there are in the library
+        # @yieldparam part [Part]
+        # @return [Object] the block's value
+        # @raise [Memprof::Error] if it can't be written
+        def open(directory, limit:, room:)
+          made = []
+          while made.empty? # nobody took it for one that was left, before it was locked
+            path = File.join(directory, "#{PREFIX}#{SecureRandom.hex(8)}")
+            Native.create_locked(path, made)
+          end
+          File.open(made.first, WRITE) { |file| yield new(path, file, limit, room) }
+        rescue SystemCallError => e
+          raise Output.failure(File.join(directory, "a dump"), e)
+        ensure
+          [path, path + INDEX].each { |left| FileUtils.rm_f(left) } if path
+        end
+
+        # @param directory [String]
+        # @return [void]
+        def remove_left(directory)
+          Dir.children(directory).grep(/\A#{Regexp.escape(PREFIX)}\h{16}\z/).each do |name|
+            path = File.join(directory, name)
+            File.open(path, File::RDONLY | File::NOFOLLOW) do |file|
+              FileUtils.rm_f([path, path + INDEX]) if file.flock(File::LOCK_EX | File::LOCK_NB)
+            end
+          rescue SystemCallError
+            next # its writer has just ended, or it is not ours
+          end
+        end
+
+        # @param max_size [Integer, nil] of the library
+        # @return [String] what is wrong
+        def full(max_size)
+          "the library is full: all of it may take #{Units.bytes(max_size.to_i)}; delete dumps, or raise " \
+            "--max-size"
+        end
+      end
+
+      # @return [String]
+      attr_reader :path
+      # @return [Integer] bytes that were written
+      attr_reader :size
+
+      # @param path [String]
+      # @param file [File]
+      # @param limit [Integer, nil]
+      # @param room [Integer, nil]
+      def initialize(path, file, limit, room)
+        @path = path
+        @file = file
+        @limit = limit
+        @room = room
+        @size = 0
+      end
+
+      # @param bytes [Integer] that are going to come
+      # @return [void]
+      # @raise [TooLarge, Full]
+      def expect(bytes)
+        raise TooLarge, "a dump may have #{Units.bytes(@limit)} (--max-upload)" if @limit && bytes > @limit
+        raise Full, "the library is full: it has room for #{Units.bytes(@room)}" if @room && bytes > @room
+      end
+
+      # @param bytes [String]
+      # @return [Integer] how many there were
+      # @raise [TooLarge, Full]
+      # @raise [SystemCallError] if they can't be written
+      def write(bytes)
+        expect(@size + bytes.bytesize)
+        @file.write(bytes)
+        @size += bytes.bytesize
+        bytes.bytesize
+      end
+
+      # Sees to it that all is on its way to the disk: a full one shows itself here.
+      #
+      # @return [void]
+      def finish
+        @file.flush
+      end
+    end
+  end
+end

@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+require_relative "printable"
+require_relative "web/assets"
+require_relative "web/gate"
+require_relative "web/heaps"
+require_relative "web/live"
+require_relative "web/page"
+require_relative "web/request"
+require_relative "web/responder"
+require_relative "web/response"
+require_relative "web/router"
+require_relative "web/security"
+require_relative "web/tracing"
+require_relative "web/uploads"
+
+module Memprof
+  # Heaps in a browser, as a Rack application: what `memprof web` shows, and what an application mounts. See
+  # docs/web.md.
+  #
+  # Each page is also JSON, at the same path with `.json` at its end. Sizes in JSON are bytes.
+  #
+  # Mounted in an application it looks into the process that it runs in: it starts and stops tracking, takes
+  # dumps, and traces requests ({Tracing}). It answers 404 to everybody until it is told whom to let in, by
+  # {permit} or by a token.
+  #
+  # @example In config/routes.rb of a Rails application
+  #   Memprof::Web.permit { |env| env["warden"]&.user&.admin? }
+  #   mount Memprof::Web => "/memprof"
+  # @example In config.ru, for who opens /memprof/?token=... once
+  #   Memprof::Web.token = ENV.fetch("SECRET_OF_OUR_OWN")
+  #   map("/memprof") { run Memprof::Web }
+  class Web
+    LOCK = Mutex.new
+    private_constant :LOCK
+
+    class << self
+      # Answers a request with the application that all mounts share.
+      #
+      # @param env [Hash] of Rack
+      # @return [Array] status, headers, body
+      def call(env)
+        mounted.call(env)
+      end
+
+      # Says who is let in where this is mounted. Without it, and without a token, nobody is. The heap has all
+      # that the process knows: passwords, keys, what users sent.
+      #
+      # @yieldparam env [Hash] of Rack: the session of Rails is `env["rack.session"]`
+      # @yieldreturn [Object] whether the request is let in. If the block raises, it is not
+      # @return [void]
+      # @raise [ArgumentError] without a block
+      # @example
+      #   Memprof::Web.permit { |env| env["REMOTE_ADDR"] == "127.0.0.1" }
+      def permit(&block)
+        raise ArgumentError, "block required" unless block
+
+        gate.permit(&block)
+        nil
+      end
+
+      # Sets a token that lets in, too: `/memprof/?token=TOKEN` in a browser, which keeps it as a cookie, and
+      # `Authorization: Bearer TOKEN` from a script. By default it is that of the environment variable
+      # MEMPROF_WEB_TOKEN, if there is one.
+      #
+      # @param token [String, nil] 8 characters or more; nil for none
+      # @return [String, nil] token
+      # @raise [ArgumentError] if it is too short to be a secret
+      # @example
+      #   Memprof::Web.token = "correct horse battery staple"
+      def token=(token)
+        gate.token = token
+      end
+
+      # Sets how many heaps may be open at once; 8 by default. Each takes memory of this process, about 80
+      # bytes for each of its objects. The one that nobody has looked at for longest is closed then, and
+      # opened again when it is asked for.
+      #
+      # @param number [Integer] heaps, 3 or more, as a comparison takes three
+      # @return [Integer] number
+      # @raise [ArgumentError] if it is less than 3
+      # @example
+      #   Memprof::Web.max_open = 4
+      def max_open=(number)
+        mounted.heaps.max_open = number
+      end
+
+      # @api private
+      # @return [Web] the application that all mounts share
+      def mounted
+        @mounted || LOCK.synchronize { @mounted ||= new(heaps: Heaps.new(live: Live.new), gate: gate) }
+      end
+
+      private
+
+      attr_reader :gate
+    end
+
+    @gate = Gate::Mounted.new
+
+    # @api private
+    # @return [Heaps] those that are open
+    attr_reader :heaps
+
+    # @param heaps [Heaps] what is there to see
+    # @param gate [#answer] who may see it, see {Gate}
+    # @param hosts [Security::Hosts, nil] names under which it may be asked for; any if nil, as in an
+    #   application that checks that itself
+    # @param uploads [Uploads, nil] who takes dumps in
+    # @param router [Router] the pages
+    def initialize(heaps: Heaps.new, gate: Gate::Closed.new, hosts: nil, uploads: nil,
+      router: Router.standard)
+      @heaps = heaps
+      @gate = gate
+      @security = Security.new(hosts)
+      @uploads = uploads
+      @router = router
+    end
+
+    # @param env [Hash] of Rack
+    # @return [Array] status, headers, body
+    def call(env)
+      env[Live::Recorder::OWN] = true
+      return serve(env) unless @heaps.live
+
+      # What the pages make is not what the program makes that they look into.
+      Native.quiet { serve(env) }
+    end
+
+    private
+
+    def serve(env)
+      request = Request.new(env)
+      response = answer(request)
+      Security.headers(request).each { |name, value| response.headers[name] ||= value }
+      response.to_rack(head: request.head?)
+    end
+
+    # Nothing is looked at, not even whether a path is known, for whom the gate does not let in. Uploads have
+    # a key of their own, that no page of another site knows.
+    def answer(request)
+      @uploads&.answer(request) || @security.refusal(request) || @gate.answer(request) ||
+        @security.forgery(request) || page(request)
+    rescue BadRequest => e
+      Response.text(400, "#{e.message}\n")
+    rescue StandardError => e
+      failed(request, e)
+    end
+
+    # A mistake of ours must not reach the server: what that shows of an exception may have the environment in
+    # it, and with it cookies and keys.
+    def failed(request, error)
+      place = error.backtrace&.first
+      words = error.message[/\A.*?(?= for |\n|\z)/].to_s[0, 200]
+      told = "#{error.class}: #{Printable.line(words)} (#{place})"
+      request.env["rack.errors"]&.write("memprof: #{request.path}: #{told}\n")
+      Response.text(500, "memprof failed here, which is a bug of it:\n#{told}\n")
+    end
+
+    def page(request)
+      Assets.response(request) || Responder.new(@router, @heaps, request).response
+    end
+  end
+end

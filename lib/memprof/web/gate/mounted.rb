@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+require_relative "closed"
+require_relative "token"
+
+module Memprof
+  class Web
+    module Gate
+      # In an application: lets in whom its block permits, and who has its token. To all others there is
+      # nothing.
+      #
+      # @api private
+      class Mounted
+        TOKEN = "MEMPROF_WEB_TOKEN"
+        SHORTEST = 8 # characters of a token
+        private_constant :TOKEN, :SHORTEST
+
+        # @param environment [#[]] variables of the process
+        def initialize(environment = ENV)
+          @environment = environment
+          @closed = Closed.new
+          @lock = Mutex.new
+        end
+
+        # @yieldparam env [Hash] of Rack
+        # @yieldreturn [Object] whether the request is let in
+        # @return [void]
+        def permit(&block)
+          @permitted = block
+        end
+
+        # @param token [String, nil] nil for none
+        # @return [void]
+        # @raise [ArgumentError] if it is too short to be a secret
+        def token=(token)
+          unless token.nil? || strong?(token)
+            raise ArgumentError, "a token is a String of #{SHORTEST} characters or more"
+          end
+
+          @lock.synchronize do
+            @given = true
+            @token = token && Token.new(token, hidden: true)
+          end
+        end
+
+        # @param request [Request]
+        # @return [Response, nil]
+        def answer(request)
+          return if permitted?(request)
+
+          (token || @closed).answer(request)
+        end
+
+        private
+
+        # A block that fails has permitted nothing. What it raised is for who runs the application.
+        def permitted?(request)
+          @permitted&.call(request.env)
+        rescue StandardError => e
+          tell(request, "the block of Memprof::Web.permit raised #{e.class}: #{e.message.lines.first}")
+          false
+        end
+
+        def token
+          @lock.synchronize do
+            unless @given
+              @given = true
+              @token = from_environment
+            end
+            @token
+          end
+        end
+
+        def from_environment
+          token = @environment[TOKEN].to_s
+          return if token.empty?
+          return Token.new(token, hidden: true) if strong?(token)
+
+          warn "memprof: #{TOKEN} is no token: it must have #{SHORTEST} characters or more"
+          nil
+        end
+
+        def strong?(token)
+          token.is_a?(String) && token.length >= SHORTEST
+        end
+
+        def tell(request, message)
+          request.env["rack.errors"]&.write("memprof: #{message.chomp}\n")
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,188 @@
+# frozen_string_literal: true
+
+require_relative "request"
+require_relative "comparison"
+require_relative "heaps/entry"
+require_relative "records"
+
+module Memprof
+  class Web
+    # The heaps that there are to see, by number, and where more come from. Each is opened when it is first
+    # asked for. So many are open at once at most: then that is closed which nobody has looked at for longest,
+    # and opened again when it is asked for. What a request is about stays open as long as that takes.
+    #
+    # Dumps of the running process, and of a library, have numbers of their own, which stay: so their
+    # addresses are right in each worker of a server, and tomorrow.
+    #
+    # @api private
+    class Heaps
+      include Enumerable
+
+      # Heaps that are open at once, if nobody says how many.
+      MOST_OPEN = 8
+      # A comparison takes three.
+      LEAST_OPEN = 3
+
+      # @return [Integer] heaps that are open at once at most
+      attr_reader :max_open
+      # @return [Comparisons] of the heaps with each other
+      attr_reader :comparisons
+      # @return [Records] files that are no heaps
+      attr_reader :records
+      # @return [Live, nil] the process itself, where it may be looked into
+      attr_reader :live
+      # @return [Library, nil] dumps that are kept
+      attr_reader :library
+
+      # @param live [Live, nil]
+      # @param library [Library, nil]
+      # @param max_open [Integer] heaps that are open at once
+      # @param options [Hash] for the dumps of these two, as Memprof::Heap.open takes them
+      # @raise [ArgumentError] if fewer than {LEAST_OPEN} may be open
+      def initialize(live: nil, library: nil, max_open: MOST_OPEN, **options)
+        @comparisons = Comparisons.new
+        @records = Records.new
+        @live = live
+        @library = library
+        @options = options
+        @lock = Mutex.new
+        @entries = {}
+        @last = 0
+        @pid = Process.pid
+        @closing = Mutex.new
+        self.max_open = max_open
+      end
+
+      # @param number [Integer]
+      # @return [Integer]
+      # @raise [ArgumentError] if it is less than {LEAST_OPEN}
+      def max_open=(number)
+        unless number.is_a?(Integer) && number >= LEAST_OPEN
+          raise ArgumentError, "#{LEAST_OPEN} heaps or more must be open at once, not #{number.inspect}"
+        end
+
+        @max_open = number
+      end
+
+      # Keeps heaps open while something is done with them, and makes room for those that are not open yet.
+      #
+      # @param entries [Array<Entry>]
+      # @yieldreturn [Object]
+      # @return [Object] what the block answers
+      def using(*entries)
+        entries.each(&:take)
+        make_room
+        yield
+      ensure
+        entries.each(&:leave)
+        # More than may be open were in use.
+        make_room
+      end
+
+      # @param path [String] a dump
+      # @param name [String, nil] what it is called on pages; the file's name if nil
+      # @param options [Hash] as Memprof::Heap.open takes them
+      # @return [Entry]
+      def add(path, name: nil, **options)
+        put { |id| Entry.new(id, name || File.basename(path), path: path, options: options) }
+      end
+
+      # @param heap [Memprof::Heap] that is open already
+      # @param name [String]
+      # @return [Entry]
+      def add_open(heap, name:)
+        put { |id| Entry.new(id, name, heap: heap) }
+      end
+
+      # @param id [String, Integer]
+      # @return [Entry]
+      # @raise [NotFound]
+      def fetch(id)
+        number = Integer(id.to_s, 10, exception: false)
+        start_anew unless @pid == Process.pid
+        @lock.synchronize { @entries[number] } || kept(number) ||
+          raise(NotFound, "no heap has the number #{id}")
+      end
+
+      # @yieldparam entry [Entry]
+      def each(&block)
+        @lock.synchronize { @entries.values }.each(&block)
+      end
+
+      # Gives a heap's memory and files back: they go when no page reads it any more. It stays in the list,
+      # and is opened again when it is asked for; what is no file is forgotten.
+      #
+      # @param id [String, Integer]
+      # @return [void]
+      # @raise [NotFound]
+      def close(id)
+        entry = fetch(id)
+        return forget(id) unless entry.shut
+
+        @comparisons.forget(entry.id)
+        # What a heap takes is not Ruby's memory, so Ruby would wait long until it looks for it.
+        GC.start
+      end
+
+      # Closes a heap, and takes it from the list.
+      #
+      # @param id [String, Integer]
+      # @return [void]
+      # @raise [NotFound]
+      def forget(id)
+        entry = fetch(id)
+        @lock.synchronize { @entries.delete(entry.id) }
+        @comparisons.forget(entry.id)
+        entry.close
+      end
+
+      # All of them, for good.
+      #
+      # @return [void]
+      def close_all
+        each { |entry| forget(entry.id) }
+      end
+
+      private
+
+      # A forked worker does not have the threads that open heaps, nor those that use them.
+      def start_anew
+        @lock.synchronize do
+          @pid = Process.pid
+          @entries.delete_if { |_, entry| entry.state == :opening }
+          @entries.each_value(&:forget_users)
+        end
+      end
+
+      # Closes what nobody has looked at for longest, until no more than may be are open.
+      def make_room
+        rested = @closing.synchronize do
+          spare = count(&:takes_memory?) - @max_open
+          sort_by(&:used).select do |entry|
+            spare.positive? && entry.rest && (spare -= 1)
+          end
+        end
+        return if rested.empty?
+
+        rested.each { |entry| @comparisons.forget(entry.id) }
+        GC.start # see #close
+      end
+
+      def kept(number)
+        found = number && [@live, @library].compact.filter_map { |source| source.find(number) }.first
+        return unless found
+
+        @lock.synchronize do
+          @entries[number] ||= Entry.new(number, found.name, path: found.path, options: @options)
+        end
+      end
+
+      def put
+        @lock.synchronize do
+          @last += 1
+          @entries[@last] = yield(@last)
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,146 @@
+# frozen_string_literal: true
+
+require "zlib"
+require_relative "../../units"
+require_relative "../html"
+require_relative "../treemap"
+
+module Memprof
+  class Web
+    module Helpers
+      # Pictures, as SVG. Each part is a link, and has a title that tells its numbers.
+      module Charts
+        WIDTH = 1200
+        BARS_HEIGHT = 160
+        MAP_HEIGHT = 420
+        # Room that a text in a box needs, in the picture's units.
+        LETTER = 7.2
+        LINE = 17
+        HUES = 8
+        private_constant :WIDTH, :BARS_HEIGHT, :MAP_HEIGHT, :LETTER, :LINE, :HUES
+
+        # One bar for each row, in their order.
+        #
+        # @param rows [Array<Hash>] with `:key`, `:size`, `:count`, `:where`
+        # @param value [Symbol] what the bars show
+        # @yieldparam row [Hash]
+        # @yieldreturn [String] its name
+        # @return [Html]
+        def bars(rows, value: :size, &name)
+          most = rows.map { |row| row[value] }.max.to_i
+          return Html.new if rows.size < 2 || most.zero?
+
+          step = WIDTH.fdiv(rows.size)
+          parts = rows.each_with_index.map do |row, index|
+            one_bar(row, name.call(row), [index * step, step], row[value].fdiv(most))
+          end
+          picture(parts, BARS_HEIGHT + LINE, "chart", "Groups in order, as bars")
+        end
+
+        # What branches of the dominator tree retain, level by level, as far as there is room.
+        #
+        # @param branches [Array<Hash>] as the answer to `tree` has them, by class
+        # @param rest [Integer] bytes of what is not among them
+        # @return [Html]
+        def treemap(branches, rest)
+          parts = branches.map { |branch| [branch[:sum], branch] }
+          parts << [rest, nil] if rest.positive?
+          boxes = Treemap.layout(parts, 0, 0, WIDTH, MAP_HEIGHT).map { |box, branch| block(box, branch) }
+          picture(boxes, MAP_HEIGHT, "treemap", "What keeps what alive, as boxes")
+        end
+
+        # Pages by how full they are, in a cell.
+        #
+        # @param counts [Array<Integer>] of tenths
+        # @return [Html]
+        def fill_bars(counts)
+          most = [counts.max, 1].max
+          parts = counts.each_with_index.map do |pages, index|
+            height = pages.zero? ? 0 : [(pages * 24).fdiv(most), 1].max.round(1)
+            title = "#{index * 10} to #{index * 10 + 10} % used: #{count(pages)} pages"
+            Html.tag(:g, Html.tag(:title, title),
+              Html.tag(:rect, x: index * 12, y: 24 - height, width: 10, height: height))
+          end
+          told = counts.map { |pages| count(pages) }.join(", ")
+          Html.tag(:svg, parts, viewBox: "0 0 120 24", class: "fill", role: "img",
+            aria_label: "Pages by how full they are, in tenths: #{told}")
+        end
+
+        private
+
+        # As a group, not as an image: the links in it are to be reached.
+        def picture(parts, height, style, label)
+          Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{height}", class: style, role: "group",
+            aria_label: label)
+        end
+
+        def one_bar(row, name, (left, step), share)
+          height = [(share * BARS_HEIGHT).round(1), row[:count].positive? ? 1 : 0].max
+          title = "#{name}: #{Units.objects(row[:count])}, #{Units.bytes(row[:size])}"
+          bar = Html.tag(:rect, x: left.round(1), y: (BARS_HEIGHT - height).round(1),
+            width: [step - 2, 1].max.round(1), height: height)
+          label = text_in(name, left, BARS_HEIGHT + 13, step) if step > 24
+          linked(row[:where] && objects_url(row[:where]), Html.tag(:title, title), bar, label)
+        end
+
+        def block(box, branch)
+          return box_of(box, "others", "rest", nil) unless branch
+
+          one = branch[:count] == 1
+          name = one ? branch[:text] : branch[:class]
+          title = "#{one ? name : "#{Units.count(branch[:count])} #{name}"}: #{Units.bytes(branch[:sum])}"
+          boxes = inner_boxes(box, branch)
+          Html.join([box_of(box, name, hue(branch[:class]), branch_url(branch), title), boxes])
+        end
+
+        # Below the name of the box, what its objects keep alive.
+        def inner_boxes(box, branch)
+          left, top, width, height = box
+          below = branch[:branches]
+          return if below.empty? || width < 60 || height < 3 * LINE
+
+          whole = branch[:sum]
+          parts = below.map { |part| [part[:sum], part] }
+          parts << [whole - parts.sum(&:first), nil]
+          room = [left + 2, top + LINE, width - 4, height - LINE - 2]
+          Treemap.layout(parts, *room).map { |inner, part| part && block(inner, part) }
+        end
+
+        def box_of(box, name, style, target, title = name)
+          left, top, width, height = box.map { |length| length.round(1) }
+          return if width < 1.5 || height < 1.5
+
+          rect = Html.tag(:rect, x: left, y: top, width: [width - 1, 0.5].max, height: [height - 1, 0.5].max,
+            class: style)
+          label = text_in(name, left + 4, top + 13, width - 8) if height > LINE
+          linked(target, Html.tag(:title, title), rect, label)
+        end
+
+        def text_in(text, left, top, width)
+          room = (width / LETTER).floor
+          text = text.to_s
+          return if room < 2 || (room < 4 && text.length > room)
+
+          text = "#{text[0, room - 1]}…" if text.length > room
+          Html.tag(:text, text, x: left.round(1), y: top.round(1))
+        end
+
+        def linked(target, *parts)
+          target ? Html.tag(:a, parts, href: target) : Html.tag(:g, parts)
+        end
+
+        def branch_url(branch)
+          return objects_url("root = #{branch[:class]}") if branch[:address].nil?
+          return object_url(branch[:address]) if branch[:count] == 1
+
+          class_url(branch[:class])
+        end
+
+        # The same colour for a class wherever it is.
+        def hue(name)
+          "h#{Zlib.crc32(name) % HUES}"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+require_relative "../../cli/cell"
+require_relative "../../cli/growth_rows"
+require_relative "../filter"
+require_relative "../html"
+
+module Memprof
+  class Web
+    module Helpers
+      # Pictures and links of a comparison.
+      module DiffBars
+        BAR = 18 # pixels
+        private_constant :BAR
+
+        # The heaps as bars of equal scale: what stayed, what went, what came.
+        #
+        # @param totals [Hash] of a comparison
+        # @param heaps [Array<Hash>]
+        # @return [Html]
+        def heap_bars(totals, heaps)
+          bars = heap_parts(totals, heaps)
+          most = [bars.map { |parts| parts.sum { |_, size| size } }.max, 1].max
+          rows = bars.each_with_index.map do |parts, index|
+            [Html.tag(:dt, heaps[index][:name]), Html.tag(:dd, stacked(parts, most),
+              Html.tag(:span, bytes(heaps[index][:objects][:size]), class: "figure"))]
+          end
+          Html.tag(:dl, rows, class: "heap-bars")
+        end
+
+        # Growth or loss, from the middle of the cell.
+        #
+        # @param value [Integer]
+        # @param most [Integer] the largest of the table
+        # @return [Html]
+        def growth_bar(value, most)
+          width = (48.0 * value.abs / [most, 1].max).round(2)
+          Html.tag(:svg, Html.tag(:rect, x: value.negative? ? 50 - width : 50, width: width, height: 8),
+            class: value.negative? ? "bar less" : "bar more", viewBox: "0 0 100 8",
+            preserveAspectRatio: "none", aria_hidden: "true")
+        end
+
+        # @param value [Integer, nil]
+        # @param kind [Symbol] :growth or :more
+        # @return [String]
+        def signed(value, kind = :growth)
+          CLI::Cell.text(value, kind)
+        end
+
+        # @param change [Symbol]
+        # @param row [Hash, nil] of a table: of its objects; of all if nil
+        # @return [String] the objects that changed so
+        def changed_url(change, row = nil)
+          filter = Filter.all(page.subject[:where], row && row_filter(row))
+          url("/diff/objects", **page.subject, where: filter, change: change)
+        end
+
+        # @param row [Hash] of a comparison
+        # @return [Html] class, type or place
+        def row_name(row)
+          return site(file: row[:file], line: row[:line]) if row[:file]
+          return link(row[:type], groups_url(:class, "type = #{row[:type].upcase}")) if row[:type]
+
+          row[:class] ? link(short(row[:class]), class_url(row[:class])) : Html.escape("(not known)")
+        end
+
+        # @param totals [Hash]
+        # @return [String]
+        def growth_title(totals) = CLI::GrowthRows.title(totals)
+
+        # @param totals [Hash]
+        # @return [Boolean] whether nothing of one heap is in the other: heaps of two processes
+        def strangers?(totals) = totals[:kept][:count].zero?
+
+        private
+
+        def row_filter(row)
+          return Filter.site(row) if row[:file]
+          return "type = #{row[:type].upcase}" if row[:type]
+
+          row[:class] ? "class = #{Filter.quoted(row[:class])}" : "file is none"
+        end
+
+        def heap_parts(totals, heaps)
+          size = ->(name) { totals.dig(name, :size).to_i }
+          after = totals[:survived] ? %i[kept survived temporary] : %i[kept new]
+          before = { kept: totals[:before][:size] - size[:gone], gone: size[:gone] }
+          parts = [before, after.to_h { |name| [name, size[name]] }]
+          later = heaps[2]
+          parts << { rest: later[:objects][:size] - size[:survived], survived: size[:survived] } if later
+          parts
+        end
+
+        def stacked(parts, most)
+          x = 0.0
+          boxes = parts.map do |name, size|
+            width = [100.0 * size / most, 0].max
+            box = Html.tag(:rect, Html.tag(:title, "#{name}: #{Units.bytes(size)}"), x: "#{x.round(3)}%",
+              width: "#{width.round(3)}%", height: BAR, class: "part #{name}")
+            x += width
+            box
+          end
+          words = parts.map { |name, size| "#{name} #{Units.bytes(size)}" }
+          Html.tag(:svg, boxes, width: "100%", height: BAR, role: "img", aria_label: words.join(", "))
+        end
+      end
+    end
+  end
+end

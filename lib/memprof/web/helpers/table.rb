@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require_relative "../../cli/cell"
+require_relative "../html"
+
+module Memprof
+  class Web
+    module Helpers
+      # Tables: sorted, and cut into pages, by the server.
+      module Tables
+        # @param rows [Array]
+        # @param options [Hash] of {Table}
+        # @yieldparam table [Table] to be given its columns
+        # @return [Html]
+        def table(rows, **options)
+          table = Table.new(self, rows, **options)
+          yield(table)
+          table.to_html
+        end
+
+        # Links to the pages of a list.
+        #
+        # @param total [Integer] rows in all
+        # @param each [Integer] rows of a page
+        # @param page [Integer] number of this one
+        # @param name [Symbol] of the parameter that has it
+        # @return [Html]
+        def pager(total:, each:, page:, name: :page)
+          last = [(total - 1) / each + 1, 1].max
+          return Html.new if last == 1
+
+          steps = [
+            ["First", 1], ["Previous", page - 1, "prev"], ["Next", page + 1, "next"], ["Last", last]
+          ]
+          links = steps.map do |word, target, relation|
+            there = target.between?(1, last) && target != page
+            there ? link(word, same(name => target), rel: relation) : word
+          end
+          links.insert(2, "Page #{count(page)} of #{count(last)}")
+          Html.tag(:nav, links.map { |part| Html.tag(:span, part) }, class: "pager", aria_label: "Pages")
+        end
+      end
+
+      # A table in the making.
+      class Table
+        Column = Struct.new(:heading, :kind, :key, :order, :content)
+        private_constant :Column
+
+        # @param view [View]
+        # @param rows [Array]
+        # @param sorted [Symbol, String, nil] by what the rows are sorted
+        # @param empty [String] what is said if there are none
+        def initialize(view, rows, sorted: nil, empty: "There are none.")
+          @view = view
+          @rows = rows
+          @sorted = sorted.to_s
+          @empty = empty
+          @columns = []
+        end
+
+        # @param heading [String]
+        # @param kind [Symbol] bytes, count, percent, share (percent with a bar), text, place, ...
+        # @param key [Symbol, nil] of the row's value, if it needs no link
+        # @param sort [Symbol, nil] the parameter that sorts by this
+        # @yieldparam row [Object]
+        # @yieldreturn [Object] what is in the cell, escaped
+        # @return [self]
+        def column(heading, kind, key = nil, sort: nil, &content)
+          content ||= ->(row) { present(row[key], kind) }
+          @columns << Column.new(heading, kind, key, sort, content)
+          self
+        end
+
+        # @return [Html]
+        def to_html
+          return Html.tag(:p, @empty, class: "empty") if @rows.empty?
+
+          head = Html.tag(:thead, Html.tag(:tr, @columns.map { |column| heading(column) }))
+          rows = @rows.map { |row| Html.tag(:tr, @columns.map { |column| cell(column, row) }) }
+          body = Html.tag(:tbody, rows)
+          Html.tag(:div, Html.tag(:table, head, body), class: "scroll")
+        end
+
+        private
+
+        def present(value, kind)
+          case kind
+          when :bytes then @view.bytes(value)
+          when :share then Html.join([@view.percent(value), @view.bar(value)])
+          when :place then @view.site(value)
+          when :text then @view.short(value.to_s)
+          else CLI::Cell.text(value, kind)
+          end
+        end
+
+        def heading(column)
+          sorted = column.order && column.order.to_s == @sorted
+          target = @view.same(sort: column.order, page: nil) if column.order
+          text = @view.link(column.heading, target)
+          Html.tag(:th, text, scope: "col", class: style(column), aria_sort: sorted && "descending")
+        end
+
+        def cell(column, row)
+          Html.tag(:td, column.content.call(*row.is_a?(Array) ? row : [row]), class: style(column))
+        end
+
+        def style(column)
+          case column.kind
+          when :share then "number share"
+          when :address then "address"
+          else "number" if CLI::Cell.number?(column.kind)
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+require_relative "../../cli/cell"
+require_relative "../../trace/log"
+require_relative "../html"
+
+module Memprof
+  class Web
+    module Helpers
+      # Requests: their costs in words, and when they came as a picture.
+      module Timelines
+        HEIGHT = 130 # of the costs, in pixels
+        STRIP = 26 # of the numbers of requests, below
+        private_constant :HEIGHT, :STRIP
+
+        # @param kind [String] of a cost
+        # @param value [Numeric, nil]
+        # @return [String]
+        def cost(kind, value)
+          unit = Memprof::Trace::Log::Entry.unit(kind)
+          CLI::Cell.text(unit == :seconds ? value : value&.round, unit)
+        end
+
+        # @param line [Integer]
+        # @return [String]
+        def request_url(line) = url(page.within("/requests/#{line}"))
+
+        # A bar for each part of the time: as high as the most that a request cost, and a link to that one.
+        #
+        # @param timeline [Hash]
+        # @param kind [String] of the cost
+        # @param range [Hash, nil] the seconds `:from` and `:to` that are looked at: others are dim
+        # @return [Html]
+        def timeline(timeline, kind, range = nil)
+          parts = timeline[:parts]
+          scale = { max: [parts.map { |part| part[:max] }.max, 1e-12].max,
+                    requests: [parts.map { |part| part[:requests] }.max, 1].max, width: 1200.0 / parts.size }
+          bars = parts.each_with_index.map { |part, index| time_bar(part, index, kind, scale) }
+          bars << outside(range, timeline[:seconds] * parts.size) if range
+          Html.tag(:svg, bars, class: "timeline", width: "100%", height: HEIGHT + STRIP,
+            viewBox: "0 0 1200 #{HEIGHT + STRIP}", preserveAspectRatio: "none", role: "group",
+            data_seconds: timeline[:seconds] * parts.size, aria_label: "Most #{kind} of a request, over time")
+        end
+
+        # Tables within tables, as a list.
+        #
+        # @param value [Object] of JSON
+        # @return [Html]
+        def nested(value)
+          return Html.escape(value.nil? ? "none" : value) unless value.is_a?(Hash) || value.is_a?(Array)
+          return Html.tag(:span, "nothing", class: "quiet") if value.empty?
+
+          pairs = value.is_a?(Hash) ? value : value.each_with_index.to_h { |inner, index| [index + 1, inner] }
+          parts = pairs.map { |key, inner| Html.join([Html.tag(:dt, key), Html.tag(:dd, nested(inner))]) }
+          Html.tag(:dl, parts, class: "facts")
+        end
+
+        private
+
+        # Before and after what is looked at.
+        def outside(range, whole)
+          from, to = range.values_at(:from, :to).map { |second| 1200 * [(second || whole) / whole, 1].min }
+          [[0, from], [to, 1200 - to]].map do |x, width|
+            Html.tag(:rect, x: x.round(2), width: width.round(2), height: HEIGHT + STRIP, class: "outside")
+          end
+        end
+
+        def time_bar(part, index, kind, scale)
+          return if part[:requests].zero?
+
+          x = (index * scale[:width]).round(2)
+          width = [scale[:width] - 1, 1].max.round(2)
+          high = [HEIGHT * part[:max] / scale[:max], 1].max.round(2)
+          many = [(STRIP - 4) * part[:requests].fdiv(scale[:requests]), 1].max.round(2)
+          words = "#{plural(part[:requests], "request")}, at most #{cost(kind, part[:max])}"
+          boxes = [
+            Html.tag(:title, words),
+            Html.tag(:rect, x: x, y: (HEIGHT - high).round(2), width: width, height: high, class: "most"),
+            Html.tag(:rect, x: x, y: HEIGHT + 4, width: width, height: many, class: "many")
+          ]
+          Html.tag(:a, boxes, href: request_url(part[:line]), aria_label: words)
+        end
+      end
+    end
+  end
+end

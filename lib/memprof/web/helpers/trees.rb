@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require_relative "../html"
+
+module Memprof
+  class Web
+    module Helpers
+      # Who holds what: paths from the roots, and the dominator tree.
+      module Trees
+        # A path from a root, drawn.
+        #
+        # @param path [Hash] of an answer
+        # @return [Html]
+        def path(path)
+          steps = path[:steps]
+          items = steps.map do |step|
+            label = Html.tag(:span, short(step[:label].to_s, 60), class: "label") if step[:label]
+            size = Html.tag(:span, bytes(step[:retained]), class: "quiet")
+            Html.tag(:li, label, " ", object(step), " ", size)
+          end
+          omitted = path[:omitted].to_i
+          left_out = Html.tag(:li, "... #{count(omitted)} more ...", class: "quiet") if omitted.positive?
+          items.insert(steps.size / 2, left_out) if left_out
+          Html.tag(:ol, items, class: "path")
+        end
+
+        # The dominator tree, to be opened and closed.
+        #
+        # @param branch [Hash] of the answer to `tree`
+        # @param whole [Integer] bytes that are all, for the bars
+        # @return [Html]
+        def branches(branch, whole = branch[:sum])
+          items = branch[:branches].map { |below| Html.tag(:li, one_branch(below, whole)) }
+          more, size = branch[:more]
+          if more.positive? && !branch[:branches].empty?
+            items << Html.tag(:li, "and #{count(more)} more: ", bytes(size), class: "quiet")
+          end
+          Html.tag(:ul, items)
+        end
+
+        private
+
+        def one_branch(branch, whole)
+          line = Html.join([
+            Html.tag(:span, bytes(branch[:sum]), class: "number"), bar(branch[:sum] * 100.0 / whole),
+            (Html.tag(:span, branch[:label], " ", class: "label") if branch[:label]), branch_name(branch)
+          ])
+          return Html.tag(:div, line, deeper(branch), class: "leaf") if branch[:branches].empty?
+
+          Html.tag(:details, Html.tag(:summary, line), branches(branch, whole))
+        end
+
+        def branch_name(branch)
+          return object(branch) if branch[:count] == 1 || branch[:address].nil?
+
+          Html.join([count(branch[:count]), " ", class_link(branch[:class])])
+        end
+
+        def deeper(branch)
+          return unless branch[:more].first.positive? && branch[:address] && branch[:count] == 1
+
+          link(" deeper", here("/tree", of: branch[:address]))
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,181 @@
+# frozen_string_literal: true
+
+require "digest"
+require "memprof/dump"
+require_relative "../heaps/entry"
+
+module Memprof
+  class Web
+    class Live
+      # Dumps that processes of an application took of themselves: all that were started in the same directory
+      # see them. The oldest make room for new ones.
+      #
+      # @api private
+      class Dumps
+        include Enumerable
+
+        KEPT = 5
+        INDEX = ".memprof-index"
+        DIRECTORY = "MEMPROF_DIR"
+        SOON = 3000 # milliseconds, after which there is at least a file
+        private_constant :INDEX, :DIRECTORY, :SOON
+
+        # One that is whole. Its number is when it was asked for, in milliseconds since 1970.
+        Dump = Struct.new(:number, :pid, :path, :bytes) do
+          # @return [String]
+          def name = "#{time.strftime("%F %T")}, process #{pid}"
+
+          # @return [Time]
+          def time = Time.at(Rational(number, 1000)).utc
+        end
+
+        # One that is being written, for the page that waits.
+        Writing = Struct.new(:id, :name, :progress)
+
+        # @param directory [String, nil] MEMPROF_DIR, or the one for temporary files if nil
+        # @param kept [Integer]
+        def initialize(directory = nil, kept: KEPT)
+          @directory = directory
+          @kept = kept
+          @lock = Mutex.new
+          @failed = {}
+        end
+
+        # @return [String]
+        # @raise [Memprof::Error] if there is none that can be written
+        def directory
+          given = @directory || ENV.fetch(DIRECTORY, "")
+          given.empty? ? Memprof::Dump::Spool.directory : File.expand_path(given)
+        end
+
+        # @yieldparam dump [Dump] the youngest first
+        def each(&block)
+          all = named(pattern).filter_map do |match, path|
+            bytes = size(path) and Dump.new(match[:number].to_i, match[:pid].to_i, path, bytes)
+          end
+          all.sort_by { |dump| -dump.number }.each(&block)
+        end
+
+        # @param number [Integer]
+        # @return [Dump, nil]
+        def find(number)
+          super() { |dump| dump.number == number }
+        end
+
+        # Begins a dump: a forked child writes it, while the program goes on.
+        #
+        # @return [Integer] its number
+        # @raise [Memprof::Error] if one is being written, or there is no place for it
+        def take
+          @lock.synchronize do
+            raise Error, "process #{Process.pid} is writing a dump already" if @thread&.alive?
+
+            number = free_number
+            path = File.join(directory, "#{prefix}-#{number}-#{Process.pid}.memprof")
+            @failed.clear
+            @number = number
+            @thread = Thread.new { Native.quiet { write(number, path) } }
+            @thread.name = "memprof: writes a dump"
+            number
+          end
+        end
+
+        # @param number [Integer]
+        # @return [Writing, nil] nil if no process writes it
+        def writing(number)
+          suffix = Memprof::Dump::InProgress::SUFFIX
+          match, path = named(pattern(suffix)).find { |found, _| found[:number].to_i == number }
+          written = match ? size(path) : starting(number)
+          return unless written
+
+          Writing.new(number, "the heap", Heaps::Entry::Progress.new(:dumping, written, nil))
+        end
+
+        # @param number [Integer]
+        # @return [Memprof::Error, nil] why there is no such dump, if this process failed to make it
+        def failure(number)
+          @failed[number]
+        end
+
+        # @param number [Integer]
+        # @return [void]
+        def delete(number)
+          dump = find(number) and remove(dump.path)
+        end
+
+        private
+
+        # @return [String] what file names of this application begin with
+        def prefix
+          "memprof-web-#{Digest::SHA256.hexdigest("#{Process.uid} #{Dir.pwd}")[0, 10]}"
+        rescue SystemCallError # the directory is gone: a deployment has replaced it
+          "memprof-web-#{Process.uid}"
+        end
+
+        def pattern(suffix = "")
+          /\A#{prefix}-(?<number>\d{13})-(?<pid>\d+)\.memprof#{Regexp.escape(suffix)}\z/
+        end
+
+        def named(pattern)
+          place = directory
+          Dir.children(place).filter_map do |name|
+            match = pattern.match(name) and [match, File.join(place, name)]
+          end
+        rescue SystemCallError
+          []
+        end
+
+        # Of our own files: anybody may put one into a directory for all.
+        def size(path)
+          stat = File.lstat(path)
+          stat.size if stat.file? && stat.owned?
+        rescue SystemCallError
+          nil
+        end
+
+        def free_number
+          taken = [pattern, pattern(Memprof::Dump::InProgress::SUFFIX)].flat_map { |found| named(found) }
+          last = taken.map { |match, _| match[:number].to_i }.max || 0
+          [Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond), last + 1].max
+        end
+
+        # Between its number and its file: here, or in another worker, of which nothing is known.
+        def starting(number)
+          return (0 if @thread&.alive?) if @number == number
+
+          age = Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond) - number.to_i
+          0 if age.abs < SOON && find(number).nil?
+        end
+
+        def write(number, path)
+          Memprof.dump_all(path, fork: true)
+          make_room
+        rescue StandardError => e
+          @failed[number] = e.is_a?(Error) ? e : Error.new("no dump: #{e.message}")
+        end
+
+        def make_room
+          drop(@kept).each { |dump| remove(dump.path) }
+          named(pattern(Memprof::Dump::InProgress::SUFFIX)).each { |_, path| remove_left(path) }
+        end
+
+        # What a process left that was killed has no lock.
+        def remove_left(path)
+          File.open(path, File::RDONLY | File::NOFOLLOW) do |file|
+            File.unlink(path) if file.stat.owned? && file.flock(File::LOCK_EX | File::LOCK_NB)
+          end
+        rescue SystemCallError
+          nil # its writer has just ended, or it is not ours
+        end
+
+        def remove(path)
+          [path, path + INDEX].each do |file|
+            File.unlink(file)
+          rescue Errno::ENOENT
+            nil # another worker did it, or there was no index
+          end
+        end
+      end
+    end
+  end
+end

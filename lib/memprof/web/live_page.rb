@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+require_relative "page"
+
+module Memprof
+  class Web
+    # A page about the process that the application runs in. There is none where `memprof web` shows files.
+    #
+    # @abstract
+    # @api private
+    class LivePage < Page
+      # @param heaps [Heaps]
+      # @return [Boolean]
+      def self.there?(heaps) = !heaps.live.nil?
+
+      # @return [Live]
+      # @raise [NotFound] if no process is looked into
+      def live
+        heaps.live || raise(NotFound, "there is no such page")
+      end
+
+      # @return [Array<Array(String, String)>]
+      def breadcrumbs
+        live # where there is none, nothing is found
+        [["Live", "/live"]]
+      end
+
+      private
+
+      # Where to go after something was done, and which worker did it: the next page may be another one's.
+      def done(what)
+        "/live?#{URI.encode_www_form(done: what, pid: Process.pid)}"
+      end
+
+      # A field of a form that is a whole number.
+      def field(request, name, default, most)
+        text = request.form.fetch(name, "").strip
+        return default if text.empty?
+
+        number = Integer(text, 10, exception: false)
+        return number if number&.between?(1, most)
+
+        raise BadRequest, "#{name} must be a whole number from 1 to #{most}, not #{text[0, 40].inspect}"
+      end
+    end
+  end
+end

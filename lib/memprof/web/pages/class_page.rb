@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Web
+    module Pages
+      # A class or module: where it stands, what is in it, its instances.
+      #
+      # @api private
+      class ClassPage < HeapPage
+        at "/heaps/:heap/classes/:class", place: "/heaps/:heap/namespaces"
+
+        SITES = 15
+        # Of subclasses, constants, methods.
+        PARTS = 30
+        MOST = 10_000
+        private_constant :SITES, :PARTS, :MOST
+
+        # @return [String]
+        def title = answer[:text]
+
+        # @return [Array<Array(String, String)>]
+        def breadcrumbs
+          parts = answer[:name].to_s.split("::")[0...-1]
+          names = parts.each_index.map { |index| parts[0..index].join("::") }
+          above = names.zip(parts).map { |name, part| [part, here("/namespaces?#{query(name)}")] }
+          super + [["Classes", here("/namespaces")], *above]
+        end
+
+        # The VM's own objects have no class that could be looked at, and some dumps have objects without
+        # their classes: these are a list.
+        #
+        # @return [String, nil]
+        def redirect
+          answer
+          nil
+        rescue NotFound
+          where = "class = #{Filter.quoted(captures.fetch(:class))}"
+          raise if ask(:top, where: where, limit: 0)[:count].zero?
+
+          "#{here("/objects")}?#{URI.encode_www_form(where: where)}"
+        end
+
+        # @return [Hash{Symbol => Object}] the answer to `class`; `:sites`: the lines that made instances, as
+        #   `histogram` has them
+        def data
+          where = answer[:where]
+          sites = ask(:histogram, by: :line, where: where, limit: SITES) if where
+          answer.merge(sites: sites)
+        end
+
+        private
+
+        # Names of classes that have none tell their addresses.
+        def name
+          captures.fetch(:class)[/\A#<(?:Class|Module):(0x\h+)>\z/, 1] || captures.fetch(:class)
+        end
+
+        def answer
+          @answer ||= ask(:class, of: name, limit: whole(:limit, PARTS, most: MOST))
+        rescue BadRequest => e
+          raise NotFound, e.message
+        end
+
+        def query(name)
+          URI.encode_www_form(under: name)
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require_relative "../paging"
+
+module Memprof
+  class Web
+    module Pages
+      # Objects in groups by what they have in common, and in those by something else.
+      #
+      # @api private
+      class Groups < HeapPage
+        include Paging
+
+        at "/heaps/:heap/groups", menu: "Groups", order: 30
+
+        # What objects are grouped by, with its name.
+        BY = {
+          class: "class", line: "line", file: "file", gem: "gem", method: "method", type: "type",
+          generation: "generation", age: "age", size: "size", length: "length", shape: "shape", slot: "slot",
+          imemo: "VM's own kind", namespace: "namespace", superclass: "superclass", root: "root"
+        }.freeze
+        # Groups that contain groups of their own kind.
+        TREES = %i[namespace superclass].freeze
+        SORT = %i[retained size count name].freeze
+        # Their keys are an order of which a picture tells something.
+        CHARTED = %i[age generation size length].freeze
+        BARS = 100
+        # Groups that the picture is made of at most.
+        READ = 5000
+        WITHIN = 5
+        private_constant :BARS, :READ, :WITHIN
+
+        # @param key [Integer, String] of a group of {CHARTED}: a number, or "32..63"
+        # @return [Array(Integer, Integer)] the numbers that it stands for
+        def self.range(key)
+          numbers = key.to_s.scan(/\d+/).map(&:to_i)
+          [numbers.fetch(0, 0), numbers.fetch(-1, 0)]
+        end
+
+        # @return [String]
+        def title = "Objects by #{BY.fetch(by)}"
+
+        # @return [Array<String>]
+        def scripts = ["filter.js"]
+
+        # @return [Hash{Symbol => Object}] the answer to `histogram`; `:then`, `:where`, `:paging`, and
+        #   `:chart`: the groups in the order of their keys
+        def data
+          answer = charted? ? parted(histogram(limit: READ)) : histogram(**part)
+          answer.merge(then: inner, where: text(:where), paging: paging(answer[:rows].size, answer[:more]))
+        end
+
+        private
+
+        def by
+          word(:by, BY.keys, :class)
+        end
+
+        def inner
+          inner = word(:then, BY.keys, nil)
+          inner unless inner == by || [by, inner].any? { |word| TREES.include?(word) }
+        end
+
+        def sort
+          word(:sort, SORT, nil)
+        end
+
+        def histogram(**part)
+          ask(:histogram, by: by, then: inner, where: text(:where), sort: sort, then_limit: WITHIN, **part)
+        end
+
+        # The picture is of all groups, so all are asked for: there are few.
+        def charted?
+          CHARTED.include?(by) && part.sum { |_, count| count } <= READ
+        end
+
+        def parted(answer)
+          rows = answer[:rows]
+          more = [rows.size - part.values.sum, 0].max + answer[:more]
+          answer.merge(rows: rows.drop(part[:offset]).first(EACH), more: more, chart: chart(rows))
+        end
+
+        def chart(rows)
+          rows = rows.reject { |row| row[:key].nil? }.sort_by { |row| Groups.range(row[:key]).first }
+          rows.each_slice(rows.size / (BARS + 1) + 1).map { |part| part.one? ? part.first : merged(part) }
+        end
+
+        # Many generations as one bar.
+        def merged(rows)
+          first = Groups.range(rows.first[:key]).first
+          last = Groups.range(rows.last[:key]).last
+          {
+            key: "#{first}..#{last}",
+            count: rows.sum { |row| row[:count] }, size: rows.sum { |row| row[:size] },
+            where: Filter.all("#{by} in #{first}..#{last}", text(:where))
+          }
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Web
+    module Pages
+      # `/heaps`: the heaps that there are to see.
+      #
+      # @api private
+      class HeapList < Page
+        at "/heaps"
+
+        # @return [String]
+        def title = "Heaps"
+
+        # @return [Hash{Symbol => Object}]
+        def data
+          { heaps: heaps.map { |entry| row(entry) } }
+        end
+
+        private
+
+        def row(entry)
+          {
+            id: entry.id, name: entry.name, path: entry.path, state: entry.state,
+            objects: entry.size, error: entry.error&.message
+          }
+        end
+      end
+    end
+  end
+end

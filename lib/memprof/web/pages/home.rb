@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Web
+    # The pages, one a file.
+    #
+    # @api private
+    module Pages
+      # `/`: the running process, the first heap, what else is open, the library, or the list if nothing is.
+      #
+      # @api private
+      class Home < Page
+        at "/"
+
+        # @return [String]
+        def redirect
+          return "/live" if heaps.live
+
+          first = heaps.first
+          return "/heaps/#{first.id}/" if first
+
+          heaps.records.first&.page_path || (heaps.library ? "/library" : "/heaps")
+        end
+      end
+    end
+  end
+end

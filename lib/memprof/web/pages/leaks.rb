@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Web
+    module Pages
+      # What keeps a large part of the heap alive, and why.
+      #
+      # @api private
+      class Leaks < HeapPage
+        at "/heaps/:heap/leaks", menu: "Leaks", order: 20
+
+        LIMIT = 20
+        private_constant :LIMIT
+
+        # @return [String]
+        def title = "What may be a leak"
+
+        # @return [Hash{Symbol => Object}] the answer to `suspects`
+        def data = ask(:suspects, threshold: threshold, limit: LIMIT)
+
+        private
+
+        def threshold
+          value = text(:threshold) or return
+          number = Float(value, exception: false)
+          return number if number&.between?(Float::MIN, 100)
+
+          raise BadRequest, "threshold must be above 0 and at most 100, not #{value.inspect}"
+        end
+      end
+    end
+  end
+end

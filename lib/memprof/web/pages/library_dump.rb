@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+require_relative "../library_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/library/1732252245000`: what is known of a dump.
+      #
+      # @api private
+      class LibraryDump < LibraryPage
+        at "/library/:number"
+
+        # @return [String]
+        def title = entry_of_path.name
+
+        # @return [Hash{Symbol => Object}] `:dump`; `:others` of the same application
+        def data
+          dump = entry_of_path.to_h
+          others = library.map(&:to_h).select { |row| row[:app] == dump[:app] && row[:id] != dump[:id] }
+          { dump: dump, file: entry_of_path.path, others: others.first(20) }
+        end
+      end
+
+      # Gives a dump another name, and application.
+      #
+      # @api private
+      class RenameLibraryDump < LibraryPage
+        at "/library/:number/rename", verb: "POST"
+
+        # @param request [Request] with `name` and `app`
+        # @return [String]
+        # @raise [BadRequest] if there is no name
+        def act(request)
+          number = entry_of_path.number
+          name = request.form["name"].to_s
+          raise BadRequest, "a dump needs a name" if name.strip.empty?
+
+          heaps.forget(number) # which is open under its old name
+          library.rename(number, name, app: request.form["app"])
+          "/library/#{number}"
+        end
+      end
+
+      # Deletes a dump, and closes its heap.
+      #
+      # @api private
+      class DeleteLibraryDump < LibraryPage
+        at "/library/:number/delete", verb: "POST"
+
+        # @return [String]
+        def act(_request)
+          number = entry_of_path.number
+          heaps.forget(number)
+          library.delete(number)
+          "/library"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+require_relative "../library_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/library`: the dumps that are kept, the youngest first.
+      #
+      # @api private
+      class LibraryList < LibraryPage
+        at "/library", menu: "Library", order: 6
+
+        EACH = 100
+        # What a list may be sorted by, and how: numbers and dates from the greatest, words from A on.
+        SORTS = { added: -1, taken: -1, size: -1, objects: -1, name: 1, app: 1, host: 1 }.freeze
+        private_constant :EACH, :SORTS
+
+        # @return [String]
+        def title = text(:app) ? "Dumps of #{text(:app)}" : "Library"
+
+        # @return [Array<Array(String, String)>]
+        def breadcrumbs = text(:app) ? super : []
+
+        # @return [Hash{Symbol => Object}] `:dumps`, those of the application `:app` if that is given; `:apps`
+        #   with their numbers of dumps; `:size` and `:max_size`, bytes of the library
+        def data
+          all = library.map(&:to_h)
+          chosen = text(:app) ? all.select { |row| row[:app] == text(:app) } : all
+          sort = word(:sort, SORTS.keys, :added)
+          number = whole(:page, 1)
+          {
+            dumps: sorted(chosen, sort).drop((number - 1) * EACH).first(EACH), total: chosen.size, each: EACH,
+            page: number, sort: sort, app: text(:app), apps: apps(all), directory: library.directory,
+            size: library.size, max_size: library.max_size
+          }
+        end
+
+        private
+
+        def apps(rows)
+          rows.group_by { |row| row[:app] }.sort.map { |app, dumps| { app: app, dumps: dumps.size } }
+        end
+
+        # What is not known comes last.
+        def sorted(rows, sort)
+          known, unknown = rows.partition { |row| row[sort] }
+          ordered = known.sort_by { |row| [row[sort], row[:id]] }
+          (SORTS.fetch(sort).negative? ? ordered.reverse : ordered) + unknown
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+require_relative "../live_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/live`: the running process, and what can be done with it. `file` chooses tracked objects by what the
+      # path of the file contains that made them, as `file ~` does in a query.
+      #
+      # @api private
+      class Live < LivePage
+        at "/live", menu: "Live", order: 5
+
+        ROWS = 50 # of the table of places
+        # What was done, in words.
+        DONE = {
+          started: "Process %d tracks objects from now on.", already: "Process %d tracked objects already.",
+          stopped: "Process %d stopped tracking, and forgot what it saw.",
+          idle: "Process %d did not track objects.",
+          cleared: "Process %d forgot what it saw, and goes on tracking.",
+          tracing: "Process %d traces the next requests that it gets.",
+          traced: "Process %d traces no more requests.", deleted: "The dump was deleted (process %d)."
+        }.freeze
+        private_constant :ROWS, :DONE
+
+        # @return [String]
+        def title = "Process #{Process.pid}"
+
+        # @return [Array<Array(String, String)>]
+        def breadcrumbs = []
+
+        # @return [Array<String>]
+        def scripts = ["filter.js"]
+
+        # @return [Hash{Symbol => Object}] `:process`; `:tracking` with `:rows`, and the numbers of `:objects`
+        #   and `:places`, of those that `:file` chooses; `:dumps`; `:requests`, how
+        #   many are wanted, left and traced; `:done`, a sentence
+        def data
+          process = live.facts(types: word(:types, %w[yes no], "no") == "yes")
+          { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence }
+        end
+
+        private
+
+        def tracking
+          number = whole(:page, 1)
+          return { running: false } unless live.tracking.running?
+
+          rows = live.tracking.rows(file: text(:file))
+          {
+            running: true, file: text(:file), objects: rows.sum { |row| row[:count] }, places: rows.size,
+            page: number, each: ROWS, rows: rows.drop((number - 1) * ROWS).first(ROWS)
+          }
+        rescue NotRunning
+          { running: false } # stopped in between
+        end
+
+        def dumps
+          live.dumps.map do |dump|
+            { id: dump.number, pid: dump.pid, time: dump.time.strftime("%F %T UTC"), size: dump.bytes,
+              path: dump.path }
+          end
+        end
+
+        def requests
+          live.recorder.state.merge(middleware: live.recorder.installed)
+        end
+
+        def sentence
+          done = text(:done) or return
+          words = DONE.fetch(done.to_sym) { raise BadRequest, "nothing is called #{done[0, 40].inspect}" }
+          format(words, whole(:pid, Process.pid))
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require_relative "../live_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/live/source?file=app.rb&line=12`: the lines around a place where tracked objects were made.
+      #
+      # @api private
+      class LiveSource < LivePage
+        at "/live/source"
+
+        # @return [String]
+        def title = "#{file}:#{line}"
+
+        # @return [Hash{Symbol => Object}] `:file`, `:line`, `:lines` (numbers and texts; none if the file is
+        #   not there), `:objects` made there that live, by class
+        def data
+          lines = live.tracking.source(file, line)
+          rows = live.tracking.rows.select { |row| row[:file] == file && row[:line] == line }
+          {
+            pid: Process.pid, file: file, line: line,
+            lines: lines.map { |number, text| { number: number, text: text } },
+            objects: rows.map { |row| row.slice(:class, :count) }
+          }
+        rescue NotRunning
+          raise NotFound, "process #{Process.pid} does not track objects"
+        end
+
+        private
+
+        def file = text(:file) || raise(BadRequest, "file is missing")
+
+        def line = whole(:line, 1, least: 0)
+      end
+    end
+  end
+end

@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Web
+    module Pages
+      # Classes and modules as the tree of their names.
+      #
+      # @api private
+      class Namespaces < HeapPage
+        at "/heaps/:heap/namespaces", menu: "Classes", order: 50
+
+        SORT = %i[retained size count classes name].freeze
+        # Constants of a level; of those in it more are shown on a page of their own.
+        LIMIT = 100
+        MOST = 10_000
+        private_constant :LIMIT, :MOST
+
+        # @return [String]
+        def title = text(:under) ? "Classes in #{text(:under)}" : "Classes and modules"
+
+        # @return [Array<Array(String, String)>]
+        def breadcrumbs
+          text(:under) ? super + [["Classes", here("/namespaces")]] : super
+        end
+
+        # @return [Hash{Symbol => Object}] the answer to `namespaces`; `:under`
+        def data
+          answer = ask(:namespaces, under: text(:under), sort: word(:sort, SORT, :retained), depth: 1,
+            limit: limit)
+          answer.merge(under: text(:under), limit: limit)
+        end
+
+        private
+
+        def limit
+          whole(:limit, LIMIT, most: MOST)
+        end
+      end
+    end
+  end
+end

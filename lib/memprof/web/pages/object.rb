@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require_relative "../paging"
+require_relative "../source"
+
+module Memprof
+  class Web
+    module Pages
+      # All that is known of one object.
+      #
+      # @api private
+      class Object < HeapPage
+        at "/heaps/:heap/objects/:address"
+
+        EACH = 25
+        private_constant :EACH
+
+        # @return [String]
+        def title = answer[:text]
+
+        # @return [Array<Array(String, String)>]
+        def breadcrumbs
+          super + [["Objects", here("/objects")]]
+        end
+
+        # @return [Array<String>]
+        def scripts = ["references.js"]
+
+        # @return [Array<String>]
+        def styles = ["references.css"]
+
+        # @return [Hash{Symbol => Object}] the answer to `object`; `:below`: what it dominates itself, as
+        #   `tree` has it; `:source`: lines around the one that made it, if the file is there
+        def data
+          answer.merge(below: ask(:tree, of: answer[:address], depth: 1, limit: EACH), source: source,
+            each: EACH, references_page: number(:references), referrers_page: number(:referrers))
+        end
+
+        private
+
+        def answer
+          @answer ||= ask(:object, of: found, limit: EACH, references_offset: offset(:references),
+            referrers_offset: offset(:referrers))
+        end
+
+        def found
+          address = captures.fetch(:address)
+          object = address.match?(/\A0x\h{1,16}\z/) && heap.at(address)
+          object ? object.id : raise(NotFound, "no object has the address #{address}")
+        end
+
+        def number(name)
+          whole(name, 1)
+        end
+
+        def offset(name)
+          (number(name) - 1) * EACH
+        end
+
+        def source
+          site = answer[:site]
+          site && Source.lines(site[:file], site[:line])
+        end
+      end
+    end
+  end
+end

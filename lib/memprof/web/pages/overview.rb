@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Web
+    module Pages
+      # The heap in numbers, and what may be a leak in it.
+      #
+      # @api private
+      class Overview < HeapPage
+        at "/heaps/:heap/", menu: "Overview", order: 10
+
+        # Parameters of the question that most of it answers.
+        NUMBERS = { limit: 12 }.freeze
+        SUSPECTS = 5
+        # Of each level of the treemap.
+        BOXES = 24
+        # Part of the whole that a box of it must be.
+        SMALLEST = 1000
+        # What is counted, with its name, how it is called on the page and how to see it.
+        COUNTED = [
+          [:classes, "Classes", "type = CLASS and not singleton"],
+          [:singleton_classes, "Singleton classes", "type = CLASS and singleton"],
+          [:modules, "Modules", "type = MODULE"],
+          [:methods, "Methods", "imemo = ment"],
+          [:iseqs, "Compiled code", "imemo = iseq"],
+          [:strings, "Strings", "type = STRING"],
+          [:symbols, "Symbols", "type = SYMBOL"],
+          [:arrays, "Arrays", "type = ARRAY"],
+          [:hashes, "Hashes", "type = HASH"],
+          [:structs, "Structs", "type = STRUCT"],
+          [:procs, "Procs", "type = DATA and class = Proc"],
+          [:threads, "Threads", "type = DATA and class = Thread"],
+          [:fibers, "Fibers", "type = DATA and class = Fiber"],
+          [:files, "Open files", "type = FILE"]
+        ].freeze
+        # The same of what objects have in common.
+        GROUPED = [[:source_files, "Source files", :file], [:shapes, "Shapes", :shape]].freeze
+        private_constant :SUSPECTS, :BOXES, :SMALLEST
+
+        # Asks what the page asks, in two threads: a heap keeps its answers, and somebody waits for these.
+        #
+        # @param heaps [Heaps]
+        # @param entry [Heaps::Entry] that is open
+        # @return [void]
+        # @raise (see Heaps::Entry#answer)
+        def self.prepare(heaps, entry)
+          page = -> { new(heaps, { heap: entry.id.to_s }) }
+          leaks = Thread.new { page.call.leaks }
+          leaks.report_on_exception = false # who joins it is told
+          page.call.data
+          leaks.join
+        end
+
+        # @return [String]
+        def title = entry.name
+
+        # @return [Array<Array(String, String)>]
+        def breadcrumbs = []
+
+        # @return [Hash{Symbol => Object}] `:overview`, `:leaks` (the answer to `suspects`), `:slots`, and
+        #   `:tree`: four levels of the dominator tree, by class
+        def data
+          overview = ask(:overview, **NUMBERS)
+          least = overview[:objects][:size] / SMALLEST
+          {
+            overview: overview, leaks: leaks, slots: slots,
+            tree: ask(:tree, by_class: true, depth: 4, limit: BOXES, least: [least, 1].max)
+          }
+        end
+
+        # @return [Hash{Symbol => Object}] the answer to `suspects`
+        def leaks = ask(:suspects, limit: SUSPECTS)
+
+        private
+
+        def slots
+          ask(:slots).except(:rows)
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+require_relative "../paging"
+
+module Memprof
+  class Web
+    module Pages
+      # Procs by where they were written, with what they captured.
+      #
+      # @api private
+      class Procs < HeapPage
+        include Paging
+
+        at "/heaps/:heap/procs", menu: "Procs", order: 80
+
+        SORT = %i[retained count size].freeze
+
+        # @return [String]
+        def title = "Procs"
+
+        # @return [Array<String>]
+        def scripts = ["filter.js"]
+
+        # @return [Hash{Symbol => Object}] the answer to `procs`; `:where`, `:paging`
+        def data
+          answer = ask(:procs, where: text(:where), sort: word(:sort, SORT, :retained), **part)
+          answer.merge(where: text(:where), paging: paging(answer[:rows].size, answer[:more]))
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require_relative "../filter"
+
+module Memprof
+  class Web
+    module Pages
+      # Takes an address, the name of a class, a file, a text or a query, and goes there.
+      #
+      # @api private
+      class Search < HeapPage
+        at "/heaps/:heap/search"
+
+        FOUND = 20
+        ADDRESS = /\A(?:0x)?\h{6,16}\z/i
+        PLACE = %r{\A(?<file>[^\s"']*[./][^\s"']*?)(?::(?<line>\d+))?\z}
+        QUERY = /[=~<>()]|\s(?:in|is|and|or)\s|\A(?:not\s|!)/i
+        # Fields that are true or not, and so are queries by themselves.
+        TRUTHS = %w[frozen shared embedded old singleton reachable tracked].freeze
+        private_constant :FOUND, :ADDRESS, :PLACE, :QUERY, :TRUTHS
+
+        # @return [String]
+        def title = "Search"
+
+        # @return [String, nil] where it is, if it can be only there
+        def redirect
+          wanted and (address || class_name || query)
+        end
+
+        # @return [Hash{Symbol => Object}] `:q`; `:classes`, `:strings` (as `top` has them) and `:files` (as
+        #   `histogram` has them) that contain it
+        def data
+          return { q: nil } unless wanted
+
+          quoted = Filter.quoted(wanted)
+          {
+            q: wanted,
+            classes: top("type in (CLASS, MODULE) and not singleton and name ~ #{quoted}"),
+            files: files, strings: top("type in (STRING, SYMBOL) and value ~ #{quoted}")
+          }
+        end
+
+        private
+
+        def wanted
+          text(:q)&.strip
+        end
+
+        def address
+          return unless wanted.match?(ADDRESS)
+
+          address = wanted.downcase.start_with?("0x") ? wanted.downcase : "0x#{wanted.downcase}"
+          here("/objects/#{address}") if heap.at(address)
+        end
+
+        def class_name
+          heap.ask(:class, of: wanted)
+          here("/classes/#{ERB::Util.url_encode(wanted)}")
+        rescue ArgumentError
+          nil # no class is called so
+        end
+
+        # What looks like a query and is none is told with the spot, where queries are.
+        def query
+          return unless wanted.match?(QUERY) || TRUTHS.include?(wanted)
+
+          objects(wanted)
+        end
+
+        def objects(where)
+          "#{here("/objects")}?#{URI.encode_www_form(where: where)}"
+        end
+
+        def top(where)
+          ask(:top, where: where, limit: FOUND).merge(where: where)
+        end
+
+        def files
+          place = PLACE.match(wanted)
+          file = Filter.quoted(place ? place[:file] : wanted)
+          line = " and line = #{place[:line]}" if place && place[:line]
+          where = "file ~ #{file}#{line}"
+          ask(:histogram, by: line ? :line : :file, where: where, limit: FOUND).merge(where: where)
+        end
+      end
+    end
+  end
+end

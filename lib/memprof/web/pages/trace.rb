@@ -1,0 +1,107 @@
+# frozen_string_literal: true
+
+require_relative "../record_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/traces/1`: what traced requests cost. `sort` is a kind of cost, `by` what they are put together by,
+      # `only` the name of one group, `from` and `to` a part of the time, in seconds after the first.
+      #
+      # @api private
+      class Trace < RecordPage
+        at "/traces/:id"
+        about :trace
+
+        BY = %w[action path status].freeze
+        GROUPS = 25
+        EACH = 50
+        private_constant :GROUPS
+
+        # @return [String]
+        def title = record.name
+
+        # @return [Array<String>]
+        def scripts = ["timeline.js"]
+
+        # @return [Hash{Symbol => Object}] `:requests`, `:broken` (lines that are none), `:from`, `:to`,
+        #   `:duration`, `:kinds`, `:timeline` of all; of the part of the time that is wanted `:range` (from,
+        #   to, requests), `:costs`, `:groups`, `:more_groups`, `:worst`, `:chosen` (how many of these there
+        #   are). Times are seconds
+        def data
+          log = content.log
+          groups = wanted.groups(by.to_sym, sort)
+          {
+            requests: log.entries.size, broken: log.broken, **period, duration: content.duration,
+            range: range && { from: range[0], to: range[1], requests: wanted.log.entries.size },
+            kinds: log.kinds, costs: wanted.costs, groups: groups.first(limit),
+            more_groups: [groups.size - limit, 0].max, **worst, timeline: timeline
+          }
+        end
+
+        # @return [String] kind of the cost that comes first
+        def sort = word(:sort, content.log.kinds, "time")
+
+        # @return [String]
+        def by = word(:by, BY, "action")
+
+        # @return [Integer] of the page of the list
+        def number = whole(:page, 1)
+
+        # @return [Array(Float, Float), nil] seconds after the first request: from, and to if there is an end;
+        #   nil if all the time is wanted
+        # @raise [BadRequest] if that is no part of it
+        def range
+          from = seconds(:from)
+          to = seconds(:to)
+          return unless from || to
+          raise BadRequest, "to must be at least from" if to && to < from.to_f
+          raise BadRequest, "it is not known when these requests came" unless content.period
+
+          [from || 0.0, to]
+        end
+
+        private
+
+        def limit = whole(:groups, GROUPS)
+
+        # What came in the part of the time that is wanted.
+        def wanted
+          @wanted ||= range ? content.within(*range) : content
+        end
+
+        def seconds(name)
+          value = text(name) or return
+          number = Float(value, exception: false)
+          return number if number&.between?(0, Float::MAX)
+
+          raise BadRequest, "#{name} must be seconds after the first request, not #{value.inspect}"
+        end
+
+        def worst
+          chosen = wanted.worst(sort)
+          chosen = chosen.select { |entry| entry.public_send(by) == text(:only) } if text(:only)
+          rows = chosen.drop((number - 1) * EACH).first(EACH)
+          { chosen: chosen.size, worst: rows.map { |entry| row(entry) } }
+        end
+
+        def row(entry)
+          { line: entry.line, action: entry.action, path: entry.path, status: entry.status,
+            start: stamp(entry.start), costs: entry.costs }
+        end
+
+        def period
+          from, to = content.period
+          { from: stamp(from), to: stamp(to) }
+        end
+
+        def timeline
+          line = content.timeline(sort) or return
+          line.merge(from: stamp(line[:from]))
+        end
+
+        def stamp(time) = time&.utc&.strftime("%F %T.%3N UTC")
+      end
+    end
+  end
+end

@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require_relative "../record_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/traces/1/requests/12`: all that is known of one request, by its line in the file.
+      #
+      # @api private
+      class TraceRequest < RecordPage
+        at "/traces/:id/requests/:line"
+        about :trace
+
+        # @return [String]
+        def title = entry_of_line.action
+
+        # @return [Array<Array(String, String)>]
+        def breadcrumbs = [*super, [record.name, within]]
+
+        # @return [Hash{Symbol => Object}] `:line`, `:action`, `:path`, `:status`, `:costs`, `:ranks` (its
+        #   place among all requests by each cost), `:requests`, `:record` as the file has it
+        def data
+          entry = entry_of_line
+          { line: entry.line, action: entry.action, path: entry.path, status: entry.status,
+            costs: entry.costs, ranks: ranks(entry), requests: content.log.entries.size,
+            record: entry.record }
+        end
+
+        private
+
+        def entry_of_line
+          line = Integer(captures.fetch(:line), 10, exception: false)
+          content.at(line) || raise(NotFound, "line #{captures.fetch(:line)} is no request")
+        end
+
+        def ranks(entry)
+          entry.costs.to_h do |kind, cost|
+            [kind, content.log.entries.count { |other| other.cost(kind) > cost } + 1]
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "../../trace/log"
+
+module Memprof
+  class Web
+    class Records
+      # Finds out what a file is by what it begins with.
+      #
+      # @api private
+      module Kind
+        HEAD = 262_144 # bytes: a traced request is a line
+        REPORT = /\A\s*\{\s*"format"\s*:\s*"memprof-report"/
+        STATS = /\A\s*\d+ .+:\d+:.+$/
+        STACKS = /\A[^\s{\[].*;.* \d+$/
+        private_constant :HEAD, :REPORT, :STATS, :STACKS
+
+        class << self
+          # @param path [String]
+          # @return [Symbol] :trace, :tracked; :heap for all else
+          # @raise [SystemCallError] if it can't be read
+          def of(path)
+            head = (File.binread(path, HEAD) || +"").force_encoding(Encoding::UTF_8).scrub
+            return :tracked if head.match?(REPORT)
+
+            first = head.each_line.find { |line| !line.strip.empty? }.to_s
+            return :trace if request?(first)
+
+            first.match?(STATS) || first.match?(STACKS) ? :tracked : :heap
+          end
+
+          private
+
+          # Records of dumps are not made of tables alone.
+          def request?(line)
+            line.start_with?("{") && Memprof::Trace::Log::Entry.of?(JSON.parse(line))
+          rescue JSON::ParserError
+            # The first request may be longer than what was read of it.
+            line.bytesize >= HEAD && line.start_with?('{"start":')
+          end
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,209 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "../../native"
+require_relative "../../paths"
+
+module Memprof
+  class Web
+    class Records
+      # Allocations that were tracked: a report as JSON, lines of stats, or collapsed stacks. All become sites
+      # with numbers by name.
+      #
+      # @api private
+      class Tracked
+        # Sites, each with what it counts by name of the value.
+        Site = Struct.new(:file, :line, :method_name, :class_name, :gem, :weights, :stack)
+
+        LINE = /\A\s*(\d+) (.+?):(\d+):(.*)\z/
+        STACK = /\A(.+) (\d+)\z/
+        # Where a frame is: at its end, as "call (rack.rb:7)", or its beginning, as "rack.rb:7:in call".
+        PLACE = /(?<=\()(?:[^()]|\([^()]*\))*:\d+(?=\)\z)|\A.+?:\d+(?=:in )/
+        # In place of frames that are all other people's.
+        OTHERS = "(gems and Ruby)"
+        private_constant :LINE, :STACK, :PLACE, :OTHERS
+
+        # @return [Hash{Symbol => Object}] facts about the file
+        attr_reader :facts
+        # @return [Array<String>] names of values, as retained_bytes; the first says most
+        attr_reader :values
+        # @return [Array<Site>]
+        attr_reader :sites
+
+        class << self
+          # @param io [IO]
+          # @return [Tracked]
+          # @raise [Memprof::Error] if it is nothing of the kind
+          def read(io)
+            text = io.read.force_encoding(Encoding::UTF_8).scrub
+            return of_report(JSON.parse(text)) if text.lstrip.start_with?("{")
+
+            lines = text.each_line(chomp: true).reject { |line| line.strip.empty? }
+            lines.first&.match?(LINE) ? of_stats(lines) : of_stacks(lines)
+          rescue JSON::ParserError
+            raise Error, "the report was cut: it is no whole JSON"
+          end
+
+          private
+
+          def of_report(report)
+            sites = report.fetch("sites").map { |site| report_site(site) }
+            facts = report.fetch("meta", {}).merge("totals" => report["totals"]).transform_keys(&:to_sym)
+            new(facts, %w[retained_bytes retained_objects allocated_bytes allocated_objects freed_objects],
+              sites)
+          rescue KeyError, NoMethodError, TypeError
+            raise Error, "this is no report of memprof: its sites are missing"
+          end
+
+          def report_site(site)
+            values = %w[retained allocated freed].each_with_object({}) do |name, all|
+              all["#{name}_objects"], all["#{name}_bytes"] = site.fetch(name).values_at("objects", "bytes")
+            end
+            Site.new(*site.values_at("file", "line", "method", "class", "gem"), values, site["stack"] || [])
+          end
+
+          def of_stats(lines)
+            sites = lines.filter_map do |line|
+              number, file, place, name = LINE.match(line)&.captures
+              file && Site.new(file, Integer(place, 10), nil, name, nil,
+                { "objects" => Integer(number, 10) }, [])
+            end
+            new({}, ["objects"], sites)
+          end
+
+          # The outermost frame stands first, the class of the objects last.
+          def of_stacks(lines)
+            sites = lines.filter_map do |line|
+              way, number = STACK.match(line)&.captures
+              next unless way
+
+              *stack, name = way.split(";")
+              place = stack.last.to_s[PLACE].to_s.rpartition(":")
+              Site.new(place[0], place[2].to_i, nil, name, nil, { "weight" => Integer(number, 10) },
+                stack.reverse)
+            end
+            raise Error, "there is nothing tracked in the file" if sites.empty?
+
+            new({}, ["weight"], sites)
+          end
+        end
+
+        # @param facts [Hash]
+        # @param values [Array<String>]
+        # @param sites [Array<Site>]
+        def initialize(facts, values, sites)
+          @facts = facts
+          @values = values
+          @sites = sites
+        end
+
+        # @param frame [String] of a stack
+        # @return [String] with its path from the gem on
+        def self.short(frame) = frame.sub(PLACE) { |place| Paths.short(place) }
+
+        # @return [Boolean] whether call stacks are there
+        def stacks? = @sites.any? { |site| site.stack.size > 1 }
+
+        # @param name [String] of a value
+        # @return [Symbol] :bytes or :count
+        def unit(name) = name.end_with?("_bytes") ? :bytes : :count
+
+        # @param by [String] site, class, file, gem or method
+        # @param sort [String] a value
+        # @return [Array<Hash>] `:key`, `:site` (of site and file), and each value; the largest first
+        def rows(by, sort)
+          groups = @sites.group_by { |site| key(site, by) }
+          rows = groups.map do |key, sites|
+            sums = @values.to_h { |name| [name.to_sym, sites.sum { |site| site.weights[name].to_i }] }
+            { key: key, site: place(sites.first, by), **sums }
+          end
+          rows.sort_by { |row| [-row[sort.to_sym], row[:key]] }
+        end
+
+        # The stacks as a flame graph, as {Icicle} takes it.
+        #
+        # @param value [String]
+        # @param own [Boolean] without the frames of gems, Ruby's library and the VM: what they made belongs
+        #   to who called them
+        # @return [Hash{Symbol => Array}] `:names`, `:frames`
+        def flame(value, own: false)
+          tree = Stacks.new
+          theirs = Hash.new { |known, frame| known[frame] = of_others?(frame[PLACE]) }
+          @sites.each do |site|
+            stack = site.stack.reverse
+            stack = own_frames(stack, theirs) if own
+            tree.add(stack, site.class_name, site.weights[value].to_i)
+          end
+          tree.to_h
+        end
+
+        private
+
+        # A frame without a place is a method in C: it goes with the one that called it.
+        def own_frames(stack, theirs)
+          hidden = true
+          own = stack.reject { |frame| hidden = theirs[frame].then { |other| other.nil? ? hidden : other } }
+          own.empty? && !stack.empty? ? [OTHERS] : own
+        end
+
+        def of_others?(place)
+          place && (place.start_with?("<internal:") || !Native.library_path(place).nil?)
+        end
+
+        def key(site, by)
+          case by
+          when "class" then site.class_name.to_s
+          when "file" then site.file.to_s
+          when "gem" then site.gem.to_s
+          when "method" then site.method_name.to_s
+          else "#{site.file}:#{site.line}:#{site.class_name}"
+          end
+        end
+
+        def place(site, by)
+          return { file: site.file } if by == "file"
+
+          { file: site.file, line: site.line, method: site.method_name,
+            class: site.class_name } if by == "site"
+        end
+
+        # Stacks that begin alike, as one tree.
+        class Stacks
+          def initialize
+            @names = ["all"]
+            @by_name = { "all" => 0 }
+            @frames = [[0, 0, 0, 0, nil, nil]]
+            @below = {}
+          end
+
+          # @param frames [Array<String>] from the outermost inwards
+          # @param name [String, nil] of the class
+          # @param weight [Integer]
+          # @return [void]
+          def add(frames, name, weight)
+            return if weight.zero?
+
+            @frames[0][3] += weight
+            at = [*frames, name].compact.reduce(0) do |above, frame|
+              below = @below[[above, frame]] ||= push(above, frame)
+              @frames[below][3] += weight
+              below
+            end
+            @frames[at][2] += weight
+          end
+
+          # @return [Hash{Symbol => Array}]
+          def to_h = { names: @names, frames: @frames }
+
+          private
+
+          def push(above, name)
+            number = @by_name[name] ||= @names.push(name).size - 1
+            @frames.push([above, number, 0, 0, nil, nil]).size - 1
+          end
+        end
+        private_constant :Stacks
+      end
+    end
+  end
+end

@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require_relative "page"
+require_relative "response"
+require_relative "trouble"
+require_relative "view"
+
+module Memprof
+  class Web
+    # Finds the page of a request, and answers with it as HTML or JSON.
+    #
+    # @api private
+    class Responder
+      # @param router [Router]
+      # @param heaps [Heaps]
+      # @param request [Request]
+      def initialize(router, heaps, request)
+        @router = router
+        @heaps = heaps
+        @request = request
+      end
+
+      # @return [Response]
+      def response
+        match = @router.find(@request.verb, @request.path)
+        @json = match.json
+        @heap = match.captures[:heap]
+        page = match.page.new(@heaps, match.captures, @request.params)
+        @request.verb == "GET" ? @heaps.using(*page.subjects) { shown(page) } : go(page.act(@request))
+      rescue NotFound => e
+        trouble(404, "Not found", e)
+      rescue BadRequest => e
+        trouble(400, "That can't be answered", e)
+      rescue Opening => e
+        opening(e.entry)
+      rescue Memprof::Error => e
+        trouble(500, "That did not work", e)
+      end
+
+      private
+
+      def shown(page)
+        target = page.redirect
+        return go(target) if target
+
+        page.download || whole(page)
+      end
+
+      def whole(page)
+        data = page.data
+        return Response.json(200, data) if @json
+
+        Response.html(200, View.new(page, @request, data).render(page.view))
+      end
+
+      def go(path)
+        path, query = path.split("?", 2)
+        path = "#{path.chomp("/")}.json" if @json
+        Response.redirect([@request.script_name + path, query].compact.join("?"))
+      end
+
+      # A heap that is being opened is no mistake of who asks: the page looks again until it is there.
+      def opening(entry)
+        page = WaitingPage.new(@heaps, entry)
+        response = @json ? Response.json(202, page.data) : rendered(202, page)
+        response.headers["retry-after"] = "1"
+        response.headers["refresh"] = "1" unless @json
+        response
+      end
+
+      def trouble(status, title, error)
+        page = TroublePage.new(@heaps, title, error, @heap)
+        @json ? Response.json(status, page.data) : rendered(status, page)
+      end
+
+      def rendered(status, page)
+        Response.html(status, View.new(page, @request, page.data).render(page.view))
+      end
+    end
+  end
+end

@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+require_relative "../printable"
+
+module Memprof
+  class Web
+    # Lines of a program's source, around one that a dump names: if the file is there, and is Ruby. A dump may
+    # come from anybody, so nothing else that it names is read.
+    #
+    # @api private
+    module Source
+      ENDINGS = %w[.rb .erb .rake .ru .gemspec .haml .slim .builder .jbuilder .rbi].freeze
+      AROUND = 4
+      # Bytes of a file that is read, and characters that are shown of a line.
+      LARGEST = 2 * 1024 * 1024
+      LONGEST = 240
+      private_constant :ENDINGS, :AROUND, :LARGEST, :LONGEST
+
+      # @param file [String]
+      # @param line [Integer]
+      # @return [Array<Hash>, nil] `:line` and `:text` of each; nil if it can't be told
+      def self.lines(file, line)
+        return unless line.positive? && ENDINGS.include?(File.extname(file)) && File.file?(file)
+        return if File.size(file) > LARGEST
+
+        first = [line - AROUND, 1].max
+        rows = File.readlines(file, chomp: true, encoding: "UTF-8")[first - 1..line + AROUND - 1]
+        return if rows.nil? || rows.size < line - first + 1
+
+        rows.each.with_index(first).map do |text, number|
+          { line: number, text: Printable.utf8(text)[0, LONGEST] }
+        end
+      rescue SystemCallError, ArgumentError
+        nil # may not be read, or the name is none (a NUL)
+      end
+    end
+  end
+end

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require "erb"
+require_relative "html"
+
+module Memprof
+  class Web
+    # A file of web/views as a method: ERB in which `<%= %>` escapes whatever is not {Html}, and nothing can
+    # turn that off.
+    #
+    # @api private
+    module Template
+      DIRECTORY = File.expand_path("../../../web/views", __dir__)
+      LOCK = Mutex.new
+      private_constant :LOCK
+
+      # Collects a page.
+      class Builder
+        def initialize
+          @text = +""
+        end
+
+        # @param text [String] of the template itself
+        # @return [void]
+        def raw(text)
+          @text << text
+        end
+
+        # @param value [Object] of the heap, of the user: of anybody
+        # @return [void]
+        def text(value)
+          @text << Html.escape(value)
+        end
+
+        # @return [Html]
+        def to_html
+          Html.new(@text)
+        end
+      end
+
+      class << self
+        # Defines a method that fills in the template.
+        #
+        # @param owner [Class] which gets the method
+        # @param name [String] of the template
+        # @return [Symbol] the method
+        def define(owner, name)
+          method = :"render_#{name.tr("/", "_")}"
+          LOCK.synchronize { compile(owner, method, name) unless owner.method_defined?(method) }
+          method
+        end
+
+        private
+
+        def compile(owner, method, name)
+          file = File.join(DIRECTORY, "#{name}.erb")
+          owner.class_eval("def #{method}\n#{ruby(File.read(file, encoding: "UTF-8"))}\nend", file, -1)
+        end
+
+        def ruby(source)
+          compiler = ERB::Compiler.new("<>")
+          compiler.put_cmd = "_page.raw"
+          compiler.insert_cmd = "_page.text"
+          compiler.pre_cmd = ["_page = #{Builder}.new"]
+          compiler.post_cmd = ["_page.to_html"]
+          code, = compiler.compile(source)
+          code
+        end
+      end
+    end
+  end
+end

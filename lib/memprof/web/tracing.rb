@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require "memprof"
+require_relative "live/recorder"
+
+module Memprof
+  class Web
+    # Rack middleware that traces requests when the page `/live` of {Memprof::Web} asks for some: so many, and
+    # then no more. Until then it does nothing but hand requests on. What it traces is kept in memory, and
+    # written nowhere; {Memprof::Tracer} writes a file.
+    #
+    # Status, headers and body are handed on as they are. Works with Rack 2 and 3 and requires neither.
+    #
+    # @example config.ru
+    #   require "memprof/web"
+    #   use Memprof::Web::Tracing
+    #   map("/memprof") { run Memprof::Web }
+    #   run ->(env) { [200, { "content-type" => "text/plain" }, ["hello"]] }
+    # @example config/application.rb of a Rails application
+    #   config.middleware.insert(0, Memprof::Web::Tracing)
+    class Tracing
+      # @param app [#call] the Rack app
+      # @param recorder [Live::Recorder] the one of this process's pages
+      # @example
+      #   Memprof::Web::Tracing.new(->(_env) { [204, {}, []] }).call({}).first # => 204
+      def initialize(app, recorder: Live::Recorder.shared)
+        @app = app
+        @recorder = recorder
+        recorder.installed = true
+      end
+
+      # Runs the app, in a trace if one is wanted.
+      #
+      # @param env [Hash] the Rack environment
+      # @return [Array] what the app returned
+      # @example
+      #   Memprof::Web::Tracing.new(->(env) { [200, {}, [env["PATH_INFO"]]] }).call({ "PATH_INFO" => "/" })
+      def call(env)
+        return @app.call(env) unless @recorder.wanted?
+
+        @recorder.trace(env) { @app.call(env) }
+      end
+    end
+  end
+end

@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require_relative "../library"
+require_relative "request"
+require_relative "response"
+require_relative "secret"
+
+module Memprof
+  class Web
+    # `POST /upload?name=my_app`: takes a dump into the library, from whoever has the key
+    # (`Authorization: Bearer KEY`). The body is the dump as it is; it goes to the disk as it comes.
+    #
+    # @api private
+    class Uploads
+      PATH = "/upload"
+      CHUNK = 256 * 1024
+      private_constant :PATH, :CHUNK
+
+      # @param library [Library]
+      # @param key [String]
+      # @param limit [Integer] bytes that a dump may have
+      def initialize(library, key, limit:)
+        @library = library
+        @key = key
+        @limit = limit
+        # One dump is looked at after the other: each takes as much memory as a page of it would.
+        @looking = Mutex.new
+      end
+
+      # @param request [Request]
+      # @return [Response, nil] nil if it is no upload
+      def answer(request)
+        return unless request.verb == "POST" && request.path == PATH
+
+        given = request.header("Authorization").to_s.delete_prefix("Bearer ")
+        return refuse(403, "this is not the key of this library") unless Secret.same?(given, @key)
+
+        taken(request, take(request))
+      rescue BadRequest => e
+        refuse(400, e.message)
+      rescue Library::TooLarge => e
+        refuse(413, e.message)
+      rescue InvalidDump
+        refuse(422, "this is no heap dump, so it was not kept: Memprof.dump_all and `memprof dump` write one")
+      rescue Library::Full => e
+        refuse(507, e.message)
+      rescue Memprof::Error => e
+        refuse(500, e.message)
+      end
+
+      # @return [String] without the key
+      def inspect = "#<#{self.class}>"
+
+      private
+
+      def take(request)
+        params = request.params
+        app = params["name"].to_s
+        raise BadRequest, "name is missing: POST /upload?name=my_app" if app.strip.empty?
+
+        facts = { host: params["host"], pid: Integer(params["pid"].to_s, 10, exception: false) }
+        @library.take(app: app, name: params["title"], limit: @limit, facts: facts) do |part|
+          copy(request, part)
+          @looking.lock
+        end
+      ensure
+        @looking.unlock if @looking.owned?
+      end
+
+      def copy(request, part)
+        length = Integer(request.env["CONTENT_LENGTH"].to_s, 10, exception: false)
+        part.expect(length) if length
+        input = request.env["rack.input"]
+        while (chunk = read(input))
+          part.write(chunk)
+          chunk.clear # now, not when the collector comes
+        end
+        return if length.nil? || length == part.size
+
+        raise BadRequest, "the upload was cut: #{part.size} of #{length} bytes came"
+      end
+
+      def read(input)
+        input&.read(CHUNK)
+      rescue SystemCallError, IOError => e
+        raise BadRequest, "the upload was cut: #{e.message}"
+      end
+
+      def taken(request, entry)
+        address = "#{request.origin}#{request.script_name}/heaps/#{entry.number}/"
+        Response.json(201, entry.to_h.merge(url: address))
+      end
+
+      # Nothing more is read of who is refused.
+      def refuse(status, message)
+        Response.json(status, { error: message }).tap { |response| response.headers["connection"] = "close" }
+      end
+    end
+  end
+end

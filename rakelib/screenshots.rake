@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+require "fileutils"
+
+# The pictures of docs/web.md: pages of `memprof web` with dumps of the Rails app that the specs have leak.
+class Screenshots
+  PLACE = "docs/images"
+  WIDE = [1280, 800].freeze
+  NARROW = [390, 1000].freeze
+  QUALITY = 72
+  MOST = 900 * 1024 # bytes of all together
+  # What is shown, as a name and a path; `:object` and `:page` stand for the suspect and for one of those that
+  # have accumulated in it.
+  PAGES = {
+    "overview" => "/heaps/2/", "leaks" => "/heaps/2/leaks", "object" => "/heaps/2/objects/:page",
+    "flame" => "/heaps/2/flame", "graph" => "/heaps/2/graph/:object",
+    "groups" => "/heaps/2/groups?by=generation",
+    "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/2/flame"
+  }.freeze
+  # How others see them: by night, and on a telephone.
+  OTHERS = {
+    "overview-dark" => ["overview", WIDE, "dark"], "object-narrow" => ["object", NARROW, "light"]
+  }.freeze
+
+  def initialize(stage)
+    @stage = stage
+    @tab = stage.tab
+  end
+
+  # @return [Integer] bytes of all pictures
+  def take
+    FileUtils.mkdir_p(PLACE)
+    places = suspects
+    PAGES.each { |name, path| picture(name, place(path, places), WIDE, "light") }
+    picture("live", "#{@stage.live}/live", WIDE, "light") { watch_the_app }
+    OTHERS.each { |name, (page, size, scheme)| picture(name, place(PAGES.fetch(page), places), size, scheme) }
+    Dir["#{PLACE}/*.webp"].sum { |path| File.size(path) }
+  end
+
+  private
+
+  # The address of what keeps most alive, and of one of those that have accumulated in it.
+  def suspects
+    @tab.go("#{@stage.dumps}/heaps/2/leaks")
+    object = address(".card h2 a")
+    @tab.go("#{@stage.dumps}/heaps/2/objects/#{object}")
+    { ":object" => object, ":page" => address("td:nth-child(2) a", "Page") }
+  end
+
+  # In the first link of these that begins so.
+  def address(selector, text = "")
+    links = "[...document.querySelectorAll(#{selector.dump})]"
+    @tab.evaluate("#{links}.find((link) => link.textContent.startsWith(#{text.dump})).href")[/0x\h+/]
+  end
+
+  def place(path, places)
+    @stage.dumps + path.gsub(/:(?:object|page)/, places)
+  end
+
+  def picture(name, address, size, scheme)
+    @tab.resize(*size)
+    @tab.media(scheme: scheme)
+    @tab.go(address)
+    yield if block_given?
+    path = File.join(PLACE, "web-#{name}.webp")
+    File.binwrite(path, @tab.picture(format: "webp", quality: QUALITY))
+    puts("#{path}: #{File.size(path) / 1024} KiB")
+  end
+
+  # As somebody would who looks for a leak.
+  def watch_the_app
+    @tab.follow("form[action$='/live/tracking/start'] button")
+    @stage.app.visit(50)
+    @stage.app.ask("collect")
+    @tab.go("#{@stage.live}/live")
+  end
+end
+
+desc "Take the pictures of docs/web.md again, in #{Screenshots::PLACE} (needs chromium, Rails and puma)"
+task "docs:screenshots" => "compile:release" do
+  $LOAD_PATH.unshift(File.expand_path("lib"))
+  require "memprof"
+  require_relative "../spec/support/web_stage"
+  size = Screenshots.new(WebStage.shared).take
+  abort("#{size} bytes are too many, #{Screenshots::MOST} would do") if size > Screenshots::MOST
+end

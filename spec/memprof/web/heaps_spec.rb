@@ -1,0 +1,193 @@
+# frozen_string_literal: true
+
+require "memprof/web"
+require "rack"
+require "tempfile"
+
+RSpec.describe Memprof::Web::Heaps do
+  include HeapDumps
+
+  let(:heaps) { described_class.new }
+
+  it "opens a dump when it is asked for" do
+    entry = heaps.add(cache_dump)
+    expect(entry.state).to eq(:idle)
+    expect(entry.heap(patience: 30).size).to be > 1000
+    expect(entry.state).to eq(:open)
+  end
+
+  it "says that it is being opened, and has it later" do
+    entry = heaps.add(cache_dump, index: false)
+    expect { entry.heap(patience: 0) }.to raise_error(Memprof::Web::Opening, /cache-1.memprof is being/)
+    expect(entry.heap(patience: 30)).to be_a(Memprof::Heap)
+  end
+
+  it "tells why a file is no dump, again and again" do
+    Tempfile.create do |file|
+      file.write("no dump at all")
+      file.flush
+      entry = heaps.add(file.path)
+      2.times do
+        expect { entry.heap(patience: 30) }.to raise_error(Memprof::InvalidDump, /no heap dump; line 1/)
+      end
+    end
+    expect { heaps.add("/nowhere.memprof").heap(patience: 30) }.to raise_error(Memprof::Error, /nowhere/)
+  end
+
+  it "has heaps by number, until they are forgotten" do
+    first = heaps.add(cache_dump)
+    second = heaps.add_open(Memprof::Heap.open(cache_dump), name: "live")
+    expect([heaps.fetch("1"), heaps.fetch(2)]).to eq([first, second])
+    heaps.forget("1")
+    expect(heaps.to_a).to eq([second])
+    ["1", "3", "x", ""].each do |id|
+      expect { heaps.fetch(id) }.to raise_error(Memprof::Web::NotFound), id
+      expect { heaps.close(id) }.to raise_error(Memprof::Web::NotFound), id
+      expect { heaps.forget(id) }.to raise_error(Memprof::Web::NotFound), id
+    end
+    expect { first.heap }.to raise_error(Memprof::Web::NotFound, /has been closed/)
+  end
+
+  it "keeps what is closed in the list, and opens it again" do
+    entry = heaps.add(cache_dump)
+    size = entry.heap(patience: 30).size
+    compared = heaps.comparisons.of([entry, entry])
+    heaps.close(1)
+    expect([heaps.to_a, entry.state, entry.size, entry.takes_memory?]).to eq([[entry], :idle, size, false])
+    expect(entry.heap(patience: 30).size).to eq(size)
+    expect(heaps.comparisons.of([entry, entry])).not_to equal(compared)
+  end
+
+  it "forgets what is closed and could not be opened again" do
+    entry = heaps.add_open(Memprof::Heap.open(cache_dump), name: "live")
+    heaps.close(1)
+    expect([heaps.to_a, entry.state]).to eq([[], :closed])
+  end
+
+  it "closes what is being opened, and what could not be" do
+    entry = heaps.add("/nowhere.memprof")
+    expect { entry.heap(patience: 30) }.to raise_error(Memprof::Error, /nowhere/)
+    heaps.close(1)
+    expect([entry.state, entry.error]).to eq([:idle, nil])
+    opening = Queue.new
+    allow(Memprof::Heap).to receive(:open) do
+      opening << true
+      sleep
+    end
+    told = false
+    entry.prepare { told = true }
+    opening.pop
+    expect { entry.heap(patience: 0) }.to raise_error(Memprof::Web::Opening)
+    waiting = Thread.new { entry.heap(patience: 30) }
+    waiting.report_on_exception = false
+    eventually("it waits") { waiting.stop? }
+    heaps.close(1)
+    expect { waiting.value }.to raise_error(Memprof::Web::Opening)
+    eventually("its thread has ended") { !entry.takes_memory? }
+    expect([entry.state, told]).to eq([:idle, false])
+  end
+
+  it "is not opened by a thread that was to open it before" do
+    entry = heaps.add(cache_dump)
+    slow = Queue.new
+    go = Queue.new
+    allow(Memprof::Heap).to(receive(:open).and_wrap_original do |open, *path|
+      Thread.handle_interrupt(Object => :never) { slow << true and go.pop } # as deep in Rust
+      open.call(*path)
+    end)
+    entry.prepare
+    slow.pop
+    heaps.close(1)
+    go << true
+    eventually("its thread has ended") { !entry.takes_memory? }
+    expect(entry.state).to eq(:idle)
+    go << true
+    expect(entry.heap(patience: 30)).to be_a(Memprof::Heap)
+  end
+
+  it "works an answer out once for all who wait for it" do
+    entry = heaps.add(cache_dump)
+    entry.heap(patience: 30)
+    allow(Memprof::Heap).to(receive(:answer).and_wrap_original do |ask, *words|
+      sleep(0.05)
+      ask.call(*words)
+    end)
+    answers = Array.new(4) { Thread.new { entry.answer(:slots, {}) } }.map(&:value)
+    expect(answers.uniq.size).to eq(1)
+    expect { entry.answer(:slots, { nearly_empty: "x" }) }.to raise_error(ArgumentError)
+    expect(Memprof::Heap).to have_received(:answer).twice
+  end
+
+  it "keeps the last answers, not all" do
+    entry = heaps.add(cache_dump)
+    entry.heap(patience: 30)
+    allow(Memprof::Heap).to receive(:answer).and_return({})
+    (0..50).each { |number| entry.answer(:top, { limit: number }) }
+    entry.answer(:top, { limit: 50 })
+    expect(Memprof::Heap).to have_received(:answer).exactly(51).times
+    entry.answer(:top, { limit: 0 })
+    expect(Memprof::Heap).to have_received(:answer).exactly(52).times
+  end
+
+  describe "the number that is open at once" do
+    include WebBrowser
+
+    let(:heaps) { described_class.new(max_open: 3) }
+    let(:app) { Memprof::Web.new(heaps: heaps, gate: WebBrowser::Open.new) }
+    let!(:entries) { Array.new(5) { heaps.add(cache_dump) } }
+
+    def visit(*ids)
+      ids.each do |id|
+        heaps.using(heaps.fetch(id)) { heaps.fetch(id).heap(patience: 30) }
+        expect(ask(app, "/heaps/#{id}/slots.json").status).to eq(200)
+      end
+      entries.select { |entry| entry.state == :open }.map(&:id)
+    end
+
+    it "is kept by closing what nobody has looked at for longest" do
+      expect(visit(1, 2, 3)).to eq([1, 2, 3])
+      expect(visit(1, 4)).to eq([1, 3, 4])
+      expect(visit(5, 2)).to eq([2, 4, 5])
+    end
+
+    it "goes on telling what was closed, and opens it again" do
+      visit(1, 2, 3, 4)
+      row = ask(app, "/heaps.json").json[:heaps].first
+      expect(row).to include(state: "idle", objects: entries[1].size)
+      expect(visit(1)).to eq([1, 3, 4])
+    end
+
+    it "closes nothing that a request uses, nor what was never a file" do
+      visit(1)
+      heaps.add_open(entries.first.heap, name: "live")
+      heaps.using(*entries) do
+        entries.each { |entry| entry.heap(patience: 30) }
+        expect(entries.map(&:rest)).to eq([false] * 5)
+      end
+      expect(heaps.count { |entry| entry.state == :open }).to eq(3)
+      expect(heaps.fetch(6).state).to eq(:open)
+    end
+
+    it "is given back by comparisons, too" do
+      visit(1, 2)
+      compared = heaps.comparisons.of(entries.first(2))
+      visit(3, 4, 5)
+      expect(heaps.comparisons.of(entries.first(2))).not_to equal(compared)
+    end
+
+    it "is enough for a comparison" do
+      [2, nil, "9"].each do |number|
+        expect { heaps.max_open = number }.to raise_error(ArgumentError, /3 heaps or more/)
+      end
+      expect(described_class.new.max_open).to eq(8)
+    end
+  end
+
+  it "stops opening what is closed" do
+    entry = heaps.add(cache_dump, index: false)
+    entry.prepare
+    heaps.close_all
+    expect { entry.heap(patience: 5) }.to raise_error(Memprof::Web::NotFound)
+    expect(heaps.to_a).to be_empty
+  end
+end

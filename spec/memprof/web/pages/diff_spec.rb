@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require "memprof/web"
+require "rack"
+
+RSpec.describe "comparisons of Memprof::Web" do
+  include WebBrowser
+
+  let(:app) { web_app(cache_dump, cache_dump(2), cache_dump(3)) }
+  let(:two) { "/diff?a=1&b=2" }
+  let(:three) { "/diff?a=1&b=2&c=3" }
+
+  def json(path) = ask(app, path.sub(/(\?|\z)/, '.json\1')).json
+
+  def opened(number) = Memprof::Heap.open(cache_dump(number))
+
+  it "goes to what there is to compare" do
+    expect(ask(app, "/diff").location).to eq(three)
+    expect(ask(web_app(cache_dump, cache_dump(2)), "/diff").location).to eq(two)
+    expect(ask(web_app(cache_dump), "/diff").body).to include("Two heaps are needed")
+    app.heaps.add(cache_dump)
+    expect(json("/diff")[:open].map { |heap| heap[:name] })
+      .to eq(%w[cache-1.memprof cache-2.memprof cache-3.memprof cache-1.memprof])
+  end
+
+  it "answers what the comparison of the heaps answers" do
+    diff = opened(1).diff(opened(2), opened(3))
+    data = json(three)
+    expect(data[:totals]).to eq(diff.totals)
+    expect(data[:rows][:rows].first(5)).to eq(diff.by_class(limit: 5))
+    expect(data[:owners][:owners]).to eq(diff.by_owner(limit: 8, sort: :retained))
+    expect(data[:survivors][:count]).to eq(diff.survived.size)
+    sizes = (1..3).map { |number| opened(number).size }
+    expect(data[:heaps].map { |heap| heap[:objects][:count] }).to eq(sizes)
+  end
+
+  it "finds the leak: what grew, who holds it, and the line" do
+    page = ask(app, three).body
+    expect(page).to match(/Sessions::STORE -&gt; Hash \(3000\)/)
+    expect(page).to match(%r{<rect[^>]*class="part survived"><title>survived: [12]\.\d MiB</title>})
+    expect(ask(app, "#{three}&by=site").body).to include("examples/heap_cache.rb:18")
+    rows = json("#{two}&by=site&sort=count")[:rows][:rows]
+    expect(rows.first).to include(line: 18, new: a_hash_including(count: be_between(22_000, 22_010)))
+  end
+
+  it "compares what a filter chooses" do
+    diff = opened(1).diff(opened(2))
+    expect(json("#{two}&where=class+%3D+Session")[:totals]).to eq(diff.totals(where: "class = Session"))
+    answer = ask(app, "#{two}&where=clas+%3D+Session")
+    expect([answer.status, answer.body]).to match([400, /unknown field/])
+  end
+
+  it "lists what changed, page by page, and links to the heap that has it" do
+    second = "/diff/objects?a=1&b=2&change=gone&page=2"
+    gone = json(second)
+    expect(gone[:objects].size).to eq(100)
+    expect(gone[:objects].map { |object| object[:change] }.uniq).to eq(["gone"])
+    expect(gone[:objects]).not_to include(*json("/diff/objects?a=1&b=2&change=gone")[:objects])
+    address = gone[:objects].first[:address]
+    expect(ask(app, second).links).to include("/heaps/1/objects/#{address}")
+    kept = "/diff/objects?a=1&b=2&change=kept&sort=size"
+    expect(ask(app, kept).links).to include("/heaps/2/objects/#{json(kept)[:objects].first[:address]}")
+  end
+
+  it "links each number to the objects that make it" do
+    links = ask(app, three).links.grep(%r{\A/diff/objects})
+    expect(links).not_to be_empty
+    new = links.find { |link| link.end_with?("change=new") && link.include?("Session") }
+    query = URI.decode_www_form(URI(new).query).to_h
+    count = opened(1).diff(opened(2)).new.where(query["where"]).size
+    expect(json(new)[:count]).to eq(count)
+  end
+
+  it "counts what each reference from old to new keeps alive" do
+    interface = json("/diff/interface?a=1&b=2")
+    expect(interface[:crossings].first)
+      .to include(from: "Hash", class: "Session", references: 2000, keepalive_count: 13)
+    expect(ask(app, "/diff/interface?a=1&b=2").body).to include("up to 13", "Sessions::STORE")
+  end
+
+  it "says what is wrong with a question" do
+    {
+      "/diff?a=1" => [400, /two heaps are needed/], "/diff?a=1&b=9" => [404, /no heap has the number 9/],
+      "#{two}&by=colour" => [400, /by must be one of class, site, file, type/],
+      "#{two}&sort=survived" => [400, /sort must be one of/],
+      "/diff/objects?a=1&b=2&change=survived" => [400, /third dump/],
+      "/diff/interface" => [400, /two heaps are needed/]
+    }.each do |path, (status, message)|
+      answer = ask(app, path)
+      expect([answer.status, answer.body]).to match([status, message]), path
+    end
+  end
+
+  it "lets go of a heap that is forgotten" do
+    ask(app, two)
+    app.heaps.forget(2)
+    expect(ask(app, two).status).to eq(404)
+  end
+
+  it "is linked from the heaps where there are several" do
+    expect(ask(app, "/heaps/1/").links).to include("/diff")
+    expect(ask(web_app(cache_dump), "/heaps/1/").links).not_to include("/diff")
+  end
+
+  it "says so where nothing changed" do
+    body = ask(app, "/diff?a=1&b=1").body
+    expect(body).to include("Nothing changed.").and match(/\d+ rows without any change are not shown/)
+  end
+
+  it "leaves out what did not change, and says how much that is" do
+    all = opened(1).diff(opened(2)).by_class
+    unchanged = all.count { |row| row.values_at(:change, :new, :gone).flat_map(&:values).all?(&:zero?) }
+    rows = json("#{two}&limit=1000")[:rows]
+    expect(rows).to include(unchanged: unchanged, more: 0)
+    expect([unchanged.positive?, rows[:rows].size]).to eq([true, all.size - unchanged])
+  end
+end

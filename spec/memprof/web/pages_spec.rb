@@ -1,0 +1,220 @@
+# frozen_string_literal: true
+
+require "memprof/web"
+require "rack"
+
+RSpec.describe Memprof::Web::Page do
+  include WebBrowser
+
+  let(:app) { web_app(cache_dump) }
+  let(:heap) { app.heaps.first.heap }
+
+  def json(target) = ask(app, target.sub(/(?=\?|\z)/, ".json")).json
+
+  def page(target)
+    answer = ask(app, target)
+    expect(answer.status).to eq(200), answer.body
+    answer.body
+  end
+
+  it "tells of the overview with links to what is counted" do
+    body = page("/heaps/1/")
+    expect(body).to include("<svg", "Classes that retain most")
+    link = ask(app, "/heaps/1/").links.find { |target| target.include?("type+%3D+STRING") }
+    count = heap.overview[:counts][:strings]
+    expect(body).to include(">#{Memprof::Units.count(count)}</a>")
+    expect(json(link)[:count]).to eq(count)
+  end
+
+  it "counts on the overview what its links show" do
+    counts = json("/heaps/1")[:overview][:counts]
+    Memprof::Web::Pages::Overview::COUNTED.each do |name, _, where|
+      shown = json("/heaps/1/objects?#{URI.encode_www_form(where: where)}")[:count]
+      expect(shown).to eq(counts[name]), name.to_s
+    end
+  end
+
+  it "groups objects, and the groups again" do
+    data = json("/heaps/1/groups?by=class&then=line&sort=count")
+    expected = heap.histogram(by: :class, then: :line, sort: :count, limit: 50, then_limit: 5)
+    expect(data[:rows]).to eq(expected[:rows])
+    expect(page("/heaps/1/groups?by=class&then=line")).to include("heap_cache.rb:18")
+  end
+
+  it "passes over the rows of earlier pages" do
+    rows = heap.histogram(by: :line, limit: 100)[:rows]
+    data = json("/heaps/1/groups?by=line&page=2")
+    expect(data[:rows]).to eq(rows.drop(50))
+    expect(data[:paging]).to include(page: 2, each: 50)
+    expect(page("/heaps/1/groups?by=line&page=2")).to include("by=line&amp;page=1")
+  end
+
+  it "draws what has an order, in that order" do
+    chart = json("/heaps/1/groups?by=size")[:chart]
+    firsts = chart.map { |row| row[:key][/\d+/].to_i }
+    expect(firsts).to eq(firsts.sort)
+    expect(chart.sum { |row| row[:count] }).to eq(heap.size)
+    expect(json("/heaps/1/groups?by=class")[:chart]).to be_nil
+  end
+
+  it "draws many generations as few bars, which lead to all of them" do
+    rows = Array.new(250) { |number| { key: number, count: 2, size: 10, where: "generation = #{number}" } }
+    groups = Memprof::Web::Pages::Groups.new(app.heaps, { heap: "1" }, { "by" => "generation" })
+    allow(app.heaps.first).to receive(:answer).and_return({ rows: rows.shuffle, more: 0 })
+    chart = groups.data[:chart]
+    expect(chart.size).to be <= 101
+    expect(chart.sum { |row| row[:count] }).to eq(500)
+    expect(chart.first).to eq(key: "0..2", count: 6, size: 30, where: "generation in 0..2")
+  end
+
+  it "lists objects by what they are sorted by" do
+    data = json("/heaps/1/objects?where=class+%3D+Session&sort=size&page=2")
+    expected = heap.ask(:top, where: "class = Session", sort: :size, limit: 50, offset: 50)
+    expect(data[:objects]).to eq(expected[:objects])
+    expect(data[:paging]).to eq(page: 2, each: 50, total: 1000)
+  end
+
+  it "shows the spot of an error in a query, and the query to be mended" do
+    answer = ask(app, "/heaps/1/objects?where=class+%3D+A+and+retaned+%3E+1&sort=size")
+    expect(answer.status).to eq(400)
+    expect(answer.body).to include("unknown field &quot;retaned&quot;", "^^^^^^^", 'name="where"',
+      'name="sort" value="size"')
+    expect(ask(app, "/heaps/1/objects.json?where=x+y").json[:error]).to match(/\^/)
+  end
+
+  it "says what other parameters may be" do
+    {
+      "groups?by=color" => "by must be one of class, line,",
+      "objects?page=0" => "page must be a whole number",
+      "objects?sort=x" => "sort must be one of", "leaks?threshold=200" => "threshold must be above 0",
+      "tree?of=0x1" => "no object has the address 0x1", "namespaces?under=Nowhere" => "Nowhere"
+    }.each do |target, message|
+      answer = ask(app, "/heaps/1/#{target}")
+      expect([answer.status, WebBrowser.unescape(answer.body)]).to match([400, include(message)]), target
+    end
+  end
+
+  it "tells all of an object" do
+    session = heap.where("class = Session").first
+    data = json("/heaps/1/objects/#{session.address}")
+    expect(data).to include(class: "Session", address: session.address, retained: session.retained)
+    expect(data[:below][:branches].map { |branch| branch[:label] }).to match_array(%w[@visitor @pages])
+    made = data[:source].find { |row| row[:line] == data[:site][:line] }
+    expect(made[:text]).to include("Session.new(visitor)")
+    body = page("/heaps/1/objects/#{session.address}")
+    expect(body).to include("STORE", "<mark>", "@pages", "Would go with it")
+  end
+
+  it "pages references" do
+    store = heap.where("type = HASH").top(1).first
+    data = json("/heaps/1/objects/#{store.address}?references=3")
+    expected = heap.ask(:object, of: store.id, limit: 25, references_offset: 50)
+    expect(data[:references]).to eq(expected[:references])
+    expect(data[:references].size).to eq(25)
+  end
+
+  it "has no object where there is none" do
+    %w[0x1 x 0xzz 12 %3Cscript%3E].each do |address|
+      expect(ask(app, "/heaps/1/objects/#{address}").status).to eq(404), address
+    end
+  end
+
+  it "tells all of a class, by its name or its address" do
+    data = json("/heaps/1/classes/Session")
+    expect(data[:instances][:count]).to eq(1000)
+    expect(data[:sites][:rows].first[:key]).to match(/heap_cache.rb:\d+\z/)
+    expect(json("/heaps/1/classes/#{data[:address]}")).to eq(data)
+    expect(page("/heaps/1/classes/Sessions")).to include("STORE", ".fetch")
+    expect(ask(app, "/heaps/1/classes/Nothing").status).to eq(404)
+  end
+
+  it "lists the VM's own objects in place of a class that they do not have" do
+    expect(ask(app, "/heaps/1/classes/%3Ciseq%3E").location)
+      .to eq("/heaps/1/objects?where=class+%3D+%22%3Ciseq%3E%22")
+  end
+
+  it "shows dumps of objspace, and what of a dump was cut" do
+    directory = Dir.mktmpdir("memprof-spec-")
+    whole = File.join(directory, "heap.json")
+    run_ruby(<<~RUBY, args: [whole])
+      require "objspace"
+      $kept = Array.new(20) { Class.new.new }
+      ObjectSpace.dump_all(output: File.open(ARGV.first, "w"))
+    RUBY
+    cut = File.join(directory, "cut.json")
+    File.binwrite(cut, File.binread(whole, 200_000))
+    app = web_app(whole, cut)
+    %w[1 2].each do |id|
+      start = ask(app, "/heaps/#{id}/").links + ask(app, "/heaps/#{id}/groups").links
+      start.grep(%r{\A/heaps}).uniq.each { |link| expect(ask(app, link).status).to be < 400, link }
+    end
+  ensure
+    FileUtils.rm_rf(directory)
+  end
+
+  it "leads from the overview to the line that leaks in three clicks" do
+    first = ask(app, "/heaps/1/").links.grep(%r{/objects/0x}).map { |link| ask(app, link) }
+    store = first.find { |answer| answer.body.include?("Hash (1000)") }
+    second = store.links.grep(%r{/objects/0x}).first(60).map { |link| ask(app, link) }
+    expect(second.any? { |answer| answer.body.match?(/<mark>.*STORE\[visitor\]/) }).to be(true)
+  end
+
+  it "tells of leaks, namespaces, strings, collections, procs, threads and slots what the heap says" do
+    {
+      "leaks" => heap.leaks(limit: 20), "slots" => heap.slots,
+      "namespaces" => heap.ask(:namespaces, depth: 1, limit: 100, sort: :retained),
+      "strings" => heap.duplicates(limit: 50), "threads" => heap.ask(:threads, limit: 50),
+      "collections" => heap.ask(:collections, limit: 50, sort: :unused),
+      "procs" => heap.ask(:procs, limit: 50, sort: :retained)
+    }.each do |name, expected|
+      expect(json("/heaps/1/#{name}")).to include(expected), name
+      expect(page("/heaps/1/#{name}")).to include("<h1>"), name
+    end
+  end
+
+  it "counts in a namespace what its link shows" do
+    json("/heaps/1/namespaces")[:rows].first(20).each do |row|
+      where = Memprof::Web::Filter.namespace(row[:name])
+      expect(heap.where(where).size).to eq(row[:count]), row[:name]
+    end
+  end
+
+  it "opens the dominator tree anywhere" do
+    store = heap.where("type = HASH").top(1).first
+    data = json("/heaps/1/tree?of=#{store.address}&by_class=1")
+    expect(data[:branches].first).to include(class: "Session", count: 1000)
+    expect(page("/heaps/1/tree")).to include("<details>", "and ")
+    expect(page("/heaps/1/tree?limit=100").bytesize).to be < 200 * 1024
+  end
+
+  it "goes to what is searched for" do
+    session = heap.where("class = Session").first
+    {
+      session.address => "/heaps/1/objects/#{session.address}",
+      session.address.delete_prefix("0x").upcase => "/heaps/1/objects/#{session.address}",
+      "Sessions" => "/heaps/1/classes/Sessions", " Session " => "/heaps/1/classes/Session",
+      "retained > 1KiB" => "/heaps/1/objects?where=retained+%3E+1KiB",
+      "frozen" => "/heaps/1/objects?where=frozen"
+    }.each do |words, place|
+      expect(ask(app, "/heaps/1/search?#{URI.encode_www_form(q: words)}").location).to eq(place), words
+    end
+  end
+
+  it "lists what contains it if it may be several things" do
+    data = json("/heaps/1/search?q=visitor-42")
+    expect(data[:strings][:count]).to be_positive
+    files = json("/heaps/1/search?q=heap_cache.rb:18")[:files]
+    expect(files[:rows].map { |row| row[:key] }).to all(end_with("heap_cache.rb:18"))
+    classes = json("/heaps/1/search?q=Sess")[:classes][:objects]
+    expect(classes.map { |row| row[:text] }).to include("class Session")
+    expect(page("/heaps/1/search?q=nowhere-at-all")).to include("No class, file or text")
+    expect(page("/heaps/1/search")).to include("address, the name of a class")
+  end
+
+  it "asks the same only once" do
+    app
+    allow(Memprof::Heap).to receive(:answer).and_call_original
+    2.times { page("/heaps/1/leaks") }
+    expect(Memprof::Heap).to have_received(:answer).once
+  end
+end

@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+require "memprof/web"
+
+RSpec.describe Memprof::Web::Router do
+  def page(path, verb)
+    Class.new(Memprof::Web::Page) do
+      define_singleton_method(:path) { path }
+      define_singleton_method(:verb) { verb }
+    end
+  end
+
+  let(:show) { page("/heaps/:heap/objects/:address", "GET") }
+  let(:overview) { page("/heaps/:heap/", "GET") }
+  let(:close) { page("/heaps/:heap/close", "POST") }
+  let(:router) { described_class.new([show, overview, close]) }
+
+  it "finds a page by its path, and names the parts" do
+    match = router.find("GET", "/heaps/2/objects/0x7f")
+    expect(match.to_a).to eq([show, { heap: "2", address: "0x7f" }, false])
+  end
+
+  it "takes parts apart before it decodes them" do
+    expect(router.find("GET", "/heaps/2/objects/a%2Fb%20%C3%A9").captures[:address]).to eq("a/b é")
+  end
+
+  it "knows the JSON of each page" do
+    expect(router.find("GET", "/heaps/2.json").to_a).to eq([overview, { heap: "2" }, true])
+    expect(router.find("GET", "/heaps/2").page).to be(overview)
+  end
+
+  it "does not mistake one method for another" do
+    expect(router.find("POST", "/heaps/2/close").page).to be(close)
+    expect { router.find("GET", "/heaps/2/close") }.to raise_error(Memprof::Web::NotFound)
+    expect { router.find("DELETE", "/heaps/2/") }.to raise_error(Memprof::Web::NotFound)
+  end
+
+  it "finds nothing for what is no text, nor for more than a page" do
+    ["/heaps/%FF/", "/heaps/2/objects/a/b", "/heaps/2/\n", "//heaps/2"].each do |path|
+      expect { router.find("GET", path) }.to raise_error(Memprof::Web::NotFound), path
+    end
+  end
+end
