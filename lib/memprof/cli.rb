@@ -12,7 +12,10 @@ module Memprof
     # Each verb and its class, in the order in which the help lists them.
     VERBS = {
       "run" => :Run, "track" => :Track, "dump" => :Dump, "start" => :Start, "stop" => :Stop,
-      "stats" => :Stats, "convert" => :Convert, "help" => :Help
+      "stats" => :Stats, "trace" => :Trace, "leaks" => :Leaks, "top" => :Top, "histogram" => :Histogram,
+      "query" => :Query, "show" => :Show, "path" => :Path, "tree" => :Tree, "dups" => :Dups,
+      "slots" => :Slots, "diff" => :Diff, "export" => :Export, "console" => :Console,
+      "web" => :Web, "convert" => :Convert, "help" => :Help
     }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
@@ -24,8 +27,23 @@ module Memprof
     autoload :Start, "#{__dir__}/cli/start"
     autoload :Stop, "#{__dir__}/cli/stop"
     autoload :Stats, "#{__dir__}/cli/stats"
+    autoload :Trace, "#{__dir__}/cli/trace"
+    autoload :Leaks, "#{__dir__}/cli/leaks"
+    autoload :Top, "#{__dir__}/cli/top"
+    autoload :Histogram, "#{__dir__}/cli/histogram"
+    autoload :Query, "#{__dir__}/cli/query"
+    autoload :Show, "#{__dir__}/cli/show"
+    autoload :Path, "#{__dir__}/cli/path"
+    autoload :Tree, "#{__dir__}/cli/tree"
+    autoload :Dups, "#{__dir__}/cli/dups"
+    autoload :Slots, "#{__dir__}/cli/slots"
+    autoload :Diff, "#{__dir__}/cli/diff"
+    autoload :Export, "#{__dir__}/cli/export"
+    autoload :Console, "#{__dir__}/cli/console"
+    autoload :Web, "#{__dir__}/cli/web"
     autoload :Convert, "#{__dir__}/cli/convert"
     autoload :Help, "#{__dir__}/cli/help"
+    autoload :HeapCommand, "#{__dir__}/cli/heap_command"
     autoload :Classic, "#{__dir__}/cli/classic"
 
     # Runs a command line.
@@ -39,7 +57,7 @@ module Memprof
       verb, *rest = arguments
       status(terminal) do
         case verb
-        when "--version", "-v" then terminal.print("memprof #{VERSION}\n")
+        when "--version", "-v" then terminal.puts("memprof #{VERSION}")
         when "--help", "-h" then command("help", terminal).start([])
         when nil then raise UsageError, "no command given; `memprof --help` lists them"
         when /\A-/ then Classic.new(terminal).start(arguments)

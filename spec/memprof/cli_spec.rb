@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "memprof/cli"
 require "tmpdir"
 
 RSpec.describe "memprof" do
@@ -51,7 +52,7 @@ RSpec.describe "memprof" do
       expect(run_memprof("-h").stdout).to eq(stdout)
     end
 
-    %w[run track dump start stop stats convert help].each do |verb|
+    Memprof::CLI::VERBS.each_key do |verb|
       it "shows what #{verb} takes, within 80 columns" do
         stdout, stderr, status = run_memprof(verb, "--help")
 

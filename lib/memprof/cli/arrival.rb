@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../clock"
 require_relative "../dump/in_progress"
 
 module Memprof
@@ -58,17 +59,13 @@ module Memprof
       end
 
       def poll(seconds)
-        deadline = now + seconds
+        deadline = Clock.now + seconds
         loop do
           found = yield
-          return found if found || now > deadline || !@target.running?
+          return found if found || Clock.now > deadline || !@target.running?
 
           sleep(STEP)
         end
-      end
-
-      def now
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
     end
   end

@@ -4,13 +4,13 @@ require "optparse"
 require_relative "../paint"
 require_relative "classic/dump"
 require_relative "classic/info"
-require_relative "classic/upload"
 require_relative "target"
 
 module Memprof
   module CLI
     # The old form, `memprof --pid PID --name NAME`. It used to take a dump to memprof.com, which is gone: now
-    # it takes it here. Its words, and its exit status 1, are those of memprof 0.3.
+    # it takes it to a server of one's own, or to the library of this machine. Its words, and its exit status
+    # 1, are those of memprof 0.3.
     #
     # @api private
     class Classic
@@ -18,11 +18,18 @@ module Memprof
       DEFAULT_SECONDS = 300
       NOTE = <<~TEXT
 
-        memprof.com is gone: nothing is uploaded. The dump is compressed and kept in this
-        directory, named after --name. The new form is `memprof dump --pid PID`; see
-        `memprof --help`.
+        memprof.com is gone. With --url (or MEMPROF_URL) the dump goes to a server of your
+        own, which runs `memprof web --library` and has given you the key (or MEMPROF_KEY).
+        Without, it goes to the library of this machine (MEMPROF_LIBRARY, or
+        ~/.local/share/memprof), which `memprof web --library` shows. For a file alone,
+        use `memprof dump --pid PID`; see `memprof --help`.
       TEXT
-      private_constant :BANNER, :DEFAULT_SECONDS, :NOTE
+      # Where options are taken from that are not given.
+      VARIABLES = { url: "MEMPROF_URL", key: "MEMPROF_KEY" }.freeze
+      private_constant :BANNER, :DEFAULT_SECONDS, :NOTE, :VARIABLES
+
+      autoload :Keep, "#{__dir__}/classic/keep"
+      autoload :Upload, "#{__dir__}/classic/upload"
 
       # Wrong use, or nothing to be had: the usage and a line in red, exit status 1.
       class Failure < StandardError; end
@@ -42,7 +49,7 @@ module Memprof
         return Info.new(@terminal).show if @options[:info]
 
         run
-        @terminal.print("Finished!\n")
+        @terminal.puts("Finished!")
         0
       rescue OptionParser::ParseError, Failure, Error => e
         fail_with(e.message.lines.first.chomp)
@@ -55,15 +62,36 @@ module Memprof
       def run
         check
         dump = @options[:file] || Dump.new(target, @terminal, @options[:seconds]).path
-        Upload.new(dump, @terminal, @options).run
+        deliver(dump) unless @options[:test]
+        return unless @options.fetch(:delete, @options[:file].nil?)
+
+        File.unlink(dump)
+        @terminal.puts("Deleted dump file.")
+      end
+
+      def deliver(dump)
+        return Upload.new(dump, @terminal, @options).run if @options[:url]
+
+        Keep.new(dump, @terminal, @options).run
+      rescue Error => e
+        raise Failure, "#{e.message.lines.first.chomp}. The dump is kept: #{dump}"
       end
 
       # In the order in which the old command asked.
       def check
         given = @options[:file]
+        VARIABLES.each { |name, variable| @options[name] ||= [ENV[variable].to_s].reject(&:empty?).first }
         raise Failure, "Missing PID! (-p PID)" unless @options[:pid] || given
         raise Failure, "Missing name! (-n 'my application')" unless @options[:name]
         raise Failure, "File not found: #{given}" if given && !File.file?(given)
+        check_server if @options[:url]
+      end
+
+      # Before the process is asked for anything.
+      def check_server
+        Upload.address(@options[:url])
+        raise Failure, "Missing API key! (-k KEY)" unless @options[:key]
+        raise Failure, "A key has no line breaks" if @options[:key].match?(/[\r\n]/)
       end
 
       def target
@@ -79,7 +107,7 @@ module Memprof
       end
 
       def fail_with(message)
-        @terminal.print("#{parser.help}\n#{Paint.new(@terminal.color?).call(message, :red)}\n")
+        @terminal.puts("#{parser.help}\n#{Paint.new(@terminal.color?).call(message, :red)}")
         1
       end
 
@@ -97,8 +125,10 @@ module Memprof
         set(parser, "-p", "--pid PID", Integer, "Process ID to dump (required)", :pid)
         set(parser, "-n", "--name NAME", "Name of your application (required)", :name)
         set(parser, "-f", "--file PATH", "Take an existing dump instead", :file)
-        set(parser, "-k", "--key KEY", "Accepted; memprof.com is gone, and no key is needed", :key)
-        set(parser, "--put-my-data-on-the-internet", "Accepted; your data stays here", :upload)
+        set(parser, "-k", "--key KEY", "API key of the server (or MEMPROF_KEY, which others can't see)", :key)
+        set(parser, "-u", "--url URL", "Server to upload to (or MEMPROF_URL; default: none, but this",
+          "machine's library)", :url)
+        set(parser, "--put-my-data-on-the-internet", "Accepted; your data goes where --url says", :upload)
       end
 
       def define_how(parser)
@@ -106,7 +136,7 @@ module Memprof
           "with --file false)", :delete)
         set(parser, "-s", "--seconds SECONDS", Integer,
           "Wait so long for the dump (default: #{DEFAULT_SECONDS})", :seconds)
-        set(parser, "-t", "--[no-]test", "Only try it: keep no dump in this directory", :test)
+        set(parser, "-t", "--[no-]test", "Only try it: neither upload nor keep the dump", :test)
         set(parser, "--info", "Show facts about this Ruby", :info)
       end
 

@@ -44,12 +44,23 @@ module Memprof
       end
 
       def parse(arguments)
-        parser.order(arguments)
+        arrange(parser, arguments)
       rescue OptionParser::ParseError => e
         raise UsageError, "#{one_line(e)}; see `memprof help #{verb}`"
       rescue ArgumentError => e
         # OptionParser has no patience with bytes that are no text.
         raise UsageError, "cannot read the options: #{e.message}"
+      end
+
+      # Options come first: what follows may be a program's own.
+      def arrange(parser, arguments)
+        parser.order(arguments)
+      end
+
+      def load_library
+        require "memprof"
+      rescue LoadError => e
+        raise UsageError, e.message.lines.first.chomp
       end
 
       def parser

@@ -77,12 +77,6 @@ module Memprof
         raise UsageError, e.message
       end
 
-      def load_library
-        require "memprof"
-      rescue LoadError => e
-        raise UsageError, e.message.lines.first.chomp
-      end
-
       # A pipe can't be read twice, once to see what it is: it becomes a file.
       def with_input(input)
         return yield(input) if input != "-" && File.file?(input)

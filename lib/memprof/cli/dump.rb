@@ -46,8 +46,10 @@ module Memprof
       def call(arguments)
         target = target(arguments)
         @out = output_path(@options[:out], "--out") if @options[:out]
-        @dump_options = dump_options
-        @options[:children] ? dump_children(target) : dump(target, @out)
+        @wanted = wanted
+        return dump_children(target) if @options[:children]
+
+        dump(target, @out)
         0
       end
 
@@ -57,19 +59,23 @@ module Memprof
         pid(parser)
         text(parser, "-o", "--out FILE", "where to (default: named after the application)", :out)
         known = Memprof::Dump::Options
-        one_of(parser, known::FORMATS, "-f", "--format FORMAT", "memprof (JSON lines, default),",
-          "objspace (as ObjectSpace.dump_all), binary,", "heap_dump", :format)
-        one_of(parser, known::VALUES, "--values WHAT", "of strings and the like: full (default),",
-          "truncate, hash, length, none", :values)
+        one_of(parser, known::FORMATS, "-f", "--format FORMAT", "memprof (JSON lines), objspace (as",
+          "ObjectSpace.dump_all), binary, heap_dump", "(default: by --out, else as the process is set)",
+          :format)
+        one_of(parser, known::VALUES, "--values WHAT", "of strings and the like: full, truncate,",
+          "hash, length, none (default: as the", "process is set)", :values)
         flag(parser, "--children", "the processes that it forked, not itself", :children)
         count(parser, "--seconds N", "wait so long for the dump (default: #{DEFAULT_SECONDS})", :seconds)
       end
 
-      # Nil where nothing was asked for: then the process's own settings count.
-      def dump_options
-        return if @options.values_at(:format, :values, :out).none?
+      # What was asked for; of all else the process's own settings decide. A file's name asks for a format and
+      # a compression.
+      def wanted
+        wanted = @options.slice(:format, :values)
+        return wanted unless @out
 
-        Memprof::Dump::Options.new(@out, format: @options[:format], values: @options.fetch(:values, :full))
+        known = Memprof::Dump::Options.new(@out, format: @options[:format])
+        { format: known.format, compression: known.compression }.merge(wanted)
       rescue ArgumentError => e
         raise UsageError, e.message
       end
@@ -80,8 +86,18 @@ module Memprof
           raise UsageError, "process #{target.pid} has no children that have loaded memprof/signal"
         end
 
-        children.each { |child| dump(child, @out && numbered(@out, child.pid)) }
+        dumped = children.map { |child| dumped?(child) }
         @terminal.warn("no answer to be had from: #{silent.map(&:pid).join(", ")}") unless silent.empty?
+        dumped.all? ? 0 : 2
+      end
+
+      # One that gives no dump, as it has ended meanwhile, does not keep the others from giving theirs.
+      def dumped?(child)
+        dump(child, @out && numbered(@out, child.pid))
+        true
+      rescue UsageError, SystemCallError => e
+        @terminal.warn(e.message)
+        false
       end
 
       def numbered(path, pid)
@@ -91,12 +107,12 @@ module Memprof
       end
 
       def dump(target, out)
-        path = dump_of(target, @dump_options, @options.fetch(:seconds, DEFAULT_SECONDS))
+        path = dump_of(target, @wanted, @options.fetch(:seconds, DEFAULT_SECONDS))
         raise UsageError, "#{path} is no file of process #{target.pid}: left there" unless target.ours?(path)
 
         out ||= Collection.name(target, path)
         Collection.move(path, out)
-        @terminal.print("#{out}\n")
+        @terminal.puts(out)
         @terminal.warn("#{Units.bytes(File.size(out))}; next: #{NextSteps.for(out)}")
       rescue Error => e
         raise UsageError, e.message

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../clock"
 require_relative "../units"
 require_relative "arrival"
 
@@ -16,19 +17,19 @@ module Memprof
 
       private
 
-      # @param options [Memprof::Dump::Options, nil] what to write; nil for the process's own settings
+      # @param wanted [Hash{Symbol => Symbol}] format, values, compression, as far as asked for
       # @param seconds [Integer] to wait at most
       # @return [String] path of the dump, as it is from here
-      def dump_of(target, options, seconds)
+      def dump_of(target, wanted, seconds)
         client = target.connect
-        client ? asked(target, client, options, seconds) : signalled(target, options, seconds)
+        client ? asked(target, client, wanted, seconds) : signalled(target, wanted, seconds)
       ensure
         client&.close
         @terminal.progress(nil)
       end
 
-      def asked(target, client, options, seconds)
-        path = target.outside(client.ask({ do: "dump" }.merge(options ? options.to_native : {}))["path"])
+      def asked(target, client, wanted, seconds)
+        path = target.outside(client.ask({ do: "dump" }.merge(wanted))["path"])
         wait(target, seconds, path) { client.wait(GLANCE) }
         client.answer
         path
@@ -38,23 +39,23 @@ module Memprof
 
       def wait(target, seconds, path)
         watch = Arrival.new(target)
-        beginning = now
+        beginning = Clock.now
         until yield
-          raise UsageError, late(target, seconds, path) if now - beginning > seconds
+          raise UsageError, late(target, seconds, path) if Clock.now - beginning > seconds
 
-          show(target, watch.size(path + Memprof::Dump::InProgress::SUFFIX), now - beginning)
+          show(target, watch.size(path + Memprof::Dump::InProgress::SUFFIX), Clock.now - beginning)
         end
       end
 
-      def signalled(target, options, seconds)
-        refuse_options(target) if options
+      def signalled(target, wanted, seconds)
+        refuse_options(target) if wanted.any?
         refuse(target) unless target.answers_signal?
 
         arrival = Arrival.new(target)
         target.send_signal
         path = arrival.begin(TO_BEGIN) or raise UsageError, nothing(target)
-        beginning = now
-        state = arrival.finish(path, seconds) { |bytes| show(target, bytes, now - beginning) }
+        beginning = Clock.now
+        state = arrival.finish(path, seconds) { |bytes| show(target, bytes, Clock.now - beginning) }
         raise UsageError, late(target, seconds, path) if state == :late
         raise UsageError, "process #{target.pid} gave its dump up: its stderr says why" if state == :failed
 
@@ -88,10 +89,6 @@ module Memprof
         place = (seconds / GLANCE).to_i % BAR
         bar = "#{" " * place}=#{" " * (BAR - 1 - place)}"
         @terminal.progress("dumping #{target.pid} [#{bar}] #{Units.bytes(bytes)}, #{seconds.to_i} s")
-      end
-
-      def now
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
     end
   end

@@ -23,9 +23,9 @@ module Memprof
       private
 
       def overview
-        verbs = VERBS.map { |name, constant| format("  %-8s%s", name, CLI.const_get(constant)::SUMMARY) }
+        verbs = VERBS.map { |name, constant| format("  %-11s%s", name, CLI.const_get(constant)::SUMMARY) }
         <<~TEXT
-          #{@terminal.bold("memprof #{VERSION}")}: which lines create objects, and which of those objects stay
+          #{@terminal.bold("memprof #{VERSION}")}: which lines create objects, which objects stay, and why
 
           Usage: memprof COMMAND [OPTIONS] [ARGUMENTS]
 
@@ -41,6 +41,7 @@ module Memprof
             memprof run --output report.txt -- puma -p 3000
             memprof track script.rb
             memprof dump --pid 4711
+            memprof leaks heap.memprof
 
           The form of memprof 0.3, Memprof Uploader, is there, too:
           memprof --pid PID --name NAME; `memprof --pid PID --help` says more.

@@ -11,14 +11,8 @@ module Memprof
       # @param path [String] of the dump
       # @return [String] a command
       def self.for(path)
-        "memprof convert --format objspace #{Shellwords.escape(path)} #{Shellwords.escape(plain(path))} " \
-          "(for heapy, sheap, reap)"
+        "memprof leaks #{Shellwords.escape(path)}"
       end
-
-      def self.plain(path)
-        "#{path.sub(/(?:\.json|\.memprof)?(?:\.gz|\.zst)?\z/, "")}.objspace.json"
-      end
-      private_class_method :plain
     end
   end
 end

@@ -3,6 +3,7 @@
 require "fileutils"
 require_relative "../paths"
 require_relative "../printable"
+require_relative "../screen_width"
 require_relative "../units"
 
 module Memprof
@@ -76,6 +77,9 @@ module Memprof
       def entries
         files = Dir.children(@directory).grep(/\A\d+\z/).sort_by(&:to_i)
         files.map { |name| entry(name.to_i, File.binread(File.join(@directory, name))) }
+      rescue Errno::ENOENT
+        # One went on under another id just now, and withdrew the notice of the old one: look again.
+        File.directory?(@directory) ? retry : []
       end
 
       # Split as bytes: a path may be in any encoding, and nothing need be valid in that of the locale.
@@ -116,7 +120,7 @@ module Memprof
 
       def line(entry, name)
         width = (@terminal.width - name.length - 25).clamp(LABEL_WIDTHS)
-        label = Printable.fit(entry.label, width).ljust(width)
+        label = ScreenWidth.left(Printable.fit(entry.label, width), width)
         format("  %7d  %s  %10s  %s", entry.pid, label, Units.bytes(entry.allocated), Printable.line(name))
       end
 

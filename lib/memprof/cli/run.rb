@@ -29,6 +29,9 @@ module Memprof
         file (report-1.txt), and goes on. Take one that the program does not use itself;
         URG is a good choice. Signals sent to memprof are passed on to the command.
 
+        With --trace the report tells instead what each process did as a whole, as
+        Memprof.trace does: objects, collections, system calls, SQL, caches, HTTP.
+
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.
 
@@ -37,6 +40,7 @@ module Memprof
           memprof run --limit 10 --ignore-files /gems/ script.rb
           memprof run -f speedscope -o app.speedscope.json -- ruby -Ilib app.rb
           memprof run --signal URG --output report.txt -- puma -p 3000
+          memprof run --trace -- rake import
       TEXT
 
       FORMATS = Autorun::Settings::EXTENSIONS.keys
@@ -53,6 +57,7 @@ module Memprof
       def call(arguments)
         raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
 
+        check_tracing if @options[:tracing]
         refuse_binary_on_screen
         output = output_path(@options[:output]) if @options[:output]
         directory = temporary_directory
@@ -98,8 +103,9 @@ module Memprof
       def define_filter_options(parser)
         regexp(parser, "--ignore-files RE", "leave out files whose path matches", :ignore_files)
         regexp(parser, "--allow-files RE", "leave out files whose path does not match", :allow_files)
-        parser.on("--trace CLASS", "objects of this class only (may be repeated)") do |name|
-          (@options[:trace] ||= []) << name
+        parser.on("--trace [CLASS]", "objects of this class only (may be repeated);",
+          "without CLASS, before --: see below") do |name|
+          name ? (@options[:trace] ||= []) << name : @options[:tracing] = true
         end
         flag(parser, "--no-internal", "leave out what the VM makes for itself: <iseq>,",
           "<callcache> and so on", :no_internal)
@@ -130,6 +136,15 @@ module Memprof
       def default_output(directory)
         extension = Autorun::Settings::EXTENSIONS.fetch(@options.fetch(:format, :text))
         File.join(directory, "report.%p#{extension}")
+      end
+
+      # What shapes the other report has no meaning for this one.
+      def check_tracing
+        other = @options.keys - %i[tracing output format]
+        other << :format unless [nil, :json].include?(@options[:format])
+        raise UsageError, "not with --trace: --#{other.first.to_s.tr("_", "-")}" unless other.empty?
+
+        @options[:format] = :json
       end
 
       def temporary_directory

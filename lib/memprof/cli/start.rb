@@ -29,7 +29,7 @@ module Memprof
         target = target(arguments)
         answer = ask(target, { do: "start" }.merge(@options.slice(:sample, :stack)))
         state = answer["changed"] ? "tracks its objects from now on" : "was tracking its objects already"
-        @terminal.print("process #{target.pid} #{state}\n")
+        @terminal.puts("process #{target.pid} #{state}")
         0
       end
 

@@ -1,39 +1,66 @@
 # frozen_string_literal: true
 
+require_relative "heap_command"
 require_relative "live_process"
+require_relative "overview"
 
 module Memprof
   module CLI
-    # `memprof stats`: live tracked objects of a running process.
+    # `memprof stats`: a dump in numbers, or the live tracked objects of a running process.
     #
     # @api private
-    class Stats < Command
+    class Stats < HeapCommand
       include LiveProcess
 
-      SUMMARY = "counts the live tracked objects of a running process"
-      USAGE = "--pid PID [OPTIONS]"
+      SUMMARY = "sums up a dump, or the tracked objects of a process"
+      USAGE = "[OPTIONS] FILE | --pid PID [OPTIONS]"
       DETAILS = <<~TEXT
-        One line for each place and class: number of objects, file, line, class, most
-        first, as Memprof.stats prints them. The process must have loaded
+        Of a dump: where it comes from, objects by type, what people count, what keeps
+        memory alive, and what is not known. CSV has the types.
+
+        Of a process: one line for each place and class: number of objects, file, line,
+        class, most first, as Memprof.stats prints them. The process must have loaded
         memprof/signal.
 
-        Example:
+        Examples:
+          memprof stats heap.memprof
           memprof stats --pid 4711 --limit 20
       TEXT
 
-      # @param arguments [Array<String>] none
+      # @param arguments [Array<String>] a dump, or none
       # @return [Integer] exit status
-      # @raise [UsageError] if the process can't be asked
+      # @raise [UsageError] if it can't be read, or the process can't be asked
       def call(arguments)
-        answer = ask(target(arguments), { do: "stats" }.merge(@options.slice(:limit)))
-        @terminal.print(answer.fetch("lines", []).map { |line| "#{line}\n" }.join) ? 0 : 2
+        return live(arguments) if @options[:pid]
+
+        file, = expect_arguments(arguments, "FILE (or --pid PID)")
+        answer = put(open_heap(file), :overview, **@options.slice(:limit))
+        status = present(answer) do |page|
+          output_format == :csv ? page.listing(Overview.types(answer)) : Overview.tell(page, file, answer)
+        end
+        next_steps(steps(file))
+        status
       end
 
       private
 
-      def define_options(parser)
+      def define_own_options(parser)
         pid(parser)
-        count(parser, "--limit N", "the first N lines only (default: all)", :limit)
+        count(parser, "--limit N", "the first N classes (default: 5), or of a",
+          "process N lines (default: all)", :limit)
+      end
+
+      def live(arguments)
+        answer = ask(target(arguments), { do: "stats" }.merge(@options.slice(:limit)))
+        @terminal.print(answer.fetch("lines", []).map { |line| "#{line}\n" }.join) ? 0 : 2
+      end
+
+      def steps(file)
+        [
+          [["leaks", file], "what keeps most of it alive"],
+          [["histogram", file], "all classes"],
+          [["top", file], "the largest objects"]
+        ]
       end
     end
   end

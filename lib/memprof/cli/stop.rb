@@ -26,7 +26,7 @@ module Memprof
       def call(arguments)
         target = target(arguments)
         state = ask(target, { do: "stop" })["changed"] ? "tracks no longer" : "was not tracking"
-        @terminal.print("process #{target.pid} #{state}\n")
+        @terminal.puts("process #{target.pid} #{state}")
         0
       end
 

@@ -46,8 +46,8 @@ module Memprof
 
       # @return [String] signal that it gives a dump on, without SIG
       def signal
-        name = @facts.environment(OnSignal::Settings::SIGNAL).to_s.upcase.delete_prefix("SIG")
-        Signal.list.key?(name) ? name : OnSignal::Settings::DEFAULT_SIGNAL
+        settings = OnSignal::Settings
+        settings.catchable(@facts.environment(settings::SIGNAL).to_s) || settings::DEFAULT_SIGNAL
       end
 
       # @return [Boolean] whether a signal would give a dump, as far as can be seen. One that is not handled

@@ -33,6 +33,20 @@ module Memprof
         80
       end
 
+      # @return [Integer, nil] columns that results may take; nil where there is no screen
+      def columns
+        tty? ? width : nil
+      end
+
+      # @return [Integer] lines of the screen; 24 where there is none
+      def height
+        require "io/console"
+        rows = tty? ? @out.winsize[0] : 0
+        rows.positive? ? rows : 24
+      rescue LoadError, SystemCallError
+        24
+      end
+
       # @param choice [Symbol] :always, :never, or :auto, which asks the screen and NO_COLOR
       #   (https://no-color.org)
       # @return [Boolean] whether to print results in colour
@@ -56,12 +70,39 @@ module Memprof
         output { |out| out.write(text) }
       end
 
+      # Prints a line, like #print.
+      #
+      # @param text [String]
+      # @return [Boolean] whether it was printed
+      def puts(text)
+        print("#{text}\n")
+      end
+
       # Prints a file, like #print.
       #
       # @param path [String, IO]
       # @return [Boolean] whether it was printed
       def print_file(path)
         output { |out| IO.copy_stream(path, out) }
+      end
+
+      # Prints a long result: on a screen that it does not fit on through a pager.
+      #
+      # @param text [String]
+      # @return [Boolean] whether it was printed
+      def page(text)
+        require_relative "pager"
+        tty? && Pager.show(text, height) ? true : print(text)
+      end
+
+      # Says what to do next: no result, so not where results go.
+      #
+      # @param text [String] some lines
+      # @return [void]
+      def hint(text)
+        @err.write(Paint.new(Paint.wanted?(@err)).call(text.chomp, :dim), "\n")
+      rescue SystemCallError, IOError
+        nil # closed
       end
 
       # Tells the user something that is no result.

@@ -38,21 +38,21 @@ module Memprof
 
         def signal
           @target.send_signal
-          say "Signaled process #{@target.pid} with SIG#{@target.signal}"
+          @terminal.puts("Signaled process #{@target.pid} with SIG#{@target.signal}")
         end
 
         def begun(arrival)
           seconds = [BEGIN_SECONDS, @seconds].min
-          say "Waiting #{seconds} seconds for process #{@target.pid} to create a new dump..."
+          @terminal.puts("Waiting #{seconds} seconds for process #{@target.pid} to create a new dump...")
           found = arrival.begin(seconds)
           raise Failure, "Timed out after waiting #{seconds} seconds" unless found
 
-          say "Found file #{found}"
+          @terminal.puts("Found file #{found}")
           found
         end
 
         def wait(arrival, found)
-          say "Dump in progress. Waiting #{@seconds} seconds for it to complete..."
+          @terminal.puts("Dump in progress. Waiting #{@seconds} seconds for it to complete...")
           case arrival.finish(found, @seconds) { |bytes| @terminal.progress("#{bytes} bytes") }
           when :late then raise Failure, "Timed out after waiting #{@seconds} seconds"
           when :failed then raise Failure, "Process #{@target.pid} gave its dump up; its stderr says why"
@@ -64,10 +64,6 @@ module Memprof
         # The signal does nothing there, or ends the process.
         def refuse
           raise Failure, "Process #{@target.pid} does not handle SIG#{@target.signal}: #{LiveProcess::HOW}"
-        end
-
-        def say(text)
-          @terminal.print("#{text}\n")
         end
       end
     end

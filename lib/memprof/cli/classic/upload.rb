@@ -1,74 +1,165 @@
 # frozen_string_literal: true
 
-require "zlib"
-require_relative "../../dump/in_progress"
-require_relative "../collection"
-require_relative "../next_steps"
+require "json"
+require "net/http"
+require "socket"
+require "uri"
+require_relative "../../printable"
+require_relative "../../units"
+require_relative "../../version"
 
 module Memprof
   module CLI
     class Classic
-      # What is done with a dump where it once was uploaded: compressed, kept here, and deleted there.
+      # Sends a dump to a server that runs `memprof web --library`, as it lies on the disk.
       #
       # @api private
       class Upload
-        COMPRESSED = /\.(?:gz|zst|memprof)\z/
-        private_constant :COMPRESSED
+        OPEN = 10 # seconds until the server must have answered at all
+        ANSWER = 900 # seconds in which it must have read the dump
+        CONTINUE = 2 # seconds to wait for a word of who refuses before all of the dump is sent
+        LOCAL = /\A(?:localhost|127\.[\d.]+|\[::1\])\z/
+        TROUBLE = [SystemCallError, SocketError, IOError, Timeout::Error, Net::ProtocolError,
+          Net::HTTPBadResponse].freeze
+        private_constant :OPEN, :ANSWER, :CONTINUE, :LOCAL, :TROUBLE
+
+        # The server said no.
+        class Refused < StandardError; end
+
+        # Tells how much of a file was read.
+        class Meter
+          # @param file [File]
+          # @yieldparam bytes [Integer] read up to now
+          def initialize(file, &progress)
+            @file = file
+            @progress = progress
+            @read = 0
+          end
+
+          # @return [String, nil]
+          def read(*arguments)
+            @file.read(*arguments).tap do |bytes|
+              @read += bytes.bytesize if bytes
+              @progress.call(@read)
+            end
+          end
+        end
+        private_constant :Refused, :Meter
+
+        # @param url [String] of the server
+        # @return [URI::HTTP] where dumps are taken
+        # @raise [Failure] if it is none
+        def self.address(url)
+          uri = URI.parse(url)
+          raise URI::InvalidURIError unless uri.is_a?(URI::HTTP) && !uri.host.to_s.empty?
+
+          uri.path = "#{uri.path.delete_suffix("/").delete_suffix("/upload")}/upload"
+          uri.fragment = uri.query = nil
+          uri
+        rescue URI::InvalidURIError
+          raise Failure, "Not the address of a server: #{Printable.line(url)} (such as https://dumps.example)"
+        end
 
         # @param dump [String] path
         # @param terminal [Terminal]
-        # @param options [Hash{Symbol => Object}] name, test, delete, file, pid
+        # @param options [Hash{Symbol => Object}] name, key, url, pid
         def initialize(dump, terminal, options)
           @dump = dump
           @terminal = terminal
           @options = options
+          @uri = Upload.address(options.fetch(:url))
         end
 
         # @return [void]
-        # @raise [Memprof::Error] if it can't be written
+        # @raise [Failure] if it was not taken; says why, and where the dump is
         def run
-          compressed = compress
-          keep(compressed) unless @options[:test]
-          return unless @options.fetch(:delete, @options[:file].nil?)
-
-          [@dump, compressed].uniq.each { |path| File.unlink(path) if File.exist?(path) }
-          say "Deleted dump file."
+          warn_of_listeners
+          @terminal.puts("Uploading #{Units.bytes(File.size(@dump))} to #{place}...")
+          @terminal.puts("Look at it: #{page(send_dump)}")
+        rescue Refused, *TROUBLE => e
+          raise Failure, "Can't upload to #{place}: #{Printable.line(e.message)}. The dump is kept; send " \
+                         "it again with --file #{@dump}"
+        ensure
+          @terminal.progress(nil)
         end
 
         private
 
-        # In place of the dump, as gzip does it; a file that the user named stays.
-        def compress
-          return @dump if @dump.match?(COMPRESSED)
-
-          say "Compressing with gzip..."
-          path = "#{@dump}.gz"
-          Memprof::Dump::InProgress.open(path) { |file| deflate(file) }
-          File.unlink(@dump) unless @options[:file]
-          path
+        # By the address that was given: behind a proxy the server does not know its own.
+        def page(number)
+          "#{place}#{@uri.path.delete_suffix("/upload")}/heaps/#{number}/"
         end
 
-        def deflate(file)
-          gzip = Zlib::GzipWriter.new(file)
-          IO.copy_stream(@dump, gzip)
-          gzip.finish
+        def place
+          "#{@uri.scheme}://#{@uri.host}:#{@uri.port}"
         end
 
-        def keep(compressed)
-          path = File.join(Dir.pwd, name(compressed))
-          Output.open(path) { |io| IO.copy_stream(compressed, io) }
-          say "memprof.com is gone, so nothing was uploaded. The dump is here: #{path}"
-          say "Next: #{NextSteps.for(path)}"
+        def warn_of_listeners
+          return if @uri.scheme == "https" || LOCAL.match?(@uri.host)
+
+          @terminal.warn("the key and the dump go to #{@uri.host} unencrypted: use https if others may " \
+                         "listen")
         end
 
-        def name(compressed)
-          application = @options[:name].gsub(/[^\w.-]+/, "_").delete_prefix(".")
-          parts = [application, @options[:pid], Time.now.strftime("%Y%m%d-%H%M%S")].compact
-          "#{parts.join("-")}#{File.basename(compressed)[/\.[a-z.]+\z/]}"
+        def send_dump
+          File.open(@dump, "rb") do |file|
+            connect { |http| read(http.request(request(file))) }
+          end
         end
 
-        def say(text)
-          @terminal.print("#{text}\n")
+        def connect(&block)
+          Net::HTTP.start(@uri.hostname, @uri.port, use_ssl: @uri.scheme == "https", open_timeout: OPEN,
+            read_timeout: ANSWER, continue_timeout: CONTINUE, max_retries: 0, &block)
+        rescue StandardError => e
+          # Not among those above, as OpenSSL may not be there.
+          raise e unless e.class.name == "OpenSSL::SSL::SSLError"
+
+          raise IOError, e.message
+        end
+
+        def request(file)
+          total = file.size
+          query = { name: @options[:name], pid: @options[:pid], host: Socket.gethostname }.compact
+          request = Net::HTTP::Post.new("#{@uri.path}?#{URI.encode_www_form(query)}",
+            "Authorization" => "Bearer #{@options[:key]}", "Content-Type" => "application/octet-stream",
+            "Content-Length" => total.to_s, "User-Agent" => "memprof/#{VERSION}")
+          # Net::HTTP takes what TLS itself sends for the server's word, and would wait for all of it.
+          request["Expect"] = "100-continue" unless @uri.scheme == "https"
+          request.body_stream = Meter.new(file) { |done| show(done, total) }
+          request
+        end
+
+        def show(done, total)
+          text = "#{Units.bytes(done)} of #{Units.bytes(total)} (#{Units.percent(done, total)})"
+          @terminal.progress(done < total ? "uploading #{text}" : "uploaded; the server looks at it")
+        end
+
+        def read(response)
+          raise Refused, reason(response) unless response.code == "201"
+
+          found = JSON.parse(response.body)
+          return found["id"] if found.is_a?(Hash) && found["id"].is_a?(Integer)
+
+          raise Refused, "what answers there is no memprof web --library"
+        rescue JSON::ParserError
+          raise Refused, "what answers there is no memprof web --library"
+        end
+
+        def reason(response)
+          said = error(response.body)
+          case response.code
+          when "403" then "#{said || "it refuses"} (--key)"
+          when /\A3/ then "it has moved to #{response["location"]}"
+          when "404" then "there is no library: it takes uploads as `memprof web --library`"
+          else said || "it answered #{response.code} #{response.message}"
+          end
+        end
+
+        def error(body)
+          found = JSON.parse(body.to_s)
+          found["error"] if found.is_a?(Hash) && found["error"].is_a?(String)
+        rescue JSON::ParserError
+          nil
         end
       end
     end

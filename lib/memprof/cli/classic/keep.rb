@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+require "zlib"
+require_relative "../../library"
+require_relative "../loading"
+require_relative "../next_steps"
+
+module Memprof
+  module CLI
+    class Classic
+      # Puts a dump into the library of this machine, compressed.
+      #
+      # @api private
+      class Keep
+        COMPRESSED = /\.(?:gz|zst|memprof)\z/
+        private_constant :COMPRESSED
+
+        # @param dump [String] path
+        # @param terminal [Terminal]
+        # @param options [Hash{Symbol => Object}] name, pid
+        def initialize(dump, terminal, options)
+          @dump = dump
+          @terminal = terminal
+          @options = options
+        end
+
+        # @return [void]
+        # @raise [Memprof::Error] if it can't be kept
+        def run
+          entry = take(Library.new(Library.default_directory))
+          @terminal.puts("Kept in the library: #{entry.path}")
+          @terminal.puts("Look at it: memprof web --library")
+          @terminal.puts("Or here: #{NextSteps.for(entry.path)}")
+        rescue InvalidDump
+          raise Error, "#{@dump} is no heap dump"
+        end
+
+        private
+
+        def take(library)
+          facts = { pid: @options[:pid] }
+          loading = Loading.new(@terminal, @dump)
+          progress = ->(*at) { @terminal.progress(loading.line(*at)) }
+          Loading.busy(@terminal) do
+            library.take(app: @options[:name], facts: facts, progress: progress) { |part| fill(part) }
+          end
+        end
+
+        def fill(part)
+          return IO.copy_stream(@dump, part) if @dump.match?(COMPRESSED)
+
+          @terminal.puts("Compressing with gzip...")
+          gzip = Zlib::GzipWriter.new(part)
+          IO.copy_stream(@dump, gzip)
+          gzip.finish
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+require_relative "heap_command"
+require_relative "growth_rows"
+
+module Memprof
+  module CLI
+    # `memprof diff`: what changed from one dump to the next.
+    #
+    # @api private
+    class Diff < HeapCommand
+      BY = %i[class type site file].freeze
+      SORT = %i[size count retained new survived].freeze
+
+      SUMMARY = "tells what changed between two or three dumps"
+      USAGE = "[OPTIONS] BEFORE AFTER [LATER]"
+      DETAILS = <<~TEXT
+        Dumps of one process: which objects are new, which are gone, and which old
+        objects hold the new ones. New ones that are still there LATER have survived:
+        these are what leaks are made of. Dumps of two processes, as of two versions of
+        an application, can be compared by class, site and file.
+
+        Examples:
+          memprof diff before.memprof after.memprof
+          memprof diff --by site before.memprof after.memprof later.memprof
+          memprof diff --where 'change = "survived"' 1.memprof 2.memprof 3.memprof
+      TEXT
+
+      # @param arguments [Array<String>] two or three dumps
+      # @return [Integer] exit status
+      # @raise [UsageError] if they cannot be compared
+      def call(arguments)
+        files = expect_arguments(arguments, "BEFORE", "AFTER", "[LATER]")
+        files.each { |file| check_readable(file) }
+        diff = compare(files.map { |file| open_heap(file) })
+        answer = answers(diff)
+        status = present(answer) do |page|
+          rows = GrowthRows.listing(answer[:rows][:rows],
+            three: files.size == 3, strangers: strangers?(answer))
+          output_format == :csv ? page.listing(rows) : tell(page, answer, rows)
+        end
+        next_steps(steps(files, answer))
+        status
+      end
+
+      private
+
+      def define_own_options(parser)
+        one_of(parser, BY, "--by WHAT", BY.join(", "), :by)
+        where(parser)
+        one_of(parser, SORT, "--sort WHAT", SORT.join(", "), :sort)
+        limit(parser, "the first N of each list", 20)
+      end
+
+      def answers(diff)
+        limit = { limit: @options.fetch(:limit, 20) }
+        where = @options.slice(:where)
+        {
+          totals: put(diff, :totals, **where),
+          rows: put(diff, :rows, **where, **limit, **@options.slice(:by, :sort), changed: for_people?),
+          owners: put(diff, :owners, **where, **limit)
+        }
+      end
+
+      def tell(page, answer, rows)
+        page.heading(GrowthRows.title(answer[:totals]))
+        together = !strangers?(answer)
+        GrowthRows.sentences(answer[:totals]).each { |sentence| page.text(sentence) } if together
+        page.listing(rows, heading: "By #{@options.fetch(:by, :class)}")
+        more(page, answer[:rows][:more], "row")
+        unchanged(page, answer[:rows][:unchanged])
+        owners(page, answer[:owners]) if together
+        warn(page, answer.values.flat_map { |part| part[:warnings] })
+      end
+
+      # People do not care for what stayed as it was.
+      def for_people? = output_format == :text
+
+      def unchanged(page, count)
+        return unless count.positive?
+
+        page.text("#{Cell.plural(count, "row")} without any change #{count == 1 ? "is" : "are"} not shown.")
+      end
+
+      # Nothing of one is in the other: dumps of two processes.
+      def strangers?(answer)
+        answer[:totals][:kept][:count].zero?
+      end
+
+      def owners(page, answer)
+        page.listing(GrowthRows.owners(answer[:owners]), heading: "Old objects that hold the new ones")
+        more(page, answer[:more], "object")
+      end
+
+      def steps(files, answer)
+        owner = answer[:owners][:owners].find { |holder| holder[:address] }
+        return [] if owner.nil? || strangers?(answer)
+
+        [
+          [["show", files[1], owner[:address]], "all about what holds most of the new"],
+          [["tree", files[1], owner[:address]], "what it keeps alive"]
+        ]
+      end
+    end
+  end
+end

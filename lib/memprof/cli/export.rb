@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "heap_command"
+require_relative "../output"
+
+module Memprof
+  module CLI
+    # `memprof export`: a heap in the format of another program.
+    #
+    # @api private
+    class Export < HeapCommand
+      # Names, and what the endings of files stand for.
+      FORMATS = {
+        heapsnapshot: %w[.heapsnapshot], gml: %w[.gml], gexf: %w[.gexf], dot: %w[.dot .gv], flame: %w[.html],
+        collapsed: %w[.collapsed .folded], csv: %w[.csv], references: %w[.references.csv],
+        mongo: %w[.jsonl .ndjson .json]
+      }.freeze
+      # Where the heap has other names.
+      NAMES = { flame: "flamegraph", csv: "objects-csv", references: "references-csv" }.freeze
+      VIEWERS = {
+        heapsnapshot: "open it in Chrome: DevTools, Memory, Load", gml: "open it in Gephi",
+        gexf: "open it in Gephi", dot: "draw it: dot -Tsvg -O FILE", flame: "open it in a browser",
+        collapsed: "draw it: flamegraph.pl, inferno, speedscope", mongo: "load it: mongoimport --file FILE"
+      }.freeze
+      private_constant :NAMES, :VIEWERS
+
+      SUMMARY = "writes a dump for Chrome, Gephi, Graphviz, MongoDB, ..."
+      USAGE = "[OPTIONS] FILE OUT"
+      DETAILS = <<~TEXT
+        FORMAT is heapsnapshot (Chrome's DevTools), gml, gexf (Gephi), dot (Graphviz),
+        flame (a page with a flame graph of what retains what), collapsed (the same as
+        stacks), csv (a table of objects), references (one of references) or mongo (JSON
+        lines). Without it the ending of OUT says which: .heapsnapshot, .gml, .gexf,
+        .dot, .html, .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
+
+        Formats that people look at get the objects that retain most, as many as their
+        viewers can bear. The others get all.
+
+        Examples:
+          memprof export heap.memprof heap.heapsnapshot
+          memprof export --where 'class =~ /^Shop/' heap.memprof shop.gexf
+          memprof export --limit 100 heap.memprof heap.dot
+      TEXT
+
+      # @param arguments [Array<String>] a dump and a file
+      # @return [Integer] exit status
+      # @raise [UsageError] if it can't be written
+      def call(arguments)
+        file, out = expect_arguments(arguments, "FILE", "OUT")
+        format = @options[:format] || by_ending(out)
+        check_output(out)
+        heap = open_heap(file)
+        out == "-" ? to_stdout(heap, format) : to_file(heap, format, out)
+      end
+
+      private
+
+      def define_own_options(parser)
+        where(parser)
+        limit(parser, "objects at most", "by the format")
+        flag(parser, "--force", "replace OUT if it is there", :force)
+      end
+
+      def define_format(parser)
+        one_of(parser, FORMATS.keys, "-f", "--format FORMAT", "see below (default: by OUT's ending)", :format)
+      end
+
+      def by_ending(out)
+        ending = FORMATS.values.flatten.select { |known| out.downcase.end_with?(known) }.max_by(&:length)
+        FORMATS.key(FORMATS.values.find { |endings| endings.include?(ending) }) ||
+          raise(UsageError, "the ending of #{out} is no format's; --format takes #{FORMATS.keys.join(", ")}")
+      end
+
+      def check_output(out)
+        return if out == "-"
+
+        output_path(out, "OUT")
+        return unless File.exist?(out) && !@options[:force] && Output.file_path(out)
+
+        raise UsageError, "#{out} is there already; --force replaces it"
+      end
+
+      def to_file(heap, format, out)
+        counts = export(heap, out, format)
+        @terminal.warn("#{out}: #{summary(counts)}")
+        viewer = VIEWERS[format]
+        @terminal.hint("\nNext: #{viewer}") if viewer
+        0
+      end
+
+      def to_stdout(heap, format)
+        Dir.mktmpdir("memprof-") do |directory|
+          path = File.join(directory, "export")
+          counts = export(heap, path, format)
+          printed = @terminal.print_file(path)
+          @terminal.warn(summary(counts))
+          printed ? 0 : 2
+        end
+      end
+
+      def export(heap, path, format)
+        Loading.busy(@terminal) do
+          @terminal.progress("writing #{File.basename(path)}")
+          heap.export(path, format: NAMES.fetch(format, format.to_s), **@options.slice(:where, :limit))
+        end
+      rescue ArgumentError, Memprof::Error => e
+        raise UsageError, e.message
+      end
+
+      def summary(counts)
+        parts = [Units.objects(counts[:objects])]
+        parts << plural(counts[:references], "reference") if some?(counts[:references])
+        parts << "#{Units.count(counts[:folded])} smaller ones counted in others" if some?(counts[:folded])
+        parts << "#{Units.count(counts[:left_out])} left out" if some?(counts[:left_out])
+        parts.join("; ")
+      end
+
+      def some?(count)
+        count.to_i.positive?
+      end
+    end
+  end
+end

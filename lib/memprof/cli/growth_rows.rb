@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+require_relative "listing"
+require_relative "../units"
+
+module Memprof
+  module CLI
+    # What changed between dumps, laid out.
+    #
+    # @api private
+    module GrowthRows
+      class << self
+        # @param totals [Hash]
+        # @return [String]
+        def title(totals)
+          change = totals[:change]
+          "#{Cell.text(change[:size], :growth)} and #{Cell.text(change[:count], :more)} objects: " \
+            "from #{sum(totals[:before])} to #{sum(totals[:after])}"
+        end
+
+        # @param totals [Hash]
+        # @return [Array<String>]
+        def sentences(totals)
+          grown = Units.bytes(totals[:grown])
+          sentences = ["New: #{sum(totals[:new])}. Gone: #{sum(totals[:gone])}.",
+            "Kept: #{sum(totals[:kept])}, grown by #{grown}."]
+          if totals[:survived]
+            survived, temporary = totals.values_at(:survived, :temporary).map { |part| sum(part) }
+            sentences << "Of the new ones survived: #{survived}; temporary: #{temporary}."
+          end
+          garbage = totals[:unreachable]
+          sentences << "Of the new ones garbage: #{sum(garbage)}." if garbage[:count].positive?
+          sentences
+        end
+
+        # @param rows [Array<Hash>]
+        # @param three [Boolean] whether it is known what survived
+        # @param strangers [Boolean] whether the dumps have no object in common
+        # @return [Listing]
+        def listing(rows, three:, strangers: false)
+          changes = strangers ? {} : { new: "New", gone: "Gone" }
+          changes[:survived] = "Survived" if three && !strangers
+          listing = Listing.new.column("Growth", :growth, :growth).column("Objects", :more, :objects)
+          changes.each { |key, heading| listing.column(heading, :count, key, spare: key == :gone) }
+          listing.column("Retained by new", :bytes, :retained) unless strangers
+          listing.column("Before", :bytes, :before, spare: !strangers)
+            .column("After", :bytes, :after, spare: !strangers)
+            .column(heading(rows), place?(rows) ? :place : :name, :key)
+          rows.each { |row| listing.row(*cells(row, changes.keys, strangers)) }
+          listing
+        end
+
+        # @param owners [Array<Hash>]
+        # @return [Listing]
+        def owners(owners)
+          listing = Listing.new.column("Retained by new", :bytes, :retained).column("New", :count, :new)
+            .column("Survived", :count, :survived).column("Of class", :name, :class)
+            .column("Held by", :name, :holder, most: 70).column("Address", :address, :address)
+          owners.each do |owner|
+            listing.row(owner[:retained_by_new], owner[:new][:count], owner[:survived]&.fetch(:count),
+              owner[:classes].first&.fetch(:class), holder(owner), owner[:address])
+          end
+          listing
+        end
+
+        # What holds new objects, each in a sentence.
+        #
+        # @param owners [Array<Hash>]
+        # @return [Array<String>]
+        def held(owners)
+          owners.map do |owner|
+            new = owner[:new][:count]
+            most = owner[:classes].first
+            survived = owner[:survived]
+            lived = ", #{part(survived[:count], new)} of which survived" if survived
+            "#{Units.bytes(owner[:retained_by_new])} in #{Cell.plural(new, "new object")}" \
+              "#{", mostly #{most[:class]}" if most}#{lived}: held by #{holder(owner)}."
+          end
+        end
+
+        private
+
+        def part(count, whole)
+          count.zero? ? "none" : count == whole ? "all" : Units.count(count)
+        end
+
+        def sum(sum)
+          "#{Units.objects(sum[:count])} (#{Units.bytes(sum[:size])})"
+        end
+
+        def cells(row, changes, strangers)
+          counts = row.values_at(*changes).map { |sum| sum&.fetch(:count) }
+          retained = strangers ? [] : [row[:retained]]
+          sizes = [row[:before][:size], row[:after][:size]]
+          [row[:change][:size], row[:change][:count], *counts, *retained, *sizes, key(row)]
+        end
+
+        def key(row)
+          return { file: row[:file], line: row[:line] } if row.key?(:line) && row[:file]
+
+          row[:class] || row[:type] || row[:file] || "(not known)"
+        end
+
+        def heading(rows)
+          first = rows.first || {}
+          { line: "Made at", file: "File", type: "Type" }.find { |key, _| first.key?(key) }&.last || "Class"
+        end
+
+        def place?(rows)
+          (rows.first || {}).key?(:file)
+        end
+
+        def holder(owner)
+          path = owner[:path][:sentence]
+          path.empty? ? owner[:text] : path
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,167 @@
+# frozen_string_literal: true
+
+require "json"
+require "shellwords"
+require_relative "listing"
+require_relative "loading"
+require_relative "page"
+require_relative "../errors"
+require_relative "../units"
+
+module Memprof
+  module CLI
+    # What the verbs have in common that ask a dump: options, opening it, questions, and answers in all
+    # formats. They compute nothing.
+    #
+    # @abstract
+    # @api private
+    class HeapCommand < Command
+      FORMATS = %i[text json csv markdown].freeze
+      ADDRESS = /\A(?:0x)?\h{1,16}\z/i
+
+      private
+
+      # Options may also follow the file.
+      def arrange(parser, arguments)
+        parser.permute(arguments)
+      end
+
+      def define_options(parser)
+        define_own_options(parser)
+        define_format(parser)
+        define_reading(parser)
+      end
+
+      # Those of the verb.
+      def define_own_options(parser); end
+
+      def define_format(parser)
+        one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
+        flag(parser, "--no-pager", "print long output at once", :no_pager)
+      end
+
+      def define_reading(parser)
+        flag(parser, "--ignore-stack-roots", "what only a stack may hold counts as", "garbage",
+          :ignore_stack_roots)
+        flag(parser, "--no-index", "do not keep what was read beside FILE", :no_index)
+      end
+
+      def where(parser)
+        text(parser, "--where QUERY", "only these objects: 'class = Order'", :where)
+      end
+
+      def limit(parser, what, default)
+        count(parser, "--limit N", "#{what} (default: #{default})", :limit)
+      end
+
+      # @param arguments [Array<String>]
+      # @param names [Array<String>] what is needed, and in brackets what may be given besides
+      # @return [Array<String>] the arguments
+      def expect_arguments(arguments, *names)
+        missing = names.grep_v(/\A\[/)[arguments.size]
+        raise UsageError, "#{missing} is missing; see `memprof help #{verb}`" if missing
+
+        extra = arguments.drop(names.size)
+        raise UsageError, "too much: #{extra.join(" ")}; see `memprof help #{verb}`" unless extra.empty?
+
+        arguments
+      end
+
+      # @param path [String] of a dump
+      # @return [Memprof::Heap]
+      def open_heap(path)
+        check_readable(path)
+        load_library
+        require_relative "../heap"
+        Loading.new(@terminal, path).open(index: !@options[:no_index],
+          ignore_stack_roots: @options.fetch(:ignore_stack_roots, false))
+      rescue Memprof::Error => e
+        raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("can't read #{path}: ")}"
+      end
+
+      def check_readable(path)
+        return if path == "-"
+
+        problem =
+          if !File.exist?(path) then "no such file"
+          elsif File.directory?(path) then "it is a directory"
+          elsif !File.readable?(path) then "not allowed to"
+          end
+        raise UsageError, "cannot read #{path}: #{problem}" if problem
+      end
+
+      # Puts a question. Parameters that are nil are those that nobody gave.
+      def put(heap, question, **parameters)
+        Loading.busy(@terminal) { heap.ask(question, **parameters.compact) }
+      rescue ArgumentError, Memprof::Error => e
+        raise UsageError, e.message
+      end
+
+      # @param heaps [Array<Memprof::Heap>] two or three, the oldest first
+      # @return [Object] what is asked about them together
+      def compare(heaps)
+        before, *after = heaps
+        Loading.busy(@terminal) { before.diff(*after) }
+      rescue ArgumentError, Memprof::Error => e
+        raise UsageError, "cannot compare the dumps: #{e.message}"
+      end
+
+      # Prints an answer: as it is, or as the block lays it out on a Page.
+      #
+      # @return [Integer] exit status
+      def present(answer)
+        return shown(JSON.pretty_generate(answer, max_nesting: 0) << "\n") if output_format == :json
+
+        text = output_format == :text
+        page = Page.new(width: text ? @terminal.columns : nil, paint: Paint.new(text && @terminal.color?))
+        yield(page)
+        shown(page.to(output_format))
+      end
+
+      def output_format
+        @options.fetch(:format, :text)
+      end
+
+      def shown(text)
+        printed = @options[:no_pager] ? @terminal.print(text) : @terminal.page(text)
+        printed ? 0 : 2
+      end
+
+      # What to do next, as commands with what they do.
+      def next_steps(steps)
+        # What came from a pipe is gone.
+        return if output_format != :text || steps.empty? || steps.flatten.include?("-")
+
+        commands = steps.map { |arguments, _| "memprof #{arguments.map { |text| shell(text) }.join(" ")}" }
+        width = commands.map(&:length).max
+        lines = steps.zip(commands).map { |(_, purpose), command| "  #{command.ljust(width)}  #{purpose}" }
+        @terminal.hint("\nNext:\n#{lines.join("\n")}")
+      end
+
+      # Backslashes before every blank of a query would be correct, too.
+      def shell(text)
+        text.match?(/[\s"]/) && !text.match?(/['\n]/) ? "'#{text}'" : Shellwords.escape(text)
+      end
+
+      def address(text)
+        return text.downcase.start_with?("0x") ? text.downcase : "0x#{text.downcase}" if ADDRESS.match?(text)
+
+        raise UsageError, "#{text} is no address; `memprof top` and `memprof query` show those of objects"
+      end
+
+      def plural(count, word)
+        Cell.plural(count, word)
+      end
+
+      # Sentences of an answer that say what to be careful with.
+      def warn(page, warnings)
+        warnings.uniq.each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }
+      end
+
+      # A line that says that there is more.
+      def more(page, count, word)
+        page.note("... and #{plural(count, word)} more: --limit N") if count.to_i.positive?
+      end
+    end
+  end
+end

@@ -1,0 +1,145 @@
+# frozen_string_literal: true
+
+require_relative "heap_command"
+
+module Memprof
+  module CLI
+    # `memprof histogram`: objects in groups.
+    #
+    # @api private
+    class Histogram < HeapCommand
+      BY = %i[
+        class type file line gem method generation age size length shape slot imemo namespace superclass
+        root
+      ].freeze
+      SORT = %i[retained size count name].freeze
+      TREES = %i[namespace superclass].freeze
+      HEADINGS = {
+        class: "Class", type: "Type", file: "File", line: "Made at", gem: "Gem", method: "Method", age: "Age",
+        generation: "Generation", size: "Size of each", length: "Length of each", shape: "Shape",
+        slot: "Slot", imemo: "Internal", namespace: "Namespace", superclass: "Class", root: "Root"
+      }.freeze
+      private_constant :TREES, :HEADINGS
+
+      SUMMARY = "counts the objects of a dump by class, line, age, ..."
+      USAGE = "[OPTIONS] FILE"
+      DETAILS = <<~TEXT
+        Retained is what would be free if all objects of the group were gone, where each
+        counts once: of objects that hold each other only the outermost. --exact also
+        counts what only several of them together hold.
+
+        WHAT is one of #{BY.first(9).join(", ")},
+        #{BY.drop(9).join(", ")}.
+        Of namespace and superclass it is a tree.
+
+        Examples:
+          memprof histogram heap.memprof
+          memprof histogram --by line --where 'class = Proc' heap.memprof
+          memprof histogram --by class --then line heap.memprof
+          memprof histogram --by generation --sort name heap.memprof
+      TEXT
+
+      # @param arguments [Array<String>] a dump
+      # @return [Integer] exit status
+      # @raise [UsageError] if the query is wrong
+      def call(arguments)
+        file, = expect_arguments(arguments, "FILE")
+        answer = put(open_heap(file), :histogram,
+          **@options.slice(:by, :then, :where, :sort, :limit, :then_limit, :exact, :depth))
+        status = present(answer) do |page|
+          page.heading(heading(answer))
+          page.listing(listing(answer))
+          more(page, answer[:more], "group") unless answer[:rows].empty?
+          garbage(page, answer[:total])
+        end
+        next_steps(steps(file, answer))
+        status
+      end
+
+      private
+
+      def define_own_options(parser)
+        one_of(parser, BY, "--by WHAT", "class (default), line, gem, ...: see below", :by)
+        one_of(parser, BY - TREES, "--then WHAT", "the groups in each group", :then)
+        where(parser)
+        one_of(parser, SORT, "--sort WHAT", SORT.join(", "), :sort)
+        limit(parser, "the first N groups", 20)
+        count(parser, "--then-limit N", "the first N in each group (default: 3)", :then_limit)
+        count(parser, "--depth N", "levels of a tree (default: 3)", :depth)
+        flag(parser, "--exact", "what each group as a whole retains", "(slow)", :exact)
+      end
+
+      def heading(answer)
+        total = answer[:total]
+        chosen = @options[:where] ? " chosen" : ""
+        retained = ", retaining #{Units.bytes(total[:retained])}" if @options[:where] && total[:retained]
+        "#{Units.objects(total[:count])}#{chosen}, #{Units.bytes(total[:size])}#{retained}"
+      end
+
+      def garbage(page, total)
+        return unless total[:unreachable_count].to_i.positive?
+
+        count, size = total.values_at(:unreachable_count, :unreachable_size)
+        page.paragraph("Of these #{Units.objects(count)} (#{Units.bytes(size)}) no root reaches: " \
+                       "garbage that was not collected yet.")
+      end
+
+      def steps(file, answer)
+        row = answer[:rows].find { |candidate| candidate[:key] && candidate[:where] }
+        return [] unless row
+
+        filter = [row[:where], @options[:where] && "(#{@options[:where]})"].compact.join(" and ")
+        [
+          [["query", file, filter], "the objects of #{Printable.fit(key(row, 0), 30)}"],
+          [["path", file, "--where", filter], "who holds them"]
+        ]
+      end
+
+      def listing(answer)
+        listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
+          .column("Objects", :count, :count).column("Size", :bytes, :size)
+        if output_format == :csv
+          listing.column("Group", :name, :key).column("In", :name, :then)
+        else
+          listing.column(title, place? ? :place : :name, :key)
+        end
+        listing.column("Generations", :number, :generations, spare: true)
+        answer[:rows].each { |row| add(listing, row, [], 0) }
+        listing
+      end
+
+      def title
+        [@options.fetch(:by, :class), @options[:then]].compact.map { |by| HEADINGS.fetch(by) }.join(", then ")
+      end
+
+      # Paths are cut from the left.
+      def place?
+        %i[line file].include?(@options.fetch(:by, :class)) && !@options[:then]
+      end
+
+      def add(listing, row, above, depth)
+        keys = above + [key(row, depth)]
+        cells = output_format == :csv ? [keys.first, keys.drop(1).join(" / ")] : [keys.last]
+        numbers = row.values_at(:retained, :percent, :count, :size)
+        listing.row(*numbers, *cells, generations(row), depth: depth)
+        row[:rows].each { |below| add(listing, below, keys, depth + 1) }
+        return unless row[:more].positive? && @options[:then] && output_format != :csv
+
+        listing.row(nil, nil, nil, nil, "... #{Units.count(row[:more])} more", nil, depth: 1)
+      end
+
+      def key(row, depth)
+        key = row[:key]
+        return "(not known)" if key.nil?
+
+        by = @options.fetch(depth.zero? || !@options[:then] ? :by : :then, :class)
+        %i[line file].include?(by) && output_format != :csv ? Cell.place(key.to_s) : key.to_s
+      end
+
+      def generations(row)
+        first, last = row.values_at(:first_generation, :last_generation)
+        first == last ? first : "#{first}-#{last}"
+      end
+    end
+  end
+end

@@ -1,0 +1,182 @@
+# frozen_string_literal: true
+
+require_relative "../paint"
+require_relative "../printable"
+require_relative "../screen_width"
+require_relative "../table"
+require_relative "cell"
+
+module Memprof
+  module CLI
+    # Rows of an answer under headings: as aligned text that fits a screen, as Markdown, or as CSV with exact
+    # numbers.
+    #
+    # @api private
+    class Listing
+      # A column: its heading, the kind of its values (see Cell), its name in CSV, and whether a narrow screen
+      # may do without it, and how many columns of a screen it has at most on any.
+      Column = Struct.new(:heading, :kind, :key, :spare, :most, keyword_init: true)
+      # A row: its values, and how deep it stands in a tree.
+      Row = Struct.new(:cells, :depth)
+      private_constant :Column, :Row
+
+      GAP = 2
+      READABLE = 28 # of a column whose texts are cut
+      NARROWEST = 14
+      INDENT = 2
+      private_constant :GAP, :READABLE, :NARROWEST, :INDENT
+
+      def initialize
+        @columns = []
+        @rows = []
+      end
+
+      # Adds a column.
+      #
+      # @param heading [String]
+      # @param kind [Symbol] of its values: one that Cell knows
+      # @param key [String] its name in CSV
+      # @param spare [Boolean] whether a narrow screen may do without it
+      # @param most [Integer, nil] columns of text, however wide the screen
+      # @return [self]
+      def column(heading, kind, key, spare: false, most: nil)
+        @columns << Column.new(heading: heading, kind: kind, key: key.to_s, spare: spare, most: most)
+        self
+      end
+
+      # Adds a row with as many values as there are columns.
+      #
+      # @param values [Array<Object>]
+      # @param depth [Integer] in a tree: the first column of names is indented
+      # @return [self]
+      def row(*values, depth: 0)
+        @rows << Row.new(values, depth)
+        self
+      end
+
+      # @return [Boolean]
+      def empty?
+        @rows.empty?
+      end
+
+      # Aligned columns. Columns in which no row has a value are left out.
+      #
+      # @param paint [Paint]
+      # @param width [Integer, nil] of the screen; nil for one without end
+      # @return [String]
+      def to_text(paint = Paint.new, width = nil)
+        fitting(width).to_text(paint)
+      end
+
+      # @return [String] a table in GitHub's Markdown
+      def to_markdown
+        table(visible, {}).to_markdown
+      end
+
+      # @return [String] with a line of headings
+      def to_csv
+        lines = [@columns.map(&:key)]
+        lines += @rows.map do |row|
+          row.cells.zip(@columns).map { |value, column| Cell.exact(value, column.kind) }
+        end
+        lines.map { |cells| "#{cells.map { |cell| Listing.quoted(cell) }.join(",")}\n" }.join
+      end
+
+      # A value as CSV has it (RFC 4180).
+      def self.quoted(value)
+        text = Printable.utf8(value)
+        text.match?(/[",\r\n]/) ? "\"#{text.gsub("\"", "\"\"")}\"" : text
+      end
+
+      private
+
+      def visible
+        @columns.each_index.select { |index| @rows.any? { |row| !row.cells[index].nil? } }
+      end
+
+      # What is too wide is cut, as long as it can still be read; then columns are left out, the last first;
+      # then the rest is cut further.
+      def fitting(width)
+        shown = visible
+        loop do
+          widths = natural(shown)
+          return table(shown, widths) if width.nil? || room(widths) <= width
+          return table(shown, narrowed(widths, width, READABLE)) if room(least(widths, READABLE)) <= width
+
+          spare = shown.reverse.find { |index| @columns[index].spare }
+          return table(shown, narrowed(widths, width, NARROWEST)) unless spare
+
+          shown -= [spare]
+        end
+      end
+
+      def room(widths)
+        widths.values.sum + (GAP * (widths.size - 1))
+      end
+
+      def natural(shown)
+        shown.to_h do |index|
+          widest = [@columns[index].heading, *texts(index)].map { |text| ScreenWidth.of(text) }.max
+          [index, [widest, @columns[index].most].compact.min]
+        end
+      end
+
+      def texts(index)
+        @texts ||= {}
+        @texts[index] ||= @rows.map do |row|
+          text = Printable.line(Cell.text(row.cells[index], @columns[index].kind))
+          indented?(index) ? (" " * (INDENT * row.depth)) + text : text
+        end
+      end
+
+      # The first column of names is where a tree grows.
+      def indented?(index)
+        @indented ||= @columns.index { |column| Cell.cut?(column.kind) }
+        index == @indented
+      end
+
+      def least(widths, narrowest)
+        widths.to_h do |index, width|
+          column = @columns[index]
+          cut = [[width, narrowest].min, column.heading.length].max
+          [index, Cell.cut?(column.kind) ? cut : width]
+        end
+      end
+
+      # Takes from the widest first.
+      def narrowed(widths, width, narrowest)
+        widths = widths.dup
+        least = least(widths, narrowest)
+        while room(widths) > width
+          index = widths.keys.select { |key| widths[key] > least[key] }.max_by { |key| widths[key] }
+          break unless index
+
+          widths[index] -= 1
+        end
+        widths
+      end
+
+      def table(shown, widths)
+        table = Table.new
+        shown.each do |index|
+          column = @columns[index]
+          style = Cell.style(column.kind)
+          table.public_send(Cell.number?(column.kind) ? :number : :name, column.heading, style: style)
+        end
+        @rows.each_with_index do |row, number|
+          table.row(*shown.map { |index| cell(index, number, row.depth, widths[index]) })
+        end
+        table
+      end
+
+      def cell(index, number, depth, width)
+        text = texts(index)[number]
+        return text if width.nil? || ScreenWidth.of(text) <= width || !Cell.cut?(@columns[index].kind)
+
+        # A deep tree would be all margin.
+        margin = indented?(index) ? [INDENT * depth, width - NARROWEST].min.clamp(0, width) : 0
+        (" " * margin) + Cell.cut(text.lstrip, width - margin, @columns[index].kind)
+      end
+    end
+  end
+end

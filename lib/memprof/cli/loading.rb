@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require_relative "../units"
+
+module Memprof
+  module CLI
+    # Opens a dump, and shows on a terminal how far that is.
+    #
+    # @api private
+    class Loading
+      STAGES = {
+        opening: "opening", reading: "reading", linking: "following references",
+        computing: "computing what is retained", writing: "writing the index"
+      }.freeze
+      BAR = 24
+      private_constant :BAR
+
+      # Runs a block that may take a while; interrupted, it leaves no line behind.
+      def self.busy(terminal)
+        yield
+      ensure
+        terminal.progress(nil)
+      end
+
+      # @param terminal [Terminal]
+      # @param path [String]
+      def initialize(terminal, path)
+        @terminal = terminal
+        @path = path
+      end
+
+      # @param options [Hash] as Memprof::Heap.open takes them
+      # @return [Memprof::Heap]
+      def open(**options)
+        Loading.busy(@terminal) do
+          progress = ->(stage, done, total) { @terminal.progress(line(stage, done, total)) }
+          next Memprof::Heap.read($stdin, **options.except(:index), &progress) if @path == "-"
+
+          Memprof::Heap.open(@path, **options, &progress)
+        end
+      end
+
+      # @param stage [Symbol, String]
+      # @param done [Integer] bytes read
+      # @param total [Integer] of so many
+      # @return [String] what the terminal shows
+      def line(stage, done, total)
+        text = "#{@path == "-" ? "stdin" : File.basename(@path)}: #{STAGES.fetch(stage.to_sym, stage)}"
+        return text unless total.to_i.positive?
+
+        share = done.fdiv(total).clamp(0.0, 1.0)
+        filled = (share * BAR).round
+        "#{text} [#{"#" * filled}#{" " * (BAR - filled)}] #{(share * 100).floor} % of #{Units.bytes(total)}"
+      end
+    end
+  end
+end

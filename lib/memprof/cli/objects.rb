@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+require_relative "listing"
+
+module Memprof
+  module CLI
+    # Objects of an answer as rows.
+    #
+    # @api private
+    module Objects
+      # @param objects [Array<Hash>]
+      # @param extra [Array, nil] one more column: its heading, its name in CSV, its name in the objects
+      # @return [Listing]
+      def self.listing(objects, extra: nil)
+        heading, name, key = extra
+        listing = Listing.new.column("Retained", :bytes, :retained)
+          .column("Share", :percent, :percent, spare: true)
+          .column("Size", :bytes, :size, spare: true)
+        listing.column(heading, :count, name) if extra
+        listing.column("Object", :name, :object, most: 60).column("Address", :address, :address)
+          .column("Made at", :place, :site, spare: true)
+        keys = [:retained, :percent, :size, key, :text, :address, :site].compact
+        objects.each { |object| listing.row(*object.values_at(*keys)) }
+        listing
+      end
+
+      # @param references [Array<Hash>] with a label each
+      # @return [Listing]
+      def self.references(references)
+        listing = Listing.new.column("Reference", :name, :label).column("Object", :name, :object, most: 60)
+          .column("Retained", :bytes, :retained).column("Address", :address, :address)
+          .column("Made at", :place, :site, spare: true)
+        references.each { |other| listing.row(*other.values_at(:label, :text, :retained, :address, :site)) }
+        listing
+      end
+    end
+  end
+end

@@ -1,0 +1,40 @@
+# frozen_string_literal: true
+
+require_relative "listing"
+
+module Memprof
+  module CLI
+    # Procs by the place where they were written, as rows.
+    #
+    # @api private
+    module Procs
+      class << self
+        # @param rows [Array<Hash>]
+        # @return [Listing]
+        def listing(rows)
+          listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
+            .column("Procs", :count, :count).column("Block", :place, :site)
+            .column("Captured", :name, :captured, most: 44)
+            .column("Held by", :name, :path, most: 60).column("One of them", :address, :address, spare: true)
+          rows.each { |row| listing.row(*row.values_at(:retained, :percent, :count), *words(row)) }
+          listing
+        end
+
+        private
+
+        def words(row)
+          captures = row[:captures].map do |capture|
+            "#{capture[:label].delete_prefix("local ")}: #{capture[:class]}"
+          end
+          site = row[:file] && row.slice(:file, :line)
+          [site, captures.join(", "), holder(row[:path]), row[:example][:address]]
+        end
+
+        # The path without the proc itself.
+        def holder(path)
+          path&.rpartition(" -> ")&.first
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+require_relative "top"
+
+module Memprof
+  module CLI
+    # `memprof query`: the objects that meet a condition.
+    #
+    # @api private
+    class Query < Top
+      SUMMARY = "lists the objects of a dump that meet a condition"
+      USAGE = "[OPTIONS] FILE QUERY"
+      DETAILS = <<~TEXT
+        QUERY names fields: class, type, name, value, length, size, retained, file,
+        line, site, method, gem, generation, age, references, referrers, depth,
+        reachable, root, address, frozen, ... It compares with = != < > ~ (contains)
+        =~ (matches) and in, and joins with and, or, not. docs/query.md has it all.
+
+        Examples:
+          memprof query heap.memprof 'class = Session and retained > 1KiB'
+          memprof query heap.memprof 'type = string and size > 1MiB' --sort size
+          memprof query heap.memprof 'file ~ "app/" and age > 10' --format csv
+      TEXT
+
+      # @param arguments [Array<String>] a dump and a query
+      # @return [Integer] exit status
+      # @raise [UsageError] if the query is wrong
+      def call(arguments)
+        file, query = expect_arguments(arguments, "FILE", "QUERY")
+        raise UsageError, "a query is given twice: QUERY and --where" if @options[:where]
+
+        @options[:where] = query
+        list(file)
+      end
+
+      private
+
+      def define_procs(parser); end
+    end
+  end
+end

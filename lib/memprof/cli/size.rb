@@ -1,0 +1,22 @@
+# frozen_string_literal: true
+
+module Memprof
+  module CLI
+    # Sizes as people write them: `500MB`, `2GiB`, `1048576`.
+    #
+    # @api private
+    module Size
+      PATTERN = /\A(?<number>\d+(?:\.\d+)?)\s*(?<prefix>[KMGT]?)(?<binary>i?)B?\z/i
+      PREFIXES = ["", "K", "M", "G", "T"].freeze
+      private_constant :PATTERN, :PREFIXES
+
+      # @param text [String]
+      # @return [Integer, nil] bytes; nil if it is no size
+      def self.parse(text)
+        match = PATTERN.match(text.strip) or return
+        base = match[:binary].empty? ? 1000 : 1024
+        (match[:number].to_r * (base**PREFIXES.index(match[:prefix].upcase))).to_i
+      end
+    end
+  end
+end

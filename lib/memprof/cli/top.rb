@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+require_relative "heap_command"
+require_relative "objects"
+require_relative "procs"
+
+module Memprof
+  module CLI
+    # `memprof top`: the largest objects.
+    #
+    # @api private
+    class Top < HeapCommand
+      SORT = %i[retained size length references referrers depth address].freeze
+      VALUES = { length: "Length", references: "References", referrers: "Referrers", depth: "Depth" }.freeze
+      private_constant :VALUES
+
+      SUMMARY = "lists the objects of a dump that retain most"
+      USAGE = "[OPTIONS] FILE"
+      DETAILS = <<~TEXT
+        Retained is what would be free if the object were gone.
+
+        Examples:
+          memprof top heap.memprof
+          memprof top --sort length --where 'type = array' heap.memprof
+          memprof top --procs heap.memprof
+      TEXT
+
+      # @param arguments [Array<String>] a dump
+      # @return [Integer] exit status
+      # @raise [UsageError] if the query is wrong
+      def call(arguments)
+        file, = expect_arguments(arguments, "FILE")
+        @options[:procs] ? procs(file) : list(file)
+      end
+
+      private
+
+      def define_own_options(parser)
+        where(parser)
+        one_of(parser, SORT, "--sort WHAT", "#{SORT.first(3).join(", ")},", SORT.drop(3).join(", "), :sort)
+        limit(parser, "the first N objects", 20)
+        count(parser, "--offset N", "pass over N objects first", :offset)
+        define_procs(parser)
+      end
+
+      def define_procs(parser)
+        flag(parser, "--procs", "procs by place, with what they captured", :procs)
+      end
+
+      def list(file)
+        answer = put(open_heap(file), :top, **@options.slice(:where, :sort, :limit, :offset))
+        status = present(answer) do |page|
+          chosen = " chosen" if @options[:where]
+          page.heading("#{Units.objects(answer[:count])}#{chosen}, #{Units.bytes(answer[:size])}")
+          page.listing(listing(answer[:objects]))
+          more(page, answer[:more], "object") unless answer[:objects].empty?
+        end
+        next_steps(steps(file, answer))
+        status
+      end
+
+      def listing(objects)
+        heading = VALUES[@options[:sort]]
+        return Objects.listing(objects) unless heading
+
+        Objects.listing(objects, extra: [heading, @options[:sort], :value])
+      end
+
+      # A proc keeps alive what is around it: its self, and the local variables that it sees.
+      def procs(file)
+        raise UsageError, "--offset is not for --procs" if @options[:offset]
+
+        known = [nil, :retained, :size].include?(@options[:sort])
+        raise UsageError, "--procs are sorted by retained or size" unless known
+
+        answer = put(open_heap(file), :procs, **@options.slice(:where, :sort, :limit))
+        status = present(answer) do |page|
+          page.heading("#{plural(answer[:count], "proc")}, #{Units.bytes(answer[:size])}")
+          page.listing(Procs.listing(answer[:rows]))
+          more(page, answer[:more], "place") unless answer[:rows].empty?
+        end
+        first = answer[:rows].first
+        next_steps(first ? [[["path", file, first[:example][:address]], "who holds one of the first"]] : [])
+        status
+      end
+
+      def steps(file, answer)
+        first = answer[:objects].first
+        return [] unless first
+
+        [
+          [["show", file, first[:address]], "all about the first"],
+          [["path", file, first[:address]], "who holds it"]
+        ]
+      end
+    end
+  end
+end

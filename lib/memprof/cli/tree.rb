@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require_relative "heap_command"
+
+module Memprof
+  module CLI
+    # `memprof tree`: what an object keeps alive, level by level.
+    #
+    # @api private
+    class Tree < HeapCommand
+      SUMMARY = "tells what an object of a dump keeps alive, level by level"
+      USAGE = "[OPTIONS] FILE [ADDRESS]"
+      DETAILS = <<~TEXT
+        Below each object is what would be free if it were gone (its dominator tree),
+        the largest first. Without ADDRESS it begins at the roots.
+
+        Examples:
+          memprof tree heap.memprof
+          memprof tree --by class --depth 5 heap.memprof 0x7f3a5c0012d8
+      TEXT
+
+      # @param arguments [Array<String>] a dump and, unless it is the roots, an address
+      # @return [Integer] exit status
+      # @raise [UsageError] if there is no such object
+      def call(arguments)
+        file, name = expect_arguments(arguments, "FILE", "[ADDRESS]")
+        of = name && address(name)
+        answer = put(open_heap(file), :tree, of: of, by_class: @options[:by] == :class || nil,
+          **@options.slice(:depth, :limit, :least))
+        status = present(answer) { |page| page.heading(heading(answer)).listing(tree(answer)) }
+        largest = answer[:branches].filter_map { |branch| branch[:address] }.first
+        next_steps(largest ? [[["show", file, largest], "all about the largest"]] : [])
+        status
+      end
+
+      private
+
+      def define_own_options(parser)
+        one_of(parser, %i[object class], "--by WHAT", "object (default), or class: all objects",
+          "of a class as one", :by)
+        count(parser, "--depth N", "levels (default: 3)", :depth)
+        limit(parser, "the first N of each branch", 10)
+        count(parser, "--least BYTES", "only what retains so much (default: 1)", :least)
+      end
+
+      def heading(answer)
+        name = answer[:address] ? "#{answer[:text]} at #{answer[:address]} keeps" : "The roots keep"
+        "#{name} #{Units.bytes(answer[:sum])} alive"
+      end
+
+      def tree(answer)
+        classes = @options[:by] == :class
+        listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
+          .column("Objects", :count, :count).column(classes ? "Class" : "Object", :name, :object)
+          .column(classes ? "The largest" : "Address", :address, :address)
+          .column("Made at", :place, :site, spare: true)
+        whole = answer[:percent].positive? ? answer[:retained] / answer[:percent] : 0
+        answer[:branches].each { |branch| grow(listing, branch, whole, 0) }
+        rest(listing, answer, whole, 0)
+        listing
+      end
+
+      def grow(listing, branch, whole, depth)
+        classes = @options[:by] == :class
+        name = classes ? branch[:class] : [branch[:label], branch[:text]].compact.join(": ")
+        count = branch[:count] if classes
+        listing.row(branch[:sum], share(branch[:sum], whole), count, name, branch[:address], branch[:site],
+          depth: depth)
+        branch[:branches].each { |below| grow(listing, below, whole, depth + 1) }
+        # What is on the last level is not opened.
+        rest(listing, branch, whole, depth + 1) unless branch[:branches].empty?
+      end
+
+      def rest(listing, branch, whole, depth)
+        count, sum = branch[:more]
+        return unless count.positive?
+
+        name = "... #{Cell.plural(count, @options[:by] == :class ? "class" : "object")} more"
+        listing.row(sum, share(sum, whole), nil, name, nil, nil, depth: depth)
+      end
+
+      # `whole` is a hundredth of the heap.
+      def share(sum, whole)
+        whole.positive? ? sum / whole : 0.0
+      end
+    end
+  end
+end

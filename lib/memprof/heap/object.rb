@@ -1,0 +1,236 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Heap
+    # One object of a heap, or a root. It is a name for what the heap knows, and no reference to anything that
+    # lives.
+    #
+    # @example
+    #   string = Memprof::Heap.capture.strings.first
+    #   string.type      #=> :string
+    #   string.memsize   # bytes of the object itself
+    #   string.retained  # bytes that would be free if it were gone
+    #   string.referrers # what refers to it
+    #   puts string.path # what keeps it alive
+    class Object
+      # @return [Heap]
+      attr_reader :heap
+
+      # @return [Integer] its number in the heap, as `:id` in answers
+      attr_reader :id
+
+      # @api private
+      # @param heap [Heap]
+      # @param id [Integer]
+      # @param label [String, #to_s, nil] what led here
+      def initialize(heap, id, label = nil)
+        @heap = heap
+        @id = id
+        @label = label
+        freeze
+      end
+
+      # @return [String] `"0x7f12a0"`; of a root, its name
+      def address
+        number = native.address(@id)
+        number ? format("0x%x", number) : native.class_name(@id)
+      end
+
+      # @return [Symbol] its type inside of the VM: `:string`, `:object`, `:imemo` ..., `:root`
+      def type = native.type(@id).to_sym
+
+      # @return [String] the same as dumps of objspace have it: `"STRING"`
+      def type_str = native.type(@id).upcase
+
+      # @return [Boolean] whether it is a root, and no object
+      def root? = native.address(@id).nil?
+
+      # @return [String] name of its class, or what stands for one: `"<iseq>"`
+      def class_name = native.class_name(@id)
+
+      # @return [Object, nil] its class
+      def klass = at(native.class_number(@id))
+
+      # @return [Object, nil] of a class, its superclass
+      def superclass = at(native.superclass_number(@id))
+
+      # @return [Objects] of a class, the objects whose class it is
+      # @raise [ArgumentError] if it is no class
+      def instances
+        raise ArgumentError, "#{inspect} is no class" unless type == :class
+
+        Objects.new(@heap, native.instances(@id))
+      end
+
+      # @return [String, nil] of a class or module, of the VM's own objects, of data, of a root
+      def name = root? ? native.class_name(@id) : native.name(@id)
+
+      # @return [Integer] bytes of the object itself, as `ObjectSpace.memsize_of` counts them
+      def memsize = native.memsize(@id)
+      alias_method :size, :memsize
+
+      # @return [Integer] bytes that would be free if it were gone
+      def retained = native.retained(@id)
+
+      # @return [Integer, nil] bytes of its slot
+      def slot_size = native.slot_size(@id)
+
+      # @return [Integer, nil] elements, or bytes of a text
+      def length = native.length(@id)
+
+      # @return [String, nil] text of a string, symbol or regexp, as far as the dump has it
+      def value = native.value(@id)
+
+      # @return [String, nil] the file whose code made it, if that was followed
+      def file = native.site(@id)&.at(0)
+
+      # @return [Integer, nil] the line that made it
+      def line = native.site(@id)&.at(1)
+
+      # @return [String, nil] the method that made it
+      def method_name = native.site(@id)&.at(2)
+
+      # @return [String, nil] where it was made, as `"app.rb:5"`
+      def location
+        file, line, = native.site(@id)
+        line ? "#{file}:#{line}" : file
+      end
+
+      # @return [Integer, nil] collections before it was made
+      def generation = native.generation(@id)
+
+      # @return [Integer, nil] collections that it survived, as the collector counts them: to 3
+      def age = native.age(@id)
+
+      # @return [Integer, nil] number of its shape (Ruby 3.2 and later)
+      def shape_id = native.shape(@id)
+
+      # @return [Array<Symbol>] what is true of it: `:frozen`, `:old`, `:wb_protected`, `:embedded` ...
+      def flags = native.flags(@id).map(&:to_sym)
+
+      # @return [Boolean] whether it was frozen in its process. What stands for it here is frozen anyway
+      def frozen? = native.flags(@id).include?("frozen")
+
+      # @return [Boolean] whether the collector takes it for old
+      def old? = native.flags(@id).include?("old")
+
+      # @return [Boolean] whether a write barrier protects it
+      def wb_protected? = native.flags(@id).include?("wb_protected")
+
+      # @return [Objects] what it refers to, besides its class, in its order; each has a {label}
+      def references = Objects.new(@heap, native.references(@id))
+
+      # @return [Objects] what refers to it, what retains most first; each has a {label}
+      def referrers = Objects.new(@heap, native.referrers(@id))
+      alias_method :inverse_references, :referrers
+
+      # What led here, where this is one of the {references} or {referrers}, or a step of a {path}.
+      #
+      # @return [String, nil] `"@user"`, `"[3]"`, `"[:key]"`, `"STORE"`, `"local name"`
+      def label = @label&.to_s
+
+      # What a reference of this label leads to.
+      #
+      # @param label [String] such as `"@user"` or `"[3]"`
+      # @return [Object, nil]
+      def reference(label)
+        references.find { |object| object.label == label }
+      end
+
+      # @return [Path, nil] a shortest way from a root; nil if none leads there, as it is garbage
+      def path = Path.of(@heap, native.path(@id))
+
+      # @return [Boolean] whether a root leads to it; else it is garbage that was not yet collected
+      def reachable? = native.reachable?(@id)
+
+      # @return [Object, nil] the next one up that all paths to it lead through; nil if there is none
+      def dominator = at(native.dominator(@id))
+
+      # @return [Objects] what would go with it, itself first
+      def retains = Objects.new(@heap, native.retains(@id))
+
+      # All that is known of it, by the names that dumps have.
+      #
+      # @return [Hash{Symbol => Object}] without what is not known
+      def data
+        facts = {
+          address: address, type: type_str, class: class_name, name: name, value: value, length: length,
+          memsize: memsize, slot_size: slot_size, retained: retained, file: file, line: line,
+          method: method_name, generation: generation, age: age, shape_id: shape_id,
+          object_id: native.object_id_of(@id), flags: flags
+        }
+        facts.merge!(JSON.parse(native.facts(@id), symbolize_names: true)) unless root?
+        facts.compact
+      end
+      alias_method :to_h, :data
+
+      # @param key [Symbol, String] one of {data}
+      # @return [Object, nil]
+      def [](key) = data[key.to_sym]
+
+      # @return [Boolean] of one heap: whether it is the same. Of two: whether address and type are; a {Diff}
+      #   knows better whether it is the same object
+      def ==(other)
+        return false unless Object === other
+        return @id == other.id if @heap.equal?(other.heap)
+
+        address == other.address && type == other.type
+      end
+      alias_method :eql?, :==
+
+      # @return [Integer] the same for objects that are equal
+      def hash = address.hash
+
+      # @return [String] as a person would say it: `Session`, `String "user:42"`, `Array (3)`, `class Cache`
+      def to_s = native.words(@id)
+
+      # @return [String] for the console: `#<STRING 0x7f12a0 "user:42">`
+      def inspect
+        hint = root? ? nil : hint()
+        "#<#{[type_str, address, hint].compact.join(" ")}>"
+      end
+
+      # All that is known, for `pp`; inside of something else, one line.
+      #
+      # @api private
+      def pretty_print(printer)
+        return printer.text(inspect) if printer.current_group.depth > 1 || root?
+
+        printer.group(1, "#<#{type_str} #{address}", ">") do
+          data.except(:address, :type).each do |key, value|
+            printer.breakable
+            printer.text("#{key}=")
+            printer.pp(value)
+          end
+        end
+      end
+
+      private
+
+      def native = @heap.native
+
+      def at(id)
+        id && Object.new(@heap, id)
+      end
+
+      def hint
+        count = native.references(@id).size
+        references = "(#{count} refs)" if count.positive?
+        [described, references].compact.join(" ").then { |text| text.empty? ? nil : text }
+      end
+
+      def described
+        case type
+        when :class, :module then name || "(anonymous)"
+        when :string, :symbol, :regexp then shortened(value)
+        when :imemo, :data then name
+        when :object, :struct, :iclass then class_name
+        end
+      end
+
+      def shortened(text)
+        text && (text.length > 60 ? "#{text[0, 60].inspect}..." : text.inspect)
+      end
+    end
+  end
+end

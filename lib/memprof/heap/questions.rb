@@ -1,0 +1,164 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Heap
+    # The questions that a heap is asked most, with names of their own. Answers are hashes, as {Heap#ask}
+    # gives them, unless there is something better. Options that are nil are left to the question.
+    module Questions
+      # The heap in numbers: objects and bytes by type, the largest classes, roots, how whole the dump is, the
+      # process.
+      #
+      # @param limit [Integer, nil] classes; 5
+      # @return [Hash{Symbol => Object}]
+      # @example
+      #   Memprof::Heap.capture.overview[:objects][:count] > 1000 # => true
+      def overview(limit: nil) = put(:overview, limit: limit)
+      alias_method :stats, :overview
+
+      # What may be a leak: what keeps a large part of the heap alive, and why.
+      #
+      # @param threshold [Numeric, nil] percent of the heap that make a suspect; 10
+      # @param limit [Integer, nil] suspects; 10
+      # @return [Hash{Symbol => Object}] `:suspects` with `:sentence`, `:object`, `:retained`, `:accumulated`,
+      #   `:path`, `:site`
+      # @raise [ArgumentError] if the threshold is no percentage
+      # @example
+      #   Memprof::Heap.capture.leaks(threshold: 5)[:suspects].each { |suspect| puts suspect[:sentence] }
+      def leaks(threshold: nil, limit: nil) = put(:suspects, threshold: threshold, limit: limit)
+      alias_method :suspects, :leaks
+
+      # Objects in groups.
+      #
+      # @param by [Symbol] `:class`, `:type`, `:file`, `:line`, `:gem`, `:method`, `:generation`, `:age`,
+      #   `:size`, `:length`, `:shape`, `:slot`, `:imemo`, `:namespace`, `:superclass`, `:root`
+      # @param where [String, nil] a filter
+      # @param options [Hash] `then:`, `sort:` (`:retained`, `:size`, `:count`, `:name`), `limit:`,
+      #   `then_limit:`, `depth:`, `exact:`
+      # @return [Hash{Symbol => Object}] `:rows` with `:key`, `:count`, `:size`, `:retained`, `:percent`
+      # @raise [ArgumentError] if there is no such option, or the filter is wrong
+      # @example
+      #   Memprof::Heap.capture.histogram(by: :type, sort: :count, limit: 3)[:rows].map { |row| row[:key] }
+      def histogram(by: :class, where: nil, **options) = put(:histogram, by: by, where: where, **options)
+
+      # Strings with equal contents.
+      #
+      # @param where [String, nil] a filter
+      # @param limit [Integer, nil] texts; 20
+      # @param min [Integer, nil] equal strings that a text must have; 2
+      # @return [Hash{Symbol => Object}]
+      # @raise [ArgumentError] if the filter is wrong
+      # @example
+      #   Memprof::Heap.capture.duplicates(limit: 3)
+      def duplicates(where: nil, limit: nil, min: nil)
+        put(:duplicates, where: where, limit: limit, min: min)
+      end
+
+      # What an object keeps alive, level by level: the dominator tree.
+      #
+      # @param of [Object, String, nil] the object, or its address; from the roots if there is none
+      # @param by_class [Boolean, nil] objects of one class as one
+      # @param depth [Integer, nil] levels; 3
+      # @param limit [Integer, nil] branches of each; 10
+      # @param least [Integer, nil] bytes that a branch must retain; 1
+      # @return [Hash{Symbol => Object}] with `:branches` that are like it
+      # @raise [ArgumentError] if there is no such object
+      # @example
+      #   Memprof::Heap.capture.tree(by_class: true, depth: 1)[:branches].map { |branch| branch[:class] }
+      def tree(of: nil, by_class: nil, depth: nil, limit: nil, least: nil)
+        put(:tree, of: of, by_class: by_class, depth: depth, limit: limit, least: least)
+      end
+
+      # A shortest path from a root to an object: what keeps it alive.
+      #
+      # @param object [Object, String, Integer] the object, or its address
+      # @return [Path, nil] nil if no root leads there
+      # @raise [ArgumentError] if there is no such object
+      # @example
+      #   heap = Memprof::Heap.capture
+      #   puts heap.path_to(heap.class_named("Comparable").first)
+      def path_to(object) = one(object).path
+
+      # Paths to all objects that a filter chooses, merged to a tree.
+      #
+      # @param where [String] a filter
+      # @param limit [Integer, nil] branches of each; 8
+      # @return [Hash{Symbol => Object}] `:branches`, `:objects`, `:unreachable`
+      # @raise [ArgumentError] if the filter is wrong
+      # @example
+      #   Memprof::Heap.capture.paths("class = Regexp", limit: 2)[:objects] > 1 # => true
+      def paths(where, limit: nil) = put(:path, where: where, limit: limit)
+
+      # A shortest path between objects, as sheap finds it.
+      #
+      # @param from [Object] from here; with one argument, from a root to here
+      # @param to [Object, nil]
+      # @return [Array<Object>, nil] both ends included; nil if there is none
+      # @example
+      #   heap = Memprof::Heap.capture
+      #   heap.find_path(heap.class_named("Comparable").first).last.name # => "Comparable"
+      def find_path(from, to = nil)
+        return one(from).path&.to_a if to.nil?
+
+        path = subset.find_path(one(from), one(to))
+        path.empty? ? nil : path
+      end
+
+      # How full the pages of the heap are.
+      #
+      # @param nearly_empty [Numeric, nil] percent of used slots up to which a page is nearly empty; 10
+      # @return [Hash{Symbol => Object}]
+      # @example
+      #   Memprof::Heap.capture.slots
+      def slots(nearly_empty: nil) = put(:slots, nearly_empty: nearly_empty)
+
+      # What changed between this heap and another one of the same process.
+      #
+      # @param other [Heap] of some time later
+      # @param later [Heap, nil] a third one: what is new in the second and still there in it survived
+      # @return [Diff]
+      # @example
+      #   before = Memprof::Heap.capture
+      #   kept = Array.new(10) { "abc".dup }
+      #   diff = before.diff(Memprof::Heap.capture)
+      #   diff.new.strings.where("value = abc").size >= kept.size # => true
+      def diff(other, later = nil) = Diff.between(self, other, later)
+
+      # Writes the heap in the format of another program.
+      #
+      # @param path_or_io [String, Pathname, IO]
+      # @param format [Symbol, String, nil] `heapsnapshot` (Chrome's DevTools), `gml`, `gexf`, `dot`,
+      #   `collapsed`, `flamegraph`, `objects-csv`, `references-csv`, `mongo`; if nil, what the file's ending
+      #   says
+      # @param where [String, nil] a filter: only these objects
+      # @param limit [Integer, nil] objects at most, those that retain most; what the viewers can bear if nil
+      # @param depth [Integer, nil] levels of the dominator tree at most
+      # @param min_retained [Integer] bytes that an object must retain
+      # @return [Hash{Symbol => Integer}] `:objects`, `:references`, `:folded`, `:left_out`
+      # @raise [ArgumentError] if there is no such format, or the filter is wrong
+      # @raise [Memprof::Error] if it can't be written
+      # @example
+      #   Memprof::Heap.capture.export("heap.dot", where: "class = Regexp", limit: 10)
+      def export(path_or_io, format: nil, where: nil, limit: nil, depth: nil, min_retained: 0)
+        format = Exports.format_of(path_or_io, format)
+        counts = Exports.to(path_or_io) do |file|
+          native.export(file.fileno, format, where, [limit, depth, min_retained])
+        end
+        counts.transform_keys(&:to_sym)
+      end
+
+      private
+
+      def put(question, **parameters) = ask(question, **parameters.compact)
+
+      def one(object)
+        return object if Object === object
+
+        at(object) || raise(ArgumentError, "no object has the address #{object}")
+      end
+
+      def these(ids) = Objects.new(self, native.these(ids))
+
+      def these_native(native) = Objects.new(self, native)
+    end
+  end
+end

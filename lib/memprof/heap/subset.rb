@@ -1,0 +1,341 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Heap
+    # A set of objects and roots with the references between them, to be taken apart until the leak is left:
+    # memdump's operations under memdump's names. A set never changes; each operation makes another one.
+    #
+    # References to classes do not count unless {with_class_references} adds them. Operations mark objects
+    # with numbers ({annotation}): `references` by {parents_of}, `keepalive_count` by {interface_with}.
+    #
+    # @example Who holds the strings of a program?
+    #   set = Memprof::Heap.capture.subset.common_cleanup
+    #   strings = set.objects_of_class("String")
+    #   parents, counts = set.parents_of(strings, min: 10)
+    #   puts parents.size, counts.first
+    #   set.roots_of(strings.sample(0.01)).to_gml("strings.gml")
+    class Subset
+      include Enumerable
+
+      # No limit to the depth: there are never so many objects in a row.
+      DEEPEST = (2**32) - 1
+      private_constant :DEEPEST
+
+      # @return [Heap]
+      attr_reader :heap
+
+      # @api private
+      # @return [Native::Subset]
+      attr_reader :native
+
+      # @api private
+      # @param heap [Heap]
+      # @param native [Native::Subset]
+      def initialize(heap, native)
+        @heap = heap
+        @native = native.freeze
+        freeze
+      end
+
+      # @return [Objects] the members
+      def objects = Objects.new(@heap, @native.objects)
+
+      # @yieldparam object [Object]
+      # @return [self, Enumerator]
+      def each(&block)
+        return enum_for(:each) { size } unless block_given?
+
+        objects.each(&block)
+        self
+      end
+      alias_method :each_record, :each
+
+      # @return [Integer]
+      def size = @native.size
+      alias_method :length, :size
+
+      # @return [Boolean]
+      def empty? = size.zero?
+
+      # @param object [Object, String, Integer] a member, or its address
+      # @return [Boolean]
+      def include?(object)
+        object = Object === object ? object : @heap.at(object)
+        !object.nil? && @native.include?(object.id)
+      end
+
+      # @param address [String, Integer]
+      # @return [Object, nil] the member
+      def find_by_address(address)
+        object = @heap.at(address)
+        object if object && @native.include?(object.id)
+      end
+
+      # @return [Array<String>] addresses of the members
+      def addresses = map(&:address)
+
+      # @param object [Object, String] a member, or its address
+      # @return [Objects] the members that it refers to, once each
+      def references_of(object) = Objects.new(@heap, @native.references(id_of(object)))
+
+      # @param name [Symbol, String] `:references`, `:keepalive_count`
+      # @param object [Object, String] a member, or its address
+      # @return [Integer, nil] the number that the member was marked with
+      def annotation(name, object) = @native.annotation(name.to_s, id_of(object))
+
+      # @param type [String, Symbol, Regexp] such as `"STRING"`
+      # @return [Subset]
+      def objects_of_type(type) = chosen("of_type", named(type))
+
+      # @param name [String, Regexp, Module] of a class
+      # @return [Subset]
+      def objects_of_class(name) = chosen("of_class", named(name))
+
+      # @param filter [String, nil] as {Heap#where} takes it; else a block
+      # @yieldparam object [Object]
+      # @return [Subset] the members that are meant
+      # @raise [ArgumentError] if the filter is wrong
+      def find_all(filter = nil, &block)
+        return chosen("find_all", filter) if filter
+        return enum_for(:find_all) unless block_given?
+
+        with(of(select(&block)), "intersection")
+      end
+
+      # @param ratio [Float] between 0 and 1
+      # @param seed [Integer] the same members for the same number
+      # @return [Subset] each member with that probability
+      def sample(ratio, seed: Random.rand(2**64)) = made(@native.sample(Float(ratio), seed))
+
+      # @return [Array(Integer, Hash{String => Integer})] members without a known type; members by class
+      def stats
+        unknown, counts = @native.stats
+        [unknown, counts.to_h]
+      end
+
+      # @param min [Integer]
+      # @return [Hash{Object => Integer}] members that refer to so many members or more, the fewest first
+      def out_degree(min: 0) = @native.out_degree(min).to_h { |id, count| [Object.new(@heap, id), count] }
+
+      # Members that refer to members of another set.
+      #
+      # @param other [Subset, Objects]
+      # @param min [Integer] to more than so many
+      # @param exclude_dump [Boolean] without members of the other set
+      # @return [Array(Subset, Hash{Object => Integer})] they, and to how many each refers
+      def parents_of(other, min: 0, exclude_dump: false)
+        parents = made(@native.parents_of(native_of(other), min, !!exclude_dump))
+        [parents, parents.to_h { |object| [object, parents.annotation(:references, object)] }]
+      end
+
+      # One shortest path from the roots to each member of a set.
+      #
+      # @param other [Subset, Objects]
+      # @param root_dump [Subset, Objects, nil] begin here, and not at the roots
+      # @return [Subset] what is on the paths, with the references between it
+      def roots_of(other, root_dump: nil)
+        made(@native.roots_of(native_of(other), root_dump && native_of(root_dump)))
+      end
+
+      # @param from [Object, String]
+      # @param to [Object, String]
+      # @return [Array<Object>] a shortest path, both ends included; empty if there is none
+      def find_path(from, to) = Objects.new(@heap, @native.find_path(id_of(from), id_of(to))).to_a
+
+      # @param root [Subset, Objects] with one member
+      # @return [Subset] what that one reaches, with one reference to each
+      # @raise [ArgumentError] if it has not exactly one
+      def minimum_spanning_tree(root) = with(root, "minimum_spanning_tree")
+
+      # @param object [Object, String]
+      # @return [Array<Object>] what it reaches, depth first, itself first
+      def depth_first_visit(object)
+        visited = Objects.new(@heap, @native.depth_first(id_of(object)))
+        return visited.to_a unless block_given?
+
+        visited.each { |member| yield(member) }
+      end
+
+      # @param other [Subset, Objects]
+      # @return [Object, nil] the nearest member that all paths from the roots to all of these lead through
+      def nearest_common_dominator(other)
+        id = @native.nearest_common_dominator(native_of(other))
+        id && Object.new(@heap, id)
+      end
+
+      # @param other [Subset, Objects]
+      # @return [Subset] members that reach all of these
+      def common_ancestors(other) = with(other, "common_ancestors")
+
+      # Takes members out, and connects what referred to them with what they referred to.
+      #
+      # @param entries [Subset, Objects]
+      # @return [Subset]
+      def collapse(entries) = with(entries, "collapse")
+
+      # @param entries [Subset, Objects]
+      # @return [Subset] without these, and without references to them
+      def without(entries) = with(entries, "without")
+      alias_method :remove, :without
+
+      # What most people do first: takes weak references out, and collapses sets, arrays, hashes and the VM's
+      # own objects.
+      #
+      # @return [Subset]
+      def common_cleanup = made(@native.plain("common_cleanup"))
+
+      # @return [Array(Subset, Objects)] without references to what is no member, and what these led to
+      def remove_invalid_references
+        set, missing = @native.remove_invalid_references
+        [made(set), Objects.new(@heap, missing)]
+      end
+      alias_method :cleanup_references, :remove_invalid_references
+
+      # @return [Subset] members to which no member refers
+      def roots = made(@native.plain("roots"))
+
+      # @param parents [Subset, Objects]
+      # @return [Subset] these, and what they refer to
+      def add_children(parents) = with(parents, "add_children")
+
+      # @param max_size [Integer]
+      # @return [Subset] without what hangs on members that nobody refers to and that reach so few
+      def remove_small_components(max_size: 1) = with_node("remove_small_components", max_size)
+
+      # @param object [Object, String]
+      # @return [Subset] everything that leads to it
+      def root_of(object) = with_node("root_of", id_of(object))
+
+      # @param object [Object, String]
+      # @param max_depth [Integer] references in a row
+      # @return [Subset] everything that it leads to
+      def subgraph_of(object, max_depth: DEEPEST)
+        with_node("subgraph_of", id_of(object), max_depth.to_f.infinite? ? DEEPEST : max_depth)
+      end
+
+      # @param object [Object, String]
+      # @return [Subset] what stays reachable from the {roots} if this member is gone
+      def remove_node(object) = with_node("remove_node", id_of(object))
+
+      # @param from [Subset, Objects]
+      # @return [Subset] members that these reach
+      def reachable_from(from) = with(from, "reachable_from")
+
+      # Where members outside of a set refer to members of it.
+      #
+      # @param other [Subset, Objects]
+      # @return [Array(Subset, Subset)] those outside; those inside, marked with their `keepalive_count`: how
+      #   many members each reaches
+      def interface_with(other) = @native.interface_with(native_of(other)).map { |native| made(native) }
+
+      # @param other [Subset, Objects]
+      # @return [Subset] the other one, marked with the `keepalive_count` that its members have in this one
+      def update_keepalive_count(other) = with(other, "update_keepalive_count")
+
+      # @param name [String]
+      # @param members [Subset, Objects]
+      # @return [Subset] with one node of that name in place of the members
+      # @raise [ArgumentError] if there are none
+      def group(name, members) = made(@native.group(name.to_s, native_of(members)).first)
+
+      # @return [Subset] the same, whose references lead to classes, too
+      def with_class_references = made(@native.plain("with_class_references"))
+
+      # Does nothing: in a {Heap}, classes have their names from the beginning.
+      #
+      # @param add_reference_to_class [Boolean] as {with_class_references}
+      # @return [Subset]
+      def replace_class(add_reference_to_class: false)
+        add_reference_to_class ? with_class_references : self
+      end
+      alias_method :replace_class_id_by_class_name, :replace_class
+
+      # @param other [Subset] of the same heap, or of one of some time later
+      # @return [Subset] members of the other one that this one does not have
+      def diff(other)
+        Subset.new(other.heap, @native.with_set("diff", other.native))
+      end
+
+      # @param other [Subset, Objects]
+      # @return [Subset] members of both
+      def &(other) = with(other, "intersection")
+
+      # @param other [Subset, Objects]
+      # @return [Subset] members of either
+      def |(other) = with(other, "union")
+
+      # @param other [Subset, Objects]
+      # @return [Subset] members that are not in the other
+      def -(other) = with(other, "difference")
+
+      # Writes a graph for Gephi, networkx, Cytoscape.
+      #
+      # @param path_or_io [String, Pathname, IO]
+      # @return [nil]
+      # @raise [Memprof::Error] if it can't be written
+      def to_gml(path_or_io)
+        Exports.to(path_or_io) { |file| @native.to_gml(file.fileno) }
+        nil
+      end
+
+      # Writes a dump, which can be opened again. memprof's format has the names of classes that are no
+      # members.
+      #
+      # @param path_or_io [String, Pathname, IO]
+      # @param format [Symbol, nil] `:memprof` (JSON lines), `:objspace` or `:binary`; if nil, `:binary` for
+      #   what ends with `.memprof`, else `:memprof`
+      # @param compression [Symbol, nil] `:none`, `:gzip` or `:zstd`; if nil, what the ending says
+      # @return [nil]
+      # @raise [ArgumentError] if there is no such format
+      # @raise [Memprof::Error] if it can't be written
+      def save(path_or_io, format: nil, compression: nil)
+        require_relative "../dump"
+        path = Output.file_path(path_or_io)
+        words = Dump::Options.new(path, format: format, compression: compression).to_native
+        Exports.to(path_or_io) { |file| @native.save(file.fileno, words.values_at(:format, :compression)) }
+        nil
+      end
+
+      # @return [String] for the console
+      def inspect = "#<#{self.class} (#{size} objects)>"
+      alias_method :to_s, :inspect
+
+      private
+
+      def made(native) = Subset.new(@heap, native)
+
+      def chosen(operation, text) = made(@native.chosen(operation, text))
+
+      def with(other, operation) = made(@native.with_set(operation, native_of(other)))
+
+      def with_node(operation, node, depth = 0) = made(@native.with_node(operation, node, depth))
+
+      def of(objects) = @heap.native.subset_of(@heap.native.these(objects.map(&:id)))
+
+      def native_of(other)
+        case other
+        when Subset then other.native
+        when Objects then other.subset.native
+        when Native::Subset then other
+        when Object then of([other])
+        when Array then of(other)
+        else raise ArgumentError, "a Subset or Objects are needed, not #{other.inspect}"
+        end
+      end
+
+      def id_of(object)
+        return object.id if Object === object
+
+        found = @heap.at(object)
+        found ? found.id : raise(ArgumentError, "no object has the address #{object}")
+      end
+
+      # As the extension reads names: `Session`, `/Plan/i`.
+      def named(name)
+        return name.to_s unless name.is_a?(Regexp)
+
+        "/#{name.source}/#{"i" if name.casefold?}"
+      end
+    end
+  end
+end

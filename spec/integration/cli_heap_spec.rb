@@ -1,0 +1,320 @@
+# frozen_string_literal: true
+
+require "json"
+
+RSpec.describe "memprof, asking a dump" do
+  include HeapDumps
+
+  def memprof(*arguments, **options)
+    run_memprof(*arguments, **options)
+  end
+
+  def answer(*arguments)
+    stdout, stderr, status = memprof(*arguments, "--format", "json")
+    expect([stderr, status.exitstatus]).to eq(["", 0])
+    JSON.parse(stdout, symbolize_names: true)
+  end
+
+  # Fields of each record of CSV.
+  def widths(csv)
+    ends = csv.scan(/\G(?:"(?:[^"]|"")*"|[^,"\n]*)([,\n])/).flatten
+    ends.slice_after("\n").map(&:size)
+  end
+
+  def store
+    @store ||= answer("leaks", cache_dump).dig(:suspects, 0, :object, :address)
+  end
+
+  objects = "retained,percent,size,object,address,site"
+  references = "label,object,retained,address,site"
+  # Of each verb the arguments, the question that it puts, a line of its text, and the heading of its CSV.
+  verbs = {
+    "stats" => [[], :overview, /^ +Size +Share +Objects +Type$/, "size,percent,count,type"],
+    "leaks" => [[], :suspects, /in 1,000 Session/,
+      "dump,address,object,retained,percent,holds,count,site,path"],
+    "top" => [[], :top, /^ *Retained +Share +Size +Object +Address/, objects],
+    "histogram" => [[], :histogram, / 1,000 .* Session/, /\Aretained,percent,count,size,key,then/],
+    "query" => [["class = Session"], :top, /\A1,000 objects chosen/, objects],
+    "show" => [[:store], :object, /^Path: Sessions::STORE -> Hash \(1000\)$/, references],
+    "path" => [[:store], :path, /^STORE +Hash \(1000\)/, references],
+    "tree" => [[], :tree, /^ *[\d.]+ [KM]iB .*Hash \(1000\)/, "retained,percent,count,object,address,site"],
+    "dups" => [[], :duplicates, / wasted by .* strings/, /\Awasted,percent,count,length,text,/],
+    "slots" => [[], :slots, /^ *Slot +Pages/, /\Aslot,pages,slots,used,free,fill,/]
+  }
+
+  verbs.each do |verb, (arguments, question, text, csv)|
+    describe verb do
+      let(:command) { [verb, cache_dump, *arguments.map { |word| word == :store ? store : word }] }
+
+      before { needs(question) }
+
+      it "answers as text, with what to do next on stderr" do
+        stdout, stderr, status = memprof(*command)
+        expect(stdout).to match(text)
+        expect(stdout).not_to match(/ $|\e/)
+        expect(stderr).to match(/\A\nNext:\n(?:  memprof \S.*  \S.*\n)+\z/)
+        expect(status.exitstatus).to eq(0)
+      end
+
+      it "answers as JSON, CSV and Markdown, and says nothing else" do
+        expect(answer(*command)).to be_a(Hash)
+        stdout, stderr, = memprof(*command, "--format", "csv")
+        expect(stdout.lines.first.chomp).to match(csv)
+        expect(widths(stdout).uniq.size).to eq(1)
+        expect(stderr).to eq("")
+        stdout, stderr, = memprof(*command, "--format", "markdown")
+        expect(stdout).to match(/\A### .+\n\n/).and match(/^\| .+ \|\n\|(?: -+:? \|)+$/)
+        expect(stderr).to eq("")
+      end
+
+      it "says what is wrong with a file in one line" do
+        File.write(File.join(HeapDumps.directory, "nonsense.json"), "no dump at all\n")
+        { "nowhere.memprof" => /no such file/, HeapDumps.directory => /it is a directory/,
+          File.join(HeapDumps.directory, "nonsense.json") => /this is no heap dump/ }.each do |file, problem|
+          stdout, stderr, status = memprof(command[0], file, *command.drop(2))
+          expect(stderr).to match(/\Amemprof: cannot read #{Regexp.escape(file)}: .*#{problem}.*\n\z/)
+          expect([stdout, status.exitstatus]).to eq(["", 2])
+        end
+      end
+
+      it "says what is missing, and what is too much" do
+        _, stderr, status = memprof(verb)
+        expect(stderr).to match(/\Amemprof: FILE.* is missing; see `memprof help #{verb}`\n\z/)
+        expect(status.exitstatus).to eq(2)
+        next if verb == "leaks"
+
+        _, stderr, status = memprof(*command, "0x1", "surplus")
+        expect(stderr).to match(/\Amemprof: too much: .*surplus; see `memprof help #{verb}`\n\z/)
+        expect(status.exitstatus).to eq(2)
+      end
+    end
+  end
+
+  describe "leaks" do
+    it "tells each suspect in a sentence, with what it holds and who holds it" do
+      stdout, = memprof("leaks", cache_dump)
+      expect(stdout).to match(/^1\. Hash \(1000\) retains [\d.]+ [KM]iB .+ %\), (mostly )?in 1,000 Session/)
+      expect(stdout).to match(/^ *[\d.]+ [KM]iB +1,000  Session .*heap_cache\.rb:27 in fetch/)
+      expect(stdout).to match(/^Sessions +module Sessions .*\nSTORE +Hash \(1000\)/)
+    end
+
+    it "takes a threshold, and many files" do
+      expect(answer("leaks", "--threshold", "90", cache_dump)[:suspects]).to eq([])
+      _, stderr, status = memprof("leaks", "--threshold", "200", cache_dump)
+      expect([stderr[/must be above 0 and at most 100/].nil?, status.exitstatus]).to eq([false, 2])
+      needs(:diff)
+      stdout, = memprof("leaks", cache_dump(1), cache_dump(2), cache_dump(3))
+      expect(stdout.lines[1]).to match(/\A- .* in 2[78],\d+ new objects, mostly String, .* survived/)
+      expect(stdout.scan(/^- Hash \((\d+)\) retains/).flatten).to eq(%w[1000 3000 5000])
+    end
+  end
+
+  describe "path" do
+    it "merges the paths to many" do
+      needs(:histogram) # filters came with it
+      stdout, = memprof("path", cache_dump, "--where", "class = Session")
+      expect(stdout).to start_with("Paths to 1,000 objects\n")
+      expect(stdout)
+        .to match(/^ *1,000 .*  Sessions +1 .*\n *1,000 .*    STORE: Hash +1 .*\n *1,000 .*: Session +1,000 /)
+    end
+
+    it "wants one or the other" do
+      _, stderr, status = memprof("path", cache_dump)
+      expect([stderr, status.exitstatus])
+        .to eq(["memprof: ADDRESS (or --where QUERY) is missing; see `memprof help path`\n", 2])
+    end
+  end
+
+  describe "show" do
+    it "tells all about an object" do
+      stdout, = memprof("show", cache_dump, store, "--limit", "2")
+      expect(stdout).to match(/\AHash \(1000\) at #{store}\ntype +hash\nclass +Hash\nlength +1,000\n/)
+      expect(stdout).to include("Refers to 2,000 objects\n", "... and 1,998 objects more: --limit N\n")
+      expect(stdout).to match(/^Retains [\d.]+ [KM]iB\n +Size  Objects  Class$/)
+    end
+
+    it "refuses what is no address, and what is nobody's" do
+      messages = { "Session" => /Session is no address/, "0x3" => /no object has the address 0x3/ }
+      messages.each do |address, problem|
+        stdout, stderr, status = memprof("show", cache_dump, address)
+        expect(stderr).to match(/\Amemprof: .*#{problem}.*\n\z/)
+        expect([stdout, status.exitstatus]).to eq(["", 2])
+      end
+    end
+  end
+
+  describe "tree" do
+    it "takes the objects of a class as one" do
+      stdout, = memprof("tree", cache_dump, store, "--by", "class")
+      expect(stdout).to match(/^ *Retained +Share +Objects +Class +The largest/)
+      expect(stdout)
+        .to match(/^ *[\d.]+ [KM]iB .+ % +1,000  Session .*\n.* 1,000    Array .*\n.* 10,000      String/)
+    end
+
+    it "is as deep and as wide as is wanted" do
+      tree = answer("tree", cache_dump, "--depth", "1", "--limit", "2", "--least", "1000")
+      expect(tree[:branches].map { |branch| branch[:branches] }).to eq([[], []])
+    end
+  end
+
+  describe "histogram" do
+    before { needs(:histogram) }
+
+    it "groups by one thing, then by another" do
+      stdout, = memprof("histogram", cache_dump, "--by", "class", "--then", "line", "--where",
+        "class = Session")
+      expect(stdout).to match(/^ *Retained .* Class, then Made at/)
+      expect(stdout).to match(/^.* 1,000 .*  Session .*\n.* 1,000 .*heap_cache.rb:27/)
+    end
+
+    it "sorts, limits, and computes exactly" do
+      groups = answer("histogram", cache_dump, "--sort", "name", "--limit", "3", "--exact")
+      keys = groups[:rows].map { |row| row[:key] }
+      expect([keys, keys.size, groups[:exact]]).to eq([keys.sort, 3, true])
+    end
+
+    it "refuses an unknown group" do
+      _, stderr, status = memprof("histogram", cache_dump, "--by", "colour")
+      expect(stderr).to match(/\Amemprof: .*colour is none of class, type, file, .*\n\z/)
+      expect(status.exitstatus).to eq(2)
+    end
+  end
+
+  describe "query" do
+    before { needs(:top) }
+
+    it "lists what meets a condition, in the order that is wanted" do
+      query = "class = String and length > 100"
+      rows = answer("query", cache_dump, query, "--sort", "length", "--limit", "5")
+      lengths = rows[:objects].map { |row| row[:value] }
+      expect(lengths).to eq(lengths.sort.reverse)
+      stdout, = memprof("query", cache_dump, "class = String", "--sort", "length", "--limit", "1")
+      expect(stdout).to match(/ Length /)
+    end
+
+    it "shows the spot of a mistake" do
+      stdout, stderr, status = memprof("query", cache_dump, "class = Session and retaned > 1KiB")
+      expect([stdout, status.exitstatus]).to eq(["", 2])
+      expect(stderr.lines.first).to eq("memprof: unknown field \"retaned\"; did you mean retained?\n")
+      next if stderr.lines.size == 1 # an older extension says no more
+
+      expect(stderr.lines.drop(1).join).to eq("class = Session and retaned > 1KiB\n#{" " * 20}^^^^^^^\n")
+    end
+  end
+
+  describe "top" do
+    it "lists procs by where they were written" do
+      needs(:procs)
+      dump = heap_dump("callbacks.memprof", "heap_callbacks.rb")
+      stdout, = memprof("top", "--procs", dump, "--limit", "1")
+      expect(stdout).to match(/^ *[\d.]+ MiB +[\d.]+ % +2,000  .*heap_callbacks.rb:33  body: String, feed/)
+      expect(stdout).to include("$driver -> Driver@waiting")
+      _, stderr, status = memprof("top", "--procs", "--sort", "depth", dump)
+      expect([stderr, status.exitstatus]).to eq(["memprof: --procs are sorted by retained or size\n", 2])
+    end
+  end
+
+  describe "dups" do
+    it "looks at collections, too" do
+      needs(:collections)
+      stdout, = memprof("dups", "--collections", cache_dump, "--sort", "unused")
+      expect(stdout).to match(/^Type +Objects +Size +Elements +Empty/).and match(/^By unused$/)
+      _, stderr, status = memprof("dups", "--sort", "unused", cache_dump)
+      expect([stderr, status.exitstatus]).to eq(["memprof: --sort is for --collections\n", 2])
+    end
+  end
+
+  describe "stats" do
+    it "sums up a dump" do
+      needs(:overview)
+      stdout, = memprof("stats", cache_dump)
+      expect(stdout).to match(/\A.*cache-1.memprof: [\d,]+ objects, [\d.]+ MiB\nDump +binary, made .* UTC\n/)
+      expect(stdout).to match(/^There are\n\d+ classes, /)
+    end
+  end
+
+  describe "diff" do
+    before { needs(:diff) }
+
+    it "tells what is new, what survived, and who holds it" do
+      stdout, = memprof("diff", cache_dump(1), cache_dump(2), cache_dump(3))
+      expect(stdout).to match(/\A\+[\d.]+ [KM]iB and \+[\d,]+ objects: from .* to .*\n/)
+      expect(stdout).to match(/^ *\+[\d.]+ [KM]iB +\+2,000 +2,000 +0 +2,000 .* Session$/)
+      expect(stdout).to match(/^\d+ rows without any change are not shown\.$/)
+      # But for what the machine stack may hold, too.
+      new = /2[78],\d{3}/
+      expect(stdout).to match(/^ *[\d.]+ MiB +#{new} +#{new} +String +Sessions::STORE -> Hash \(3000\) +0x/)
+    end
+
+    it "compares two versions of a program" do
+      versions = [1, 2].map { |version| heap_dump("version-#{version}.memprof", "heap_versions.rb", version) }
+      stdout, = memprof("diff", *versions)
+      expect(stdout).to match(/^ *\+390\.6 [KM]iB +\+5,000 .* TaggedProduct$/)
+      expect(stdout).not_to include("Old objects")
+    end
+
+    it "wants two or three dumps" do
+      _, stderr, status = memprof("diff", cache_dump)
+      expect([stderr, status.exitstatus]).to eq(["memprof: AFTER is missing; see `memprof help diff`\n", 2])
+    end
+  end
+
+  describe "export" do
+    around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+    it "takes the format from the ending, and leaves what is there" do
+      needs(:export)
+      { "heap.heapsnapshot" => /\A\{"snapshot"/, "heap.gml" => /^graph\n\[/, "heap.dot" => /\Adigraph/,
+        "heap.csv" => /\Aid,/, "heap.html" => /<html/, "heap.folded" => /;.* \d+$/ }.each do |out, content|
+        _, stderr, status = memprof("export", cache_dump, out, "--limit", "50")
+        expect(stderr).to match(/\Amemprof: #{out}: \d+ objects/)
+        expect(status.exitstatus).to eq(0)
+        expect(File.read(out)).to match(content)
+      end
+      _, stderr, status = memprof("export", cache_dump, "heap.dot")
+      expect(stderr).to eq("memprof: heap.dot is there already; --force replaces it\n")
+      expect(status.exitstatus).to eq(2)
+      stdout, = memprof("export", cache_dump, "-", "--format", "csv", "--limit", "3")
+      expect(stdout.lines.size).to eq(4)
+    end
+
+    it "refuses an ending that says nothing, and a directory that is not there" do
+      { "heap.xyz" => /the ending of heap.xyz is no format's; --format takes heapsnapshot/,
+        "no/heap.dot" => %r{cannot write OUT no/heap.dot: no such directory} }.each do |out, problem|
+        _, stderr, status = memprof("export", cache_dump, out)
+        expect(stderr).to match(/\Amemprof: #{problem}.*\n\z/)
+        expect(status.exitstatus).to eq(2)
+      end
+    end
+  end
+
+  describe "console" do
+    it "has the heap at hand" do
+      skip("needs irb") unless Gem::Specification.any? { |gem| gem.name == "irb" }
+
+      input = "heap.ask(:suspects)[:suspects].size + 100\n"
+      stdout, stderr, status = memprof("console", cache_dump, input: input,
+        env: { "HOME" => HeapDumps.directory })
+      expect(stdout.lines.first).to match(/\A10\d\n/)
+      expect(stderr).to match(/\Aheap is .*cache-1.memprof; try puts heap\./)
+      expect(status.exitstatus).to eq(0)
+    end
+  end
+
+  describe "output" do
+    it "ends quietly if its reader goes away" do
+      result = run_command("sh", "-c", '"$@" 2>&1 | head -1', "sh", RbConfig.ruby, "-I#{ChildRuby::LIB}",
+        File.join(ChildRuby::ROOT, "exe/memprof"), "tree", cache_dump, "--limit", "5000", "--format", "json")
+      expect(result.stdout).to eq("{\n")
+    end
+
+    it "leaves no index where none is wanted" do
+      copy = File.join(HeapDumps.directory, "copy.memprof")
+      FileUtils.cp(cache_dump, copy)
+      memprof("leaks", copy, "--no-index")
+      expect(Dir["#{copy}*"]).to eq([copy])
+      memprof("leaks", copy, "--ignore-stack-roots")
+      expect(Dir["#{copy}*"].size).to be > 1
+    end
+  end
+end

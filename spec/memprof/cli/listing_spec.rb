@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require "memprof/cli"
+require "memprof/cli/listing"
+require "memprof/cli/page"
+
+RSpec.describe Memprof::CLI::Listing do
+  let(:listing) do
+    described_class.new
+      .column("Class", :name, :class).column("Made at", :place, :site).column("Count", :count, :n)
+      .row("注文", "app/注文.rb:1", 2).row("Order", "app/order.rb:12", 1000)
+  end
+
+  def columns(text)
+    text.lines.map { |line| Memprof::ScreenWidth.of(line.chomp) }
+  end
+
+  it "aligns columns of wide characters" do
+    expect(listing.to_text).to eq <<~TEXT
+      Class  Made at          Count
+      注文   app/注文.rb:1        2
+      Order  app/order.rb:12  1,000
+    TEXT
+  end
+
+  it "cuts wide characters by their columns" do
+    wide = described_class.new.column("Class", :name, :class).column("Made at", :place, :site)
+      .row("注文" * 30, "app/#{"顧客" * 30}.rb:1")
+    (30..90).each do |width|
+      expect(columns(wide.to_text(Memprof::Paint.new, width)).last).to be_between(width - 4, width)
+    end
+    expect(wide.to_text(Memprof::Paint.new, 60)).to match(/^注文.*\.\.\..*注文 +\.\.\..*顧客\.rb:1$/)
+  end
+
+  it "wraps sentences of wide characters on the screen" do
+    page = Memprof::CLI::Page.new(width: 20).text("注文 #{"顧客" * 12} 注文")
+    expect(columns(page.to(:text))).to eq([4, 20, 20, 8, 4])
+  end
+end
