@@ -24,9 +24,15 @@ require "memprof/report"
 module Memprof
   autoload :Census, "memprof/census"
   autoload :Dump, "memprof/dump"
+  autoload :Filter, "memprof/filter"
   autoload :Growth, "memprof/growth"
+  autoload :Heap, "memprof/heap"
   autoload :Iseqs, "memprof/iseqs"
   autoload :Middleware, "memprof/middleware"
+  autoload :Trace, "memprof/trace"
+  autoload :Tracer, "memprof/tracer"
+  autoload :Tracers, "memprof/tracers"
+  autoload :Web, "memprof/web"
 
   private_constant :Native, :Support
 
@@ -163,8 +169,9 @@ module Memprof
     # {track}'s does; if the block raises, nothing is written.
     #
     # A file has one line for each object, and a first and a last line about the dump. On standard output the
-    # objects are indented for people. A file appears under its name, with mode 0600, when it is whole; until
-    # then it is called `PATH.IN_PROGRESS`.
+    # objects are indented for people, unless the dump is binary or compressed: that is written as it is, but
+    # not to a terminal. A file appears under its name, with mode 0600, when it is whole; until
+    # then it is called `PATH.IN_PROGRESS`. A device or a pipe is written to; a link to one is refused.
     #
     # @param path_or_io [String, Pathname, IO, nil] a file to replace, or an IO; standard output if nil
     # @param format [Symbol, nil] `:memprof`, `:objspace`, `:binary` or `:heap_dump`; if nil, `:binary` for a
@@ -211,7 +218,7 @@ module Memprof
     def dump_all(path_or_io = nil, format: nil, values: :full, compression: nil, fork: false, gc: false)
       options = dump_options(path_or_io, format: format, values: values, compression: compression)
       GC.start if gc
-      Dump.heap(path_or_io || $stdout, options, tracked: (@session if running?), fork: fork)
+      Dump.heap(path_or_io || $stdout, options, fork: fork)
     end
 
     # Runs a block over and over, and reports the sites whose live objects grow from run to run.
@@ -257,6 +264,87 @@ module Memprof
       Iseqs.new(Native.iseqs)
     end
 
+    # Runs a block and reports what it did, one key for each tracer ({Tracers.names}): objects and
+    # collections, system calls, malloc, SQL, caches, HTTP. The report is written however the block ends.
+    # Traces may be nested and run side by side.
+    #
+    # @param path_or_io [String, Pathname, IO, nil] a file, to which the report is added as a line (mode 0600
+    #   if it is made), or an IO; standard output if nil, indented for people
+    # @param scope [Symbol] `:thread` for what the calling thread does, `:process` for what all threads do
+    # @param tracers [Array<Symbol>, Symbol, nil] those that are wanted; nil for all
+    # @yield the code to look at
+    # @return [Object] the block's value
+    # @raise [ArgumentError] without a block, or if scope or tracers are unknown
+    # @raise [Unsupported] if a tracer that was named can't work with this Ruby
+    # @raise [Error] if the file can't be written
+    # @example
+    #   Memprof.trace(tracers: %i[objects gc]) { 10.times { Object.new } }
+    # @example To a file, with all that the process does
+    #   Memprof.trace("trace.json", scope: :process) { Thread.new { "abc".dup }.join }
+    def trace(path_or_io = nil, scope: :thread, tracers: nil, &block)
+      raise ArgumentError, "block required" unless block
+
+      load_trace
+      journal = Trace::Journal.of(path_or_io)
+      begin
+        Trace.run(->(report, _) { journal.write(report) }, scope: scope, tracers: tracers, &block)
+      ensure
+        journal.close
+      end
+    end
+
+    # As {trace}, for a request of a web application: with when it came and how long it took in all,
+    # controller and action (of Rails), parts of the Rack env, and the response's code. Written to
+    # {trace_filename}, or indented to standard output.
+    #
+    # @param env [Hash] the Rack environment
+    # @param scope (see #trace)
+    # @param tracers (see #trace)
+    # @yield handles the request
+    # @yieldreturn [Array, Object] a Rack response, or anything else
+    # @return [Object] the block's value
+    # @raise (see #trace)
+    # @example
+    #   env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/home" }
+    #   Memprof.trace_request(env) { [200, {}, ["hello"]] }
+    def trace_request(env, scope: :thread, tracers: nil, &block)
+      raise ArgumentError, "block required" unless block
+
+      load_trace
+      journal = @trace_journal || Trace::Journal.new(nil)
+      Trace::Request.trace(env, journal, scope: scope, tracers: tracers, &block)
+    end
+
+    # @return [String, nil] the file that {trace_request} adds to
+    # @example
+    #   Memprof.trace_filename # => nil
+    def trace_filename
+      @trace_journal&.path
+    end
+
+    # Has {trace_request} add a line for each request to a file. The file is opened at once, and made with
+    # mode 0600 if it is not there.
+    #
+    # @param path [String, Pathname, nil] nil closes the file
+    # @return [String, Pathname, nil] path
+    # @raise [Error] if it can't be opened; then the file that was open stays so
+    # @raise [ArgumentError] if it is no path
+    # @example
+    #   Memprof.trace_filename = "requests.json"
+    #   Memprof.trace_request({ "PATH_INFO" => "/home" }) { [200, {}, []] }
+    #   Memprof.trace_filename = nil
+    def trace_filename=(path)
+      path = path.to_path if path.respond_to?(:to_path)
+      unless path.nil? || path.is_a?(String)
+        raise ArgumentError, "a path is needed, not #{path.inspect}"
+      end
+
+      load_trace
+      journal = Trace::Journal.file(path) if path
+      @trace_journal&.close
+      @trace_journal = journal
+    end
+
     private
 
     def session
@@ -282,13 +370,18 @@ module Memprof
       end
     end
 
+    # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
+    def load_trace
+      Native.quiet { require "memprof/trace" }
+    end
+
     # Checked before anything is tracked: a wrong option must not cost the run.
     def dump_options(path_or_io, **options)
       # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
       # Once, as a trap must not call `require`.
       Native.quiet { require "memprof/dump" } unless Dump.respond_to?(:heap)
       path = path_or_io && Output.file_path(path_or_io)
-      Dump::Options.new(path, **options)
+      Dump::Options.new(path, **options).tap { |checked| checked.check_target(path_or_io || $stdout) }
     end
 
     def write_stats(session, path_or_io, caller: nil)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require "memprof/cli"
 
 # What the documents say is done by the specs as well, so that it stays true.
 RSpec.describe "The documents" do
@@ -43,7 +44,7 @@ RSpec.describe "The documents" do
     headings.map { |heading| heading.downcase.gsub(/[^\w\- ]/, "").tr(" ", "-") }
   end
 
-  %w[run track dump start stop stats convert].to_h { |verb| [verb, "cli.md"] }.each do |verb, page|
+  (Memprof::CLI::VERBS.keys - %w[help]).to_h { |verb| [verb, "cli.md"] }.each do |verb, page|
     it "name every option of memprof #{verb}" do
       text = File.read(File.join(Documents::ROOT, "docs", page))
       options = run_memprof("help", verb).stdout.scan(/^ +(?:-\w, )?(--[a-z-]+)/).flatten - ["--help"]

@@ -12,8 +12,11 @@ RSpec.configure do |config|
   config.mock_with(:rspec) { |mocks| mocks.verify_partial_doubles = true }
 
   config.include ChildRuby
+  config.include FileSystems
   config.include GCHelpers
   config.include LivePrograms
+  config.include PumaServers
+  config.include Servers
   config.include Snapshots
 
   # Asked for by name only: rake package:test.

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "clock"
 require_relative "dump/result"
 require_relative "dump/options"
 require_relative "dump/facts"
@@ -20,12 +21,12 @@ module Memprof
       # @api private
       # @param target [String, #to_path, #write] a path or an IO
       # @param options [Options]
-      # @param tracked [Session, nil] whose allocation data goes with the objects
       # @param fork [Boolean] let a child write
       # @return [Result]
       # @raise [Error] if it can't be written
-      def heap(target, options, tracked: nil, fork: false)
-        settings = -> { Facts.whole(options).merge(tracked: tracked&.id) }
+      # @raise [ArgumentError] if it is no text, and the target a terminal
+      def heap(target, options, fork: false)
+        settings = -> { Facts.whole(options) }
         write(target, options) { |file| fork ? Child.write(file, settings) : in_process(file, settings) }
       end
 
@@ -38,24 +39,26 @@ module Memprof
       # @return [Result]
       # @raise [Error] if it can't be written
       # @raise [NotRunning] if the session is closed
+      # @raise [ArgumentError] if it is no text, and the target a terminal
       def session(target, session, options)
-        pretty = target.nil? && options.lines?
-        settings = -> { Facts.header(options).merge(session: session.id, tracked: session.id) }
+        pretty = target.nil? && options.text?
+        settings = -> { Facts.header(options).merge(session: session.id) }
         write(target || $stdout, options, pretty: pretty) { |file| in_process(file, settings) }
       end
 
       private
 
       def write(target, options, pretty: false)
+        options.check_target(target)
         path = Output.file_path(target)
-        beginning = now
+        beginning = Clock.now
         counts =
           if path
             named(path) { InProgress.open(path) { |file| yield(file) } }
           else
-            named(nil) { Spool.to(target, pretty: pretty) { |file| yield(file) } }
+            named(nil) { Spool.to(target, pretty: (options.format if pretty)) { |file| yield(file) } }
           end
-        Result.from(counts, path: path, format: options.format, seconds: now - beginning)
+        Result.from(counts, path: path, format: options.format, seconds: Clock.now - beginning)
       end
 
       # What the extension raises says what went wrong; only this side knows where.
@@ -71,10 +74,6 @@ module Memprof
         raise
       rescue Error => e
         raise Failed, e.message
-      end
-
-      def now
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
     end
 

@@ -8,6 +8,19 @@ module Memprof
   # Something was asked of a tracker that is not running.
   class NotRunning < Error; end
 
+  # What was to be read is no heap dump, or so little of one is there that nothing can be told of it. The
+  # message says which file it is, what is wrong with it and where (line or byte), and what to do. A dump that
+  # was cut later is no error: it is read up to there ({Heap#source} says so).
+  #
+  # @example
+  #   File.write("notes.txt", "no dump at all")
+  #   begin
+  #     Memprof::Heap.open("notes.txt")
+  #   rescue Memprof::InvalidDump => e
+  #     puts e.message # can't read notes.txt: this is no heap dump; line 1: ...
+  #   end
+  class InvalidDump < Error; end
+
   # This Ruby, or this platform, does not allow it; the message says what would.
   class Unsupported < Error; end
 end

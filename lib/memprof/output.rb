@@ -78,10 +78,15 @@ module Memprof
       path = path_of(path_or_io)
       full = File.expand_path(path)
       return if STREAM.match?(full)
-      raise Error, "can't write #{path}: it is a directory" if File.directory?(full)
+
+      # Not by Ruby's own functions: since 3.2 these let all other threads run first. And the extension is
+      # loaded no sooner than here: commands that only say how they are used do without.
+      require_relative "native" unless defined?(Native)
+      kind = Native.kind_of_file(full)
+      raise Error, "can't write #{path}: it is a directory" if kind == "directory"
 
       # A link is replaced, whatever it points to.
-      full unless File.exist?(full) && !File.file?(full) && !File.symlink?(full)
+      full unless kind == "other"
     end
 
     # What went wrong at a path, in words.

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "screen_width"
+
 module Memprof
   # Makes names that come from the measured program safe to print. Paths, class names and strings may hold
   # anything: bytes that are no text, line breaks that would tear a table, escape sequences that would act on
@@ -25,14 +27,14 @@ module Memprof
       utf8(text).gsub(UNSAFE) { |character| character.dump[1..-2] }
     end
 
-    # The text on one line, cut in its middle to at most `width` characters: both ends of a class name tell
+    # The text on one line, cut in its middle to at most `width` columns: both ends of a class name tell
     # most.
     def self.fit(text, width)
       text = line(text)
-      return text if text.length <= width
+      return text if ScreenWidth.of(text) <= width
 
       head = (width - 3) / 2
-      "#{text[0, head]}...#{text[-(width - 3 - head)..]}"
+      "#{ScreenWidth.head(text, head)}...#{ScreenWidth.tail(text, width - 3 - head)}"
     end
 
     def self.decode(text)

@@ -2,6 +2,7 @@
 
 require_relative "paint"
 require_relative "printable"
+require_relative "screen_width"
 
 module Memprof
   # Rows under headings, printed as aligned text or as a Markdown table.
@@ -79,15 +80,17 @@ module Memprof
     private
 
     def width(index)
-      [@columns[index].heading, *@rows.map { |row| row.cells[index] }].map(&:length).max
+      [@columns[index].heading, *@rows.map { |row| row.cells[index] }].map { |text| ScreenWidth.of(text) }.max
     end
 
     def text_line(cells, widths, paint = nil)
       last = cells.size - 1
       cells.each_with_index.map do |cell, index|
         column = @columns[index]
-        cell = column.number ? cell.rjust(widths[index]) : cell.ljust(index == last ? 0 : widths[index])
-        paint ? paint.call(cell, column.style) : cell
+        if column.number then cell = ScreenWidth.right(cell, widths[index])
+        elsif index < last then cell = ScreenWidth.left(cell, widths[index])
+        end
+        paint && !cell.strip.empty? ? paint.call(cell, column.style) : cell
       end.join(GAP).rstrip
     end
 

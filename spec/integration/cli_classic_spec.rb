@@ -1,12 +1,27 @@
 # frozen_string_literal: true
 
 require "json"
+require "memprof/library"
 require "tmpdir"
 require "zlib"
 
-# The cases of memprof_uploader_spec.rb of memprof 0.3, and what has taken the place of the upload.
+# The cases of memprof_uploader_spec.rb of memprof 0.3, without a server: web_library_spec.rb has one.
 RSpec.describe "memprof --pid PID --name NAME" do
+  include HeapDumps
+
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  let(:library) { File.join(Dir.pwd, "library") }
+
+  def run_memprof(*arguments, env: {}, **options)
+    nobody = { "MEMPROF_URL" => nil, "MEMPROF_KEY" => nil }
+    super(*arguments, env: { "MEMPROF_LIBRARY" => library }.merge(nobody, env), **options)
+  end
+
+  # The dumps that are kept, as the library's own files tell.
+  def kept
+    Memprof::Library.new(library).to_a
+  end
 
   def fails_with(message, *arguments, **options)
     stdout, stderr, status = run_memprof(*arguments, **options)
@@ -41,6 +56,11 @@ RSpec.describe "memprof --pid PID --name NAME" do
       "-k", "key")
     fails_with("File not found: nowhere.json", "-f", "nowhere.json", "-n", "app")
     fails_with("missing argument: --pid", "--pid")
+    fails_with(Regexp.escape("Missing API key! (-k KEY)"), "-p", Process.pid, "-n", "app", "-u", "http://a")
+    ["ftp://a", "a.example", "http://", "http://a b/"].each do |url|
+      fails_with("Not the address of a server: #{Regexp.escape(url)} \\(such as https://dumps.example\\)",
+        "-p", Process.pid, "-n", "app", "-k", "key", "--url", url)
+    end
     fails_with("invalid option: --nonsense", "--nonsense")
   end
 
@@ -58,10 +78,12 @@ RSpec.describe "memprof --pid PID --name NAME" do
   end
 
   it "waits for a dump in progress, takes it, and deletes it" do
+    dump = cache_dump.sub(".memprof", ".json")
+    run_command(RbConfig.ruby, File.join(ChildRuby::ROOT, "exe/memprof"), "convert", cache_dump, dump)
     Dir.mktmpdir do |directory|
-      code = <<~'RUBY'.lines.map(&:chomp).join("; ")
+      code = "from = #{dump.dump}; " + <<~'RUBY'.lines.map(&:chomp).join("; ")
         path = "#{dir}/memprof-#{$$}-1.json"
-        File.write("#{path}.IN_PROGRESS", "{}\n")
+        File.write("#{path}.IN_PROGRESS", File.read(from))
         Thread.new { sleep 1; File.rename("#{path}.IN_PROGRESS", path) }
       RUBY
       target(directory, code) do |pid|
@@ -70,13 +92,15 @@ RSpec.describe "memprof --pid PID --name NAME" do
         expect([stderr, status.exitstatus]).to eq(["", 0])
         expect(stdout).to include("Found file #{path}.IN_PROGRESS\n",
           "Dump in progress. Waiting 300 seconds for it to complete...\n", "Compressing with gzip...\n",
-          "memprof.com is gone, so nothing was uploaded.", "Deleted dump file.\n")
+          "Look at it: memprof web --library\n", "Deleted dump file.\n")
         expect(stdout).to end_with("Finished!\n")
         expect(Dir.children(directory)).to be_empty
-        name = Dir.children(".").fetch(0)
-        expect(name).to match(/\Amy_app-#{pid}-\d{8}-\d{6}\.json\.gz\z/)
-        expect(Zlib::GzipReader.open(name, &:read)).to eq("{}\n")
-        expect(File.stat(name).mode & 0o777).to eq(0o600)
+        entry = kept.fetch(0)
+        expect(stdout).to include("Kept in the library: #{entry.path}\n")
+        expect(entry.path).to match(%r{\A#{library}/\d{13}-my_app\.json\.gz\z})
+        expect(Zlib::GzipReader.open(entry.path, &:read).b == File.binread(dump)).to be(true)
+        expect(File.stat(entry.path).mode & 0o777).to eq(0o600)
+        expect([entry.name, entry.app, entry.to_h[:objects]]).to match(["my app", "my app", be > 1000])
       end
     end
   end
@@ -86,25 +110,41 @@ RSpec.describe "memprof --pid PID --name NAME" do
       stdout, _, status = run_memprof("-p", program.pid, "-n", "app", "-t")
       expect([stdout[-10..], status.exitstatus]).to eq(["Finished!\n", 0])
       expect(program.dumps).to be_empty
-      expect(Dir.children(".")).to be_empty
+      expect(File.exist?(library)).to be(false)
 
       run_memprof("-p", program.pid, "-n", "app", "-t", "--no-delete")
-      expect(program.dumps).to match([/\.json\.gz\z/])
-      expect(Dir.children(".")).to be_empty
+      expect(program.dumps).to match([/\.json\z/])
+      expect(File.exist?(library)).to be(false)
 
       run_memprof("-p", program.pid, "-n", "app", "-k", "key", "--put-my-data-on-the-internet")
-      last = Zlib::GzipReader.open(Dir.children(".").fetch(0)) { |gzip| gzip.each_line.to_a.last }
+      last = Zlib::GzipReader.open(kept.fetch(0).path) { |gzip| gzip.each_line.to_a.last }
       expect(JSON.parse(last)).to include("type" => "footer")
+      expect(kept.first.to_h).to include(pid: program.pid, app: "app")
     end
   end
 
   it "takes a dump that is there, and leaves it" do
-    File.write("old.json", "{}\n")
-    stdout, _, status = run_memprof("--file", "old.json", "--name", "app")
+    FileUtils.cp(cache_dump, "old.memprof")
+    stdout, _, status = run_memprof("--file", "old.memprof", "--name", "../../a<b>\e[31m")
     expect(status.exitstatus).to eq(0)
     expect(stdout).not_to include("Deleted dump file.")
-    expect(File.read("old.json")).to eq("{}\n")
-    expect(Dir.glob("app-*.json.gz").size).to eq(1)
+    expect(FileUtils.identical?("old.memprof", cache_dump)).to be(true)
+    entry = kept.fetch(0)
+    expect(File.basename(entry.path)).to match(/\A\d{13}-_a_b_e_31m\.memprof\z/)
+    expect(entry.name).to eq('../../a<b>\e[31m')
+    expect(FileUtils.identical?(entry.path, cache_dump)).to be(true)
+    expect(Dir.children(".")).to contain_exactly("library", "old.memprof")
+  end
+
+  it "keeps nothing that is no dump" do
+    File.write("notes.json", "no dump\n")
+    fails_with("notes.json is no heap dump. The dump is kept: notes.json", "-f", "notes.json", "-n", "app",
+      "-d")
+    expect(kept).to be_empty
+    expect(Dir.children(library)).to eq([".lock"])
+    File.write("file", "")
+    fails_with("can't keep dumps in .*file.* The dump is kept: notes.json", "-f", "notes.json", "-n", "app",
+      env: { "MEMPROF_LIBRARY" => File.join(Dir.pwd, "file") })
   end
 
   it "says how to attach to a process that does not handle the signal" do

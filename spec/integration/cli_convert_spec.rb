@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "json"
+require "memprof"
+require "memprof/dump"
 require "tmpdir"
 
 RSpec.describe "memprof convert" do
@@ -27,6 +29,18 @@ RSpec.describe "memprof convert" do
              JSON.parse(line)
            }).to include(a_hash_including("value" => "kept 1"))
     expect(File.stat("heap.objspace").mode & 0o777).to eq(0o600)
+  end
+
+  it "reads the arrays of heap_dump, and lines of memprof 0.3" do
+    dump("heap.json", "", ", format: :heap_dump")
+    _, stderr, status = convert("heap.json", "back.json")
+    expect([stderr.lines.size, status.exitstatus]).to eq([1, 0])
+    expect(expect_whole("back.json").size).to be > 1000
+    object = { _id: "0x15e5018", type: "string", class: "0x15e4ed8", length: 3, data: "old", code: 7 }
+    File.write("old.json", "#{JSON.generate(object)}\n")
+    convert("old.json", "new.json")
+    expected = { "_id" => "0x15e5018", "data" => "old", "code" => 5 }
+    expect(expect_whole("new.json")).to include(a_hash_including(expected))
   end
 
   it "takes contents out" do
@@ -65,7 +79,28 @@ RSpec.describe "memprof convert" do
       expect(stderr).to match(/\Amemprof: cannot convert #{name}: .+\n\z/)
       expect([stdout, status.exitstatus]).to eq(["", 2])
     end
+    options = Memprof::Dump::Options.new(nil, format: :objspace).to_native
+    File.open(File::NULL, "w") do |file|
+      expect { Memprof.const_get(:Native).convert("empty.json", file.fileno, options) }
+        .to raise_error(Memprof::InvalidDump, "the file is empty")
+    end
     expect(Dir.children(".")).to match_array(%w[nonsense.json empty.json])
+  end
+
+  # A trap interrupts the thread that waits, which is no reason to give up.
+  it "goes on when signals are handled meanwhile" do
+    dump("heap.json")
+    _, stderr, status = run_ruby(<<~RUBY, chdir: Dir.pwd)
+      require "memprof"
+      require "memprof/dump"
+      trap(:USR1) {}
+      Thread.new { loop { Process.kill(:USR1, Process.pid) && sleep(0.0001) } }
+      options = Memprof::Dump::Options.new(nil, format: :objspace).to_native
+      20.times do
+        File.open("out.json", "w") { |file| Memprof.const_get(:Native).convert("heap.json", file.fileno, options) }
+      end
+    RUBY
+    expect([stderr, status.exitstatus]).to eq(["", 0])
   end
 
   it "counts lines that are no dump, and says that a dump is cut" do

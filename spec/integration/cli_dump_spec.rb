@@ -2,6 +2,7 @@
 
 require "json"
 require "tmpdir"
+require "zlib"
 
 RSpec.describe "memprof dump, start, stop and stats" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
@@ -21,7 +22,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       expect(Dir.children(".")).to eq([name])
       expect(File.stat(name).mode & 0o777).to eq(0o600)
       expect(expect_whole(name).map { |record| record["data"] }).to include("kept 1")
-      expect(stderr).to match(/\Amemprof: [\d.]+ MiB; next: memprof convert --format objspace #{name} \S+ .+/)
+      expect(stderr).to match(/\Amemprof: [\d.]+ MiB; next: memprof leaks #{name}$/)
       expect(program.dumps).to be_empty
     end
   end
@@ -37,6 +38,23 @@ RSpec.describe "memprof dump, start, stop and stats" do
       expect([stderr,
         status.exitstatus]).to match([%r{\Amemprof: cannot write --out no/heap.json: no such dir}, 2])
       expect(program.dumps).to be_empty
+    end
+  end
+
+  it "leaves to the process's settings what is not asked for" do
+    env = { "MEMPROF_DUMP_FORMAT" => "objspace", "MEMPROF_DUMP_VALUES" => "none",
+            "MEMPROF_DUMP_COMPRESSION" => "gzip" }
+    live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep", env: env) do |program|
+      program.line
+      with_socket(program)
+      run_memprof("dump", "--pid", program.pid, "--out", "heap.json")
+      expect(expect_whole("heap.json").first).to include("values" => "none")
+      expect(File.read("heap.json")).not_to include("kept 1")
+      expect(run_memprof("dump", "--pid", program.pid, "--format", "binary").stdout).to end_with(".memprof\n")
+      name = run_memprof("dump", "--pid", program.pid, "--values", "full").stdout.chomp
+      expect(name).to end_with(".json.gz")
+      text = Zlib::GzipReader.open(name, &:read)
+      expect(text).to start_with('{"type":"ROOT"').and include('"value":"kept 1"')
     end
   end
 
@@ -68,6 +86,24 @@ RSpec.describe "memprof dump, start, stop and stats" do
     end
   end
 
+  it "dumps the other workers with --children if one can't" do
+    live_program(<<~'RUBY') do |program|
+      broken = fork do
+        Memprof.define_singleton_method(:dump_all) { |*| raise Memprof::Error, "broken" }
+        sleep
+      end
+      puts [broken, fork { sleep }].join(" ")
+      sleep
+    RUBY
+      broken, = program.line.split
+      eventually("the sockets") { program.files.grep(/sock/).size == 3 }
+      stdout, stderr, status = run_memprof("dump", "--pid", program.pid, "--children")
+      expect(stdout.lines.size).to eq(1)
+      expect(stderr).to include("memprof: process #{broken} gave no dump: broken\n")
+      expect(status.exitstatus).to eq(2)
+    end
+  end
+
   it "starts, shows and stops tracking" do
     live_program("$kept = Array.new(7) { Object.new }\nputs :made\nsleep") do |program|
       program.line
@@ -92,6 +128,16 @@ RSpec.describe "memprof dump, start, stop and stats" do
     end
   end
 
+  it "sends no signal that the process itself refuses to take for one" do
+    taken = "File.write(File.join(ENV['MEMPROF_DIR'], \"memprof-\#{$$}.sock\"), '')"
+    live_program(before: taken, env: { "MEMPROF_SIGNAL" => "SEGV" }) do |program|
+      _, stderr, status = run_memprof("dump", "--pid", program.pid)
+      expect([stderr, status.exitstatus]).to match([/it does not handle SIGURG/, 2])
+      expect { Process.kill(0, program.pid) }.not_to raise_error
+      expect(program.stderr).not_to include("[BUG]")
+    end
+  end
+
   it "says how to attach to a process that has not loaded memprof/signal, and leaves it alone" do
     [%w[sleep 60], [RbConfig.ruby, "-e", "trap('USR1') { exit 3 }; sleep"]].each do |command|
       pid = Process.spawn(*command)
@@ -109,10 +155,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
   end
 
   it "tells why there is no dump, as of a full disk" do
-    directory = Dir.mktmpdir
-    skip "can't mount here" unless system("mount", "-t", "tmpfs", "-o", "size=256k", "memprof", directory,
-      out: File::NULL, err: File::NULL)
-    begin
+    with_file_system("size=256k") do |directory|
       live_program(env: { "MEMPROF_DIR" => directory }) do |program|
         eventually("the socket") { Dir.children(directory).any? }
         _, stderr, status = run_memprof("dump", "--pid", program.pid)
@@ -121,9 +164,6 @@ RSpec.describe "memprof dump, start, stop and stats" do
         )
         expect(Dir.children(directory).grep_v(/sock/) + Dir.children(".")).to be_empty
       end
-    ensure
-      system("umount", directory)
-      Dir.rmdir(directory)
     end
   end
 

@@ -7,8 +7,15 @@ require "memprof/control/client"
 RSpec.describe "The control socket of memprof/signal" do
   def socket_of(program, pid = program.pid)
     path = File.join(program.directory, "memprof-#{pid}.sock")
-    eventually("the socket") { File.socket?(path) }
+    eventually("the socket") { listened_to?(path) }
     path
+  end
+
+  # The file is there a moment before somebody listens.
+  def listened_to?(path)
+    UNIXSocket.open(path) { true }
+  rescue Errno::ENOENT, Errno::ECONNREFUSED
+    false
   end
 
   def ask(path, request)
@@ -111,6 +118,32 @@ RSpec.describe "The control socket of memprof/signal" do
       expect(JSON.parse(idle.read)).to include("ok" => false, "error" => "no answer within 5 s")
       expect(ask(path, { do: "ping" })["pid"]).to eq(program.pid)
       eventually("the dump") { program.dumps.first }
+    end
+  end
+
+  it "waits while the process has no descriptor left" do
+    live_program(<<~'RUBY') do |program|
+      used = -> { Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) }
+      limits = Process.getrlimit(:NOFILE)
+      gets
+      Process.setrlimit(:NOFILE, 4, limits.last)
+      before = used.call
+      puts :shut
+      gets
+      puts used.call - before
+      Process.setrlimit(:NOFILE, *limits)
+      sleep
+    RUBY
+      path = socket_of(program)
+      program.continue
+      program.line
+      UNIXSocket.open(path) do |socket|
+        socket.write("{\"do\":\"ping\"}\n")
+        sleep(1)
+        program.continue
+        expect(program.line.to_f).to be < 0.5
+        expect(JSON.parse(socket.read)).to include("ok" => true)
+      end
     end
   end
 

@@ -105,7 +105,7 @@ RSpec.describe "The functions for a debugger" do
         expect(stdout).to match(/\A-1\n0\n(.+:.+:.+\n)+0\n-1\n\z/).and match(line)
         expect(stderr.lines).to match [
           "memprof: memprof_stats: objects are not tracked: nobody called Memprof.start\n",
-          %r{\Amemprof: memprof_stats: can't write /nowhere/stats.txt: No such file or directory}
+          "memprof: memprof_stats: can't write /nowhere/stats.txt: No such file or directory\n"
         ]
         expect(Dir.children(directory)).to eq ["stats.txt"]
       end
@@ -129,29 +129,31 @@ RSpec.describe "The functions for a debugger" do
   end
 
   describe "at a bad moment" do
-    def refused(name, why)
-      "memprof: #{name}: not now: #{why}\n"
+    # Each says why in a line, and writes no file; the program goes on, and prints what it prints.
+    def expect_refusal(code, prints:, why:, names: %w[heapdump_dump])
+      in_child(code) do |stdout, stderr, directory|
+        expect(stdout).to eq prints
+        expect(stderr).to eq(names.map { |name| "memprof: #{name}: not now: #{why}\n" }.join)
+        expect(Dir.children(directory)).to eq []
+      end
     end
 
     it "refuse in a thread that has given up the lock" do
       why = "this thread waits, or runs C code, without Ruby's lock (GVL); choose another one"
-      in_child(<<~'RUBY') do |stdout, stderr, directory|
+      names = %w[heapdump_dump heapdump_count_objects_print heapdump_count_objects_return] +
+        %w[memprof_dump_all memprof_stats]
+      expect_refusal(<<~'RUBY', prints: "true\n-1\n-1\n", why: why, names: names)
         function("heapdump_dump", %i[pointer], lock: false).call(nil)
         function("heapdump_count_objects_print", %i[pointer], lock: false).call("Foo")
         puts function("heapdump_count_objects_return", %i[pointer], :pointer, lock: false).call("Foo").null?
         puts function("memprof_dump_all", %i[pointer], :int, lock: false).call("heap.json")
         puts function("memprof_stats", %i[pointer], :int, lock: false).call("stats.txt")
       RUBY
-        expect(stdout).to eq "true\n-1\n-1\n"
-        names = %w[heapdump_dump heapdump_count_objects_print heapdump_count_objects_return] +
-          %w[memprof_dump_all memprof_stats]
-        expect(stderr).to eq(names.map { |name| refused(name, why) }.join)
-        expect(Dir.children(directory)).to eq []
-      end
     end
 
     it "refuse in a thread that Ruby does not know" do
-      in_child(<<~'RUBY') do |stdout, stderr, directory|
+      why = "this thread is none of Ruby's; choose another one"
+      expect_refusal(<<~'RUBY', prints: "joined\n", why: why)
         thread = Fiddle::Pointer.malloc(8, Fiddle::RUBY_FREE)
         create = Fiddle::Function.new(C["pthread_create"], [Fiddle::TYPE_VOIDP] * 4, Fiddle::TYPE_INT)
         join = Fiddle::Function.new(C["pthread_join"], [Fiddle::TYPE_UINTPTR_T, Fiddle::TYPE_VOIDP], Fiddle::TYPE_INT)
@@ -159,14 +161,11 @@ RSpec.describe "The functions for a debugger" do
         join.call(thread[0, 8].unpack1("J"), nil)
         puts "joined"
       RUBY
-        expect(stdout).to eq "joined\n"
-        expect(stderr).to eq refused("heapdump_dump", "this thread is none of Ruby's; choose another one")
-        expect(Dir.children(directory)).to eq []
-      end
     end
 
     it "refuse during a garbage collection" do
-      in_child(<<~'RUBY') do |stdout, stderr, directory|
+      why = "a garbage collection is running"
+      expect_refusal(<<~'RUBY', prints: "collected\n", why: why, names: %w[heapdump_dump] * 3)
         # A hook that runs when a collection has begun. What it is called with, the name of a file would be.
         types = [Fiddle::TYPE_UINTPTR_T, Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP, Fiddle::TYPE_VOIDP]
         hook = Fiddle::Function.new(C["rb_tracepoint_new"], types, Fiddle::TYPE_UINTPTR_T, need_gvl: true)
@@ -177,22 +176,14 @@ RSpec.describe "The functions for a debugger" do
         end
         puts "collected"
       RUBY
-        expect(stdout).to eq "collected\n"
-        expect(stderr).to eq refused("heapdump_dump", "a garbage collection is running") * 3
-        expect(Dir.children(directory)).to eq []
-      end
     end
 
     it "refuse when Ruby has ended" do
-      in_child(<<~'RUBY') do |stdout, stderr, directory|
+      expect_refusal(<<~'RUBY', prints: "registered\n", why: "Ruby is not running")
         on_exit = Fiddle::Function.new(C["on_exit"], [Fiddle::TYPE_VOIDP] * 2, Fiddle::TYPE_INT)
         on_exit.call(LIBRARY["heapdump_dump"], nil) # is called with the status, 0, as the file's name
         puts "registered"
       RUBY
-        expect(stdout).to eq "registered\n"
-        expect(stderr).to eq refused("heapdump_dump", "Ruby is not running")
-        expect(Dir.children(directory)).to eq []
-      end
     end
 
     it "say why a dump can't be written" do

@@ -15,6 +15,20 @@ RSpec.describe "The examples" do
     end
   end
 
+  describe "trace_queries.rb, with a server" do
+    before(:all) { need(server: :postgres, client: "pg") }
+
+    it "shows which page asks too often" do
+      file = File.join(ChildRuby::ROOT, "examples/trace_queries.rb")
+      stdout, stderr, status = run_ruby(file, env: Servers[:postgres].environment)
+      expect(stderr).to eq("")
+      expect(status).to be_success
+      # Requests, and queries in all.
+      expect(stdout.scan(%r{^GET (/\w+) +(\d+) +(\d+)}))
+        .to eq([%w[/shelf 10 410], %w[/joined 10 10]])
+    end
+  end
+
   describe "leaky_app.rb, as bin/demo shows it" do
     let(:file) { File.join(ChildRuby::ROOT, "examples/leaky_app.rb") }
     let(:leak) { File.foreach(file).find_index { |line| line.match?(/@quotes\[.*\|\|=/) } + 1 }

@@ -30,8 +30,7 @@ RSpec.describe "memprof/signal in a puma cluster" do
       end
       yield(server.pid, log[/127\.0\.0\.1:(\d+)/, 1].to_i, log)
     ensure
-      Process.kill(:TERM, server.pid)
-      log << server.read.to_s
+      log << stop_puma(server)
     end
   end
 

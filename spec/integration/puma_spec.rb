@@ -25,8 +25,7 @@ RSpec.describe "Memprof::Middleware in puma" do
       port = Integer(Regexp.last_match(1))
       yield port
     ensure
-      Process.kill(:TERM, server.pid)
-      log << server.read.to_s
+      log << stop_puma(server)
     end
   end
 

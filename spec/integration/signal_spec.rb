@@ -161,6 +161,31 @@ RSpec.describe "memprof/signal" do
     end
   end
 
+  it "says so if there can be no thread for the dump, and gives the next one" do
+    live_program(<<~'RUBY') do |program|
+      module NoThread
+        def new(*) = raise(ThreadError, "can't create Thread")
+      end
+      Thread.singleton_class.prepend(NoThread)
+      puts :none
+      gets
+      NoThread.remove_method(:new)
+      puts :again
+      sleep
+    RUBY
+      # The socket is there, so the thread that waits is, too.
+      eventually("the socket") { program.files.grep(/sock/).first }
+      program.line
+      program.signal
+      eventually("a warning") { program.stderr.end_with?("\n") }
+      expect(program.stderr).to eq("memprof: process #{program.pid}: no dump: can't create Thread\n")
+      program.continue
+      program.line
+      program.signal
+      one_dump(program)
+    end
+  end
+
   it "is replaced by a handler that the program installs later, as any is" do
     live_program("trap('URG') { STDOUT.syswrite(%(theirs\n)) }\nputs :set\nsleep 0.1 while true") do |program|
       program.line
@@ -246,18 +271,12 @@ RSpec.describe "memprof/signal" do
 
   describe "when a dump can't be made" do
     it "says why in a line, and leaves no file, if the disk is full" do
-      Dir.mktmpdir do |directory|
-        skip "can't mount here" unless system("mount", "-t", "tmpfs", "-o", "size=256k", "memprof", directory,
-          out: File::NULL, err: File::NULL)
-        begin
-          live_program(env: { "MEMPROF_DIR" => directory }) do |program|
-            program.signal
-            eventually("a message") { program.stderr.end_with?("\n") }
-            expect(program.stderr).to match(/\Amemprof: process \d+: no dump: .*: No space left on device$/)
-            expect(Dir.children(directory).grep_v(/sock/)).to be_empty
-          end
-        ensure
-          system("umount", directory)
+      with_file_system("size=256k") do |directory|
+        live_program(env: { "MEMPROF_DIR" => directory }) do |program|
+          program.signal
+          eventually("a message") { program.stderr.end_with?("\n") }
+          expect(program.stderr).to match(/\Amemprof: process \d+: no dump: .*: No space left on device$/)
+          expect(Dir.children(directory).grep_v(/sock/)).to be_empty
         end
       end
     end

@@ -75,6 +75,52 @@ RSpec.describe Memprof do
       expect { described_class.dump { @kept = "abc".dup } }.not_to output(/"(?:header|footer)"/).to_stdout
     end
 
+    it "is for people on standard output in every format that is text" do
+      objspace = /\A\{\n  "address": "0x\h+",\n.*^  "value": "abc",$.*^\}\n\z/m
+      expect { described_class.dump(format: :objspace) { @kept = "abc".dup } }.to output(objspace).to_stdout
+      output = StringIO.new
+      $stdout = output
+      described_class.dump(format: :heap_dump) { @kept = "abc".dup }
+      expect(output.string).to match(/\A\[\n  \{\n    "id": "0x\h+",\n.*^    "val": "abc".*^  \}\n\]\n\z/m)
+      objects = JSON.parse(output.string)
+      expect(objects.map { |object| object["id"] }).to all(match(/\A0x\h+\z/))
+    ensure
+      $stdout = STDOUT
+    end
+
+    it "is no object on standard output where the block made none" do
+      array = described_class.method(:dump)
+      expect { array.call(format: :heap_dump, scope: :thread) { nil } }.to output("[]\n").to_stdout
+    end
+
+    it "is written as it is to a pipe on standard output, if it is no text" do
+      { { format: :binary } => "memprof\x89".b, { compression: :gzip } => "\x1F\x8B".b,
+        { compression: :zstd } => "\x28\xB5\x2F\xFD".b }.each do |options, magic|
+        code = "require 'memprof'; Memprof.dump(**#{options.inspect}) { $kept = 'abc'.dup }"
+        stdout, stderr, = run_ruby("$stdout.binmode; #{code}")
+        expect([stderr, stdout.b[0, magic.size]]).to eq(["", magic])
+      end
+    end
+
+    it "is not written to a terminal, if it is no text" do
+      require "pty"
+      ran = false
+      PTY.open do |_, terminal|
+        { { format: :binary } => /binary is not for a terminal/, { compression: :gzip } => /compressed is/ }
+          .each do |options, message|
+            expect { described_class.dump(terminal, **options) { ran = true } }
+              .to raise_error(ArgumentError, message)
+            expect { described_class.dump_all(terminal, **options) }.to raise_error(ArgumentError, message)
+            $stdout = terminal
+            expect { described_class.dump(**options) { ran = true } }.to raise_error(ArgumentError, message)
+            expect { described_class.dump_all(**options) }.to raise_error(ArgumentError, message)
+          ensure
+            $stdout = STDOUT
+          end
+      end
+      expect(ran).to be(false)
+    end
+
     it "refuses impossible options before the block runs" do
       ran = false
       block = -> { ran = true }
@@ -283,33 +329,21 @@ RSpec.describe Memprof do
     end
 
     it "leaves no file on a full disk" do
-      Dir.mktmpdir do |directory|
-        skip "can't mount here" unless system("mount", "-t", "tmpfs", "-o", "size=256k", "memprof", directory,
-          out: File::NULL, err: File::NULL)
-        begin
-          path = File.join(directory, "heap.json")
-          [false, true].each do |fork|
-            expect { described_class.dump_all(path, fork: fork) }
-              .to raise_error(Memprof::Error,
-                /\A[^\n]*#{Regexp.escape(path)}[^\n]*No space left on device[^\n]*\z/)
-          end
-          expect(Dir.children(directory)).to be_empty
-        ensure
-          system("umount", directory)
+      with_file_system("size=256k") do |directory|
+        path = File.join(directory, "heap.json")
+        [false, true].each do |fork|
+          expect { described_class.dump_all(path, fork: fork) }
+            .to raise_error(Memprof::Error,
+              /\A[^\n]*#{Regexp.escape(path)}[^\n]*No space left on device\z/)
         end
+        expect(Dir.children(directory)).to be_empty
       end
     end
 
     it "leaves no file in a directory that can't be written" do
-      Dir.mktmpdir do |directory|
-        skip "can't mount here" unless system("mount", "-t", "tmpfs", "-o", "ro", "memprof", directory,
-          out: File::NULL, err: File::NULL)
-        begin
-          expect { described_class.dump_all(File.join(directory, "heap.json")) }
-            .to raise_error(Memprof::Error, /heap\.json[^\n]*: Read-only file system\z/)
-        ensure
-          system("umount", directory)
-        end
+      with_file_system("ro") do |directory|
+        expect { described_class.dump_all(File.join(directory, "heap.json")) }
+          .to raise_error(Memprof::Error, /heap\.json[^\n]*: Read-only file system\z/)
       end
     end
   end

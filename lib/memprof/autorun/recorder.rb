@@ -16,10 +16,18 @@ module Memprof
     # @raise [ArgumentError] if a variable does not make sense
     # @raise [Memprof::Unsupported] if this Ruby cannot be tracked
     def self.start(env)
-      @recorder = Recorder.new(Settings.from_env(env))
+      settings = Settings.from_env(env)
+      @recorder = (settings.tracing ? tracing : Recorder).new(settings)
       @recorder.start
       Process.singleton_class.prepend(NewProcess)
     end
+
+    # @return [Class] what traces a process, in place of tracking its objects
+    def self.tracing
+      require_relative "../trace/recorder"
+      Memprof::Trace::Recorder
+    end
+    private_class_method :tracing
 
     # @return [Recorder, nil] what tracks this process
     def self.recorder

@@ -20,6 +20,7 @@ module Memprof
         ignore_files: Regexp.method(:new),
         allow_files: Regexp.method(:new),
         trace: ->(names) { names.split(",") },
+        tracing: "1".method(:==), # what the process does, in place of which lines allocate
         no_internal: "1".method(:==), # without classes such as `<iseq>`
         scale_bytes: "1".method(:==), # for :memory_profiler
         color: :to_sym.to_proc, # :always, :never, or :main, the process whose report goes to the screen
@@ -42,7 +43,7 @@ module Memprof
       private_constant :ENDING
 
       attr_reader :output, :format, :limit, :sample, :stack, :value, :ignore_files, :allow_files, :trace,
-        :no_internal, :scale_bytes, :color, :signal, :run_directory, :run_parent
+        :tracing, :no_internal, :scale_bytes, :color, :signal, :run_directory, :run_parent
 
       # @param env [#[]] environment variables
       # @return [Settings] what they say

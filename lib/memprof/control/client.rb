@@ -31,6 +31,7 @@ module Memprof
 
       def initialize(socket)
         @socket = socket
+        @ahead = String.new # a second answer may come with the first
       end
 
       # @param request [Hash] with `do:`
@@ -44,7 +45,7 @@ module Memprof
       # @return [Hash{String => Object}] the next answer to the same request
       # @raise [Broken] (see #ask)
       def answer(seconds: SECONDS)
-        answer = Wire.read(@socket, seconds: seconds, limit: LIMIT)
+        answer = Wire.read(@socket, seconds: seconds, limit: LIMIT, ahead: @ahead)
         raise Broken, "the process ended, or broke off" unless answer
         raise Broken, answer["error"].to_s unless answer["ok"]
 
@@ -54,7 +55,7 @@ module Memprof
       # @param seconds [Numeric]
       # @return [Boolean] whether an answer came within that time
       def wait(seconds)
-        @socket.wait_readable(seconds) ? true : false
+        !@ahead.empty? || (@socket.wait_readable(seconds) ? true : false)
       end
 
       # @return [void]

@@ -91,13 +91,14 @@ module Memprof
         end
       end
 
+      # What is not asked for is as the process is set.
       def options(request)
-        names = %w[format values compression]
-        return @dumper.options if request.values_at(*names).none?
-
-        defaults = { format: nil, values: @dumper.options.values, compression: nil }
-        given = request.slice(*names).compact.transform_keys(&:to_sym)
-        Dump::Options.new(**defaults, **given)
+        given = request.slice("format", "values", "compression").compact.transform_keys(&:to_sym)
+        own = @dumper.options
+        format = given.fetch(:format, own.format)
+        # The binary format is compressed inside already, whatever the process is set to.
+        compression = own.compression unless format.to_s == "binary"
+        Dump::Options.new(values: own.values, compression: compression, **given, format: format)
       end
 
       def finish(client, outcome)

@@ -50,7 +50,8 @@ module Memprof
           answer(client) unless client == :wait_readable
         end
       rescue SystemCallError
-        nil # the client went away
+        # The client went away; or no descriptor is left, and it will still be waiting: give way meanwhile.
+        sleep(GLANCE)
       end
 
       # Ends the service of this process.
@@ -76,6 +77,7 @@ module Memprof
         kept = false
         return turn_away(client) unless allowed?(client)
 
+        # One request, one line: what is after it is taken for nothing.
         request = Wire.read(client, seconds: SECONDS, limit: LIMIT)
         kept = @requests.handle(request, client) if request
       rescue StandardError => e

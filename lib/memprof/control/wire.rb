@@ -2,6 +2,7 @@
 
 require "io/wait"
 require "json"
+require_relative "../clock"
 require_relative "../errors"
 
 module Memprof
@@ -26,22 +27,24 @@ module Memprof
         # @param io [Socket]
         # @param seconds [Numeric] to wait at most
         # @param limit [Integer] bytes at most
+        # @param ahead [String] binary; what came with the line before, and gets what comes with this one
         # @return [Hash, nil] nil if there is none any more
         # @raise [Broken]
-        def read(io, seconds:, limit:)
-          deadline = now + seconds
-          line = +""
-          until line.end_with?("\n")
-            raise Broken, "a line is longer than #{limit} bytes" if line.bytesize > limit
-            raise Broken, "no answer within #{seconds} s" unless io.wait_readable([deadline - now, 0].max)
+        def read(io, seconds:, limit:, ahead: String.new)
+          deadline = Clock.now + seconds
+          looked = 0
+          until (stop = ahead.index("\n", looked))
+            looked = ahead.bytesize
+            raise Broken, "a line is longer than #{limit} bytes" if looked > limit
+            raise Broken, "no answer within #{seconds} s" unless io.wait_readable(left(deadline))
 
             chunk = take(io)
-            return if chunk.nil? && line.empty?
+            return if chunk.nil? && ahead.empty?
             raise Broken, "the connection broke off" if chunk.nil?
 
-            line << chunk unless chunk == :wait_readable
+            ahead << chunk unless chunk == :wait_readable
           end
-          parse(line)
+          parse(ahead.slice!(0..stop))
         end
 
         # Writes one line.
@@ -52,10 +55,10 @@ module Memprof
         # @return [void]
         # @raise [Broken]
         def write(io, object, seconds:)
-          deadline = now + seconds
+          deadline = Clock.now + seconds
           rest = "#{JSON.generate(object)}\n".b
           until rest.empty?
-            raise Broken, "nobody reads" unless io.wait_writable([deadline - now, 0].max)
+            raise Broken, "nobody reads" unless io.wait_writable(left(deadline))
 
             written = io.write_nonblock(rest, exception: false)
             rest = rest.byteslice(written..) unless written == :wait_writable
@@ -66,7 +69,10 @@ module Memprof
 
         private
 
-        # One request, one line: what is after it is taken for nothing.
+        def left(deadline)
+          [deadline - Clock.now, 0].max
+        end
+
         def take(io)
           io.read_nonblock(CHUNK, exception: false)
         rescue SystemCallError, IOError => e
@@ -80,10 +86,6 @@ module Memprof
           object
         rescue JSON::ParserError, EncodingError
           raise Broken, "no JSON: #{line[0, 80].inspect}"
-        end
-
-        def now
-          Process.clock_gettime(Process::CLOCK_MONOTONIC)
         end
       end
     end

@@ -2,6 +2,7 @@
 
 require "io/wait"
 require "json"
+require_relative "../clock"
 
 module Memprof
   module Dump
@@ -16,9 +17,7 @@ module Memprof
       # Seconds without a byte written after which the child is taken for stuck.
       STALLED = 60
       LINE = 64 * 1024
-      # How much lower the child's priority is.
-      NICE = 10
-      private_constant :PATIENCE, :STEP, :LINE, :NICE
+      private_constant :PATIENCE, :STEP, :LINE
 
       # Writes a dump to a file.
       #
@@ -34,27 +33,25 @@ module Memprof
         child&.finish
       end
 
-      # Waits until no collection is half done, but not for long.
+      # Waits until no collection is half done, but not for long. By the clock: where other threads are busy,
+      # each step takes as long as these please.
       #
       # @return [void]
       def self.between_collections
-        (PATIENCE / STEP).round.times do
-          return if GC.latest_gc_info(:state) == :none
-
-          sleep(STEP)
-        end
+        deadline = Clock.now + PATIENCE
+        sleep(STEP) until GC.latest_gc_info(:state) == :none || Clock.now > deadline
       end
 
       def initialize(file)
         @file = file
+        # Its process id, and the descriptor of what it says.
+        @made = []
       end
 
       # @return [void]
       def start(settings)
         self.class.between_collections
-        @pid, reader = Native.quiet { Dump.still { Native.fork_dump(@file.fileno, settings.call) } }
-        @reader = IO.for_fd(reader, "rb")
-        be_nice
+        Native.quiet { Dump.still { Native.fork_dump(@file.fileno, settings.call, @made) } }
       rescue Error => e
         raise Failed, e.message
       end
@@ -68,8 +65,7 @@ module Memprof
         raise Failed, death(status) if line.nil? || !line.end_with?("\n")
 
         counts = JSON.parse(line)
-        # Rust puts the number behind the system's text.
-        raise Failed, counts["error"].sub(/ \(os error \d+\)\z/, "") if counts["error"]
+        raise Failed, counts["error"] if counts["error"]
 
         counts
       end
@@ -78,8 +74,8 @@ module Memprof
       #
       # @return [void]
       def finish
-        @reader&.close
-        return unless @pid
+        reader.close if @reader || (@made[1] && !@opened)
+        return unless pid
 
         kill
         reap
@@ -87,18 +83,23 @@ module Memprof
 
       private
 
-      # Whoever lets a child write wants the program disturbed least.
-      def be_nice
-        own = Process.getpriority(Process::PRIO_PROCESS, 0)
-        Process.setpriority(Process::PRIO_PROCESS, @pid, own + NICE)
-      rescue SystemCallError
-        nil # it ended already, or this is not allowed here
+      # Nil if it was never made, or is gone.
+      def pid
+        @made[0]
+      end
+
+      # The collector closes it, if nobody else does: if this is ended halfway, it must not be opened again.
+      def reader
+        return @reader if @reader
+
+        @opened = true
+        @reader = IO.for_fd(@made[1], "rb")
       end
 
       def read
         line = +""
         while wait
-          chunk = @reader.read_nonblock(LINE, exception: false)
+          chunk = reader.read_nonblock(LINE, exception: false)
           return line if chunk.nil?
 
           line << chunk unless chunk == :wait_readable
@@ -109,17 +110,17 @@ module Memprof
       # True when there is something to read, false if the child is stuck.
       def wait
         size = @file.size
-        since = now
-        until @reader.wait_readable(1) || @stalled
-          since = now if @file.size != size
+        since = Clock.now
+        until reader.wait_readable(1) || @stalled
+          since = Clock.now if @file.size != size
           size = @file.size
-          @stalled = now - since > STALLED
+          @stalled = Clock.now - since > STALLED
         end
         !@stalled
       end
 
       def kill
-        Process.kill(:KILL, @pid)
+        Process.kill(:KILL, pid)
       rescue SystemCallError
         nil # it has ended
       end
@@ -127,11 +128,11 @@ module Memprof
       # A server that waits for any child may get it first.
       def reap
         kill if @stalled
-        _, status = Process.wait2(@pid)
-        @pid = nil
+        _, status = Process.wait2(pid)
+        @made[0] = nil
         status
       rescue Errno::ECHILD
-        @pid = nil
+        @made[0] = nil
       end
 
       def death(status)
@@ -143,10 +144,6 @@ module Memprof
         else
           "the child that wrote it ended with status #{status.exitstatus}"
         end
-      end
-
-      def now
-        Process.clock_gettime(Process::CLOCK_MONOTONIC)
       end
     end
   end

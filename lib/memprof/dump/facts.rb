@@ -26,10 +26,18 @@ module Memprof
       # @param options [Options]
       # @return [Hash{Symbol => Object}]
       def self.whole(options)
+        of_the_heap(options).merge(after: ProcNotes.notes(options))
+      end
+
+      # The same without open files and sizes of the process: nobody asks a heap in memory for them.
+      #
+      # @param options [Options]
+      # @return [Hash{Symbol => Object}]
+      def self.of_the_heap(options)
         globals = Globals.read
         header(options).merge(
           before: [["globals", Globals.json(globals, options)], *Frames.notes],
-          after: ProcNotes.notes(options), threads: Threads.facts(options), globals: globals
+          threads: Threads.facts(options), globals: globals
         )
       end
     end

@@ -14,13 +14,15 @@ module Memprof
         $LAST_READ_LINE].freeze
       # To read these is to be warned.
       DEPRECATED = %i[$= $IGNORECASE $KCODE $-K $SAFE].freeze
-      SKIPPED = (OF_A_FRAME + DEPRECATED).freeze
+      # To read this takes the next file off ARGV, and opens it.
+      TAKES_AN_ARGUMENT = %i[$FILENAME].freeze
+      SKIPPED = (OF_A_FRAME + DEPRECATED + TAKES_AN_ARGUMENT).freeze
       # These have another value while they are read.
       VERBOSITY = {
         :$VERBOSE => :itself.to_proc, :$-v => :itself.to_proc, :$-w => :itself.to_proc,
         :$-W => ->(verbose) { [nil, false, true].index(verbose) }
       }.freeze
-      private_constant :OF_A_FRAME, :DEPRECATED, :SKIPPED, :VERBOSITY
+      private_constant :OF_A_FRAME, :DEPRECATED, :TAKES_AN_ARGUMENT, :SKIPPED, :VERBOSITY
 
       class << self
         # @return [Array<Array(String, Object)>] names with their `$`, and values

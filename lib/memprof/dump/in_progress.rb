@@ -13,46 +13,49 @@ module Memprof
     # @api private
     module InProgress
       SUFFIX = ".IN_PROGRESS"
-      CREATE = File::WRONLY | File::CREAT | File::EXCL | File::NOFOLLOW | File::BINARY
+      WRITE = File::WRONLY | File::BINARY
       LOOK = File::RDONLY | File::NOFOLLOW | File::NONBLOCK
-      private_constant :CREATE, :LOOK
+      private_constant :WRITE, :LOOK
 
       class << self
         # Opens a new file for a block, mode 0600, and renames it to `path` when the block has ended. What was
         # at `path` is replaced; a link there, or at the temporary name, is never followed. If anything fails,
-        # the file is removed and what was at `path` stays.
+        # or the thread is ended, the file is removed and what was at `path` stays.
         #
         # @param path [String] full path
         # @yieldparam file [File]
         # @return [Object] the block's value
         # @raise [Memprof::Error] if it can't be written
         def open(path)
+          # Not what a method returns: at its end, before that is assigned, the thread may be ended.
+          made = []
+          opened = false
           temporary = path + SUFFIX
-          file = create(temporary)
+          create(temporary, made)
+          opened = true # the collector closes it, if nobody else does
+          file = File.for_fd(made.first, WRITE)
           value = yield(file)
           file.close
-          File.rename(temporary, path)
+          keep_device(path)
+          Native.rename_file(temporary, path)
           temporary = nil
           value
         rescue SystemCallError, IOError => e
           raise Output.failure(path, e)
         ensure
-          discard(file, temporary) if file && temporary
+          if made&.any? # nil if this ends where it begins
+            file = File.for_fd(made.first, WRITE) unless opened
+            discard(file, temporary) if temporary
+          end
         end
 
         private
 
-        def create(path)
-          loop do
-            file = File.open(path, CREATE, 0o600)
-            file.flock(File::LOCK_EX | File::LOCK_NB)
-            # Somebody may have taken it for a stale one before it was locked.
-            return file if same?(file, path)
-
-            file.close
-          rescue Errno::EEXIST
-            replace(path)
-          end
+        def create(path, made)
+          Native.create_locked(path, made) while made.empty?
+        rescue Errno::EEXIST
+          replace(path)
+          retry
         end
 
         # Removes what a killed process left. Raises if it is anything else.
@@ -69,6 +72,11 @@ module Memprof
           refuse(path, "a symbolic link is in the way")
         end
 
+        # Who asked looked before, but a dump takes its time. A link is replaced: nothing is lost by that.
+        def keep_device(path)
+          refuse(path, "a device or a pipe is there now") if Native.kind_of_file(path) == "other"
+        end
+
         def refuse(path, problem)
           raise Error, "can't write #{path}: #{problem}"
         end
@@ -81,12 +89,13 @@ module Memprof
           false
         end
 
+        # Not by Ruby's own functions: before these take the name away, the thread may be ended once more.
         def discard(file, path)
-          File.unlink(path)
+          Native.remove_file(path)
         rescue SystemCallError
-          nil # somebody else removed it
+          nil # what it is in can't be written any more: nothing can be done about it
         ensure
-          file.close
+          file&.close
         end
       end
     end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../output"
+require_relative "target"
 
 module Memprof
   module Dump
@@ -42,9 +43,23 @@ module Memprof
           raise(ArgumentError, "unknown #{name}: #{word.inspect}; known are: #{known.join(", ")}")
       end
 
-      # Whether each line is a JSON document.
-      def lines?
-        compression == :none && %i[memprof objspace].include?(format)
+      # Whether it is text, which people can read.
+      def text?
+        compression == :none && format != :binary
+      end
+
+      # Refuses to write what is no text to a terminal, and to replace or follow a link to a device.
+      #
+      # @param target [Object] where the dump is to go
+      # @return [void]
+      # @raise [ArgumentError] if that is a terminal, and the dump no text
+      # @raise [Memprof::Error] if it is a symbolic link to something that is no file
+      def check_target(target)
+        Target.check(target)
+        return if text? || !Target.terminal?(target)
+
+        raise ArgumentError, "a dump that is #{format == :binary ? "binary" : "compressed"} is not for a " \
+                             "terminal: give a path, or send the output to a file or a pipe"
       end
 
       # Whether contents of the program are to be in the dump: its arguments, names of its files.

@@ -4,22 +4,47 @@ require "json"
 
 module Memprof
   module Dump
-    # A dump for people: one object after another, indented. The first and the last line, which are about the
-    # dump itself, are left out.
+    # A dump for people: one object after another, indented. What is about the dump itself, such as its first
+    # line, is left out.
     #
     # @api private
     module Pretty
       ABOUT_THE_DUMP = %w[header footer].freeze
-      private_constant :ABOUT_THE_DUMP
+      ROOTS = "_ROOTS_"
+      private_constant :ABOUT_THE_DUMP, :ROOTS
 
-      # @param file [IO] a dump, one compact line each
-      # @param io [#write] where to print it
-      # @return [void]
-      def self.copy(file, io)
-        file.set_encoding(Encoding::UTF_8)
-        file.each_line do |line|
-          record = JSON.parse(line)
-          io.write("#{JSON.pretty_generate(record)}\n") unless ABOUT_THE_DUMP.include?(record["type"])
+      class << self
+        # @param file [IO] a dump, one compact line each
+        # @param io [#write] where to print it
+        # @param format [Symbol] one that is JSON
+        # @return [void]
+        def copy(file, io, format)
+          file.set_encoding(Encoding::UTF_8)
+          format == :heap_dump ? array(file, io) : lines(file, io)
+        end
+
+        private
+
+        def lines(file, io)
+          file.each_line do |line|
+            record = JSON.parse(line)
+            io.write("#{JSON.pretty_generate(record)}\n") unless ABOUT_THE_DUMP.include?(record["type"])
+          end
+        end
+
+        # The whole is one array: a bracket or a comma stands before each line, and a bracket on the last one.
+        def array(file, io)
+          separator = "["
+          file.each_line do |line|
+            next if line.start_with?("]")
+
+            record = JSON.parse(line[1..])
+            next if record["id"] == ROOTS
+
+            io.write("#{separator}\n#{JSON.pretty_generate(record).gsub(/^/, "  ")}")
+            separator = ","
+          end
+          io.write(separator == "[" ? "[]\n" : "\n]\n")
         end
       end
     end

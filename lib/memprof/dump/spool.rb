@@ -10,24 +10,24 @@ module Memprof
     #
     # @api private
     module Spool
-      CREATE = File::RDWR | File::CREAT | File::EXCL | File::NOFOLLOW | File::BINARY
-      private_constant :CREATE
+      READ_WRITE = File::RDWR | File::BINARY
+      private_constant :READ_WRITE
 
       class << self
         # Yields a file, and copies to `target` what the block has put there. If the block fails, the target
         # is not touched.
         #
         # @param target [String, #to_path, #write] a device, a pipe, or an IO
-        # @param pretty [Boolean] for people, see {Pretty}
+        # @param pretty [Symbol, nil] format of what is there, if it is for people, see {Pretty}
         # @yieldparam file [File]
         # @return [Object] the block's value
         # @raise [Memprof::Error] if it can't be written
         # @raise [Errno::EPIPE] if nobody reads the target any more
-        def to(target, pretty: false)
+        def to(target, pretty: nil)
           nameless do |file|
             value = yield(file)
             file.rewind
-            Output.open(target) { |io| pretty ? Pretty.copy(file, io) : copy(file, io) }
+            Output.open(target) { |io| pretty ? Pretty.copy(file, io, pretty) : copy(file, io) }
             value
           end
         end
@@ -38,15 +38,20 @@ module Memprof
         # @return [Object] the block's value
         # @raise [Memprof::Error] if there is no place for one
         def nameless
+          # Not what a method returns: before that is assigned, the thread may be ended.
+          made = []
+          opened = false
           path = File.join(directory, ".memprof-#{Process.pid}-#{Random.urandom(6).unpack1("H*")}.tmp")
           begin
-            file = File.open(path, CREATE, 0o600)
-            File.unlink(path)
+            Native.create_nameless(path, made)
           rescue SystemCallError => e
             raise Output.failure(path, e)
           end
+          opened = true # the collector closes it, if nobody else does
+          file = File.for_fd(made.first, READ_WRITE)
           yield(file)
         ensure
+          file = File.for_fd(made.first, READ_WRITE) if made&.any? && !opened
           file&.close
         end
 

@@ -4,7 +4,7 @@ module Memprof
   module RSpec
     # What all matchers with a limit have in common. Subclasses say what the budget is.
     class BudgetMatcher
-      include ::RSpec::Matchers::Composable
+      include BlockMatcher
 
       def initialize
         @warmup = nil
@@ -102,16 +102,6 @@ module Memprof
         @compound = true
       end
 
-      # @api private
-      def supports_block_expectations?
-        true
-      end
-
-      # @api private
-      def supports_value_expectations?
-        false
-      end
-
       # @return [String] the expectation in words
       def description
         budget.to_s
@@ -119,14 +109,14 @@ module Memprof
 
       # @return [String] expected, actual and the sites
       def failure_message
-        return "expected a block to #{description}, but got none" unless @outcome
+        return no_block("to") unless @outcome
 
         @outcome.message(description: description)
       end
 
       # @return [String] expected, actual and the sites
       def failure_message_when_negated
-        return "expected a block not to #{description}, but got none" unless @outcome
+        return no_block("not to") unless @outcome
 
         @outcome.message(negated: true, description: description)
       end

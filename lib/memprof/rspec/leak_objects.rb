@@ -4,7 +4,7 @@ module Memprof
   module RSpec
     # See {Matchers#leak_objects}.
     class LeakObjects
-      include ::RSpec::Matchers::Composable
+      include BlockMatcher
 
       def initialize
         @leaks = Testing::Leaks.new
@@ -83,16 +83,6 @@ module Memprof
         block.is_a?(Proc) && !@leaks.found?(block)
       end
 
-      # @api private
-      def supports_block_expectations?
-        true
-      end
-
-      # @api private
-      def supports_value_expectations?
-        false
-      end
-
       # @return [String] the expectation in words
       def description
         @leaks.description
@@ -100,14 +90,14 @@ module Memprof
 
       # @return [String]
       def failure_message
-        return "expected a block to #{description}, but got none" unless @block.is_a?(Proc)
+        return no_block("to") unless @block.is_a?(Proc)
 
         "expected block to #{description}, but no site grew"
       end
 
       # @return [String] the sites that grow
       def failure_message_when_negated
-        return "expected a block not to #{description}, but got none" unless @block.is_a?(Proc)
+        return no_block("not to") unless @block.is_a?(Proc)
 
         @leaks.message
       end

@@ -8,6 +8,7 @@ rescue LoadError => error
 end
 
 require_relative "../testing"
+require_relative "block_matcher"
 require_relative "budget_matcher"
 require_relative "joined"
 require_relative "allocate_at_most"

@@ -162,6 +162,8 @@ module Memprof
         return if @reader.read_nonblock(4096, exception: false) == :wait_readable
 
         Native.quiet { @dumper.start }
+      rescue ThreadError => e
+        OnSignal.warn_user("process #{@pid}: no dump: #{e.message}")
       end
     end
 

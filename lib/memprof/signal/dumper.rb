@@ -44,13 +44,23 @@ module Memprof
         nil
       end
 
+      # Whoever asked is told in any case, also if this thread is ended. Then the child is, too, and its file
+      # is gone ({Dump::Child}, {Dump::InProgress}).
       def write(path, options, block)
-        result = Memprof.dump_all(path, fork: true, format: options.format, values: options.values,
+        outcome = Error.new("the thread that waited for it was ended")
+        outcome = Memprof.dump_all(path, fork: true, format: options.format, values: options.values,
           compression: options.compression)
-        block&.call(result)
       rescue StandardError => e
-        OnSignal.warn_user("process #{Process.pid}: no dump: #{e.message.lines.first.to_s.chomp}")
-        block&.call(e)
+        outcome = e
+      ensure
+        tell(outcome, block)
+      end
+
+      def tell(outcome, block)
+        if outcome.is_a?(Exception)
+          OnSignal.warn_user("process #{Process.pid}: no dump: #{outcome.message.lines.first.to_s.chomp}")
+        end
+        block&.call(outcome)
       end
 
       def free_path(ending)
@@ -60,7 +70,7 @@ module Memprof
       end
 
       def free?(path)
-        [path, path + Dump::InProgress::SUFFIX].none? { |name| File.exist?(name) || File.symlink?(name) }
+        [path, path + Dump::InProgress::SUFFIX].none? { |name| Native.taken?(name) }
       end
     end
   end

@@ -22,6 +22,13 @@ module Memprof
       REFUSED = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD].freeze
       DEFAULT_SIGNAL = "URG"
 
+      # @param text [String] as a person writes it
+      # @return [String, nil] name without SIG; nil if it is no signal that can be caught
+      def self.catchable(text)
+        name = text.upcase.delete_prefix("SIG")
+        name if ::Signal.list.key?(name) && !REFUSED.include?(name)
+      end
+
       # @return [String, nil] name without SIG; nil if what was asked for can't be had
       attr_reader :signal
       # @return [String] where dumps and the socket go
@@ -47,8 +54,8 @@ module Memprof
       end
 
       def signal_of(text)
-        name = text.upcase.delete_prefix("SIG")
-        return name if ::Signal.list.key?(name) && !REFUSED.include?(name)
+        name = Settings.catchable(text)
+        return name if name
 
         @problems << "#{SIGNAL}=#{text} is no signal that can be caught: " \
                      "none gives a dump (`memprof dump` does)"

@@ -25,7 +25,8 @@ RSpec.describe "Dumping" do
     def fork_dump(path, **options)
       File.open(path, "wb") do |file|
         options = { format: "memprof", values: "full", compression: "none", header: Dumping::HEADER, **options }
-        pid, descriptor = Dumping::NATIVE.fork_dump(file.fileno, options)
+        Dumping::NATIVE.fork_dump(file.fileno, options, made = [])
+        pid, descriptor = made
         report = IO.open(descriptor, &:read)
         _, status = Process.wait2(pid)
         [JSON.parse(report), status.exitstatus]
@@ -118,11 +119,28 @@ RSpec.describe "Dumping" do
       one, other = UNIXSocket.pair
       file = File.open(path, "wb")
       options = { format: "memprof", values: "full", compression: "none", header: Dumping::HEADER }
-      pid, descriptor = Dumping::NATIVE.fork_dump(file.fileno, options)
+      Dumping::NATIVE.fork_dump(file.fileno, options, made = [])
+      pid, descriptor = made
       one.close
       # Ends at once if the child has closed its copy, and not when the child ends.
       other.read
       puts IO.for_fd(descriptor).wait_readable(0).nil?
+      Process.wait(pid)
+    RUBY
+  end
+
+  it "lets the program go first: the child is nice, with all its threads" do
+    expect_output(<<~'RUBY', ["true"])
+      reader, writer = IO.pipe
+      options = { format: "memprof", values: "full", compression: "zstd", header: Dumping::HEADER }
+      Dumping::NATIVE.fork_dump(writer.fileno, options, made = [])
+      pid = made.first
+      # What it writes tells that it is at work; it waits as soon as the pipe is full.
+      reader.readpartial(1)
+      threads = Dir.glob("/proc/#{pid}/task/*").map { |path| File.basename(path).to_i }
+      own, *theirs = [0, pid, *threads].map { |id| Process.getpriority(Process::PRIO_PROCESS, id) }
+      puts theirs.all?([own + 10, 19].min)
+      Process.kill(:KILL, pid)
       Process.wait(pid)
     RUBY
   end
@@ -138,8 +156,9 @@ RSpec.describe "Dumping" do
       rescue Memprof::Error => e
         puts e.message
       end
-      pid, descriptor = Dumping::NATIVE.fork_dump(full.fileno, options)
-      puts JSON.parse(IO.open(descriptor, &:read)).transform_values { |text| text.sub(/ \\(os error.*/, "") }
+      Dumping::NATIVE.fork_dump(full.fileno, options, made = [])
+      pid, descriptor = made
+      puts JSON.parse(IO.open(descriptor, &:read))
       Process.wait(pid)
       begin
         Dumping::NATIVE.dump_heap(1000, options)

@@ -8,9 +8,11 @@ RSpec.describe "Tracking" do
     expect(result.stdout.lines(chomp: true)).to match(expected)
   end
 
-  # Ruby 3.1 crashes by itself when the heap is verified and then compacted automatically, so one at a time.
+  # Ruby 3.1 crashes by itself when the heap is verified and then compacted automatically, so one at a time;
+  # and in one of five programs when it is compacted automatically while anybody follows deaths, objspace's
+  # own tracing as well.
   {
-    "when the heap is compacted automatically" => "GC.auto_compact = true",
+    "when the heap is compacted automatically" => ("GC.auto_compact = true" if RUBY_VERSION >= "3.2"),
     "when every object is moved and all references are verified" => <<~RUBY
       begin
         GC.verify_compaction_references(expand_heap: true, toward: :empty)
@@ -18,7 +20,7 @@ RSpec.describe "Tracking" do
         GC.verify_compaction_references(double_heap: true, toward: :empty)
       end
     RUBY
-  }.each do |condition, code|
+  }.compact.each do |condition, code|
     it "loses no object, and finds none twice, #{condition}", if: GC.respond_to?(:compact) do
       expect_output(<<~RUBY, ["6667 6667 6667"])
         require "memprof"

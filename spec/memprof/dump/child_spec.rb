@@ -14,7 +14,7 @@ RSpec.describe Memprof::Dump::Child do
   # As Native.fork_dump, with a child that does what the block says.
   def child
     native = Memprof.const_get(:Native)
-    allow(native).to receive(:fork_dump) do
+    allow(native).to receive(:fork_dump) do |_, _, made|
       reader, writer = IO.pipe
       pid = fork do
         reader.close
@@ -25,7 +25,8 @@ RSpec.describe Memprof::Dump::Child do
       writer.close
       pids << pid
       reader.autoclose = false
-      [pid, reader.fileno]
+      made.push(pid, reader.fileno)
+      nil
     end
   end
 

@@ -77,6 +77,15 @@ RSpec.describe Memprof::Dump::Facts do
       expect(whole(options)[:globals].to_h["$LOADED_FEATURES"]).to equal($LOADED_FEATURES)
     end
 
+    it "take nothing from the program's arguments" do
+      code = <<~'RUBY'
+        require "memprof"; require "memprof/dump"
+        Memprof::Dump::Facts.whole(Memprof::Dump::Options.new)
+        puts ARGV
+      RUBY
+      expect(run_ruby(code, args: [__FILE__, "two"]).stdout).to eq("#{__FILE__}\ntwo\n")
+    end
+
     it "warn of nothing, raise nothing, and leave out those of a frame" do
       code = <<~'RUBY'
         require "English"

@@ -84,6 +84,12 @@ RSpec.describe Memprof::Dump::InProgress do
     expect(File.ftype("heap.json.IN_PROGRESS")).to eq("fifo")
   end
 
+  it "is not put in the place of a pipe that came meanwhile" do
+    expect { described_class.open(path) { File.mkfifo(path) } }
+      .to raise_error(Memprof::Error, "can't write #{path}: a device or a pipe is there now")
+    expect([Dir.children("."), File.ftype(path)]).to eq([["heap.json"], "fifo"])
+  end
+
   it "says why, if it can't be" do
     expect { described_class.open("/nowhere/at/all") { nil } }
       .to raise_error(Memprof::Error, "can't write /nowhere/at/all: there is no directory /nowhere/at")

@@ -8,21 +8,7 @@ require "stringio"
 
 # Rack::Lint on both sides, with whichever Rack is installed: 2 and 3 differ in what a body may be.
 RSpec.describe Memprof::Middleware, "under Rack::Lint" do
-  heading = "\n#{"-" * 80}\n#{"-" * 80}\n"
-
-  let(:printed) { StringIO.new }
-  let(:env) { Rack::MockRequest.env_for("/") }
-  let!(:sessions) { [] }
-
-  before do
-    allow(Memprof::Session).to receive(:open).and_wrap_original do |open, **options|
-      open.call(**options).tap { |session| sessions << session }
-    end
-  end
-
-  def wrap(app, **options)
-    described_class.new(app, io: printed, **options)
-  end
+  include_context "with the middleware"
 
   def check(app, path: "/", method: "GET")
     linted = Rack::Lint.new(described_class.new(Rack::Lint.new(app), io: printed))

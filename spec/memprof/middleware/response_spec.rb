@@ -3,25 +3,10 @@
 require "memprof/middleware"
 require "rack"
 require "rack/mock"
-require "stringio"
 
 # What goes through the middleware stays what it is.
 RSpec.describe Memprof::Middleware, "and the response" do
-  heading = "\n#{"-" * 80}\n#{"-" * 80}\n"
-
-  let(:printed) { StringIO.new }
-  let(:env) { Rack::MockRequest.env_for("/") }
-  let!(:sessions) { [] }
-
-  before do
-    allow(Memprof::Session).to receive(:open).and_wrap_original do |open, **options|
-      open.call(**options).tap { |session| sessions << session }
-    end
-  end
-
-  def wrap(app, **options)
-    described_class.new(app, io: printed, **options)
-  end
+  include_context "with the middleware"
 
   it "is the app's own when its body is an Array" do
     response = [200, { "content-type" => "text/plain" }.freeze, ["a"].freeze].freeze

@@ -1,8 +1,11 @@
 # frozen_string_literal: true
 
+require "json"
 require "memprof/rspec"
 
-# A count that differs from run to run makes a test that fails now and then, which is worse than none.
+# A count that differs from run to run makes a test that fails now and then, which is worse than none. What is
+# retained differs seldom, but it does: the collector takes for a reference what only looks like one on the
+# machine stack.
 RSpec.describe Memprof::RSpec, "stability" do
   # Things that Ruby programs do, with what they leave in caches, and exact windows for what they allocate.
   work = ->(kept) do
@@ -18,9 +21,8 @@ RSpec.describe Memprof::RSpec, "stability" do
     kept = []
     allocated, retained = 100.times.map { measure_counts(kept, work) }.transpose
     expect(allocated.tally.size).to eq(1), allocated.tally.inspect
-    # The collector takes for a reference what only looks like one on the machine stack: seldom, but it does.
-    expect(retained.tally.fetch(1)).to be >= 98, retained.tally.inspect
     expect(retained.min).to eq(1)
+    expect(retained.count(1)).to be >= 90, retained.tally.inspect
   end
 
   it "passes and fails the same a hundred times" do
@@ -39,9 +41,11 @@ RSpec.describe Memprof::RSpec, "stability" do
       measured = Memprof::Testing::Measurement.new(-> { work.call(kept) }, plan)
       p [measured.allocated, measured.retained].map { |rows| rows.reject(&:internal?).sum(&:objects) }
     RUBY
-    outputs = Array.new(ENV.fetch("STABILITY_PROCESSES", 5).to_i) { run_ruby(program).stdout }
-    expect(outputs.tally.size).to eq(1), outputs.tally.inspect
-    expect(outputs.first).to match(/\A\[\d+, 1\]\n\z/)
+    outputs = Array.new(ENV.fetch("STABILITY_PROCESSES", 5).to_i) { JSON.parse(run_ruby(program).stdout) }
+    allocated, retained = outputs.transpose
+    expect(allocated.tally.size).to eq(1), allocated.tally.inspect
+    expect(retained.min).to eq(1)
+    expect(retained.count(1)).to be >= retained.size - 1, retained.tally.inspect
   end
 
   def measure_counts(kept, work)

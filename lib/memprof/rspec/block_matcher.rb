@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+module Memprof
+  module RSpec
+    # What all matchers here have in common: they want a block.
+    module BlockMatcher
+      include ::RSpec::Matchers::Composable
+
+      # @api private
+      # @return [true]
+      def supports_block_expectations?
+        true
+      end
+
+      # @api private
+      # @return [false]
+      def supports_value_expectations?
+        false
+      end
+
+      private
+
+      # The failure of `expect(value)`, of which RSpec only warns.
+      def no_block(to)
+        "expected a block #{to} #{description}, but got none"
+      end
+    end
+  end
+end

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "json"
+require "tmpdir"
+
+# A cache of pages that forgets none, and blocks that listen for ever: spec/support/leaky_rails.rb dumps them.
+RSpec.describe "the leaks of a Rails app" do
+  before(:all) do
+    found = run_ruby("require 'logger'; require 'rails'; require 'action_controller/railtie'")
+    skip "Rails is not installed (the package ruby-railties, the gem railties)" unless found.success?
+
+    @directory = Dir.mktmpdir("memprof-rails-")
+    @dumps = LeakyRails.dumps(@directory)
+  end
+
+  after(:all) { FileUtils.rm_rf(@directory) if @directory }
+
+  all = 3 * LeakyRails::VISITS
+  store, page, block = %i[store page block].map { |what| LeakyRails.line(what) }
+  made = %r{, made at \S*/app\.rb:#{page}\.}
+
+  def answer(verb, *arguments)
+    stdout, stderr, status = run_memprof(verb, "--format", "json", *arguments, chdir: @directory)
+    expect(status.exitstatus).to eq(0), stderr
+    JSON.parse(stdout)
+  end
+
+  # The suspect that is the app's cache.
+  def cache(answer)
+    answer["suspects"].find { |suspect| suspect["object"]["text"] == "Hash (#{3 * LeakyRails::VISITS})" }
+  end
+
+  def place(site)
+    [File.basename(site["file"]), site["line"]]
+  end
+
+  # Of SIGURG, and of dump_all in the binary format.
+  %i[third binary].each do |name|
+    it "are named by one dump, with holder, class and line (#{name})" do
+      found = cache(answer("leaks", @dumps[name]))
+      expect(found["sentence"]).to match(/\AHash \(#{all}\) retains .*#{all} Page#{made}/)
+      expect(found["sentence"]).to end_with("It is held by PageCache::PAGES.")
+      held = found["accumulated"].first
+      expect(held).to include("class" => "Page", "count" => all, "at_site" => all)
+      expect([found["object"]["site"], held["site"]].map { |site| place(site) })
+        .to eq([["app.rb", store], ["app.rb", page]])
+    end
+  end
+
+  it "are said so to a reader" do
+    stdout, _, status = run_memprof("leaks", @dumps[:third])
+    expect(status.exitstatus).to eq(0)
+    expect(stdout).to match(/^.*#{all}  Page .*app\.rb:#{page} in fetch/)
+    expect(stdout).to match(/^PAGES +Hash \(#{all}\) .*app\.rb:#{store}$/)
+  end
+
+  it "are what top and path name, too" do
+    found = cache(answer("leaks", @dumps[:third]))["object"]["address"]
+    largest = answer("top", "--where", "type != data", "--limit", "1", @dumps[:third])["objects"].first
+    expect(largest["address"]).to eq(found)
+    expect(answer("path", @dumps[:third], found)["sentence"]).to eq("PageCache::PAGES -> Hash (#{all})")
+    branch = answer("path", "--where", "class = Page", @dumps[:third])
+    texts = []
+    while (branch = branch["branches"].first)
+      texts << branch["text"]
+      paths = branch["paths"]
+    end
+    expect([texts.last(3), paths]).to eq([["PageCache", "Hash", "Page"], all])
+  end
+
+  it "are what grew over three dumps, and survived" do
+    compared = answer("leaks", *@dumps.values_at(:first, :second, :third))
+    owners = compared["growth"]["owners"]["owners"]
+    owner = owners.find { |found| found["path"]["sentence"].start_with?("PageCache::PAGES -> Hash") }
+    expect(owner["classes"]).to include(include("class" => "Page", "count" => LeakyRails::VISITS))
+    expect(owner["survived"]).to eq(owner["new"])
+    expect(cache(compared["dumps"].last)["sentence"]).to match(made)
+    stdout, = run_memprof("leaks", *@dumps.values_at(:first, :second, :third))
+    expect(stdout.tr("\n", " ")).to match(/- \S+ \S+ in \d+ new objects.* held by PageCache::PAGES -> Hash/)
+  end
+
+  it "are named for blocks that pile up: where they were written, what they captured, who has them" do
+    procs = answer("top", "--procs", "--limit", "1", @dumps[:third])["rows"].first
+    expect(place(procs)).to eq(["app.rb", block])
+    expect(procs).to include("count" => all, "method" => "listen")
+    captured = procs["captures"].map { |variable| variable.values_at("label", "class") }
+    expect(captured).to include(["local visitor", "String"], %w[self ProductsController])
+    expect(procs["path"]).to match(/ActiveSupport::Notifications.*\["sold.shop"\]/)
+  end
+
+  it "are named without lines in a dump of ObjectSpace" do
+    suspects = answer("leaks", @dumps[:objspace])
+    found = cache(suspects)
+    expect(found["sentence"]).to match(/\AHash \(#{all}\) retains .*#{all} Page\. It is held by PageCache\./)
+    expect(found["site"]).to be_nil
+    expect(suspects["remarks"]).to include(/does not say where objects were made/)
+  end
+end

@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+require "memprof/clock"
+
+RSpec.describe Memprof::Clock do
+  it "is the one that goes on whatever the time of day is set to" do
+    before, now, after = Array.new(3) do |place|
+      place == 1 ? described_class.now : Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+    expect(now).to be_between(before, after)
+  end
+end

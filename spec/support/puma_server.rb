@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+
+# Rack apps in a puma of their own.
+module PumaServers
+  # Starts puma on a port that it chooses, gives the port to the block, and stops it.
+  #
+  # @param app [String] its `config.ru`
+  # @param options [Array<String>] of puma
+  # @param env [Hash{String => String}]
+  def with_puma(app, *options, env: {})
+    command = [RbConfig.ruby, "-I#{ChildRuby::LIB}",
+      "-e", "require 'puma/cli'; Puma::CLI.new(ARGV).run", "--", *options,
+      "--bind", "tcp://127.0.0.1:0", "--environment", "production", app]
+    IO.popen({ "RUBYOPT" => nil, **env }, command, err: [:child, :out]) do |server|
+      log = +""
+      log << (server.gets || raise("puma does not start:\n#{log}")) until log =~ %r{Listening on http://127.0.0.1:(\d+)}
+      yield Integer(Regexp.last_match(1))
+    ensure
+      log << stop_puma(server)
+    end
+  end
+
+  # Ends a puma, and gives what it printed until then. Puma 6 was seen to wait for ever at its own end, with
+  # no thread left but that which waits: that is said, and nobody waits with it.
+  #
+  # @param server [IO] to its process
+  # @return [String]
+  def stop_puma(server)
+    Process.kill(:TERM, server.pid)
+    reader = Thread.new { server.read.to_s }
+    unless reader.join(30)
+      warn "puma #{server.pid} did not end within 30 s, and was killed"
+      Process.kill(:KILL, server.pid)
+    end
+    reader.value
+  end
+end
