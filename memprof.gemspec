@@ -28,7 +28,7 @@ Gem::Specification.new do |spec|
   spec.files = Dir.chdir(__dir__) do
     Dir[
       "*.md", "LICENSE.txt", "Cargo.{toml,lock}", ".yardopts",
-      "{crates,ext}/**/*.{md,rb,rs,toml}", "{docs,exe,lib,sig}/**/*"
+      "{crates,ext}/**/*.{html,md,rb,rs,toml}", "docs/*.md", "{exe,lib,sig,web}/**/*"
     ].select { |path| File.file?(path) }.reject { |path| path.match?(/\.(so|bundle|new)\z/) }.sort
   end
   spec.bindir = "exe"

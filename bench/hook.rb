@@ -10,11 +10,7 @@ module Programs
   module_function
 
   def objects(count)
-    index = 0
-    while index < count
-      Object.new
-      index += 1
-    end
+    Bench.objects(count)
   end
 
   # The worst case: nothing is cheaper to make than a copy of a literal. Only in code that is evaluated are

@@ -2,9 +2,9 @@
 
 # Does a server under load give one dump after the other, with nothing lost, and go on serving?
 
-require "net/http"
 require "tmpdir"
 require_relative "support"
+require_relative "support/server"
 
 DUMPS = Bench.size(1_000, 20)
 CLIENTS = 2
@@ -31,33 +31,10 @@ APP = <<~'RUBY'
   end
 RUBY
 
-begin
-  require "puma"
-rescue LoadError
-  abort("live.rb: puma is not installed (bin/setup installs it); nothing is measured")
-end
-
-# A puma that has loaded memprof/signal; its dumps and what it says are in a directory.
-class Server
-  attr_reader :pid, :port
-
+# A puma that has loaded memprof/signal.
+class DumpedServer < Server
   def initialize(directory)
-    @directory = directory
-    @log = File.join(directory, "log")
-    config = File.join(directory, "config.ru")
-    File.write(config, APP)
-    library = File.expand_path("../lib", __dir__)
-    @pid = Process.spawn({ "RUBYOPT" => nil, "MEMPROF_DIR" => directory },
-      RbConfig.ruby, "-I#{library}", "-rmemprof/signal", "-e", "require 'puma/cli'; Puma::CLI.new(ARGV).run",
-      "--", "--threads", "4:4", "--bind", "tcp://127.0.0.1:0", "--environment", "production", config,
-      in: File::NULL, [:out, :err] => @log)
-    sleep(0.02) until (@port = File.read(@log)[%r{Listening on http://127\.0\.0\.1:(\d+)}, 1]) || !alive?
-  end
-
-  def alive?
-    Process.wait(@pid, Process::WNOHANG).nil?
-  rescue Errno::ECHILD
-    false
+    super(directory, APP, "memprof/signal", 4)
   end
 
   # What it has at the moment: leaks show here.
@@ -89,17 +66,6 @@ class Server
     File.delete(path) if path
   end
 
-  def warnings
-    File.readlines(@log).grep(/memprof:|error|WARN/i)
-  end
-
-  def stop
-    Process.kill(:TERM, @pid)
-    Process.wait(@pid)
-  rescue Errno::ESRCH, Errno::ECHILD
-    nil
-  end
-
   private
 
   def now
@@ -111,10 +77,10 @@ end
 class Client
   attr_reader :latencies, :errors
 
-  def initialize(port)
+  def initialize(server)
     @latencies = []
     @errors = 0
-    @thread = Thread.new { ask(port) until @stop }
+    @thread = Thread.new { ask(server) until @stop }
   end
 
   def finish
@@ -125,8 +91,8 @@ class Client
 
   private
 
-  def ask(port)
-    Net::HTTP.start("127.0.0.1", port, open_timeout: 10, read_timeout: 10) do |http|
+  def ask(server)
+    server.connect do |http|
       until @stop
         @latencies << Bench.wall { @errors += 1 unless whole?(http.get("/rows")) }
         sleep(THINK)
@@ -147,7 +113,7 @@ end
 
 # Has clients ask the server during the block; gives them.
 def under_load(server)
-  clients = Array.new(CLIENTS) { Client.new(server.port) }
+  clients = Array.new(CLIENTS) { Client.new(server) }
   yield
   clients.each(&:finish)
 end
@@ -163,8 +129,7 @@ outcomes = []
 times = []
 states = {}
 Dir.mktmpdir("memprof-bench-") do |directory|
-  server = Server.new(directory)
-  abort("puma does not start:\n#{File.read(File.join(directory, "log"))}") unless server.port
+  server = DumpedServer.new(directory)
   before = under_load(server) { sleep(WARM_UP) }
   states["before"] = server.belongings
   during = under_load(server) do

@@ -8,14 +8,6 @@ COUNT = Bench.size(200_000, 10_000)
 ROUNDS = Bench.size(15, 2)
 DEPTH = 50
 
-def objects(count)
-  index = 0
-  while index < count
-    Object.new
-    index += 1
-  end
-end
-
 # Fifty frames before the one that makes objects.
 def descend(depth, &block)
   depth.zero? ? block.call : descend(depth - 1, &block)
@@ -24,7 +16,7 @@ end
 def per_object(**options)
   Memprof.start(**options) unless options.empty?
   time = nil
-  descend(DEPTH) { time = Bench.cpu { objects(COUNT) } }
+  descend(DEPTH) { time = Bench.cpu { Bench.objects(COUNT) } }
   time / COUNT
 ensure
   Memprof.stop

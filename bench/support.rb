@@ -59,6 +59,15 @@ module Bench
     Process.clock_gettime(clock) - before
   end
 
+  # Makes objects, and does as little else as can be.
+  def objects(count)
+    index = 0
+    while index < count
+      Object.new
+      index += 1
+    end
+  end
+
   # Runs the variants in turn, `rounds` times.
   #
   # @param variants [Hash{Symbol => #call}] each returns a number

@@ -31,16 +31,26 @@ module Heaps
     made
   end
 
+  # What Rails has that needs no database.
+  FRAMEWORKS = %w[action_controller action_view action_mailer active_job action_cable].freeze
+
   # A Rails app with as much of Rails as is installed, loaded as in production, that has answered requests.
   def rails
     require "logger" # Rails 6.1 and 7.0 forget it
-    require "rails/all" # leaves out what is not there
+    require "rails"
+    FRAMEWORKS.each { |name| load_framework(name) }
     require "rack/mock"
     app = rails_app
     app.initialize!
     client = Rack::MockRequest.new(app)
     20.times { client.get("/orders", "HTTP_USER_AGENT" => "Example/1.0") }
     app
+  end
+
+  def load_framework(name)
+    require "#{name}/#{name == "action_cable" ? "engine" : "railtie"}"
+  rescue LoadError
+    nil # not installed
   end
 
   def rails_app
