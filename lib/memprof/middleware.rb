@@ -35,6 +35,9 @@ module Memprof
     RULE = ("-" * 80).freeze
     # Printed before the collection that `force_gc: true` asks for.
     FORCING = "Forcing GC...."
+    # Reports go out one by one: Ruby's IO may lose or repeat what two threads write and flush at once.
+    TURN = Mutex.new
+    private_constant :TURN
 
     # @param app [#call] the Rack app
     # @param force_gc [Boolean] collect garbage before each report, so that it shows only what stays
@@ -94,8 +97,10 @@ module Memprof
       GC.start if @force_gc
       text = Native.quiet { report(session) }
       io = @io || $stdout
-      io.write(text)
-      io.flush if io.respond_to?(:flush)
+      TURN.synchronize do
+        io.write(text)
+        io.flush if io.respond_to?(:flush)
+      end
     rescue StandardError => error
       warn_once("cannot print its report", error)
     end

@@ -7,23 +7,9 @@ require "stringio"
 require "tempfile"
 
 RSpec.describe Memprof::Middleware do
-  rule = "-" * 80
-  heading = "\n#{rule}\n#{rule}\n"
+  include_context "with the middleware"
 
-  let(:printed) { StringIO.new }
-  let(:env) { Rack::MockRequest.env_for("/") }
   let(:kept) { [] }
-  let!(:sessions) { [] }
-
-  before do
-    allow(Memprof::Session).to receive(:open).and_wrap_original do |open, **options|
-      open.call(**options).tap { |session| sessions << session }
-    end
-  end
-
-  def wrap(app, **options)
-    described_class.new(app, io: printed, **options)
-  end
 
   # "Class" => objects, of all reports together.
   def reported(text = printed.string)
@@ -55,6 +41,17 @@ RSpec.describe Memprof::Middleware do
       2.times { described_class.new(->(_env) { [200, {}, [+"a"]] }, io: io).call(env) }
       expect(writes.size).to eq(2)
       expect(writes).to all(start_with(heading))
+    end
+
+    it "goes out alone, whatever threads report at once" do
+      writing = 0
+      most = 0
+      io = Object.new
+      io.define_singleton_method(:write) { |_| (most = [most, writing += 1].max) && sleep(0.001) }
+      io.define_singleton_method(:flush) { sleep(0.001) && (writing -= 1) }
+      app = described_class.new(->(_env) { [200, {}, []] }, io: io)
+      8.times.map { Thread.new { 5.times { app.call({}) } } }.each(&:join)
+      expect([most, writing]).to eq([1, 0])
     end
 
     it "goes to the standard output of the time, unless told otherwise" do
