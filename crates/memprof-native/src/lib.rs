@@ -73,7 +73,7 @@ pub mod tracers;
     target_pointer_width = "64"
 ))]
 pub use {
-    trace::{Counted, Trace},
+    trace::{Choice, Counted, Kept, Trace},
     tracers::names,
 };
 
@@ -88,4 +88,4 @@ mod unsupported;
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_pointer_width = "64"
 )))]
-pub use unsupported::{Counted, Trace, names};
+pub use unsupported::{Choice, Counted, Kept, Trace, names};

@@ -1,65 +1,166 @@
 //! A block of code that is traced.
 
-use std::sync::Once;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Once};
 
 use crate::clock;
 use crate::counters::{self, Block};
-use crate::interpose::{self, Held, Hook};
-use crate::tracers::{self, Tracer};
+use crate::interpose::{self, Hook};
+use crate::tracers::{self, Tracer, Whose};
 use crate::{Node, Refused, Report, Scope};
 
-/// A running trace. Traces nest, and run side by side: the first one has functions replaced, the last one puts them
-/// back. Whoever traces many short blocks keeps one trace of the same tracers open around them all, and the inner
-/// ones only read counters.
-#[must_use = "a trace that is dropped ends at once"]
-pub struct Trace {
-    tracers: Vec<&'static Tracer>,
-    scope: Scope,
-    /// The counters of the thread that began the trace; its own until the trace ends.
-    block: &'static Block,
-    before: Vec<Option<Vec<u64>>>,
+/// Tracers that traces have. Who begins many traces of the same ones looks their names up once.
+#[derive(Clone)]
+pub struct Choice {
+    tracers: Arc<[&'static Tracer]>,
 }
 
-impl std::fmt::Debug for Trace {
+impl std::fmt::Debug for Choice {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<_> = self.tracers.iter().map(|tracer| tracer.name).collect();
-        out.debug_struct("Trace")
-            .field("tracers", &names)
-            .field("scope", &self.scope)
-            .finish_non_exhaustive()
+        let names = self.tracers.iter().map(|tracer| tracer.name);
+        out.debug_list().entries(names).finish()
     }
 }
 
-impl Trace {
-    /// Counts from now on what the named tracers follow, for this thread or for the process.
+impl Choice {
+    /// The named tracers.
+    ///
+    /// # Errors
+    ///
+    /// When a name is unknown.
+    pub fn of(names: &[&str]) -> Result<Choice, Refused> {
+        let tracers = (names.iter())
+            .map(|name| tracers::find(name).ok_or_else(|| Refused::Unknown((*name).to_owned())))
+            .collect::<Result<_, _>>()?;
+        Ok(Choice { tracers })
+    }
+
+    /// Counts from now on, for this thread or for the process.
     ///
     /// The first trace of a process prepares what all share. Another thread must not fork meanwhile: its child would
     /// wait for the rest of that. Ruby's lock, which both a fork and a trace take, sees to it.
     ///
     /// # Errors
     ///
-    /// When a name is unknown, or calls cannot be interposed in this process. It is left as it was then.
-    pub fn begin(names: &[&str], scope: Scope) -> Result<Trace, Refused> {
-        let tracers: Vec<_> = names
-            .iter()
-            .map(|name| tracers::find(name).ok_or_else(|| Refused::Unknown((*name).to_owned())))
-            .collect::<Result<_, _>>()?;
-        if let Some(why) = tracers.iter().find_map(|tracer| (tracer.obstacle)()) {
+    /// When calls cannot be interposed in this process. It is left as it was then.
+    pub fn begin(&self, scope: Scope) -> Result<Trace, Refused> {
+        let held = if self.tracers.iter().all(|tracer| is_kept(tracer)) {
+            None
+        } else {
+            Some(self.hold()?)
+        };
+        let block = counters::mine();
+        block.pin();
+        let mut trace = Trace {
+            choice: self.clone(),
+            scope,
+            block,
+            before: Vec::new(),
+            _held: held,
+        };
+        trace.before = trace.read();
+        Ok(trace)
+    }
+
+    /// Has the functions of these tracers replaced until the result is dropped, whatever traces there are. Those
+    /// that are begun meanwhile only read counters.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Choice::begin`].
+    pub fn keep(&self) -> Result<Kept, Refused> {
+        let held = self.hold()?;
+        for tracer in &*self.tracers {
+            KEPT[tracers::index(tracer)].fetch_add(1, Relaxed);
+        }
+        Ok(Kept(held))
+    }
+
+    fn hold(&self) -> Result<Held, Refused> {
+        if let Some(why) = self.tracers.iter().find_map(|tracer| (tracer.obstacle)()) {
             return Err(Refused::Unsupported(why));
         }
         watch_forks();
         clock::prepare();
-        interpose::install(&groups(&tracers))?;
-        let block = counters::mine();
-        block.pin();
-        let mut trace = Trace {
-            tracers,
-            scope,
-            block,
-            before: Vec::new(),
-        };
-        trace.before = trace.read();
-        Ok(trace)
+        let groups: Vec<_> = (self.tracers.iter())
+            .map(|tracer| tracer.hooks)
+            .filter(|hooks| !hooks.is_empty())
+            .collect();
+        interpose::install(&groups)?;
+        Ok(Held {
+            choice: self.clone(),
+            groups,
+        })
+    }
+}
+
+/// How many keep the functions of each tracer replaced.
+static KEPT: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
+
+fn is_kept(tracer: &Tracer) -> bool {
+    KEPT[tracers::index(tracer)].load(Relaxed) > 0
+}
+
+/// Functions are replaced while this is there.
+struct Held {
+    choice: Choice,
+    groups: Vec<&'static [Hook]>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        interpose::remove(&self.groups);
+    }
+}
+
+/// See [`Choice::keep`]. A trace that outlives this counts no more calls than others have replaced functions for.
+#[must_use = "what is dropped keeps nothing"]
+pub struct Kept(Held);
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("Kept").field(&self.0.choice).finish()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for tracer in &*self.0.choice.tracers {
+            KEPT[tracers::index(tracer)].fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+/// A running trace. Traces nest, and run side by side: the first one has functions replaced, the last one puts them
+/// back. Whoever traces many short blocks keeps their functions replaced by [`Choice::keep`].
+#[must_use = "a trace that is dropped ends at once"]
+pub struct Trace {
+    choice: Choice,
+    scope: Scope,
+    /// The counters of the thread that began the trace; its own until the trace ends.
+    block: &'static Block,
+    before: Vec<Option<Vec<u64>>>,
+    _held: Option<Held>,
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Trace")
+            .field("tracers", &self.choice)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Trace {
+    /// Counts from now on what the named tracers follow; see [`Choice::begin`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Choice::of`] and [`Choice::begin`].
+    pub fn begin(names: &[&str], scope: Scope) -> Result<Trace, Refused> {
+        Choice::of(names)?.begin(scope)
     }
 
     /// Ends the trace, and says what was counted since it began. May be called by another thread than the one that
@@ -79,17 +180,19 @@ impl Trace {
                 None => *after = None,
             }
         }
-        let tracers = self.tracers.iter().copied();
+        let tracers = self.choice.tracers.iter().copied();
         Counted(tracers.zip(after).collect())
     }
 
     /// The counters of each tracer; None where the thread that they are of has ended and left none. None at all stand
     /// for zeroes.
     fn read(&self) -> Vec<Option<Vec<u64>>> {
-        self.tracers
-            .iter()
+        let is_own = ptr::eq(counters::mine(), self.block);
+        (self.choice.tracers.iter())
             .map(|tracer| match (tracer.sample, self.scope) {
-                (Some(sample), scope) => sample(scope, self.block.thread()),
+                (Some(sample), Scope::Process) => sample(Whose::All),
+                (Some(sample), Scope::Thread) if is_own => sample(Whose::Own),
+                (Some(sample), Scope::Thread) => sample(Whose::Other(self.block.thread())),
                 _ if (tracer.idle)() => Some(Vec::new()),
                 (None, Scope::Thread) => Some(
                     tracers::cells(tracer)
@@ -118,6 +221,9 @@ impl Counted {
     #[must_use]
     pub fn report(&self) -> Report {
         clock::settle();
+        // Where functions are kept replaced, no trace looks for objects that were loaded past `watch`, as libc itself
+        // loads some. Here is time for it.
+        interpose::notice();
         (self.0.iter())
             .map(|(tracer, cells)| {
                 let node = cells.as_ref().map(|cells| (tracer.report)(cells));
@@ -130,28 +236,19 @@ impl Counted {
 impl Drop for Trace {
     fn drop(&mut self) {
         self.block.unpin();
-        interpose::remove(&groups(&self.tracers));
     }
-}
-
-fn groups(tracers: &[&'static Tracer]) -> Vec<&'static [Hook]> {
-    tracers
-        .iter()
-        .map(|tracer| tracer.hooks)
-        .filter(|hooks| !hooks.is_empty())
-        .collect()
 }
 
 fn watch_forks() {
     extern "C" fn before() {
-        interpose::hold(Held::Before);
+        interpose::hold(interpose::Held::Before);
     }
     extern "C" fn in_parent() {
-        interpose::hold(Held::InParent);
+        interpose::hold(interpose::Held::InParent);
     }
     extern "C" fn in_child() {
         counters::after_fork();
-        interpose::hold(Held::InChild);
+        interpose::hold(interpose::Held::InChild);
     }
     static ONCE: Once = Once::new();
     // SAFETY: functions of the signature that is asked for; this object is never unloaded once it has traced.

@@ -8,6 +8,51 @@ pub fn names() -> &'static [&'static str] {
     &[]
 }
 
+/// Tracers that traces have, of which there are none on this system.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    never: std::convert::Infallible,
+}
+
+impl Choice {
+    /// Refuses.
+    ///
+    /// # Errors
+    ///
+    /// Always [`Refused::Unsupported`].
+    pub fn of(_names: &[&str]) -> Result<Choice, Refused> {
+        Err(Refused::Unsupported(
+            "calls of libraries are traced on Linux only, on x86-64 and aarch64",
+        ))
+    }
+
+    /// Cannot be called, as there is no choice.
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub fn begin(&self, _scope: Scope) -> Result<Trace, Refused> {
+        match self.never {}
+    }
+
+    /// Cannot be called, as there is no choice.
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub fn keep(&self) -> Result<Kept, Refused> {
+        match self.never {}
+    }
+}
+
+/// What keeps functions replaced, of which there is none on this system.
+#[derive(Debug)]
+#[must_use]
+pub struct Kept {
+    #[expect(dead_code, reason = "there is none")]
+    never: std::convert::Infallible,
+}
+
 /// A running trace, of which there can be none on this system.
 #[derive(Debug)]
 pub struct Trace {
@@ -20,10 +65,8 @@ impl Trace {
     /// # Errors
     ///
     /// Always [`Refused::Unsupported`].
-    pub fn begin(_names: &[&str], _scope: Scope) -> Result<Trace, Refused> {
-        Err(Refused::Unsupported(
-            "calls of libraries are traced on Linux only, on x86-64 and aarch64",
-        ))
+    pub fn begin(names: &[&str], scope: Scope) -> Result<Trace, Refused> {
+        Choice::of(names)?.begin(scope)
     }
 
     /// Cannot be called, as there is no trace.

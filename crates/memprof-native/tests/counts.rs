@@ -5,7 +5,8 @@ mod support;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::time::Instant;
 
-use memprof_native::{Node, Refused, Scope, Trace, names};
+use memprof_native::{Choice, Node, Refused, Scope, Trace, names};
+use support::tables::{changes, words};
 use support::{Free, Malloc, Read, Rounds, Workshop, alone, count, node, seconds};
 
 const BUILDS: [(&str, &[&str]); 4] = [
@@ -280,6 +281,35 @@ fn nested_and_concurrent_traces() {
             15 + 3600,
             "those of ended threads are kept"
         );
+    });
+}
+
+#[test]
+fn functions_that_stay_replaced_between_traces() {
+    alone(|| {
+        let shop = Workshop::new();
+        let work = shop.work("work", &["-Wl,-z,now"]);
+        let rounds: Rounds = work.get("pipe_rounds");
+        // SAFETY: a function of the library, of that type.
+        let run = move |times| assert_eq!(unsafe { rounds(times) }, times);
+        drop(Trace::begin(&["fd"], Scope::Thread).unwrap());
+        let before = words();
+        let kept = Choice::of(&["fd"]).unwrap().keep().unwrap();
+        let during = words();
+        assert_ne!(changes(&before, &during), [""; 0]);
+        for times in 1..=3 {
+            let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
+            run(times);
+            assert_eq!(count(&trace.finish(), "fd.read.calls"), times as u64);
+            assert_eq!(changes(&during, &words()), [""; 0]);
+        }
+        let both = Trace::begin(&["fd", "memory"], Scope::Thread).unwrap();
+        let within = Trace::begin(&["fd"], Scope::Thread).unwrap();
+        drop(kept);
+        run(4);
+        assert_eq!(count(&within.finish(), "fd.read.calls"), 4);
+        assert_eq!(count(&both.finish(), "fd.read.calls"), 4);
+        assert_eq!(changes(&before, &words()), [""; 0]);
     });
 }
 

@@ -123,7 +123,7 @@ pub fn is_built_in(symbol: &str) -> bool {
 }
 
 /// Looks through objects that were loaded meanwhile. Keeps `errno`, never waits for the lock.
-pub(super) fn notice() {
+pub(crate) fn notice() {
     if objects::generation().loaded == SEEN.load(Relaxed) {
         return;
     }

@@ -26,6 +26,7 @@ mod objects;
 mod pages;
 mod watch;
 
+pub(crate) use engine::notice;
 pub use engine::{install, is_built_in, remove};
 pub use fork::{Held, hold};
 pub use hook::{Caller, Code, Entry, Hook, Original};

@@ -21,12 +21,23 @@ pub mod resources;
 mod sql;
 pub mod sqlite;
 
+use crate::Node;
 use crate::counters;
 use crate::interpose::Hook;
-use crate::{Node, Scope};
 
-/// Reads numbers that no hook counts: of the process, or of the thread that the kernel gave that number.
-pub type Sample = fn(Scope, u32) -> Option<Vec<u64>>;
+/// Reads numbers that no hook counts. None if the thread has ended.
+pub type Sample = fn(Whose) -> Option<Vec<u64>>;
+
+/// Whose numbers are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of the process.
+    All,
+    /// Those of the calling thread.
+    Own,
+    /// Those of the thread that the kernel gave that number.
+    Other(u32),
+}
 
 /// Something that is counted.
 pub struct Tracer {
@@ -36,8 +47,7 @@ pub struct Tracer {
     pub hooks: &'static [Hook],
     /// Tells what was counted.
     pub report: fn(&[u64]) -> Node,
-    /// Where its numbers come from, if not from counters of hooks: of this thread, or of the process. None if the
-    /// thread has ended.
+    /// Where its numbers come from, if not from counters of hooks.
     pub sample: Option<Sample>,
     /// Whether its hooks have never counted anything in this process. Then nobody reads its counters, and it has an
     /// empty slice to report.
@@ -50,6 +60,8 @@ macro_rules! registry {
     ($($name:ident),* $(,)?) => {
         static TRACERS: &[&Tracer] = &[$(&$name::TRACER),*];
         static NAMES: &[&str] = &[$(stringify!($name)),*];
+        /// How many there are.
+        pub(crate) const COUNT: usize = SIZES.len();
         const SIZES: &[(&str, usize)] = &[$((stringify!($name), $name::CELLS)),*];
     };
 }
@@ -71,6 +83,14 @@ pub fn names() -> &'static [&'static str] {
 
 pub(crate) fn find(name: &str) -> Option<&'static Tracer> {
     TRACERS.iter().copied().find(|tracer| tracer.name == name)
+}
+
+/// Its place among all.
+pub(crate) fn index(tracer: &Tracer) -> usize {
+    (TRACERS
+        .iter()
+        .position(|other| std::ptr::eq(*other, tracer)))
+    .expect("a tracer of the registry")
 }
 
 /// The counters of a tracer in a block.

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use super::{Tracer, never_idle, nothing_in_the_way};
+use super::{Tracer, Whose, never_idle, nothing_in_the_way};
+use crate::Node;
 use crate::report::map;
-use crate::{Node, Scope};
 
 /// It has no hooks, so no counters.
 pub(super) const CELLS: usize = 0;
@@ -45,13 +45,11 @@ fn report(cells: &[u64]) -> Node {
         .collect())
 }
 
-fn sample(scope: Scope, thread: u32) -> Option<Vec<u64>> {
-    // SAFETY: takes nothing, cannot fail.
-    let here = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-    match scope {
-        Scope::Process => usage(libc::RUSAGE_SELF),
-        Scope::Thread if here == thread => usage(libc::RUSAGE_THREAD),
-        Scope::Thread => of_other_thread(thread),
+fn sample(whose: Whose) -> Option<Vec<u64>> {
+    match whose {
+        Whose::All => usage(libc::RUSAGE_SELF),
+        Whose::Own => usage(libc::RUSAGE_THREAD),
+        Whose::Other(thread) => of_other_thread(thread),
     }
 }
 
@@ -122,8 +120,8 @@ mod tests {
     fn a_thread_asked_from_outside_says_about_the_same() {
         // SAFETY: takes nothing, cannot fail.
         let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-        let own = sample(Scope::Thread, thread).unwrap();
-        let other = std::thread::spawn(move || sample(Scope::Thread, thread).unwrap())
+        let own = sample(Whose::Own).unwrap();
+        let other = std::thread::spawn(move || sample(Whose::Other(thread)).unwrap())
             .join()
             .unwrap();
         assert_eq!(own.len(), NAMES.len());
@@ -145,6 +143,6 @@ mod tests {
         while std::path::Path::new(&format!("/proc/self/task/{thread}")).exists() {
             std::thread::yield_now();
         }
-        assert_eq!(sample(Scope::Thread, thread), None);
+        assert_eq!(sample(Whose::Other(thread)), None);
     }
 }

@@ -10,7 +10,7 @@ use magnus::{
 use memprof_native::Refused;
 
 use super::trace_report::NativeReport;
-use crate::vm::trace::{self, Running};
+use crate::vm::trace::{self, Kept, Running};
 
 /// Which tracers a trace has. Made once for many traces: a server makes one for each request.
 #[derive(TypedData)]
@@ -19,10 +19,10 @@ pub struct NativeChoice(Arc<Choice>);
 
 impl DataTypeFunctions for NativeChoice {}
 
-/// Names of tracers.
+/// Tracers and their names.
 pub struct Choice {
     /// Those of the extension.
-    own: Vec<String>,
+    own: trace::Choice,
     /// All that the report has, in its order.
     pub reported: Vec<String>,
 }
@@ -36,6 +36,13 @@ pub struct NativeTrace {
     process: bool,
     running: RefCell<Option<Begun>>,
 }
+
+/// What is kept between the traces of a server, until this object is gone.
+#[derive(TypedData)]
+#[magnus(class = "Memprof::Native::TraceUpkeep")]
+pub struct NativeUpkeep(RefCell<Option<Kept>>);
+
+impl DataTypeFunctions for NativeUpkeep {}
 
 struct Begun {
     vm: Running,
@@ -51,6 +58,10 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let choice = native.define_class("TraceChoice", ruby.class_object())?;
     choice.undef_default_alloc_func();
     choice.define_singleton_method("new", function!(NativeChoice::new, 2))?;
+    let upkeep = native.define_class("TraceUpkeep", ruby.class_object())?;
+    upkeep.undef_default_alloc_func();
+    upkeep.define_singleton_method("new", function!(NativeUpkeep::new, 1))?;
+    upkeep.define_method("let_go", method!(NativeUpkeep::let_go, 0))?;
     let class = native.define_class("Trace", ruby.class_object())?;
     class.undef_default_alloc_func();
     class.define_singleton_method("new", function!(NativeTrace::new, 2))?;
@@ -67,8 +78,21 @@ fn call_names() -> Vec<&'static str> {
 }
 
 impl NativeChoice {
-    fn new(own: Vec<String>, reported: Vec<String>) -> Self {
-        NativeChoice(Arc::new(Choice { own, reported }))
+    fn new(ruby: &Ruby, own: Vec<String>, reported: Vec<String>) -> Result<Self, Error> {
+        let own = trace::Choice::of(&own).map_err(|why| unsupported(ruby, &why))?;
+        Ok(NativeChoice(Arc::new(Choice { own, reported })))
+    }
+}
+
+impl NativeUpkeep {
+    fn new(ruby: &Ruby, choice: &NativeChoice) -> Result<Self, Error> {
+        let kept = trace::keep(&choice.0.own).map_err(|why| unsupported(ruby, &why))?;
+        Ok(NativeUpkeep(RefCell::new(Some(kept))))
+    }
+
+    /// A second call does nothing.
+    fn let_go(&self) {
+        drop(self.0.take());
     }
 }
 
@@ -89,8 +113,8 @@ impl NativeTrace {
                 "the trace has begun",
             ));
         }
-        let names: Vec<&str> = this.choice.own.iter().map(String::as_str).collect();
-        let vm = trace::begin(&names, this.process).map_err(|why| unsupported(ruby, &why))?;
+        let vm =
+            trace::begin(&this.choice.own, this.process).map_err(|why| unsupported(ruby, &why))?;
         let pid = std::process::id();
         *this.running.borrow_mut() = Some(Begun { vm, pid });
         Ok(())

@@ -3,42 +3,79 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use memprof_native::{Counted, Refused, Scope, Trace};
+use memprof_native::{Choice, Counted, Refused, Scope, Trace};
 
-/// Traces that run, by number.
-static TRACES: Mutex<Traces> = Mutex::new(Traces {
+/// What runs, by number.
+static RUNNING: Mutex<Running> = Mutex::new(Running {
     next: 0,
-    running: Vec::new(),
+    traces: Vec::new(),
+    kept: Vec::new(),
 });
 
-struct Traces {
+struct Running {
     next: u64,
-    running: Vec<(u64, Trace)>,
+    traces: Vec<(u64, Trace)>,
+    kept: Vec<(u64, memprof_native::Kept)>,
 }
 
-fn traces() -> MutexGuard<'static, Traces> {
-    TRACES.lock().unwrap_or_else(PoisonError::into_inner)
+impl Running {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+fn running() -> MutexGuard<'static, Running> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take<T>(row: &mut Vec<(u64, T)>, number: u64) -> Option<T> {
+    let index = row.iter().position(|(other, _)| *other == number)?;
+    Some(row.swap_remove(index).1)
+}
+
+/// Functions that stay replaced.
+pub struct Kept(u64);
+
+impl Kept {
+    /// Until this is dropped, or the process is a copy.
+    ///
+    /// # Errors
+    /// If calls can't be counted in this process.
+    pub fn new(choice: &Choice) -> Result<Self, Refused> {
+        let kept = choice.keep()?;
+        let mut running = running();
+        let number = running.number();
+        running.kept.push((number, kept));
+        Ok(Kept(number))
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let kept = take(&mut running().kept, self.0);
+        drop(kept); // without the lock
+    }
 }
 
 /// A trace that runs.
 pub struct Mark(u64);
 
 impl Mark {
-    /// Begins to count for those of the names that it has.
+    /// Begins to count.
     ///
     /// # Errors
     /// If calls can't be counted in this process.
-    pub fn new(names: &[&str], process: bool) -> Result<Self, Refused> {
+    pub fn new(choice: &Choice, process: bool) -> Result<Self, Refused> {
         let scope = if process {
             Scope::Process
         } else {
             Scope::Thread
         };
-        let trace = Trace::begin(names, scope)?;
-        let mut traces = traces();
-        traces.next += 1;
-        let number = traces.next;
-        traces.running.push((number, trace));
+        let trace = choice.begin(scope)?;
+        let mut running = running();
+        let number = running.number();
+        running.traces.push((number, trace));
         Ok(Mark(number))
     }
 
@@ -48,9 +85,7 @@ impl Mark {
     }
 
     fn take(&self) -> Option<Trace> {
-        let mut traces = traces();
-        let index = (traces.running.iter()).position(|(number, _)| *number == self.0)?;
-        Some(traces.running.swap_remove(index).1)
+        take(&mut running().traces, self.0)
     }
 }
 
@@ -63,6 +98,12 @@ impl Drop for Mark {
 
 /// In the child of a fork: nobody is there who counted.
 pub fn start_anew() {
-    let running = std::mem::take(&mut traces().running);
-    drop(running);
+    let (traces, kept) = {
+        let mut running = running();
+        (
+            std::mem::take(&mut running.traces),
+            std::mem::take(&mut running.kept),
+        )
+    };
+    drop((traces, kept));
 }

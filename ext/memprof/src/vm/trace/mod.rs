@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use magnus::DataTypeFunctions;
 use magnus::{Error, Ruby, TypedData, gc as magnus_gc, typed_data::Obj};
 
-use memprof_native::{Counted as Calls, Node, Refused};
+use memprof_native::{Choice as CallChoice, Counted as Calls, Node, Refused};
 use rb_sys::VALUE;
 
 pub use owners::Owner;
@@ -52,6 +52,35 @@ pub fn names() -> Vec<&'static str> {
     OWN.iter().chain(memprof_native::names()).copied().collect()
 }
 
+/// Tracers that traces have.
+pub struct Choice {
+    objects: bool,
+    gc: bool,
+    threads: bool,
+    calls: Option<CallChoice>,
+}
+
+impl Choice {
+    /// The named ones; others than [`names`] there are none.
+    ///
+    /// # Errors
+    /// If one of those that count calls is unknown.
+    pub fn of(names: &[String]) -> Result<Self, Refused> {
+        let wants = |name: &str| names.iter().any(|wanted| wanted == name);
+        let calls: Vec<&str> = (memprof_native::names().iter().copied())
+            .filter(|name| wants(name))
+            .collect();
+        Ok(Choice {
+            objects: wants("objects"),
+            gc: wants("gc"),
+            threads: wants("threads"),
+            calls: (!calls.is_empty())
+                .then(|| CallChoice::of(&calls))
+                .transpose()?,
+        })
+    }
+}
+
 /// A trace that runs.
 pub struct Running {
     threads: Option<threads::Mark>,
@@ -59,6 +88,12 @@ pub struct Running {
     objects: Option<objects::Mark>,
     wants_objects: bool,
     engine: Option<engine::Mark>,
+}
+
+/// What traces need, and what costs nothing while there are none: kept for those that a server begins for each request.
+pub struct Kept {
+    _gc: Option<gc::Mark>,
+    _calls: Option<engine::Kept>,
 }
 
 /// Makes ready what would allocate later, in a hook.
@@ -76,29 +111,36 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     Ok(())
 }
 
-/// Begins to count for the named tracers what the calling thread does, or the process. What counts calls of malloc is
-/// turned on last, as to turn on the others takes memory; it makes no objects itself.
+/// Begins to count what the calling thread does, or the process. What counts calls of malloc is turned on last, as to
+/// turn on the others takes memory; it makes no objects itself.
 ///
 /// # Errors
 /// If calls of libraries can't be counted in this process. Then nothing is.
-pub fn begin(names: &[&str], process: bool) -> Result<Running, Refused> {
+pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
     let owner = Owner::new(process);
-    let wants = |name: &str| names.contains(&name);
-    let threads = wants("threads").then(|| threads::Mark::new(process));
-    let gc = wants("gc").then(|| gc::Mark::new(owner));
+    let threads = choice.threads.then(|| threads::Mark::new(process));
+    let gc = choice.gc.then(|| gc::Mark::new(owner));
     // Threads are objects, too.
-    let objects = (wants("objects") || threads.is_some())
-        .then(|| objects::Mark::new(owner, wants("objects")));
-    let others: Vec<&str> = (memprof_native::names().iter().copied())
-        .filter(|name| wants(name))
-        .collect();
-    let engine = (!others.is_empty()).then(|| engine::Mark::new(&others, process));
+    let objects =
+        (choice.objects || choice.threads).then(|| objects::Mark::new(owner, choice.objects));
+    let engine = (choice.calls.as_ref()).map(|calls| engine::Mark::new(calls, process));
     Ok(Running {
         threads,
         gc,
         objects,
-        wants_objects: wants("objects"),
+        wants_objects: choice.objects,
         engine: engine.transpose()?,
+    })
+}
+
+/// Keeps what can be kept between traces: not the hook on births, which is called for every object.
+///
+/// # Errors
+/// As for [`begin`].
+pub fn keep(choice: &Choice) -> Result<Kept, Refused> {
+    Ok(Kept {
+        _calls: (choice.calls.as_ref()).map(engine::Kept::new).transpose()?,
+        _gc: choice.gc.then(|| gc::Mark::new(Owner::Process)),
     })
 }
 
