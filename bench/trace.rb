@@ -12,6 +12,8 @@ ROUNDS = Bench.size(21, 2)
 CALLS = Bench.size(20_000, 200)
 STRINGS = Bench.size(100_000, 1000)
 REQUESTS = Bench.size(40, 2)
+# Requests of puma's client in turn: of many in a row, one kind meets a busier machine than the other.
+IN_TURN = Bench.size(5, 1)
 
 # Bytes through a pipe, one by one: the cheapest system calls that there are.
 def bytes(reader, writer)
@@ -95,7 +97,7 @@ end
 def served(directory)
   server = Server.new(directory, PUMA, "memprof/tracer", 1)
   server.connect do |http|
-    asked = ->(path) { Bench::Sample.new(Array.new(REQUESTS) { wait(http, path) }).median }
+    asked = ->(path) { Bench::Sample.new(Array.new(IN_TURN) { wait(http, path) }).median }
     worked = ->(path) do
       before = answer(http, "/cpu").to_f
       REQUESTS.times { answer(http, path) }
@@ -103,8 +105,9 @@ def served(directory)
     end
     %w[/plain /traced].each(&asked) # what is made once
     apart(server.pid)
-    { puma: asked, puma_cpu: worked }.transform_values do |measure|
-      compared(-> { measure.call("/plain") }, -> { measure.call("/traced") })
+    measures = { puma: [asked, ROUNDS * REQUESTS / IN_TURN], puma_cpu: [worked, ROUNDS] }
+    measures.transform_values do |measure, rounds|
+      compared(-> { measure.call("/plain") }, -> { measure.call("/traced") }, rounds)
     end
   end
 ensure
@@ -163,7 +166,5 @@ Bench.table(Bench::LIMITS, [
   Bench.limit("a byte through a pipe, traced / plain", all[:pipe][2], 1.25, 1.1),
   Bench.limit("the same after the trace / before any", all[:idle][2], 1.05, 1.0),
   Bench.limit("a string, traced / plain", all[:malloc][2], 1.3, 1.15),
-  Bench.limit("a request of puma's client, traced / plain", all[:puma][2], 1.03, 1.01),
-  Bench.limit("a request that only computes, traced / plain", all[:computing][2], 1.03, 1.01),
-  Bench.limit("the same without `objects` and `threads`", all[:unborn][2], 1.03, 1.01)
+  Bench.limit("a request of puma's client, traced / plain", all[:puma][2], 1.03, 1.01)
 ])

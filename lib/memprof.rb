@@ -287,7 +287,7 @@ module Memprof
       load_trace
       journal = Trace::Journal.of(path_or_io)
       begin
-        Trace.run(->(report, _) { journal.write(report) }, scope: scope, tracers: tracers, &block)
+        Trace.run(Trace.new(scope, tracers), ->(report, _) { journal.write(report) }, &block)
       ensure
         journal.close
       end
@@ -312,7 +312,7 @@ module Memprof
 
       load_trace
       journal = @trace_journal || Trace::Journal.new(nil)
-      Trace::Request.trace(env, journal, scope: scope, tracers: tracers, &block)
+      Trace::Request.trace(env, journal, Trace.new(scope, tracers), &block)
     end
 
     # @return [String, nil] the file that {trace_request} adds to

@@ -43,7 +43,7 @@ module Memprof
         request = controller.request
         env = request.env.merge(PARAMETERS => request.path_parameters)
         status = -> { code(controller) }
-        Trace::Request.trace(env, @file.journal, status: status, &block)
+        Trace::Request.trace(env, @file.journal, Trace.new, status: status, &block)
       end
 
       # What `around_action` and `around_filter` call.

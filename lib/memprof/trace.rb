@@ -22,14 +22,12 @@ module Memprof
     # Runs a block in a trace, and hands over the report, however the block ended. In the child of a fork that
     # comes out of the block nothing is handed over: the report is the parent's.
     #
-    # @param scope [Symbol] `:thread` or `:process`
-    # @param tracers [Array<Symbol>, nil]
+    # @param trace [Trace] one that is not running
     # @param deliver [#call] is called with what {#finish} gives, and, if the block gave one, a one-element
     #   Array with its value, else with nil
     # @yield the code to look at
     # @return [Object] the block's value
-    def self.run(deliver, scope: :thread, tracers: nil)
-      trace = new(scope, tracers)
+    def self.run(trace, deliver)
       value = nil
       returned = false
       begin
@@ -53,8 +51,13 @@ module Memprof
     end
     private_class_method :hand_over
 
-    # @param scope (see .run)
-    # @param tracers (see .run)
+    # @return [Tracers::Plan] what it will count
+    attr_reader :plan
+
+    # A trace that has ended may be started again.
+    #
+    # @param scope [Symbol] `:thread` or `:process`
+    # @param tracers [Array<Symbol>, nil] those that are wanted; nil for all
     # @raise [ArgumentError] if the scope or a tracer is unknown
     # @raise [Unsupported] if a tracer that was asked for by name can't work here
     def initialize(scope = :thread, tracers = nil)
@@ -66,8 +69,16 @@ module Memprof
       @plan = Tracers.plan(tracers)
       @native = Native::Trace.new(@plan.choice, @process)
       @follower = Tracers::Follower.new(@plan.clients, @process) unless @plan.clients.empty?
-      @own = @plan.own.empty? ? NONE : @plan.own.transform_values(&:new)
+      @own = NONE
       @started = []
+    end
+
+    # Makes one of a thread ready to be started for many requests, one after the other; see
+    # {Tracers::Follower#stay}.
+    #
+    # @return [void]
+    def stay
+      @follower&.stay
     end
 
     # Says once why calls are not counted here.
@@ -84,7 +95,7 @@ module Memprof
     # @return [void]
     def start
       @pid = Process.pid
-      @own.each_value { |tracer| begin_one(tracer) } unless @own.empty?
+      begin_own unless @plan.own.empty?
       begin_one(@follower) if @follower
       begin
         @native.begin
@@ -114,6 +125,11 @@ module Memprof
       self.class.warn_of(error)
       @native = Native::Trace.new(@plan.without_calls, @process)
       @native.begin
+    end
+
+    def begin_own
+      @own = @plan.own.transform_values(&:new)
+      @own.each_value { |tracer| begin_one(tracer) }
     end
 
     def begin_one(tracer)

@@ -50,12 +50,9 @@ module Memprof
         raise ArgumentError, "only: wants something callable, got #{only.inspect}"
       end
 
-      Trace.new(scope, tracers) # complains about what makes no sense
-      @keeper = Trace::Keeper.new(Tracers.plan(tracers))
+      @keeper = Trace::Keeper.new(scope, tracers)
       @app = app
       @file = Trace::ProcessFile.new(path&.to_s)
-      @scope = scope
-      @tracers = tracers
       @only = only
       @warned = false
     end
@@ -70,8 +67,12 @@ module Memprof
       return @app.call(env) if @only && !@only.call(env)
 
       Trace::AfterReply.catch_up
-      @keeper.keep
-      Trace::Request.trace(env, self, later: true, scope: @scope, tracers: @tracers) { @app.call(env) }
+      trace = @keeper.take
+      begin
+        Trace::Request.trace(env, self, trace, later: true) { @app.call(env) }
+      ensure
+        @keeper.put_back(trace)
+      end
     end
 
     # Adds a request to the file; what is wrong with that is the operator's matter, not the visitor's.
@@ -80,6 +81,7 @@ module Memprof
     # @param record [Hash]
     # @return [void]
     def write(record)
+      @keeper.look
       @file.journal.write(record)
     rescue Memprof::Error, SystemCallError, IOError => e
       warn_once(e)

@@ -97,6 +97,15 @@ module Memprof
         (ORDER & (native | CLIENTS.keys)) + @own.keys
       end
 
+      # In the child of a fork: traces that are ready are the parent's.
+      #
+      # @api private
+      # @return [void]
+      def start_anew
+        @lock = Mutex.new # its owner may be a thread that the child does not have
+        @plans = {}.freeze
+      end
+
       # @api private
       # @param names [Array<Symbol, String>, Symbol, String, nil] nil for all
       # @return [Array<Symbol>] in the order of a report

@@ -56,6 +56,94 @@ RSpec.describe Memprof::Tracer do
     expect(counts).to all(satisfy { |code, count| code == count })
   end
 
+  describe "requests that come one after the other" do
+    # Each tells redis so many commands, by the client's own connection.
+    let(:talker) do
+      connection = Class.new do
+        def call(*) = :called
+        prepend Memprof::Tracers::Redis::Connection
+      end
+      ->(env) do
+        env["commands"].times { connection.new.call(["GET", "a"]) }
+        [200, {}, []]
+      end
+    end
+
+    def commands
+      requests.map { |request| request["tracers"]["redis"]["calls"] }
+    end
+
+    it "have what clients did for them, and not what they did for others" do
+      tracer = described_class.new(talker, path: path, tracers: %i[redis gc])
+      [3, 0, 1].each { |number| tracer.call({ "commands" => number }) }
+      talker.call({ "commands" => 5 })
+      tracer.call({ "commands" => 2 })
+      expect(commands).to eq([3, nil, 1, 2])
+    end
+
+    it "have it in the child of a fork, too" do
+      result = run_ruby(<<~RUBY)
+        require "memprof/tracer"
+        connection = Class.new do
+          def call(*) = :called
+          prepend Memprof::Tracers::Redis::Connection
+        end.new
+        app = ->(env) { env["commands"].times { connection.call(["GET"]) } && [200, {}, [env["child"]&.call]] }
+        tracer = Memprof::Tracer.new(app, path: #{path.inspect}, tracers: %i[redis gc objects])
+        tracer.call({ "commands" => 1 })
+        child = -> do
+          Process.wait(fork { 2.times { |number| tracer.call({ "commands" => number + 2 }) } })
+          GC.start
+        end
+        tracer.call({ "commands" => 4, "child" => child })
+        tracer.call({ "commands" => 5 })
+      RUBY
+      expect(result.stderr).to eq("")
+      expect(commands).to eq([1, 2, 3, 4, 5])
+      expect(requests.map { |request| request["tracers"]["gc"]["calls"] }).to eq([0, 0, 0, 1, 0])
+    end
+
+    it "keep to their thread, also when one is made within another" do
+      inner = described_class.new(talker, path: path, tracers: %i[redis gc])
+      nested = ->(env) do
+        Thread.new { talker.call(env) }.join
+        inner.call(env)
+        talker.call(env)
+      end
+      tracer = described_class.new(nested, path: path, tracers: %i[redis gc])
+      2.times { |number| tracer.call({ "commands" => number + 1 }) }
+      expect(commands).to eq([1, 2, 2, 4])
+    end
+
+    it "have tracers of the program that begin anew, and those that came meanwhile" do
+      numbers = (1..).each
+      own = Class.new do
+        define_method(:initialize) { @number = numbers.next }
+        attr_reader :number
+
+        def start = nil
+        def finish = nil
+        def report = { "number" => number }
+      end
+      tracer = described_class.new(app, path: path)
+      tracer.call({})
+      Memprof::Tracers.register(:own, own)
+      2.times { tracer.call({}) }
+      Memprof::Tracers.unregister(:own)
+      tracer.call({})
+      expect(requests.map { |request| request["tracers"]["own"] })
+        .to eq([nil, { "number" => 1 }, { "number" => 2 }, nil])
+    end
+
+    it "are fine if a request's fiber is never heard of again" do
+      waiting = ->(env) { env["wait"] ? Fiber.yield : talker.call(env) }
+      tracer = described_class.new(waiting, path: path, tracers: %i[redis gc])
+      100.times { Fiber.new { tracer.call({ "wait" => true }) }.resume }
+      2.times { |number| tracer.call({ "commands" => number + 1 }) }
+      expect(commands).to eq([1, 2])
+    end
+  end
+
   it "traces only what is asked for" do
     tracer = described_class.new(app, path: path, tracers: %i[gc], only: ->(env) { env["PATH_INFO"] == "/a" })
     %w[/a /b /a].each { |place| tracer.call({ "PATH_INFO" => place }) }

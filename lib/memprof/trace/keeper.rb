@@ -8,14 +8,45 @@ require_relative "new_process"
 module Memprof
   class Trace
     # Keeps calls interposed, and clients watched for, between the traces of a server, which then only read
-    # counters. To replace functions for each request would take longer than many a request.
+    # counters. To replace functions for each request would take longer than many a request. It keeps the
+    # traces that have ended, too, for the requests that come next.
     #
     # @api private
     class Keeper
-      # @param plan [Tracers::Plan] of the traces that will run
-      def initialize(plan)
-        @names = plan.native & Native::Trace.call_names
+      # So many traces stay ready. A request whose fiber is thrown away never brings its trace back.
+      READY = 64
+      private_constant :READY
+
+      # @param scope (see Trace#initialize)
+      # @param tracers (see Trace#initialize)
+      # @raise (see Trace#initialize)
+      def initialize(scope = :thread, tracers = nil)
+        plan = Trace.new(scope, tracers).plan
+        @scope = scope
+        @tracers = tracers
+        @choice = plan.choice
         @clients = !plan.clients.empty?
+      end
+
+      # @return [Trace] one that is not running, and the caller's until it is put back
+      def take
+        keep
+        return Trace.new(@scope, @tracers) unless @scope == :thread
+
+        Tracers.plan(@tracers).ready.pop || make
+      end
+
+      # @param trace [Trace] that has ended
+      # @return [void]
+      def put_back(trace)
+        trace.plan.ready.push(trace) if @scope == :thread
+      end
+
+      # Has clients followed that were loaded meanwhile without anybody's being told.
+      #
+      # @return [void]
+      def look
+        Tracers::Hooks.look if @clients
       end
 
       # Sees to it that this process has them interposed from now on.
@@ -26,10 +57,7 @@ module Memprof
 
         @pid = Process.pid
         Tracers::Hooks.keep if @clients
-        return if @names.empty?
-
-        @native = Native::Trace.new(Native::TraceChoice.new(@names, []), false)
-        @native.begin
+        @native = Native::TraceUpkeep.new(@choice)
       rescue Unsupported
         nil # each trace says so itself, or does without
       end
@@ -42,8 +70,16 @@ module Memprof
 
         @pid = nil
         Tracers::Hooks.let_go if @clients
-        @native&.finish
+        @native&.let_go
         @native = nil
+      end
+
+      private
+
+      def make
+        trace = Trace.new(@scope, @tracers)
+        trace.stay if Tracers::Follower.running.size < READY
+        trace
       end
     end
   end

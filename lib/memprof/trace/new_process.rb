@@ -21,6 +21,7 @@ module Memprof
       # @return [void]
       def self.start_anew
         Native::Trace.start_anew
+        Tracers.start_anew
         Tracers::Hooks.start_anew
         Tracers::Follower.start_anew
         AfterReply.start_anew

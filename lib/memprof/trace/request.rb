@@ -12,29 +12,23 @@ module Memprof
     class Request
       # What is told of the Rack env.
       KEYS = %w[REQUEST_PATH PATH_INFO REMOTE_ADDR REQUEST_URI REQUEST_METHOD QUERY_STRING].freeze
-      # Where Rails keeps controller and action: 2.2 and 2.3, 3 to 4, today.
-      RAILS = %w[
-        action_controller.request.path_parameters action_dispatch.request.parameters
-        action_dispatch.request.path_parameters
-      ].freeze
       # What is told of that.
       ACTION = %i[controller action].freeze
-      private_constant :KEYS, :RAILS, :ACTION
+      private_constant :KEYS, :ACTION
 
       # Traces a request and writes it.
       #
       # @param env [Hash] the Rack environment
       # @param journal [Journal]
+      # @param trace [Trace] one that is not running
       # @param status [Proc, nil] asked for the response's code if the block gives no Rack response
       # @param later [Boolean] whether it may be written when the client has the reply
-      # @param scope (see Trace.run)
-      # @param tracers (see Trace.run)
       # @yield handles the request
       # @return [Object] the block's value
-      def self.trace(env, journal, status: nil, later: false, scope: :thread, tracers: nil)
+      def self.trace(env, journal, trace, status: nil, later: false)
         request = new(env, journal, status, later)
         request.arrive
-        Trace.run(request, scope: scope, tracers: tracers) do
+        Trace.run(trace, request) do
           request.begin
           yield
         ensure
@@ -100,19 +94,21 @@ module Memprof
           "response" => response, "time" => @time.round(9) }.compact
       end
 
-      # Asked at the end: it is the router that writes it.
+      # Where Rails keeps controller and action: 2.2 and 2.3, 3 to 4, today. Asked at the end: it is the
+      # router that writes it.
       #
       # @return [Array, nil] controller and action
       def action
-        there = @env.values_at(*RAILS)
-        return if there.none?
-
-        parameters = there.find { |value| value.is_a?(Hash) && named?(value) }
-        ACTION.map { |name| parameters[name.name] || parameters[name] } if parameters
+        named(@env["action_controller.request.path_parameters"]) ||
+          named(@env["action_dispatch.request.parameters"]) ||
+          named(@env["action_dispatch.request.path_parameters"])
       end
 
-      def named?(parameters)
-        parameters.key?("controller") || parameters.key?(:controller)
+      def named(parameters)
+        return unless parameters.is_a?(Hash)
+        return unless parameters.key?("controller") || parameters.key?(:controller)
+
+        ACTION.map { |name| parameters[name.name] || parameters[name] }
       end
 
       def code(returned)

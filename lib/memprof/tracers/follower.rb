@@ -19,8 +19,13 @@ module Memprof
       @lock = Mutex.new
 
       class << self
-        # @return [Array<Follower>] of the traces that run; frozen
-        attr_reader :running
+        # @return [Array<Follower>] of the traces that run, and of those that a server starts again and again;
+        #   frozen. In a Ractor none: theirs are not shared with it
+        def running
+          @running
+        rescue Ractor::IsolationError
+          NOBODY
+        end
 
         # @param follower [Follower] one that is told from now on
         # @return [void]
@@ -67,21 +72,34 @@ module Memprof
       # @param process [Boolean] whether to follow all threads, or the calling one
       def initialize(clients, process)
         @clients = clients
-        @thread = Thread.current unless process
         @lock = Mutex.new if process
+        @thread = nil
         @heard = nil
+        @stays = false
+      end
+
+      # Has it told of calls for good, also while it follows nobody. For a trace of a thread that is started
+      # again and again: each time anew takes longer. {Hooks.keep} keeps the hooks.
+      #
+      # @return [void]
+      def stay
+        Follower.listen(@clients)
+        Follower.add(self)
+        @stays = true
       end
 
       # @return [void]
       def start
-        @watches = !Hooks.kept?
-        @watches ? Hooks.start : Hooks.look
-        Follower.listen(@clients)
-        Follower.add(self)
+        @heard = nil
+        @thread = Thread.current unless @lock
+        listen unless @stays
       end
 
       # @return [void]
       def finish
+        @thread = nil
+        return if @stays
+
         Follower.remove(self)
         Hooks.finish if @watches
       end
@@ -91,13 +109,9 @@ module Memprof
       # @yieldparam client [Client] this trace's instance, to be told
       # @return [void]
       def told(tracer, thread, &note)
-        return unless @clients.value?(tracer)
+        return unless (@lock || thread.equal?(@thread)) && @clients.value?(tracer)
 
-        if @thread
-          yield heard(tracer) if @thread.equal?(thread)
-        else
-          synchronize(tracer, &note)
-        end
+        @lock ? synchronize(tracer, &note) : yield(heard(tracer))
       end
 
       # @return [Hash{Symbol => Hash}] reports by name, of those that have something to say
@@ -109,6 +123,13 @@ module Memprof
       end
 
       private
+
+      def listen
+        @watches = !Hooks.kept?
+        @watches ? Hooks.start : Hooks.look
+        Follower.listen(@clients)
+        Follower.add(self)
+      end
 
       def heard(tracer)
         (@heard ||= {})[tracer] ||= tracer.new

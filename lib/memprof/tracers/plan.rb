@@ -26,6 +26,8 @@ module Memprof
       attr_reader :clients
       # @return [Hash{Symbol => #new}] those of the program
       attr_reader :own
+      # @return [Array<Trace>] that have ended and may be started again, of which a {Trace::Keeper} has use
+      attr_reader :ready
 
       # @param names [Array<Symbol>]
       # @param native [Array<Symbol>] all of the extension
@@ -40,6 +42,7 @@ module Memprof
         @choice = choice_of(@native)
         @clients = clients.slice(*names).freeze
         @own = own.slice(*names).freeze
+        @ready = []
         freeze
       end
 

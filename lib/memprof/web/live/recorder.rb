@@ -36,7 +36,7 @@ module Memprof
 
         def initialize
           @lock = Mutex.new
-          @keeper = Trace::Keeper.new(Tracers.plan(nil))
+          @keeper = Trace::Keeper.new
           @installed = false
           start_anew
         end
@@ -88,7 +88,7 @@ module Memprof
           return yield unless round
 
           begin
-            Trace::Request.trace(env, Sheet.new(self, env, round), &block)
+            Trace::Request.trace(env, Sheet.new(self, env, round), Trace.new, &block)
           ensure
             release
           end
