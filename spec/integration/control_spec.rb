@@ -67,7 +67,8 @@ RSpec.describe "The control socket of memprof/signal" do
   end
 
   it "gives one dump at a time" do
-    live_program("#{LivePrograms::HALTING}\nx = Array.new(40_000) { |i| i.to_s * 3 }\nputs :made\nsleep") do |program|
+    code = "x = Array.new(40_000) { |i| i.to_s * 3 }\nputs :made\nsleep"
+    live_program("#{LivePrograms::HALTING}\n#{code}") do |program|
       program.line
       first = Memprof::Control::Client.connect(socket_of(program))
       first.ask({ do: "dump" })
