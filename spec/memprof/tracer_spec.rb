@@ -137,7 +137,7 @@ RSpec.describe Memprof::Tracer do
       sleep(0.05)
       env["rack.after_reply"].each(&:call)
       expect(written.size).to eq(1)
-      expect(written.first).to include("response" => { "code" => 201 }, "time" => be <= took,
+      expect(written.first).to include("response" => { "code" => 201 }, "time" => be < took + 0.01,
         "request" => { "PATH_INFO" => "/home" }, "rails" => { "controller" => "home", "action" => "show" })
       expect(written.first["tracers"]["objects"]["classes"]["Object"]["count"]).to eq(3)
     end

@@ -6,7 +6,7 @@ class Chromium
   # A page as somebody sees it who has a mouse and a keyboard. Whatever waits does so for a condition, with
   # {PATIENCE}.
   class Tab
-    PATIENCE = 30 # seconds: a machine may be busy
+    PATIENCE = 120 # seconds: a machine may be busy
     # Keys that are no letters: their codes, and what they type.
     KEYS = {
       "Enter" => [13, "\r"], "Escape" => [27], "Tab" => [9], "ArrowLeft" => [37], "ArrowUp" => [38],
