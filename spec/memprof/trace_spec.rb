@@ -156,9 +156,11 @@ RSpec.describe Memprof, ".trace" do
       GC.start
       calls = time = nil
       gc = trace(tracers: :gc) do
-        calls, time = GC.count, GC.stat(:time)
+        calls = GC.count
+        time = GC.stat(:time)
         GC.start(full_mark: false) until GC.stat(:time) - time >= 100
-        calls, time = GC.count - calls, GC.stat(:time) - time
+        calls = GC.count - calls
+        time = GC.stat(:time) - time
       end["gc"]
 
       expect(gc["calls"]).to eq(calls)

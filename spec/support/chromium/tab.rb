@@ -126,7 +126,7 @@ class Chromium
     # @param condition [String] an expression; without one the block is asked
     def wait(what, condition = nil)
       limit = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
-      until condition ? evaluate(condition) : yield
+      until condition ? holds?(condition) : yield
         late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > limit
         raise Error, "can't #{what} within #{PATIENCE} s; at #{watch.address}: #{watch.problems}" if late
 
@@ -167,6 +167,14 @@ class Chromium
     end
 
     private
+
+    def holds?(condition)
+      evaluate(condition)
+    rescue Error => e
+      raise unless e.message.match?(/navigated|context/i)
+
+      false # a new page is just taking the place of the one that was asked
+    end
 
     def expression(element)
       element.start_with?("(") ? element : "document.querySelector(#{JSON.generate(element)})"
