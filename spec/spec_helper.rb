@@ -27,7 +27,12 @@ RSpec.configure do |config|
   config.define_derived_metadata(file_path: %r{/spec/memprof/|/spec/memprof_spec}) do |meta|
     meta[:exact] = true
   end
-  config.before(:each, :exact) { GC.start }
+  # The thread of Ruby's Timeout, which comes back when it is needed, wakes up a minute after it was, and
+  # allocates.
+  config.before(:each, :exact) do
+    Thread.list.each { |thread| thread.kill.join if thread.name == "Timeout" }
+    GC.start
+  end
 
   # Tracking is process-wide: what one example leaves on, the next would count.
   config.after { Memprof.stop if Memprof.running? }

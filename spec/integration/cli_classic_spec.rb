@@ -2,6 +2,7 @@
 
 require "json"
 require "memprof/library"
+require "open3"
 require "tmpdir"
 require "zlib"
 
@@ -77,18 +78,35 @@ RSpec.describe "memprof --pid PID --name NAME" do
     end
   end
 
+  # Runs the command, and calls the block when it says that it waits for a dump in progress.
+  def run_until_it_waits(*arguments, env:)
+    program = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof"), *arguments]
+    nobody = { "RUBYOPT" => nil, "MEMPROF_URL" => nil, "MEMPROF_KEY" => nil, "MEMPROF_LIBRARY" => library }
+    stdout, stderr, status = nil
+    Open3.popen3(nobody.merge(env), *program.map(&:to_s)) do |_, out, errors, child|
+      stdout = out.gets.to_s
+      stdout << out.gets.to_s until stdout.include?("Dump in progress") || out.eof?
+      yield
+      stdout << out.read
+      stderr = errors.read
+      status = child.value
+    end
+    [stdout, stderr, status]
+  end
+
   it "waits for a dump in progress, takes it, and deletes it" do
     dump = cache_dump.sub(".memprof", ".json")
     run_command(RbConfig.ruby, File.join(ChildRuby::ROOT, "exe/memprof"), "convert", cache_dump, dump)
     Dir.mktmpdir do |directory|
       code = "from = #{dump.dump}; " + <<~'RUBY'.lines.map(&:chomp).join("; ")
-        path = "#{dir}/memprof-#{$$}-1.json"
-        File.write("#{path}.IN_PROGRESS", File.read(from))
-        Thread.new { sleep 1; File.rename("#{path}.IN_PROGRESS", path) }
+        File.write("#{dir}/memprof-#{$$}-1.json.IN_PROGRESS", File.read(from))
       RUBY
       target(directory, code) do |pid|
-        stdout, stderr, status = run_memprof("-p", pid, "-n", "my app", env: { "MEMPROF_DIR" => directory })
         path = File.join(directory, "memprof-#{pid}-1.json")
+        env = { "MEMPROF_DIR" => directory }
+        stdout, stderr, status = run_until_it_waits("-p", pid, "-n", "my app", env: env) do
+          File.rename("#{path}.IN_PROGRESS", path)
+        end
         expect([stderr, status.exitstatus]).to eq(["", 0])
         expect(stdout).to include("Found file #{path}.IN_PROGRESS\n",
           "Dump in progress. Waiting 300 seconds for it to complete...\n", "Compressing with gzip...\n",

@@ -7,14 +7,18 @@ require "zlib"
 RSpec.describe "memprof dump, start, stop and stats" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  def with_socket(program)
-    eventually("the socket") { program.files.grep(/sock/).first }
+  # Of so many processes.
+  def sockets(program, number)
+    eventually("the sockets") do
+      paths = Dir.glob(File.join(program.directory, "*.sock"))
+      paths.size == number && paths.all? { |path| listened_to?(path) }
+    end
   end
 
   it "brings the dump here, named after the application, and says what to do next" do
     live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep") do |program|
       program.line
-      with_socket(program)
+      socket_of(program)
       stdout, stderr, status = run_memprof("dump", "--pid", program.pid)
       expect(status.exitstatus).to eq(0)
       name = stdout.chomp
@@ -29,7 +33,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
 
   it "writes it where and how it is wanted" do
     live_program do |program|
-      with_socket(program)
+      socket_of(program)
       run_memprof("dump", "--pid", program.pid, "--out", "heap.json.gz", "--values", "none")
       expect(File.binread("heap.json.gz", 2)).to eq("\x1F\x8B".b)
       run_memprof("dump", "-p", program.pid, "-o", "heap.out", "-f", "objspace")
@@ -46,7 +50,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
             "MEMPROF_DUMP_COMPRESSION" => "gzip" }
     live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep", env: env) do |program|
       program.line
-      with_socket(program)
+      socket_of(program)
       run_memprof("dump", "--pid", program.pid, "--out", "heap.json")
       expect(expect_whole("heap.json").first).to include("values" => "none")
       expect(File.read("heap.json")).not_to include("kept 1")
@@ -75,7 +79,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
   it "dumps every worker with --children" do
     live_program("pids = 2.times.map { fork { sleep } }\nputs pids.join(' ')\nsleep") do |program|
       pids = program.line.split.map(&:to_i)
-      eventually("the sockets") { program.files.grep(/sock/).size == 3 }
+      sockets(program, 3)
       stdout, _, status = run_memprof("dump", "--pid", program.pid, "--children")
       expect(status.exitstatus).to eq(0)
       expect(stdout.lines.map { |name| records(name.chomp).first["pid"] }).to match_array(pids)
@@ -96,7 +100,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       sleep
     RUBY
       broken, = program.line.split
-      eventually("the sockets") { program.files.grep(/sock/).size == 3 }
+      sockets(program, 3)
       stdout, stderr, status = run_memprof("dump", "--pid", program.pid, "--children")
       expect(stdout.lines.size).to eq(1)
       expect(stderr).to include("memprof: process #{broken} gave no dump: broken\n")
@@ -107,7 +111,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
   it "starts, shows and stops tracking" do
     live_program("$kept = Array.new(7) { Object.new }\nputs :made\nsleep") do |program|
       program.line
-      with_socket(program)
+      socket_of(program)
       expect(run_memprof("stats", "--pid", program.pid).stdout).to include("      7 -e:5:Object\n")
       expect(run_memprof("stats", "--pid", program.pid, "--limit", 2).stdout.lines.size).to eq(2)
       expect(run_memprof("start", "--pid",
@@ -157,7 +161,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
   it "tells why there is no dump, as of a full disk" do
     with_file_system("size=256k") do |directory|
       live_program(env: { "MEMPROF_DIR" => directory }) do |program|
-        eventually("the socket") { Dir.children(directory).any? }
+        eventually("the socket") { listened_to?(File.join(directory, "memprof-#{program.pid}.sock")) }
         _, stderr, status = run_memprof("dump", "--pid", program.pid)
         expect([stderr, status.exitstatus]).to match(
           [/\Amemprof: process #{program.pid} gave no dump: can't dump .*: No space left on device\n\z/, 2]
@@ -180,7 +184,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
     writer.close
     expect(reader.gets).to eq("1\n")
     inside = eventually("the process") { File.read("/proc/#{pid}/task/#{pid}/children").to_i.nonzero? }
-    eventually("its socket") { File.socket?("/proc/#{inside}/root#{directory}/memprof-1.sock") }
+    eventually("its socket") { listened_to?("/proc/#{inside}/root#{directory}/memprof-1.sock") }
     expect(Dir.children(directory)).to be_empty
     stdout, stderr, = run_memprof("dump", "--pid", inside)
     expect(stdout).to match(/\A\S+-#{inside}-.*\.json\n\z/), stderr

@@ -13,10 +13,13 @@ RSpec.describe "memprof, asking a dump on a terminal" do
     environment = { "RUBYOPT" => nil, "NO_COLOR" => nil, "TERM" => "xterm", "LC_ALL" => "C.UTF-8",
                     "PAGER" => "sed s/^/paged:/" }.merge(env)
     program = File.join(ChildRuby::ROOT, "exe/memprof")
-    PTY.spawn(environment, RbConfig.ruby, "-I#{ChildRuby::LIB}", program, *arguments) do |out, into, pid|
+    # It begins when the screen has its size.
+    sized = "until [ \"$(stty size)\" = '#{rows} #{columns}' ]; do sleep 0.02; done; exec \"$@\""
+    PTY.spawn(environment, "sh", "-c", sized, "sh", RbConfig.ruby, "-I#{ChildRuby::LIB}", program,
+      *arguments) do |out, into, pid|
       out.winsize = [rows, columns]
       into.write(input) if input
-      text = Timeout.timeout(60) { read(out) }
+      text = Timeout.timeout(180) { read(out) }
       Process.wait(pid)
       return text.gsub("\r\n", "\n").force_encoding(Encoding::UTF_8)
     end

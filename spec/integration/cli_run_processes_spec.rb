@@ -81,7 +81,7 @@ RSpec.describe "memprof run" do
       expect(stderr).to match(/\Amemprof: still running, will report at the end: \d+ \(-e\)\n\z/)
       file("go", "")
       late = File.join(temporary, directory_of_run, "report.#{stderr[/\d+/]}.txt")
-      sleep 0.05 until File.exist?(late)
+      eventually("its report") { File.exist?(late) }
       expect(File.read(late)).to include("Complex")
     end
 
@@ -92,9 +92,9 @@ RSpec.describe "memprof run" do
       expect(stderr).to match(/\Amemprof: (went on in the background|still running), .*: \d+ \(-e\)\n\z/)
       expect(status.exitstatus).to eq(0)
       file("go", "")
-      sleep 0.05 while reports.empty?
+      eventually("its report") { reports.any? }
       expect(file(reports.first)).to include("Complex")
-      sleep 0.05 until Dir.children(temporary).empty?
+      eventually("the end") { Dir.children(temporary).empty? }
     end
   end
 
@@ -121,8 +121,9 @@ RSpec.describe "memprof run" do
 
     it "reaches a forked process too" do
       code = <<~RUBY
-        child = fork { sleep 0.02 until File.exist?("go") }
-        sleep 0.05 # the child is there, its handler inherited
+        reader, writer = IO.pipe
+        child = fork { writer.puts; sleep 0.02 until File.exist?("go") }
+        reader.gets # the child is there, and knows that it is one
         Process.kill("USR2", child)
         sleep 0.02 until File.exist?("report.\#{child}-1.txt")
         File.write("go", "")
@@ -164,20 +165,14 @@ RSpec.describe "memprof run" do
   end
 
   describe "with puma" do
-    def free_port
-      TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
-    end
+    # At a socket of its own: a port that was free may be somebody else's by the time that puma is there.
+    let(:place) { File.join(directory, "puma.sock") }
 
-    def get(port, tries: 400)
-      TCPSocket.open("127.0.0.1", port) do |socket|
+    def get
+      UNIXSocket.open(place) do |socket|
         socket.write("GET / HTTP/1.0\r\n\r\n")
         socket.read
       end
-    rescue Errno::ECONNREFUSED, Errno::ECONNRESET
-      raise if tries.zero?
-
-      sleep 0.05
-      get(port, tries: tries - 1)
     end
 
     def serve(options, puma = [])
@@ -185,13 +180,13 @@ RSpec.describe "memprof run" do
         KEPT = []
         run ->(env) { KEPT << Complex(KEPT.size, 7); [200, { "content-type" => "text/plain" }, ["hello"]] }
       RUBY
-      port = free_port
       requests = Thread.new do
-        answers = Array.new(5) { get(port) }
+        eventually("puma") { listened_to?(place) }
+        answers = Array.new(5) { get }
         Process.kill("TERM", File.read(File.join(directory, "pid")).to_i)
         answers
       end
-      result = run("--allow-files", "config.ru", *options, "--", "puma", "--bind", "tcp://127.0.0.1:#{port}",
+      result = run("--allow-files", "config.ru", *options, "--", "puma", "--bind", "unix://#{place}",
         "--pidfile", "pid", *puma)
       [result, requests.value]
     end

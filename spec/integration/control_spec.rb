@@ -5,19 +5,6 @@ require "socket"
 require "memprof/control/client"
 
 RSpec.describe "The control socket of memprof/signal" do
-  def socket_of(program, pid = program.pid)
-    path = File.join(program.directory, "memprof-#{pid}.sock")
-    eventually("the socket") { listened_to?(path) }
-    path
-  end
-
-  # The file is there a moment before somebody listens.
-  def listened_to?(path)
-    UNIXSocket.open(path) { true }
-  rescue Errno::ENOENT, Errno::ECONNREFUSED
-    false
-  end
-
   def ask(path, request)
     client = eventually("a connection") { Memprof::Control::Client.connect(path, uid: Process.euid) }
     client.ask(request)
@@ -71,7 +58,7 @@ RSpec.describe "The control socket of memprof/signal" do
       client = Memprof::Control::Client.connect(socket_of(program))
       path = client.ask({ do: "dump", format: "memprof", values: "none", compression: "gzip" })["path"]
       expect(path).to match(%r{\A#{program.directory}/memprof-#{program.pid}-\d+\.json\.gz\z})
-      answer = client.answer
+      answer = client.answer(seconds: 120)
       expect(answer).to include("ok" => true, "format" => "memprof", "bytes" => File.size(path))
       expect(answer["objects"]).to be > 1000
       expect { ask(socket_of(program), { do: "dump", format: "xml" }) }
@@ -80,13 +67,16 @@ RSpec.describe "The control socket of memprof/signal" do
   end
 
   it "gives one dump at a time" do
-    live_program("x = Array.new(400_000) { |i| i.to_s * 3 }\nputs :made\nsleep") do |program|
+    code = "x = Array.new(40_000) { |i| i.to_s * 3 }\nputs :made\nsleep"
+    live_program("#{LivePrograms::HALTING}\n#{code}") do |program|
       program.line
       first = Memprof::Control::Client.connect(socket_of(program))
       first.ask({ do: "dump" })
+      child = program.line.to_i
       expect { ask(socket_of(program), { do: "dump" }) }
         .to raise_error(Memprof::Control::Broken, "a dump is being written already")
-      expect(first.answer["objects"]).to be > 400_000
+      Process.kill(:CONT, child)
+      expect(first.answer(seconds: 120)["objects"]).to be > 40_000
     end
   end
 
@@ -192,7 +182,9 @@ RSpec.describe "The control socket of memprof/signal" do
       directory = File.join(Dir.mktmpdir, "x" * 120)
       FileUtils.mkdir(directory)
       # The child is made when its parent has said so: then it need not be said again.
-      live_program("sleep 0.5\nfork { sleep }\nputs :forked\nsleep", directory: directory) do |program|
+      live_program("gets\nfork { sleep }\nputs :forked\nsleep", directory: directory) do |program|
+        eventually("a warning") { program.stderr.end_with?("\n") }
+        program.continue
         program.line
         program.signal
         eventually("a dump") { program.dumps.first }
@@ -221,13 +213,20 @@ RSpec.describe "The control socket of memprof/signal" do
       path = socket_of(program)
       File.chmod(0o777, path)
       File.chmod(0o755, program.directory)
+      program.signal(:STOP) # until the other one has spoken: it is not waited for
       reader, writer = IO.pipe
       pid = fork do
         Process::Sys.setuid(65_534)
-        writer.write(UNIXSocket.open(path) { |socket| socket.write("{\"do\":\"ping\"}\n") && socket.read })
+        UNIXSocket.open(path) do |socket|
+          socket.write("{\"do\":\"ping\"}\n")
+          writer.puts("said")
+          writer.write(socket.read)
+        end
         exit!
       end
       writer.close
+      reader.gets
+      program.signal(:CONT)
       Process.wait(pid)
       expect(JSON.parse(reader.read)).to eq("ok" => false, "error" => "this is not your process")
     end

@@ -34,6 +34,14 @@ RSpec.describe "memprof/signal in a puma cluster" do
     end
   end
 
+  # Of the master and its workers.
+  def sockets(directory)
+    eventually("the sockets") do
+      paths = Dir.glob(File.join(directory, "*.sock"))
+      paths.size == 3 && paths.all? { |path| listened_to?(path) }
+    end
+  end
+
   { "under load" => [],
     "under load, with an app that was loaded before" => ["--preload"] }.each do |how, arguments|
     it "has each worker answer, #{how}" do
@@ -42,7 +50,7 @@ RSpec.describe "memprof/signal in a puma cluster" do
       cluster(directory, app, *arguments) do |master, port, text|
         log = text
         load = 2.times.map { Thread.new { 150.times.map { Net::HTTP.get(URI("http://127.0.0.1:#{port}/")) } } }
-        eventually("the sockets") { Dir.children(directory).grep(/sock/).size == 3 }
+        sockets(directory)
         stdout, stderr, status = run_memprof("dump", "--pid", master, "--children", chdir: directory)
         expect(status.exitstatus).to eq(0), stderr
         dumps = stdout.lines.map { |name| File.join(directory, name.chomp) }
@@ -64,12 +72,12 @@ RSpec.describe "memprof/signal in a puma cluster" do
       log = text
       asked = 0
       load = Thread.new { 300.times.map { Net::HTTP.get(URI("http://127.0.0.1:#{port}/")) } }
-      eventually("the sockets") { Dir.children(directory).grep(/sock/).size == 3 }
+      sockets(directory)
       workers = Dir.children(directory).grep(/sock/).map { |name| name[/\d+/].to_i }
       6.times do
         workers.each { |pid| Process.kill(:URG, pid) }
         asked += workers.size
-        eventually("all dumps", seconds: 60) { Dir.glob("#{directory}/*.json").size == asked }
+        eventually("all dumps") { Dir.glob("#{directory}/*.json").size == asked }
       end
       Dir.glob("#{directory}/*.json").each { |path|
         expect(File.read(path).lines.last).to include('"footer"')

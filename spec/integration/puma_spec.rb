@@ -30,18 +30,13 @@ RSpec.describe "Memprof::Middleware in puma" do
   end
 
   def get(port, path)
-    Net::HTTP.start("127.0.0.1", port, open_timeout: 10, read_timeout: 20) { |http| http.get(path) }
+    Net::HTTP.start("127.0.0.1", port, open_timeout: 120, read_timeout: 120) { |http| http.get(path) }
   end
 
-  # Gives the reports, once there are so many, as Hashes of class to objects from the app's file.
+  # Gives the reports, which are whole when the server has ended, as Hashes of class to objects from the
+  # app's file.
   def reports(file, count, heading, app)
-    parts = []
-    500.times do
-      parts = File.read(file).split(heading).drop(1)
-      break if parts.size >= count
-
-      sleep 0.02
-    end
+    parts = File.read(file).split(heading).drop(1)
     expect(parts.size).to eq(count)
     parts.map do |part|
       part.lines.each { |line| expect(line).to match(/\A *\d+ .+:\d+:.+\n\z/) }
@@ -57,17 +52,17 @@ RSpec.describe "Memprof::Middleware in puma" do
           Thread.new { rounds.times.map { get(port, "/rounds/#{number * 10}").body } }
         end
         expect(clients.map(&:value)).to eq((1..people).map { |number| ["made #{number * 10}"] * rounds })
-
-        found = reports(file.path, rounds * people, heading, app)
-        lines = File.readlines(app)
-        numbers = found.map do |rows|
-          %w[arrays objects strings].map do |what|
-            line = lines.index { |text| text.end_with?("# #{what}\n") } + 1
-            rows.find { |_, at, name| at.to_i == line && name == what.capitalize.chomp("s") }&.first.to_i
-          end
-        end
-        expect(numbers.tally).to eq((1..people).to_h { |number| [[number * 10] * 3, rounds] })
       end
+
+      found = reports(file.path, rounds * people, heading, app)
+      lines = File.readlines(app)
+      numbers = found.map do |rows|
+        %w[arrays objects strings].map do |what|
+          line = lines.index { |text| text.end_with?("# #{what}\n") } + 1
+          rows.find { |_, at, name| at.to_i == line && name == what.capitalize.chomp("s") }&.first.to_i
+        end
+      end
+      expect(numbers.tally).to eq((1..people).to_h { |number| [[number * 10] * 3, rounds] })
     end
   end
 
@@ -79,8 +74,8 @@ RSpec.describe "Memprof::Middleware in puma" do
         expect(get(port, "/file").body).to eq(File.read(app))
         expect(get(port, "/nowhere").code).to eq("404")
         expect(get(port, "/rounds/1").body).to eq("made 1")
-        expect(reports(file.path, 5, heading, app).size).to eq(5)
       end
+      expect(reports(file.path, 5, heading, app).size).to eq(5)
     end
   end
 end

@@ -73,7 +73,7 @@ RSpec.describe "Memprof::Tracer in puma" do
       number = (index + 1) * 10
       Thread.new do
         Array.new(rounds) do
-          Net::HTTP.start("127.0.0.1", port, open_timeout: 10, read_timeout: 20) do |http|
+          Net::HTTP.start("127.0.0.1", port, open_timeout: 120, read_timeout: 120) do |http|
             http.get("/#{number}?a=b").body.to_i
           end
         end
@@ -155,8 +155,8 @@ RSpec.describe "Memprof::Tracer in puma" do
       run ->(_env) { [200, { "content-type" => "text/plain" }, ["hello"]] }
     RUBY
     with_puma(app, "--threads", "1:1") do |port|
-      expect(Timeout.timeout(20) { head(port, "/home") }).to eq("HTTP/1.1 200 OK")
-      line = Timeout.timeout(20) { File.open(fifo, &:gets) }
+      expect(Timeout.timeout(120) { head(port, "/home") }).to eq("HTTP/1.1 200 OK")
+      line = Timeout.timeout(120) { File.open(fifo, &:gets) }
       expect(JSON.parse(line)["request"]).to include("PATH_INFO" => "/home")
     end
   end

@@ -34,7 +34,7 @@ RSpec.describe "memprof web --library" do
     errors = File.join(directory, "errors")
     env = { "RUBYOPT" => nil, "MEMPROF_KEY" => nil, "MEMPROF_LIBRARY" => nil }.merge(env)
     IO.popen([env, *program, *arguments, { err: errors }]) do |server|
-      address = Timeout.timeout(30) { server.gets }
+      address = Timeout.timeout(120) { server.gets }
       raise File.read(errors) unless address
 
       eventually("what it says") { File.read(errors).include?("KEY") } if arguments.join.include?("--library")

@@ -88,7 +88,11 @@ RSpec.describe "Memprof::Web in an application" do
       clients = Array.new(4) { Thread.new { Array.new(30) { get(port, "/").code } } }
       place = post(port, "/memprof/live/dumps", own)["location"]
       expect(clients.flat_map(&:value).uniq).to eq(["200"])
-      live = JSON.parse(get(port, "/memprof/live.json", admin).body)
+      # A request is traced when it is through, which may be a moment after its client has the answer.
+      live = eventually("the last of the traces") do
+        all = JSON.parse(get(port, "/memprof/live.json", admin).body)
+        all if all["requests"]["traced"] >= 40
+      end
       row = live["tracking"]["rows"].find { |found| found["class"] == "Object" && found["line"] == line }
       expect(row).to include("count" => 2400, "file" => end_with("config.ru"))
       expect(live["requests"]).to include("wanted" => 40, "left" => 0, "traced" => 40)

@@ -16,7 +16,7 @@ RSpec.describe "memprof web, pictures" do
   def serve(*files)
     program = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
     Open3.popen3(*program, "web", "--no-open", "--token", token, *files) do |_, stdout, stderr, child|
-      address = Timeout.timeout(30) { stdout.gets }
+      address = Timeout.timeout(120) { stdout.gets }
       raise stderr.read unless address
 
       @uri = URI(address.chomp)
@@ -27,7 +27,7 @@ RSpec.describe "memprof web, pictures" do
   end
 
   def get(path)
-    Timeout.timeout(30) do
+    Timeout.timeout(120) do
       loop do
         answer = Net::HTTP.start(@uri.host, @uri.port) do |http|
           http.get(path, "authorization" => "Bearer #{token}")

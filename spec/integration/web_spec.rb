@@ -11,7 +11,7 @@ RSpec.describe "memprof web" do
   def serve(*arguments)
     program = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
     Open3.popen3(*program, "web", "--no-open", *arguments) do |_, stdout, stderr, child|
-      address = Timeout.timeout(30) { stdout.gets }
+      address = Timeout.timeout(120) { stdout.gets }
       raise stderr.read unless address
 
       yield(URI(address.chomp), child)
@@ -26,7 +26,7 @@ RSpec.describe "memprof web" do
 
   # A page, once the heap is open.
   def page(uri, path, **headers)
-    Timeout.timeout(30) do
+    Timeout.timeout(120) do
       loop do
         answer = get(uri, path, **headers)
         return answer unless answer.code == "202"

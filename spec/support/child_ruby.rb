@@ -7,6 +7,8 @@ require "rbconfig"
 module ChildRuby
   ROOT = File.expand_path("../..", __dir__)
   LIB = File.join(ROOT, "lib")
+  # Seconds: a busy machine takes its time, and to wait for what comes costs nothing.
+  PATIENCE = 180
 
   # What a child left. Takes part in multiple assignment: `stdout, stderr, status = run_ruby(...)`.
   Result = Struct.new(:stdout, :stderr, :status) do
@@ -19,7 +21,7 @@ module ChildRuby
 
   # Runs Ruby code, or a file if one of that name exists, with lib/ on the load path.
   # Environment variables that are nil are taken away. `options` go to Process.spawn (`chdir:` for one).
-  def run_ruby(code_or_file, env: {}, args: [], ruby_args: [], input: "", timeout: 60, **options)
+  def run_ruby(code_or_file, env: {}, args: [], ruby_args: [], input: "", timeout: PATIENCE, **options)
     program = File.file?(code_or_file) ? [code_or_file] : ["-e", code_or_file]
     run_command(RbConfig.ruby, "-I#{LIB}", *ruby_args, *program, *args,
       env: env, input: input, timeout: timeout, **options)
@@ -31,7 +33,7 @@ module ChildRuby
   end
 
   # Runs any command; kills it with all its children, and fails the example, after `timeout` seconds.
-  def run_command(*command, env: {}, input: "", timeout: 60, **options)
+  def run_command(*command, env: {}, input: "", timeout: PATIENCE, **options)
     environment = { "RUBYOPT" => nil, "NO_COLOR" => nil, "LC_ALL" => "C.UTF-8" }.merge(env)
     Open3.popen3(environment, *command.map(&:to_s), pgroup: true, **options) do |stdin, stdout, stderr, child|
       deadline = monotonic + timeout

@@ -51,7 +51,7 @@ module LeakyRails
     def signal
       before = dumps
       Process.kill(:URG, @process.pid)
-      limit = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 30
+      limit = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 120
       until (written = dumps - before).any?
         late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > limit
         raise "no dump: #{File.read(@errors)}" if late

@@ -1,10 +1,21 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require "socket"
 require "tmpdir"
 
 # Programs that have loaded memprof/signal and go on while the example looks into them.
 module LivePrograms
+  # For a program that is looked at while a dump is being written, however long that takes: the child that
+  # writes it is stopped as soon as it is there, and the program prints its id.
+  HALTING = <<~'RUBY'
+    Memprof.const_get(:Native).singleton_class.prepend(Module.new do
+      def fork_dump(_descriptor, _settings, made)
+        super.tap { Process.kill(:STOP, made.first) && STDOUT.syswrite("#{made.first}\n") }
+      end
+    end)
+  RUBY
+
   # One such program: `directory` is where its dumps go.
   LiveProgram = Struct.new(:pid, :directory, :input, :output, :errors) do
     # What it has written to stderr.
@@ -60,8 +71,22 @@ module LivePrograms
     FileUtils.rm_rf([directory, errors && File.dirname(errors)].compact)
   end
 
-  # Waits until the block gives something, and gives it; fails the example if it does not in time.
-  def eventually(what = "it", seconds: 20)
+  # The path of a process's socket, once somebody listens there: the file is there a moment before.
+  def socket_of(program, pid = program.pid)
+    path = File.join(program.directory, "memprof-#{pid}.sock")
+    eventually("the socket") { listened_to?(path) }
+    path
+  end
+
+  def listened_to?(path)
+    UNIXSocket.open(path) { true }
+  rescue Errno::ENOENT, Errno::ECONNREFUSED
+    false
+  end
+
+  # Waits until the block gives something, and gives it; fails the example if it does not in time: of that a
+  # busy machine may need much, as the children that write dumps let everybody else go first.
+  def eventually(what = "it", seconds: 120)
     now = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
     deadline = now.call + seconds
     loop do

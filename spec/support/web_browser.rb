@@ -36,7 +36,7 @@ module WebBrowser
   def web_app(*dumps, gate: Open.new, **options)
     heaps = Memprof::Web::Heaps.new
     dumps.each { |dump| heaps.add(dump) }
-    heaps.each { |entry| entry.heap(patience: 30) }
+    heaps.each { |entry| entry.heap(patience: 120) }
     Memprof::Web.new(heaps: heaps, gate: gate, **options)
   end
 

@@ -7,7 +7,7 @@ require_relative "child_ruby"
 
 # `memprof web` as a user runs it, on a port that is free.
 class WebProcess
-  PATIENCE = 60 # seconds
+  PATIENCE = 120 # seconds
   private_constant :PATIENCE
 
   # @return [String] what it printed: the address that opens once

@@ -119,7 +119,7 @@ fn postgres() {
               PQexecPrepared(c, "three", 0, NULL, NULL, NULL, 0);
               PQsendQueryParams(c, "select $1", 0, NULL, NULL, NULL, NULL, 0);
               while (PQisBusy(c)) usleep(1000);
-              usleep(30000); /* the result is there, but the program is at something else */
+              usleep(900000); /* the result is there, but the program is at something else */
               while (PQgetResult(c)) ;
               PQsendQuery(c, "select");
               return 0;
@@ -134,7 +134,7 @@ fn postgres() {
         assert_eq!(count(&report, "postgres.queries"), 6);
         let waited = seconds(&report, "postgres.types.select.time");
         assert!(
-            (0.005..0.030).contains(&waited),
+            (0.005..0.9).contains(&waited),
             "{waited}: until the program knew of the result"
         );
     });

@@ -107,7 +107,7 @@ module Memprof
       #
       # @return [void]
       def moving
-        @server&.close if @pid == Process.pid
+        depart
         @server = nil
       end
 
@@ -115,10 +115,22 @@ module Memprof
       #
       # @return [void]
       def leave
-        @server&.close if @pid == Process.pid
+        depart
       end
 
       private
+
+      # The thread may be about to make the socket: then nobody would be left to remove its file.
+      def depart
+        return unless @pid == Process.pid
+
+        @opening.synchronize do
+          @left = true
+          @server&.close
+        end
+      rescue ThreadError
+        nil # in a signal handler no lock can be had
+      end
 
       # What this process needs for itself. Between the question whether it has it and the assignments no
       # signal handler runs, as nothing is called there.
@@ -138,6 +150,7 @@ module Memprof
           @dumper = dumper
           @opening = opening
           @server = nil
+          @left = false
         end
       end
 
@@ -145,7 +158,7 @@ module Memprof
         @reader.wait_readable(delay)
         # A signal in the middle of a fork may have made two of these threads.
         @opening.synchronize do
-          @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?)
+          @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?) unless @left
         end
         loop do
           ready, = IO.select([@reader, @server&.socket].compact)

@@ -26,7 +26,7 @@ module Memprof
       # @return [String, nil] path of the file to be; nil if another dump is being written
       # @raise [ThreadError] if no thread can be made
       def start(options = self.options, &block)
-        return busy if @thread&.alive?
+        return busy if writing?
 
         @warned = false
         path = @path = free_path(options.ending)
@@ -35,6 +35,11 @@ module Memprof
       end
 
       private
+
+      # Not when the file has its name: all that is left to its thread is to say so.
+      def writing?
+        @thread&.alive? && !Native.taken?(@path)
+      end
 
       def busy
         unless @warned

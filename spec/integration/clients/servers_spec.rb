@@ -22,7 +22,7 @@ RSpec.describe Servers do
   def running?(pid)
     # One that has ended, and that nobody has asked about, is a zombie.
     File.read("/proc/#{pid}/stat")[/\) (\w)/, 1] != "Z"
-  rescue Errno::ENOENT
+  rescue Errno::ENOENT, Errno::ESRCH # between the opening of the file and its reading
     false
   end
 

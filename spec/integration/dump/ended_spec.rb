@@ -41,7 +41,7 @@ RSpec.describe "A dump that is broken off" do
       recorded = Memprof.send(:session).stats.any? { |count, _, line| count == 1000 && line == __LINE__ - 1 }
       p broken.positive?, Memprof.running?, recorded, GC.enable
     RUBY
-    stdout, stderr, = run_ruby(program, chdir: Dir.pwd, timeout: 120)
+    stdout, stderr, = run_ruby(program, chdir: Dir.pwd, timeout: 300)
     expect(stderr).to eq("")
     stdout.split("\n")
   end
@@ -100,14 +100,14 @@ RSpec.describe "A dump that is broken off" do
   end
 
   it "is told to whoever asked for it, if its thread is ended" do
-    live_program("$heap = Array.new(300_000) { |i| i.to_s * 3 }\nputs :made\n#{<<~'RUBY'}") do |program|
+    live_program("#{LivePrograms::HALTING}\n#{<<~'RUBY'}") do |program|
       gets
       Thread.list.find { |thread| thread.name == "memprof dump" }.kill
       sleep
     RUBY
-      program.line
       program.signal
-      eventually("the beginning") { program.files.grep(/IN_PROGRESS/).first }
+      program.line
+      expect(program.files.grep(/IN_PROGRESS/).size).to eq(1)
       program.continue
       eventually("a message") { program.stderr.end_with?("\n") }
       expect(program.stderr)

@@ -27,12 +27,13 @@ RSpec.describe Memprof::Dump::Facts do
         header["time"][/(\d+\.\d+)Z\z/, 1].to_r, 0)
       expect(header["time"]).to match(/\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z\z/)
       expect(time.to_r * 1_000_000).to eq(header["time_us"])
-      expect(header["time_us"] / 1e6).to be_within(60).of(Time.now.to_f)
+      expect(header["time_us"] / 1e6).to be_within(600).of(Time.now.to_f)
     end
 
     it "says what the collector has done" do
+      count = without_gc { header && GC.count }
       expect(header["gc"].keys).to eq(GC.stat.keys.map(&:to_s))
-      expect(header).to include("gc_count" => GC.count, "generation" => GC.count,
+      expect(header).to include("gc_count" => count, "generation" => count,
         "moved" => header["compactions"] > 0)
       expect(header["rss"]).to be > 10_000_000 if File.exist?("/proc/self/status")
     end

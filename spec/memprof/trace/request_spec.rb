@@ -32,7 +32,7 @@ RSpec.describe Memprof, ".trace_request" do
     expect(record["tracers"].keys).to eq(["gc"])
     expect(record["request"]).to eq(env.reject { |key, _| %w[HTTP_COOKIE rack.input].include?(key) })
     expect(record["response"]).to eq("code" => 404)
-    expect(record["time"]).to be_a(Float).and be_between(0, 1)
+    expect(record["time"]).to be_a(Float).and be_between(0, 60)
   end
 
   it "writes what was asked for, whatever the application makes of it" do

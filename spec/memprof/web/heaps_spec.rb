@@ -136,6 +136,8 @@ RSpec.describe Memprof::Web::Heaps do
     let(:app) { Memprof::Web.new(heaps: heaps, gate: WebBrowser::Open.new) }
     let!(:entries) { Array.new(5) { heaps.add(cache_dump) } }
 
+    before { stub_const("Memprof::Web::Heaps::Entry::PATIENCE", 60) } # comparisons open what they need
+
     def visit(*ids)
       ids.each do |id|
         heaps.using(heaps.fetch(id)) { heaps.fetch(id).heap(patience: 30) }

@@ -100,7 +100,7 @@ RSpec.describe Memprof::Web::Live do
     answer = eventually("the dump") { ask(app, place).then { |there| there unless there.status == 202 } }
     number = place[/\d+/].to_i
     expect(answer.location).to eq("/heaps/#{number}/")
-    eventually("the heap") { heaps.fetch(number).heap(patience: 1) }
+    eventually("the heap") { heaps.fetch(number).heap(patience: 120) }
     expect(ask(app, answer.location).body).to include("process #{Process.pid}")
     other = Memprof::Web.new(gate: WebBrowser::Open.new, # another worker
       heaps: Memprof::Web::Heaps.new(live: described_class.new(dumps: described_class::Dumps.new(directory))))

@@ -7,7 +7,7 @@ class Chromium
   # The DevTools protocol: JSON with a zero byte behind each message. Answers come to who asked, and what
   # happens meanwhile to who listens to that session.
   class Connection
-    PATIENCE = 60 # seconds: a machine may be busy
+    PATIENCE = 120 # seconds: a machine may be busy
     private_constant :PATIENCE
 
     def initialize(requests, answers)

@@ -6,7 +6,7 @@ class Chromium
   # A page as somebody sees it who has a mouse and a keyboard. Whatever waits does so for a condition, with
   # {PATIENCE}.
   class Tab
-    PATIENCE = 30 # seconds: a machine may be busy
+    PATIENCE = 120 # seconds: a machine may be busy
     # Keys that are no letters: their codes, and what they type.
     KEYS = {
       "Enter" => [13, "\r"], "Escape" => [27], "Tab" => [9], "ArrowLeft" => [37], "ArrowUp" => [38],
@@ -126,7 +126,7 @@ class Chromium
     # @param condition [String] an expression; without one the block is asked
     def wait(what, condition = nil)
       limit = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
-      until condition ? evaluate(condition) : yield
+      until condition ? holds?(condition) : yield
         late = Process.clock_gettime(Process::CLOCK_MONOTONIC) > limit
         raise Error, "can't #{what} within #{PATIENCE} s; at #{watch.address}: #{watch.problems}" if late
 
@@ -167,6 +167,14 @@ class Chromium
     end
 
     private
+
+    def holds?(condition)
+      evaluate(condition)
+    rescue Error => e
+      raise unless e.message.match?(/navigated|context/i)
+
+      false # a new page is just taking the place of the one that was asked
+    end
 
     def expression(element)
       element.start_with?("(") ? element : "document.querySelector(#{JSON.generate(element)})"

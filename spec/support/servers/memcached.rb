@@ -23,7 +23,7 @@ module Servers
     end
 
     def ready?
-      answer("version\r\n", "127.0.0.1", @port)&.start_with?("VERSION")
+      answer("stats\r\n", "127.0.0.1", @port)&.start_with?("STAT pid #{pid}\r") # and no other suite's
     end
   end
 end

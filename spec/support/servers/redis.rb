@@ -24,7 +24,7 @@ module Servers
     end
 
     def ready?
-      answer("PING\r\n", "127.0.0.1", @port)&.start_with?("+PONG")
+      answer("INFO server\r\n", "127.0.0.1", @port)&.include?("\nprocess_id:#{pid}\r") # and no other suite's
     end
   end
 end

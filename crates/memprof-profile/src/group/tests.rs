@@ -370,5 +370,5 @@ fn takes_many_rows_in_a_moment() {
     let one = std::time::Instant::now();
     assert_eq!(profile.sites(Sort::Memory, Some(50)).len(), 50);
     println!("sites: {:?}", one.elapsed());
-    assert!(started.elapsed().as_secs() < 5);
+    assert!(started.elapsed().as_secs() < 30);
 }

@@ -17,7 +17,7 @@ module Memprof
         KEPT = 5
         INDEX = ".memprof-index"
         DIRECTORY = "MEMPROF_DIR"
-        SOON = 3000 # milliseconds, after which there is at least a file
+        SOON = 15_000 # milliseconds, after which there is at least a file
         private_constant :INDEX, :DIRECTORY, :SOON
 
         # One that is whole. Its number is when it was asked for, in milliseconds since 1970.

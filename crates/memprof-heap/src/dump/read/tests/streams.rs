@@ -127,7 +127,7 @@ fn the_thread_ends_when_nobody_reads() {
     let input = Box::new(Endless(Arc::clone(&asked)));
     let error = convert(input, &mut Full, values(Policy::Full)).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-    for _ in 0..500 {
+    for _ in 0..12_000 {
         if asked.load(Ordering::Relaxed) == usize::MAX {
             return;
         }
