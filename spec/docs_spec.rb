@@ -12,7 +12,7 @@ RSpec.describe "The documents" do
     it "have code that runs, and gives the values that they promise, in #{where}" do
       chosen = runnable.select { |snippet| snippet.place.match?(pattern) }
       expect(chosen.size).to be > 10
-      result = run_ruby(runner, input: JSON.generate(chosen.map(&:to_a)), timeout: 120)
+      result = run_ruby(runner, input: JSON.generate(chosen.map(&:to_a)), timeout: 300)
       expect("#{result.stdout}#{result.stderr}").to eq("")
       expect(result.status).to be_success
     end

@@ -6,7 +6,7 @@ require "tmpdir"
 # The gem heap_dump's interface. In processes of their own: what they dump and count is the whole process.
 RSpec.describe "heap_dump" do
   def in_child(code, **options)
-    result = run_ruby("require \"heap_dump\"\nrequire \"json\"\n#{code}", timeout: 120, **options)
+    result = run_ruby("require \"heap_dump\"\nrequire \"json\"\n#{code}", timeout: 300, **options)
     expect(result.stderr).to eq ""
     expect(result).to be_success
     result.stdout.lines(chomp: true)

@@ -33,7 +33,7 @@ RSpec.describe "exports of a heap that Python reads" do
   after(:all) { FileUtils.rm_rf(@directory) if @directory }
 
   def python(script, argument)
-    run_command(ENV.fetch("PYTHON", "python3"), File.join(__dir__, script), argument, timeout: 120)
+    run_command(ENV.fetch("PYTHON", "python3"), File.join(__dir__, script), argument, timeout: 300)
   end
 
   it "are graphs to networkx, with the objects and references of the heap: GML and GEXF" do

@@ -34,7 +34,7 @@ RSpec.describe "exports in their viewers", :viewers do
   end
 
   def expect_to_be_read
-    result = run_command("node", File.join(@directory, "check.mjs"), exports, timeout: 120)
+    result = run_command("node", File.join(@directory, "check.mjs"), exports, timeout: 300)
     expect(result.status).to be_success, "#{result.stdout}#{result.stderr[0, 3000]}"
   end
 

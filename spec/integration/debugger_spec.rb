@@ -29,7 +29,7 @@ RSpec.describe "The functions for a debugger" do
     skip "needs fiddle, which is a gem since Ruby 4.0" unless fiddle
 
     Dir.mktmpdir do |directory|
-      result = run_ruby("#{preamble}#{code}", timeout: 120, chdir: directory)
+      result = run_ruby("#{preamble}#{code}", timeout: 300, chdir: directory)
       expect(result.status.exitstatus).to eq(0), result.stderr
       block.call(result.stdout, result.stderr, directory)
     end
@@ -200,7 +200,7 @@ RSpec.describe "The functions for a debugger" do
     def gdb(*commands, program: nil, pid: nil, directory: ".")
       target = program ? ["--args", RbConfig.ruby, "-I#{ChildRuby::LIB}", program] : ["-p", pid.to_s]
       options = ["-nx", "-batch", *commands.flat_map { |command| ["-ex", command] }]
-      run_command("gdb", *options, *target, timeout: 120, chdir: directory)
+      run_command("gdb", *options, *target, timeout: 300, chdir: directory)
     end
 
     before do

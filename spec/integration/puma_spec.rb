@@ -30,7 +30,7 @@ RSpec.describe "Memprof::Middleware in puma" do
   end
 
   def get(port, path)
-    Net::HTTP.start("127.0.0.1", port, open_timeout: 120, read_timeout: 120) { |http| http.get(path) }
+    Net::HTTP.start("127.0.0.1", port, open_timeout: 300, read_timeout: 120) { |http| http.get(path) }
   end
 
   # Gives the reports, which are whole when the server has ended, as Hashes of class to objects from the

@@ -73,7 +73,7 @@ RSpec.describe "Memprof::Tracer in puma" do
       number = (index + 1) * 10
       Thread.new do
         Array.new(rounds) do
-          Net::HTTP.start("127.0.0.1", port, open_timeout: 120, read_timeout: 120) do |http|
+          Net::HTTP.start("127.0.0.1", port, open_timeout: 300, read_timeout: 120) do |http|
             http.get("/#{number}?a=b").body.to_i
           end
         end

@@ -19,7 +19,7 @@ RSpec.describe Memprof::Iseqs do
 
   # What is compiled, and when, is exact only in a process of its own.
   def in_child(code)
-    result = run_ruby("require \"memprof\"\nrequire \"objspace\"\nrequire \"json\"\n#{code}", timeout: 120)
+    result = run_ruby("require \"memprof\"\nrequire \"objspace\"\nrequire \"json\"\n#{code}", timeout: 300)
     expect(result.stderr).to eq ""
     expect(result).to be_success
     result.stdout.lines(chomp: true)

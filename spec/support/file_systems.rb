@@ -12,7 +12,7 @@ module FileSystems
       begin
         yield(directory)
       ensure
-        system("umount", directory)
+        system("umount", "--lazy", directory) # who was killed just now may still have a file there
       end
     end
   end

@@ -10,7 +10,7 @@ RSpec.describe "Instance variables in dumps" do
     Dir.mktmpdir do |directory|
       heaps = File.expand_path("../../fixtures/heaps", __dir__)
       env = { "FILE" => File.join(directory, "dump") }
-      result = run_ruby(<<~RUBY, timeout: 120, env: env, ruby_args: ["-I#{heaps}"])
+      result = run_ruby(<<~RUBY, timeout: 300, env: env, ruby_args: ["-I#{heaps}"])
         require "dumping"
         require "ivars"
         encode = lambda do |value|

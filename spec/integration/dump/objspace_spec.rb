@@ -7,7 +7,7 @@ RSpec.describe "Dumps in objspace's format" do
   heaps = File.expand_path("../../fixtures/heaps", __dir__)
 
   def differences(directory, setup, ruby_args: [])
-    run_ruby(<<~RUBY, timeout: 120, env: { "DIRECTORY" => directory }, ruby_args: ruby_args)
+    run_ruby(<<~RUBY, timeout: 300, env: { "DIRECTORY" => directory }, ruby_args: ruby_args)
       require "dumping"
       require "hostile"
       directory = ENV.fetch("DIRECTORY")

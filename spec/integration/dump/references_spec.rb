@@ -8,7 +8,7 @@ RSpec.describe "References in dumps" do
 
   def dump_hostile(code, **options)
     Dir.mktmpdir do |directory|
-      result = run_ruby(<<~RUBY, timeout: 120, env: { "DIRECTORY" => directory }, **options)
+      result = run_ruby(<<~RUBY, timeout: 300, env: { "DIRECTORY" => directory }, **options)
         require "dumping"
         require "hostile"
         directory = ENV.fetch("DIRECTORY")

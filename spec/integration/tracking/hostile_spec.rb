@@ -3,7 +3,7 @@
 # Tracking while the VM is at its worst. Each in a process of its own: a failure here is a crash.
 RSpec.describe "Tracking" do
   def expect_output(code, expected, **options)
-    result = run_ruby(code, timeout: 120, **options)
+    result = run_ruby(code, timeout: 300, **options)
     expect([result.stderr.lines.first(5).join, result.status.exitstatus]).to eq(["", 0])
     expect(result.stdout.lines(chomp: true)).to match(expected)
   end
@@ -220,7 +220,7 @@ RSpec.describe "Tracking" do
   end
 
   it "says what it can't do with Ractors, and works where the VM is sound", if: RUBY_VERSION >= "3.3" do
-    result = run_ruby(<<~'RUBY', timeout: 120)
+    result = run_ruby(<<~'RUBY', timeout: 300)
       require "memprof"
       Warning[:experimental] = false
       Memprof.start

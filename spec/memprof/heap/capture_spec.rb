@@ -3,7 +3,7 @@
 # In processes of their own: what else lives, and whether objects move, is nobody else's business there.
 RSpec.describe Memprof::Heap::Capture do
   def in_child(code, env: {})
-    result = run_ruby("require \"memprof\"\n#{code}", env: env, timeout: 120)
+    result = run_ruby("require \"memprof\"\n#{code}", env: env, timeout: 300)
     expect(result.stderr).to eq("")
     expect(result).to be_success
     result.stdout.lines(chomp: true)
