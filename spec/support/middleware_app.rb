@@ -11,8 +11,9 @@ RSpec.shared_context "with the middleware" do
   let!(:sessions) { [] }
 
   before do
-    allow(Memprof::Session).to receive(:open).and_wrap_original do |open, **options|
-      open.call(**options).tap { |session| sessions << session }
+    # Not `open`: RSpec 3.12 loses keywords on Ruby 4.0.
+    allow(Memprof::Session).to receive(:new).and_wrap_original do |new, *options|
+      new.call(*options).tap { |session| sessions << session }
     end
   end
 
