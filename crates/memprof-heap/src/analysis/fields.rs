@@ -345,6 +345,11 @@ impl Row for At<'_, '_> {
     }
 
     #[inline]
+    fn place(&self) -> u32 {
+        self.id
+    }
+
+    #[inline]
     fn truth(&self, field: Field) -> Option<bool> {
         let flag = |flag: Flags| {
             self.columns

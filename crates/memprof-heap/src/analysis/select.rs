@@ -1,10 +1,12 @@
 //! The objects that a filter chooses.
 
+use std::ops::Range;
+
 use super::Error;
 use super::fields::{At, Columns, Reading};
 use crate::graph::BitSet;
 use crate::heap::{FOLDED, Heap};
-use crate::query::Query;
+use crate::query::{Comparison, Condition, Field, Order, Query};
 
 /// Objects of a heap: all, or those that meet a filter. What was folded into its owner is in none.
 pub struct Selection<'h> {
@@ -53,7 +55,10 @@ impl<'h> Selection<'h> {
         };
         let (chosen, states) = BitSet::filled(
             heap.len() as usize,
-            || (query.prepare(), Reading::new(heap)),
+            || {
+                let prepared = query.prepare_with(&|comparison| places(heap, comparison));
+                (prepared, Reading::new(heap))
+            },
             |(prepared, reading), id| {
                 let object = At {
                     columns: &columns,
@@ -109,6 +114,51 @@ impl<'h> Selection<'h> {
             None => self.iter().count(),
         }
     }
+}
+
+/// The numbers of the objects whose address meets a condition: they are in order of address.
+fn places(heap: &Heap, comparison: &Comparison) -> Option<Vec<Range<u32>>> {
+    let addresses = heap.addresses();
+    if comparison.field != Field::Address || !addresses.are_aligned() {
+        return None;
+    }
+    let from = |address: u64| {
+        let next = address.checked_next_multiple_of(8);
+        next.map_or(heap.len(), |next| addresses.first_from(next))
+    };
+    let behind = |address: u64| address.checked_add(1).map_or(heap.len(), from);
+    let at = |address| from(address)..behind(address);
+    let (places, wanted) = match &comparison.condition {
+        Condition::Number(order, address) => match order {
+            Order::Equal => (vec![at(*address)], true),
+            Order::Unequal => (vec![at(*address)], false),
+            Order::Less => (vec![from(*address)..heap.len()], false),
+            Order::AtLeast => (vec![from(*address)..heap.len()], true),
+            Order::More => (vec![behind(*address)..heap.len()], true),
+            Order::AtMost => (vec![behind(*address)..heap.len()], false),
+        },
+        Condition::Range {
+            first,
+            last,
+            wanted,
+        } => (vec![from(*first)..behind(*last)], *wanted),
+        Condition::Numbers { numbers, wanted } => {
+            (numbers.iter().copied().map(at).collect(), *wanted)
+        }
+        _ => return None,
+    };
+    Some(if wanted {
+        places
+    } else {
+        others(&places, heap.len())
+    })
+}
+
+/// What lies between ranges that are in ascending order.
+fn others(ranges: &[Range<u32>], end: u32) -> Vec<Range<u32>> {
+    let starts = std::iter::once(0).chain(ranges.iter().map(|range| range.end));
+    let ends = ranges.iter().map(|range| range.start).chain([end]);
+    starts.zip(ends).map(|(start, end)| start..end).collect()
 }
 
 #[cfg(test)]

@@ -218,6 +218,11 @@ impl Addresses {
         Some((start + index) as u32)
     }
 
+    /// Whether objects lie at multiples of 8. Then their numbers are in order of address; others go by remainder.
+    pub fn are_aligned(&self) -> bool {
+        self.keys.iter().all(|key| key & 7 == 0)
+    }
+
     /// The number of the first object at this address, or behind it; the number of all objects if there is none.
     pub fn first_from(&self, address: u64) -> u32 {
         let page = self.keys.partition_point(|&other| other < key(address));

@@ -56,7 +56,7 @@ pub use field::{Field, Kind};
 pub use fields::Fields;
 pub use part::Part;
 pub use pattern::Pattern;
-pub use prepared::Prepared;
+pub use prepared::{Locate, Prepared};
 pub use row::Row;
 
 /// What is asked of objects. Its [`Display`](fmt::Display) is a text that parses to the same query.
@@ -92,7 +92,13 @@ impl Query {
 
     /// The same, made ready for many objects.
     pub fn prepare(&self) -> Prepared<'_> {
-        Prepared::new(&self.expression)
+        self.prepare_with(&|_| None)
+    }
+
+    /// The same for objects that have a place ([`Row::place`]): `locate` says at which places a comparison holds, in
+    /// ascending order, if that is known beforehand. The objects are not asked for it then.
+    pub fn prepare_with<'q>(&'q self, locate: Locate<'_, 'q>) -> Prepared<'q> {
+        Prepared::new(&self.expression, locate)
     }
 }
 

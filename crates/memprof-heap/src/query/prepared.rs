@@ -1,5 +1,7 @@
 //! A query, made ready for many objects.
 
+use std::ops::Range;
+
 use super::expression::{Comparison, Condition, Expression, TextTest};
 use super::field::Field;
 use super::row::Row;
@@ -13,18 +15,23 @@ pub struct Prepared<'q> {
     node: Node<'q>,
 }
 
+/// The places at which a comparison holds, in ascending order, if they are known without asking objects.
+pub type Locate<'l, 'q> = &'l dyn Fn(&'q Comparison) -> Option<Vec<Range<u32>>>;
+
 #[derive(Clone, Debug)]
 enum Node<'q> {
     And(Vec<Node<'q>>),
     Or(Vec<Node<'q>>),
     Not(Box<Node<'q>>),
     Plain(&'q Comparison),
+    /// Holds at these places, which are in ascending order.
+    Places(Vec<Range<u32>>),
     Text(&'q Comparison, Memo),
 }
 
 impl<'q> Prepared<'q> {
-    pub(super) fn new(expression: &'q Expression) -> Prepared<'q> {
-        let (node, _) = Node::new(expression);
+    pub(super) fn new(expression: &'q Expression, locate: Locate<'_, 'q>) -> Prepared<'q> {
+        let (node, _) = Node::new(expression, locate);
         Prepared { node }
     }
 
@@ -37,21 +44,24 @@ impl<'q> Prepared<'q> {
 
 impl<'q> Node<'q> {
     /// The node for an expression, and what it costs to answer.
-    fn new(expression: &'q Expression) -> (Node<'q>, u32) {
+    fn new(expression: &'q Expression, locate: Locate<'_, 'q>) -> (Node<'q>, u32) {
         match expression {
             Expression::And(parts) => {
-                let (nodes, cost) = cheapest_first(parts);
+                let (nodes, cost) = cheapest_first(parts, locate);
                 (Node::And(nodes), cost)
             }
             Expression::Or(parts) => {
-                let (nodes, cost) = cheapest_first(parts);
+                let (nodes, cost) = cheapest_first(parts, locate);
                 (Node::Or(nodes), cost)
             }
             Expression::Not(inner) => {
-                let (node, cost) = Node::new(inner);
+                let (node, cost) = Node::new(inner, locate);
                 (Node::Not(Box::new(node)), cost)
             }
             Expression::Comparison(comparison) => {
+                if let Some(places) = locate(comparison) {
+                    return (Node::Places(places), 0);
+                }
                 let node = match comparison.condition {
                     Condition::Text { .. } => Node::Text(comparison, Memo::default()),
                     _ => Node::Plain(comparison),
@@ -64,6 +74,7 @@ impl<'q> Node<'q> {
     fn matches<R: Row>(&mut self, row: &R) -> bool {
         match self {
             Node::Plain(comparison) => comparison.matches(row),
+            Node::Places(places) => is_in(places, row.place()),
             Node::Text(comparison, memo) => match row.text_key(comparison.field) {
                 Some(key) => memo.recall(key, || comparison.matches(row)),
                 None => comparison.matches(row),
@@ -76,13 +87,22 @@ impl<'q> Node<'q> {
 }
 
 /// The order of what is joined by one word changes no answer, as to ask an object changes nothing.
-fn cheapest_first(parts: &[Expression]) -> (Vec<Node<'_>>, u32) {
-    let mut nodes: Vec<_> = parts.iter().map(Node::new).collect();
+fn cheapest_first<'q>(parts: &'q [Expression], locate: Locate<'_, 'q>) -> (Vec<Node<'q>>, u32) {
+    let mut nodes: Vec<_> = parts.iter().map(|part| Node::new(part, locate)).collect();
     nodes.sort_by_key(|(_, cost)| *cost);
     let cost = nodes
         .iter()
         .fold(0u32, |sum, (_, cost)| sum.saturating_add(*cost));
     (nodes.into_iter().map(|(node, _)| node).collect(), cost)
+}
+
+#[inline]
+fn is_in(places: &[Range<u32>], place: u32) -> bool {
+    if places.len() > 2 {
+        let next = places.partition_point(|range| range.end <= place);
+        return places.get(next).is_some_and(|range| range.start <= place);
+    }
+    places.iter().any(|range| range.contains(&place))
 }
 
 /// What a comparison costs, where one of numbers is 1. Few texts are interned of values and sites.

@@ -30,6 +30,13 @@ pub trait Row {
     /// True or false.
     fn truth(&self, field: Field) -> Option<bool>;
 
+    /// The object's place among all, where queries are prepared with places
+    /// ([`Query::prepare_with`](super::Query::prepare_with)).
+    #[inline]
+    fn place(&self) -> u32 {
+        0
+    }
+
     /// A number that stands for the text, if it is interned: in one field, texts with the same number are the same.
     /// Small numbers are best, as there will be a table of them.
     #[inline]

@@ -152,3 +152,57 @@ fn groups_that_are_out_of_the_question_change_no_answer() {
         }
     }
 }
+
+#[test]
+fn finds_addresses_without_asking_objects() {
+    let heap = few();
+    let addresses: Vec<u64> = (0..heap.len()).map(|id| heap.addresses().of(id)).collect();
+    let near = |address: &u64| (address - 9..address + 10).step_by(3);
+    let asked: Vec<u64> = (addresses.iter().flat_map(near))
+        .chain(addresses.clone())
+        .chain([0, 1, u64::MAX - 3, u64::MAX])
+        .collect();
+    for &one in &asked {
+        let all = |holds: &dyn Fn(u64) -> bool| -> Vec<u32> {
+            let ids = 0..heap.len();
+            ids.filter(|&id| holds(addresses[id as usize])).collect()
+        };
+        for (operator, holds) in [
+            ("=", &(|other| other == one) as &dyn Fn(u64) -> bool),
+            ("!=", &|other| other != one),
+            ("<", &|other| other < one),
+            ("<=", &|other| other <= one),
+            (">", &|other| other > one),
+            (">=", &|other| other >= one),
+        ] {
+            let filter = format!("address {operator} {one}");
+            assert_eq!(found(&heap, &filter), all(holds), "{filter}");
+            let filter = format!("not address {operator} {one} and size > 0");
+            let sized = |other| {
+                !holds(other) && found(&heap, "size > 0").contains(&heap.at(other).unwrap())
+            };
+            assert_eq!(found(&heap, &filter), all(&sized), "{filter}");
+        }
+        let other = addresses[2];
+        for (filter, holds) in [
+            (
+                format!("address in ({one}, {other}, 8, {one})"),
+                &(|address| address == one || address == other) as &dyn Fn(u64) -> bool,
+            ),
+            (
+                format!("address not in ({one}, {other}, 8, 16, 24)"),
+                &|address| address != one && address != other,
+            ),
+            (
+                format!("address in {}..{}", one.min(other), one.max(other)),
+                &|address| (one.min(other)..=one.max(other)).contains(&address),
+            ),
+            (
+                format!("address not in {}..{}", one.min(other), one.max(other)),
+                &|address| !(one.min(other)..=one.max(other)).contains(&address),
+            ),
+        ] {
+            assert_eq!(found(&heap, &filter), all(holds), "{filter}");
+        }
+    }
+}
