@@ -2,6 +2,7 @@
 
 require_relative "errors"
 require_relative "printable"
+require_relative "web/ahead"
 require_relative "web/assets"
 require_relative "web/gate"
 require_relative "web/heaps"

@@ -124,7 +124,7 @@ module Memprof
         heaps = Memprof::Web::Heaps.new(library: @shelf&.library, **@options.slice(:max_open), **reading)
         files.each { |file| add(heaps, file) }
         # While the browser starts there is time for the first page.
-        heaps.first&.prepare { |entry| Memprof::Web::Pages::Overview.prepare(heaps, entry) }
+        heaps.first&.prepare { |entry| Memprof::Web::Ahead.new(heaps).look(entry) }
         hosts = Memprof::Web::Security::Hosts.new(@options.values_at(:bind, :host).compact)
         Memprof::Web.new(heaps: heaps, gate: gate, hosts: hosts, uploads: @shelf&.uploads)
       end

@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require "memprof/web"
+
+RSpec.describe Memprof::Web::Ahead do
+  include HeapDumps
+
+  let(:heaps) { Memprof::Web::Heaps.new }
+
+  before { Memprof::Web::Router.standard }
+
+  def look(entry)
+    entry.heap(patience: 120)
+    described_class.new(heaps).look(entry)
+  end
+
+  # The questions that are put to heaps and comparisons while the block runs.
+  def asked(&)
+    questions = []
+    listener = TracePoint.new(:call) do |point|
+      owner = point.self.class
+      next unless [Memprof::Heap, Memprof::Heap::Diff].include?(owner) && point.method_id == :ask
+
+      questions << point.binding.local_variable_get(:question)
+    end
+    listener.enable(&)
+    questions
+  end
+
+  it "has the answers for the overview" do
+    entry = heaps.add(cache_dump)
+    look(entry)
+    expect(asked { Memprof::Web::Pages::Overview.new(heaps, { heap: "1" }).data }).to eq([])
+    expect(asked { Memprof::Web::Pages::Tree.new(heaps, { heap: "1" }).data }).to eq([])
+  end
+
+  it "compares two heaps, and not one or many" do
+    entries = Array.new(2) { |index| heaps.add(cache_dump(index + 1)) }
+    entries.first.heap(patience: 120)
+    expect(asked { look(entries.first) }).to include(:totals, :rows, :owners)
+    expect(entries.map(&:state)).to eq(%i[open open])
+
+    many = Memprof::Web::Heaps.new
+    4.times { many.add(cache_dump) }
+    many.first.heap(patience: 120)
+    described_class.new(many).look(many.first)
+    expect(many.map(&:state)).to eq(%i[open idle idle idle])
+  end
+
+  it "leaves the first heap as it is if the other is none" do
+    entry = heaps.add(cache_dump)
+    other = heaps.add("/nowhere.memprof")
+    done = Queue.new
+    entry.prepare do |opened|
+      described_class.new(heaps).look(opened)
+    ensure
+      done << true
+    end
+    done.pop
+    Thread.pass while entry.takes_memory? && entry.instance_variable_get(:@users).positive?
+    expect([entry.state, other.state]).to eq(%i[open failed])
+    expect(entry.error).to be_nil
+  end
+end
