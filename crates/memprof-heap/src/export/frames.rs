@@ -15,6 +15,9 @@ use crate::heap::{Heap, NONE};
 /// Characters of a frame's name.
 const NAME: usize = 120;
 
+/// A heap keeps no more frames than these, which take some 40 MB.
+const KEPT: usize = 500_000;
+
 /// Objects of one class under one frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
@@ -70,15 +73,43 @@ impl Frames {
         options: &Options<'_>,
         limit: usize,
     ) -> io::Result<(Frames, Counts)> {
-        let mut frames = filling::fill(heap, top, options)?;
-        frames.add_up();
-        let (frames, folded) = frames.pruned(options, options.limit.unwrap_or(limit));
+        let find = || {
+            let mut frames = filling::fill(heap, top, options)?;
+            frames.add_up();
+            Ok(frames)
+        };
+        let is_whole = top == heap.root() && options.depth.is_none() && options.members.is_none();
+        let kept = match is_whole {
+            true => heap.frames(|| find().map(Frames::kept))?,
+            false => None,
+        };
+        let limit = options.limit.unwrap_or(limit);
+        let (frames, folded) = match kept {
+            Some(frames) => frames.pruned(options, limit),
+            None => find()?.pruned(options, limit),
+        };
         let counts = Counts {
             objects: frames.frames.len() as u64,
             folded,
             ..Counts::default()
         };
         Ok((frames, counts))
+    }
+
+    /// What the heap keeps of its frames, from which those that are asked for are taken: to find them takes longest.
+    fn kept(mut self) -> Option<Frames> {
+        (self.known, self.by_name) = Default::default();
+        (self.frames.len() <= KEPT).then_some(self)
+    }
+
+    /// Bytes in memory.
+    pub fn memsize(&self) -> usize {
+        let names: usize = self
+            .names
+            .iter()
+            .map(|name| size_of_val(name) + name.len())
+            .sum();
+        size_of_val(self.frames.as_slice()) + names
     }
 
     /// The frames from the outermost to this one.
@@ -92,17 +123,21 @@ impl Frames {
         path
     }
 
-    fn push(&mut self, parent: u32, name: &str) -> u32 {
+    fn name(&mut self, name: &str) -> u32 {
         let name = shortened(name, NAME);
         let next = self.names.len() as u32;
-        let name = match self.by_name.get(&*name) {
+        match self.by_name.get(&*name) {
             Some(&known) => known,
             None => {
                 self.by_name.insert(name.clone().into_owned(), next);
                 self.names.push(name.into_owned());
                 next
             }
-        };
+        }
+    }
+
+    fn push(&mut self, parent: u32, name: &str) -> u32 {
+        let name = self.name(name);
         let depth = self
             .frames
             .get(parent as usize)
@@ -164,7 +199,7 @@ impl Frames {
     }
 
     /// Only the widest frames. What is dropped is in frames `(12 more)`; answers how many objects these have.
-    fn pruned(mut self, options: &Options<'_>, limit: usize) -> (Frames, u64) {
+    fn pruned(&self, options: &Options<'_>, limit: usize) -> (Frames, u64) {
         let least = options.min_retained.max(1);
         let all = self.frames.len() as u32;
         let mut order: Vec<u32> = (1..all)
@@ -179,23 +214,22 @@ impl Frames {
             order.truncate(limit);
         }
         order.sort_unstable();
-        let old = std::mem::take(&mut self.frames);
-        let mut position = vec![NONE; old.len()];
-        position[0] = 0;
-        self.frames.push(old[0].clone());
-        for index in order {
-            let frame = &old[index as usize];
-            position[index as usize] = self.frames.len() as u32;
-            self.frames.push(Frame {
+        let mut pruned = Frames::default();
+        let mut position = vec![NONE; self.frames.len()];
+        for index in std::iter::once(0).chain(order) {
+            let frame = &self.frames[index as usize];
+            let name = pruned.name(&self.names[frame.name as usize]);
+            position[index as usize] = pruned.frames.len() as u32;
+            pruned.frames.push(Frame {
                 parent: position[frame.parent as usize],
+                name,
                 ..frame.clone()
             });
         }
         // Objects and bytes by the frame that they are under.
-        let mut more: Vec<(u64, u64)> = vec![(0, 0); self.frames.len()];
+        let mut more: Vec<(u64, u64)> = vec![(0, 0); pruned.frames.len()];
         let mut nearest = position.clone();
-        for (index, frame) in old
-            .iter()
+        for (index, frame) in (self.frames.iter())
             .enumerate()
             .filter(|&(index, _)| position[index] == NONE)
         {
@@ -206,11 +240,11 @@ impl Frames {
         }
         let mut folded = 0;
         for (parent, (objects, own)) in (0..).zip(more).filter(|(_, (objects, _))| *objects > 0) {
-            let frame = self.push(parent, &format!("({objects} more)"));
-            let frame = &mut self.frames[frame as usize];
+            let frame = pruned.push(parent, &format!("({objects} more)"));
+            let frame = &mut pruned.frames[frame as usize];
             (frame.own, frame.total, frame.objects) = (own, own, objects);
             folded += objects;
         }
-        (self, folded)
+        (pruned, folded)
     }
 }

@@ -6,6 +6,7 @@ use super::columns::{Column, Part, SizeColumn};
 use super::once::Once;
 use super::sizes::Sizes;
 use super::{Heap, NONE};
+use crate::export::Frames;
 use crate::graph::{self, Dominators, Graph, Stop, Stopped};
 
 /// What was computed. Nodes are objects, then root categories, then the super root.
@@ -17,6 +18,8 @@ pub(super) struct Derived {
     pub retained: SizeColumn,
     /// The node before it on a shortest path from the super root.
     pub steps: Column<u32>,
+    /// The tree as a flame graph; `None` if that is too large to be kept.
+    pub frames: Once<Option<Frames>>,
 }
 
 /// The dominator tree, in memory or in an index.
@@ -93,6 +96,7 @@ impl Derived {
             dominators: tree.into(),
             retained: retained.into(),
             steps: steps?.into(),
+            frames: Once::default(),
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::Heap;
 use super::asker::Asker;
 use crate::dump::record::{Shape, Site};
+use crate::export::Frames;
 
 impl Heap {
     /// Bytes, about: the columns as far as they were read, and the tables.
@@ -25,6 +26,7 @@ impl Heap {
         let sizes = columns.memsize.memsize()
             + self.derived.retained.memsize()
             + self.derived.dominators.memsize()
+            + (self.derived.frames.get().and_then(Option::as_ref)).map_or(0, Frames::memsize)
             + self.asker.as_ref().map_or(0, Asker::memsize);
         let tables = self.addresses.starts.len() * 12 + self.addresses.places.len() * 2;
         let tables =

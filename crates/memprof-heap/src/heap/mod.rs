@@ -45,6 +45,7 @@ pub use sizes::Sizes;
 pub use texts::{Known, Stored, TextReader, Texts};
 
 use crate::dump::record::{Flags, NameId, NoteKind, Shape, Site};
+use crate::export::Frames;
 use crate::graph::{Dominators, Extra, Graph, Tree};
 use asker::Asker;
 use columns::Columns;
@@ -345,6 +346,17 @@ impl Heap {
     /// See [`Heap::group_numbers`].
     pub fn tree(&self) -> io::Result<&Tree> {
         self.derived.dominators.ordered()
+    }
+
+    /// The dominator tree as a flame graph, as `find` finds it; `None` if that was too much to be kept.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub(crate) fn frames(
+        &self,
+        find: impl FnOnce() -> io::Result<Option<Frames>>,
+    ) -> io::Result<Option<&Frames>> {
+        self.derived.frames.get_or(find).map(Option::as_ref)
     }
 
     /// Retained size of each node.

@@ -77,3 +77,17 @@ fn asks_for_an_object_that_is_there() {
     let error = ask(&shop(), "flame", json!({ "of": "0x1" })).expect_err("no object");
     assert!(error.to_string().contains("no object has the address 0x1"));
 }
+
+#[test]
+fn what_the_heap_keeps_of_the_whole_graph_is_what_is_found_anew() {
+    for seed in 1..20 {
+        let (_, heap) = random(seed, 300);
+        for limit in [1, 2, 7, 50, 1000, 2] {
+            let kept = ask(&heap, "flame", json!({ "limit": limit })).expect("an answer");
+            // The depth that there is without asking for one, which is not kept.
+            let anew = json!({ "limit": limit, "depth": 128 });
+            let anew = ask(&heap, "flame", anew).expect("an answer");
+            assert_eq!(kept, anew, "{seed} {limit}");
+        }
+    }
+}

@@ -181,6 +181,7 @@ fn heap(directory: Directory, file: Arc<File>) -> io::Result<Heap> {
             dominators: Tree::stored(parts.part("dominators")?, parts.part("dominators.order")?),
             steps: parts.column("steps")?,
             retained: parts.sizes("retained")?,
+            ..Derived::default()
         },
         silent: Vec::new(),
         asker: None,
