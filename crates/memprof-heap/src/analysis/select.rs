@@ -128,20 +128,21 @@ fn places(heap: &Heap, comparison: &Comparison) -> Option<Vec<Range<u32>>> {
     };
     let behind = |address: u64| address.checked_add(1).map_or(heap.len(), from);
     let at = |address| from(address)..behind(address);
-    let (places, wanted) = match &comparison.condition {
+    let one = |range| std::iter::once(range).collect();
+    let (places, wanted): (Vec<Range<u32>>, bool) = match &comparison.condition {
         Condition::Number(order, address) => match order {
-            Order::Equal => (vec![at(*address)], true),
-            Order::Unequal => (vec![at(*address)], false),
-            Order::Less => (vec![from(*address)..heap.len()], false),
-            Order::AtLeast => (vec![from(*address)..heap.len()], true),
-            Order::More => (vec![behind(*address)..heap.len()], true),
-            Order::AtMost => (vec![behind(*address)..heap.len()], false),
+            Order::Equal => (one(at(*address)), true),
+            Order::Unequal => (one(at(*address)), false),
+            Order::Less => (one(0..from(*address)), true),
+            Order::AtLeast => (one(from(*address)..heap.len()), true),
+            Order::More => (one(behind(*address)..heap.len()), true),
+            Order::AtMost => (one(0..behind(*address)), true),
         },
         Condition::Range {
             first,
             last,
             wanted,
-        } => (vec![from(*first)..behind(*last)], *wanted),
+        } => (one(from(*first)..behind(*last)), *wanted),
         Condition::Numbers { numbers, wanted } => {
             (numbers.iter().copied().map(at).collect(), *wanted)
         }
