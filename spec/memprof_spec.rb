@@ -69,8 +69,9 @@ RSpec.describe Memprof do
       y = []
       described_class.stats(@second)
       expect(written).to eq(["1 #{__FILE__}:#{__LINE__ - 4}:Array"])
-      expect(File.read(@second)).to eq(
-        "      1 #{__FILE__}:#{__LINE__ - 6}:Array\n      1 #{__FILE__}:#{__LINE__ - 4}:Array\n"
+      # If nobody called stats so before, the VM has made a cache for that.
+      expect(File.readlines(@second, chomp: true).grep_v(/<callcache>/)).to eq(
+        ["      1 #{__FILE__}:#{__LINE__ - 7}:Array", "      1 #{__FILE__}:#{__LINE__ - 5}:Array"]
       )
       expect([x, y]).to eq([[], []])
     end
