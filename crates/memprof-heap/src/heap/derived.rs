@@ -18,6 +18,8 @@ pub(super) struct Derived {
     pub retained: SizeColumn,
     /// The node before it on a shortest path from the super root.
     pub steps: Column<u32>,
+    /// How each node hangs on its dominator, as a flame graph says it.
+    pub labels: Once<Vec<u32>>,
     /// The tree as a flame graph; `None` if that is too large to be kept.
     pub frames: Once<Option<Frames>>,
 }
@@ -96,6 +98,7 @@ impl Derived {
             dominators: tree.into(),
             retained: retained.into(),
             steps: steps?.into(),
+            labels: Once::default(),
             frames: Once::default(),
         })
     }

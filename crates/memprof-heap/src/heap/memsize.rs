@@ -26,6 +26,7 @@ impl Heap {
         let sizes = columns.memsize.memsize()
             + self.derived.retained.memsize()
             + self.derived.dominators.memsize()
+            + (self.derived.labels.get()).map_or(0, |labels| size_of_val(labels.as_slice()))
             + (self.derived.frames.get().and_then(Option::as_ref)).map_or(0, Frames::memsize)
             + self.asker.as_ref().map_or(0, Asker::memsize);
         let tables = self.addresses.starts.len() * 12 + self.addresses.places.len() * 2;

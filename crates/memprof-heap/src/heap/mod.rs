@@ -348,6 +348,17 @@ impl Heap {
         self.derived.dominators.ordered()
     }
 
+    /// How each node hangs on its dominator, as `find` finds it; it is kept from the first time on.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub(crate) fn labels_in_tree(
+        &self,
+        find: impl FnOnce() -> io::Result<Vec<u32>>,
+    ) -> io::Result<&[u32]> {
+        self.derived.labels.get_or(find).map(Vec::as_slice)
+    }
+
     /// The dominator tree as a flame graph, as `find` finds it; `None` if that was too much to be kept.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(super) fn fill(heap: &Heap, top: u32, options: &Options<'_>) -> io::Result<F
         heap,
         top,
         tree,
-        labels: labels(heap, top, tree.subtree(top))?,
+        labels: heap.labels_in_tree(|| labels(heap))?,
         memsizes: heap.memsizes()?,
         retained: heap.retained()?,
         flags: heap.flag_words()?,
@@ -74,7 +74,7 @@ struct Filling<'f> {
     top: u32,
     tree: &'f Tree,
     /// How each node hangs on its dominator.
-    labels: Vec<u32>,
+    labels: &'f [u32],
     memsizes: &'f Sizes,
     retained: &'f Sizes,
     flags: &'f [u32],
@@ -195,9 +195,8 @@ fn below(naming: &Naming<'_>, frames: &mut Frames, above: u32, node: u32, label:
     })
 }
 
-/// The label by which each node hangs on its dominator, of those in the subtree of `top`: packed, or what stands for it; 0 if
-/// it hangs on several.
-fn labels(heap: &Heap, top: u32, subtree: &[u32]) -> io::Result<Vec<u32>> {
+/// The label by which each node hangs on its dominator: packed, or what stands for it; 0 if it hangs on several.
+fn labels(heap: &Heap) -> io::Result<Vec<u32>> {
     let nodes = heap.root() as usize + 1;
     let labels = heap.labels()?;
     if labels.is_empty() {
@@ -231,17 +230,11 @@ fn labels(heap: &Heap, top: u32, subtree: &[u32]) -> io::Result<Vec<u32>> {
             known.store(label, Ordering::Relaxed);
         }
     };
-    // Rows stand in the order of the nodes' numbers, so that of all nodes is the better one.
-    let all = top == heap.root();
-    let length = if all { nodes } else { subtree.len() };
     in_parts(
-        length,
+        nodes,
         PART,
         || (),
-        |(), part| match all {
-            true => part.for_each(|node| look(node as u32)),
-            false => subtree[part].iter().for_each(|&node| look(node)),
-        },
+        |(), part| part.for_each(|node| look(node as u32)),
     );
     Ok(found.into_iter().map(AtomicU32::into_inner).collect())
 }
