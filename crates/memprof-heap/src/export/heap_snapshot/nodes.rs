@@ -88,7 +88,8 @@ impl Snapshot<'_, '_> {
             Kind::FLOAT | Kind::COMPLEX | Kind::RATIONAL => types::NUMBER,
             Kind::IMEMO | Kind::NODE => types::CODE,
             Kind::DATA if self.naming.class(id) == "Proc" => types::CLOSURE,
-            Kind::NONE | Kind::ZOMBIE | Kind::MOVED | Kind::ICLASS => types::HIDDEN,
+            // Of what is hidden, DevTools gives the size to its owner: not of what has one.
+            Kind::NONE | Kind::ZOMBIE | Kind::MOVED => types::HIDDEN,
             _ => types::OBJECT,
         }
     }
