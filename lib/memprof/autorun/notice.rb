@@ -30,21 +30,28 @@ module Memprof
         path = path(Process.pid)
         File.write("#{path}.new", lines.map(&:b).join("\n"), perm: 0o600)
         File.rename("#{path}.new", path)
-        withdraw(Process.pid) if state == "ended" && unread?
+        withdraw if state == "ended" && unread?
       end
 
-      # @param pid [Integer] a process that does not exist under this id any more
+      # Gives this process the notice of the id that it had before. `memprof run` may look at any time, and is
+      # to see one of the two.
+      #
+      # @param pid [Integer] the id that the process had
       # @return [void]
-      def withdraw(pid)
-        return unless @directory
+      def follow(pid)
+        File.rename(path(pid), path(Process.pid)) if @directory
+      rescue SystemCallError
+        nil # taken away: the next one is posted anew
+      end
 
-        File.unlink(path(pid))
+      private
+
+      def withdraw
+        File.unlink(path(Process.pid))
         Dir.rmdir(@directory)
       rescue SystemCallError
         nil # gone already, or others are in it
       end
-
-      private
 
       def path(pid)
         File.join(@directory, pid.to_s)

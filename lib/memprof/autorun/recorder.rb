@@ -109,8 +109,8 @@ module Memprof
       def moved
         guard("no report") do
           @main = false
+          @notice.follow(@old_pid)
           post
-          @notice.withdraw(@old_pid)
         end
       end
 
