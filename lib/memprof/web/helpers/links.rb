@@ -43,6 +43,15 @@ module Memprof
           target ? Html.tag(:a, text, href: target, **attributes) : Html.escape(text)
         end
 
+        # @param other [Heaps::Entry]
+        # @return [Html] the way to it, which tells whether it is open
+        def heap_link(other)
+          closed = !%i[open opening].include?(other.state)
+          link(other.name, url("/heaps/#{other.id}/"),
+            class: ("closed" if closed), aria_current: (other.id == page.entry&.id && "true"),
+            title: [other.path, ("not open: it is opened when it is looked at" if closed)].compact.join("\n"))
+        end
+
         # @param address [String]
         # @return [String]
         def object_url(address)

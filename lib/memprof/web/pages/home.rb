@@ -6,7 +6,8 @@ module Memprof
     #
     # @api private
     module Pages
-      # `/`: the running process, the first heap, what else is open, the library, or the list if nothing is.
+      # `/`: the running process, the first heap that is open, or could be, what else there is, the library, or
+      # the list if nothing is.
       #
       # @api private
       class Home < Page
@@ -16,7 +17,7 @@ module Memprof
         def redirect
           return "/live" if heaps.live
 
-          first = heaps.first
+          first = heaps.find { |entry| %i[open opening].include?(entry.state) } || heaps.first
           return "/heaps/#{first.id}/" if first
 
           heaps.records.first&.page_path || (heaps.library ? "/library" : "/heaps")

@@ -42,6 +42,15 @@ RSpec.describe "the heaps of Memprof::Web" do
     expect(ask(app, "/heaps/1/open").status).to eq(404) # no POST
   end
 
+  it "are marked on each page while they are closed, and not the first that is shown" do
+    app.heaps.add(cache_dump(2))
+    come("/heaps/2/")
+    post("/heaps/1/close")
+    closed = ask(app, "/heaps/2/").body.scan(%r{<a href="([^"]*)" class="closed" title="([^"]*)"})
+    expect(closed).to match([["/heaps/1/", /\A#{cache_dump}\nnot open: /]])
+    expect(ask(app, "/").location).to eq("/heaps/2/")
+  end
+
   it "are tried again where the dump could not be read" do
     Dir.mktmpdir do |directory|
       path = File.join(directory, "late.memprof")
