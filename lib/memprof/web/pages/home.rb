@@ -6,8 +6,8 @@ module Memprof
     #
     # @api private
     module Pages
-      # `/`: the running process, the first heap that is open, or could be, what else there is, the library, or
-      # the list if nothing is.
+      # `/`: the running process, the first heap that is open, or could be, what else there is, the library,
+      # or the list if nothing is.
       #
       # @api private
       class Home < Page

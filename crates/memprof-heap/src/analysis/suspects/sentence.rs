@@ -22,8 +22,9 @@ impl Search<'_> {
             Some((_, [root])) => format!(" It is held by {}.", self.describer.words.short(*root)),
             _ => String::new(),
         };
+        let alone = suspect.object.size.saturating_mul(10) >= suspect.retained.saturating_mul(9);
         match (suspect.kind, most) {
-            (Nature::Object, Some(class)) => {
+            (Nature::Object, Some(class)) if !alone => {
                 let part = if class.retained * 10 >= suspect.retained * 9 {
                     ""
                 } else {
@@ -36,14 +37,19 @@ impl Search<'_> {
                     made(class)
                 )
             }
-            (Nature::Object, None) => {
+            (Nature::Object, _) => {
                 let site = suspect
                     .site
                     .as_ref()
                     .map_or_else(String::new, |site| format!(", made at {}", place(site)));
                 format!(
-                    "{} takes {share} by itself{site}.{held}",
-                    suspect.object.text
+                    "{} takes {share} by itself{}{site}.{held}",
+                    suspect.object.text,
+                    if suspect.object.class == "Thread" {
+                        ", for its stack"
+                    } else {
+                        ""
+                    }
                 )
             }
             (Nature::Group, Some(class)) => format!(

@@ -131,6 +131,21 @@ fn a_large_string_is_a_suspect_by_itself() {
 }
 
 #[test]
+fn a_thread_is_told_by_its_stack_and_not_by_the_little_that_it_holds() {
+    let things = [
+        thing(address(0), Kind::DATA, "Thread")
+            .size(1 << 20)
+            .to("", address(1)),
+        string(address(1), "local").size(100),
+    ];
+    let found = suspects(&heap(&[("vm", &[address(0)])], &things));
+    assert_eq!(
+        found[0].sentence,
+        "Thread takes 1.0 MiB (100.0 %) by itself, for its stack. It is held by root vm."
+    );
+}
+
+#[test]
 fn loaded_code_is_no_leak() {
     let mut things = vec![class(address(0), "App", 0)];
     let code: Vec<u64> = (0..200).map(|number| address(1 + number)).collect();
