@@ -42,6 +42,14 @@ RSpec.describe Memprof::Heap::Capture do
     RUBY
   end
 
+  it "names the global variable that holds a suspect" do
+    expect(in_child(<<~'RUBY')).to eq(["It is held by $glob."])
+      $glob = Array.new(20_000) { |number| "text number #{number}, too long for its slot" * 4 }
+      suspects = Memprof::Heap.capture.ask(:suspects)[:suspects]
+      puts suspects.map { |suspect| suspect[:sentence][/It is held by .*/] }
+    RUBY
+  end
+
   it "passes over local variables of who asks, also those that a binding has" do
     expect(in_child(<<~'RUBY')).to eq(["CACHE -> Array[0] -> Object"] * 2)
       CACHE = [Object.new]

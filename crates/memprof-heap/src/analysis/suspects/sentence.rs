@@ -19,7 +19,12 @@ impl Search<'_> {
             Some((_, before)) if before.iter().any(|&node| !self.is_root(node)) => {
                 format!(" It is held by {}.", holder(&suspect.path.sentence))
             }
-            Some((_, [root])) => format!(" It is held by {}.", self.describer.words.short(*root)),
+            Some((node, [root])) => {
+                format!(
+                    " It is held by {}.",
+                    self.describer.words.step(*root, *node)
+                )
+            }
             _ => String::new(),
         };
         let alone = suspect.object.size.saturating_mul(10) >= suspect.retained.saturating_mul(9);

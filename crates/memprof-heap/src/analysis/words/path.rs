@@ -9,7 +9,7 @@ const GLOBAL_SCOPE: &str = "Object";
 
 impl Words<'_> {
     /// A step of a path: an object with the reference that the path takes on from it: `Hash["user:42"]`, `Session@user`.
-    fn step(&self, from: u32, to: u32) -> String {
+    pub fn step(&self, from: u32, to: u32) -> String {
         let holder = self.short(from);
         let kind = self
             .edge(from, to)
