@@ -93,7 +93,7 @@ end
 if Heaps.rails?
   show("Rails, %d objects", heaps["Rails"] = measured("rails", RAILS_ROUNDS))
 else
-  puts("A Rails app: left out, Rails is not installed.", "")
+  puts("A Rails app: left out, Rails is not installed, or not for this Ruby.", "")
 end
 
 # The heap where a way does worst has to keep what is promised.

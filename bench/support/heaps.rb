@@ -66,7 +66,9 @@ module Heaps
     end
   end
 
+  # Also where it is installed it may lack a gem for this Ruby.
   def rails?
-    !Gem::Specification.find_all_by_name("railties").empty?
+    load = '%w[rails action_controller/railtie].each { |name| require name }'
+    system(RbConfig.ruby, "-rlogger", "-e", load, %i[out err] => File::NULL)
   end
 end

@@ -1,4 +1,4 @@
-//! `Memprof::Native`: files and /proc without giving the GVL up. Errors are Ruby's own, `Errno::ENOENT` and the like.
+//! `Memprof::Native`: files and /proc, mostly without giving the GVL up. Errors are Ruby's own, `Errno::ENOENT` and the like.
 
 use std::io;
 use std::os::fd::IntoRawFd;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use magnus::value::ReprValue;
 use magnus::{Error, Exception, ExceptionClass, Module, Object, RArray, RModule, Ruby, function};
 
-use crate::vm::{files, process};
+use crate::vm::{files, gvl, process};
 
 pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("create_locked", function!(create_locked, 2))?;
@@ -39,8 +39,13 @@ fn remove_file(ruby: &Ruby, path: PathBuf) -> Result<bool, Error> {
     files::remove(&path).map_err(|error| system_error(ruby, &error))
 }
 
+/// Where a file is replaced, the system gives the memory of the old one back and the new one its place on the disk: with
+/// gigabytes that takes a second, in which other threads go on.
 fn rename_file(ruby: &Ruby, from: PathBuf, to: PathBuf) -> Result<(), Error> {
-    files::rename(&from, &to).map_err(|error| system_error(ruby, &error))
+    let aside = files::is_taken(&to).then(|| gvl::without(|| files::rename(&from, &to)));
+    // Interrupted already: then here, and Ruby looks after the interrupt when it has the answer.
+    let outcome = aside.flatten().unwrap_or_else(|| files::rename(&from, &to));
+    outcome.map_err(|error| system_error(ruby, &error))
 }
 
 fn kind_of_file(path: PathBuf) -> Option<&'static str> {

@@ -1,5 +1,5 @@
-//! Files for dumps, looked at, made, renamed and removed without giving the GVL up, and with nothing of Ruby's in between: an exception that
-//! another thread or a signal sends comes before a file is made, or when it is, and its name is gone or known.
+//! Files for dumps, looked at, made, renamed and removed with nothing of Ruby's in between: an exception that another
+//! thread or a signal sends comes before a file is made, or when it is, and its name is gone or known.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
