@@ -68,7 +68,7 @@ module Heaps
 
   # Also where it is installed it may lack a gem for this Ruby.
   def rails?
-    load = '%w[rails action_controller/railtie].each { |name| require name }'
+    load = "%w[rails action_controller/railtie].each { |name| require name }"
     system(RbConfig.ruby, "-rlogger", "-e", load, %i[out err] => File::NULL)
   end
 end
