@@ -134,6 +134,24 @@ RSpec.describe "memprof run" do
       expect(reports).to match([/\Areport\.\d+-1\.txt\z/, /\Areport\.\d+\.txt\z/, "report.txt"])
     end
 
+    it "does not take a child that has just been forked for its parent" do
+      code = <<~RUBY
+        plain = Process.method(:_fork).super_method
+        Process.define_singleton_method(:_fork) do
+          plain.call.tap do |pid|
+            next unless pid.zero? # below memprof, which does not know yet
+            Process.kill("USR2", Process.pid)
+            sleep 0.3
+          end
+        end
+        child = fork { 500.times { File.exist?("report.\#{Process.pid}-1.txt") ? break : sleep(0.02) } }
+        Process.wait(child)
+      RUBY
+      run("--signal", "usr2", "--output", "report.txt", "ruby", "-e", code)
+
+      expect(reports).to match([/\Areport\.\d+-1\.txt\z/, /\Areport\.\d+\.txt\z/, "report.txt"])
+    end
+
     it "names the file where no --output does" do
       stdout, stderr, = run("--signal", "USR2", "ruby", "-e", <<~RUBY)
         Process.kill("USR2", Process.pid)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof"
+require_relative "../clock"
 require_relative "notice"
 require_relative "settings"
 
@@ -56,10 +57,13 @@ module Memprof
     # becomes a warning on stderr.
     class Recorder
       LIB = File.expand_path("../..", __dir__)
-      private_constant :LIB
+      # Seconds that a signal waits at most for a forked child to know that it is one.
+      SETTLED = 1
+      private_constant :LIB, :SETTLED
 
       def initialize(settings)
         @settings = settings
+        @pid = Process.pid
         @main = Process.ppid == settings.run_parent
         @writing = Mutex.new
         @serial = 0
@@ -89,6 +93,7 @@ module Memprof
           post
           @session&.close
           open_session
+          @pid = Process.pid
         end
       end
 
@@ -97,10 +102,7 @@ module Memprof
       #
       # @return [void]
       def moving
-        guard("no report") do
-          @old_pid = Process.pid
-          post("moved")
-        end
+        guard("no report") { post("moved") }
       end
 
       # In a process that has gone on under another id.
@@ -109,7 +111,8 @@ module Memprof
       def moved
         guard("no report") do
           @main = false
-          @notice.follow(@old_pid)
+          @notice.follow(@pid)
+          @pid = Process.pid
           post
         end
       end
@@ -136,11 +139,19 @@ module Memprof
 
       def on_signal
         guard("no report") do
+          settle
           @writing.synchronize do
             Native.quiet { warn_user("process #{Process.pid}, report #{@serial += 1}: #{write(@serial)}") }
             post
           end
         end
+      end
+
+      # The signal may come when a child is forked, and {forked} has not been there yet: what there is belongs to
+      # the parent, its report's name as well.
+      def settle
+        deadline = Clock.now + SETTLED
+        sleep(0.001) until @pid == Process.pid || Clock.now > deadline
       end
 
       def finish
