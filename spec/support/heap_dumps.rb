@@ -6,6 +6,9 @@ require "tmpdir"
 
 # Dumps of the programs in examples/, each made once.
 module HeapDumps
+  # Threads of an example may want the same one, and be the first to.
+  MAKING = Mutex.new
+
   class << self
     # @return [String] a directory with the dumps
     def directory
@@ -27,14 +30,16 @@ module HeapDumps
 
   # The path of a dump that an example writes.
   def heap_dump(name, example, *arguments)
-    path = File.join(HeapDumps.directory, name)
-    return path if File.exist?(path)
+    MAKING.synchronize do
+      path = File.join(HeapDumps.directory, name)
+      next path if File.exist?(path)
 
-    program = File.join(ChildRuby::ROOT, "examples", example)
-    result = run_ruby(program, args: [*arguments, HeapDumps.directory])
-    raise result.stderr unless result.success?
+      program = File.join(ChildRuby::ROOT, "examples", example)
+      result = run_ruby(program, args: [*arguments, HeapDumps.directory])
+      raise result.stderr unless result.success?
 
-    path
+      path
+    end
   end
 
   # One of three dumps of a cache that never forgets, with 1,000, 3,000 and 5,000 sessions.
