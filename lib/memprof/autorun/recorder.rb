@@ -147,8 +147,8 @@ module Memprof
         end
       end
 
-      # The signal may come when a child is forked, and {forked} has not been there yet: what there is belongs to
-      # the parent, its report's name as well.
+      # The signal may come when a child is forked, and {forked} has not been there yet: what there is belongs
+      # to the parent, its report's name as well.
       def settle
         deadline = Clock.now + SETTLED
         sleep(0.001) until @pid == Process.pid || Clock.now > deadline
