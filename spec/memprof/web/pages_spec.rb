@@ -9,6 +9,8 @@ RSpec.describe Memprof::Web::Page do
   let(:app) { web_app(cache_dump) }
   let(:heap) { app.heaps.first.heap }
 
+  before { Memprof::Web::Router.standard } # loads the pages
+
   def json(target) = ask(app, target.sub(/(?=\?|\z)/, ".json")).json
 
   def page(target)
