@@ -36,56 +36,24 @@ pub enum Scope {
     Process,
 }
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_pointer_width = "64"
-))]
+#[cfg(interposed)]
 mod clock;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_pointer_width = "64"
-))]
+#[cfg(interposed)]
 mod counters;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_pointer_width = "64"
-))]
+#[cfg(interposed)]
 pub mod interpose;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_pointer_width = "64"
-))]
+#[cfg(interposed)]
 mod trace;
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_pointer_width = "64"
-))]
+#[cfg(interposed)]
 pub mod tracers;
 
-#[cfg(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_pointer_width = "64"
-))]
+#[cfg(interposed)]
 pub use {
     trace::{Choice, Counted, Kept, Trace},
     tracers::names,
 };
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_pointer_width = "64"
-)))]
+#[cfg(not(interposed))]
 mod unsupported;
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64"),
-    target_pointer_width = "64"
-)))]
+#[cfg(not(interposed))]
 pub use unsupported::{Choice, Counted, Kept, Trace, names};
