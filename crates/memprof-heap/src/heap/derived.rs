@@ -104,6 +104,71 @@ impl Derived {
     }
 }
 
+impl Heap {
+    /// The dominator tree of all nodes, from the super root.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn dominators(&self) -> io::Result<&Dominators> {
+        self.derived.dominators.get()
+    }
+
+    /// The dominator tree with each subtree together; it is kept from the first time on.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn tree(&self) -> io::Result<&graph::Tree> {
+        self.derived.dominators.ordered()
+    }
+
+    /// How each node hangs on its dominator, as `find` finds it; it is kept from the first time on.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub(crate) fn labels_in_tree(
+        &self,
+        find: impl FnOnce() -> io::Result<Vec<u32>>,
+    ) -> io::Result<&[u32]> {
+        self.derived.labels.get_or(find).map(Vec::as_slice)
+    }
+
+    /// The dominator tree as a flame graph, as `find` finds it; `None` if that was too much to be kept.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub(crate) fn frames(
+        &self,
+        find: impl FnOnce() -> io::Result<Option<Frames>>,
+    ) -> io::Result<Option<&Frames>> {
+        self.derived.frames.get_or(find).map(Option::as_ref)
+    }
+
+    /// Retained size of each node.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn retained(&self) -> io::Result<&Sizes> {
+        self.derived.retained.get()
+    }
+
+    /// The node before each on a shortest path from the super root; [`NONE`] for it and what is unreachable. Of a heap that
+    /// was captured, paths avoid who did that ([`Heap::asked_by`]).
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn steps(&self) -> io::Result<&[u32]> {
+        match &self.asker {
+            Some(asker) => asker.steps(self),
+            None => self.all_steps(),
+        }
+    }
+
+    /// The same of all paths, whoever captured the heap.
+    pub(super) fn all_steps(&self) -> io::Result<&[u32]> {
+        self.derived.steps.get()
+    }
+}
+
 /// Shortest paths. What is on the machine stack or in compiled code says little of why an object lives on: a path through
 /// it is taken only where there is no other.
 fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> Result<Vec<u32>, Stopped> {
