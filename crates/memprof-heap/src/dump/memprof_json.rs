@@ -9,7 +9,6 @@ mod object;
 
 use std::io;
 
-use super::chunks::Chunks;
 pub(super) use super::kinds::from_lower as kind_of;
 use super::record::{Counts, Edge, NoteKind, Object, Shape, Tables};
 use super::sink::Sink;
@@ -18,6 +17,7 @@ use super::text;
 use super::writer::Writer;
 use edges::Edges;
 pub(super) use edges::{item, value};
+use object::Parts;
 pub(super) use object::{bytes_field, is_taken};
 
 /// Version of the format, in its header.
@@ -33,8 +33,7 @@ pub struct MemprofJson {
     category: Option<String>,
     /// Facts of the line that is open, to come behind what the object holds.
     tail: Vec<u8>,
-    heads: Chunks,
-    tails: Chunks,
+    parts: Parts,
     code: u8,
 }
 
@@ -48,8 +47,7 @@ impl MemprofJson {
             edges: Edges::default(),
             category: None,
             tail: Vec::new(),
-            heads: Chunks::default(),
-            tails: Chunks::default(),
+            parts: Parts::default(),
             code: 0,
         }
     }
@@ -149,9 +147,9 @@ impl Writer for MemprofJson {
         self.tally.object(object);
         self.code = object.kind.0;
         self.edges.object(object);
-        object::head(self.sink.buffer(), &mut self.heads, tables, object);
+        object::head(self.sink.buffer(), &mut self.parts, tables, object);
         self.tail.clear();
-        object::tail(&mut self.tail, &mut self.tails, tables, object);
+        object::tail(&mut self.tail, &mut self.parts, tables, object);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::record::{NameId, Site, SiteId};
+use super::text;
 
 /// Places of the table of texts at first; a power of two.
 const PLACES: usize = 1024;
@@ -14,8 +15,7 @@ const PLACES: usize = 1024;
 pub struct Tables {
     /// All texts, one behind the other: a heap has a hundred thousand, each too short to have its own memory.
     texts: String,
-    /// Where each begins and ends.
-    spans: Vec<(usize, usize)>,
+    spans: Vec<Span>,
     /// Open addressing: part of the hash, and the number; [`FREE`] where there is none.
     places: Vec<(u32, u32)>,
     sites: Vec<Site>,
@@ -23,6 +23,14 @@ pub struct Tables {
 }
 
 const FREE: u32 = u32::MAX;
+
+/// Where a text is, and whether JSON has it as it is. Lines repeat names so often that to look each time takes too long.
+#[derive(Debug)]
+struct Span {
+    start: usize,
+    end: usize,
+    plain: bool,
+}
 
 impl Default for Tables {
     fn default() -> Tables {
@@ -47,7 +55,11 @@ impl Tables {
         let id = NameId(self.spans.len() as u32);
         let start = self.texts.len();
         self.texts.push_str(text);
-        self.spans.push((start, self.texts.len()));
+        self.spans.push(Span {
+            start,
+            end: self.texts.len(),
+            plain: text::is_plain(text),
+        });
         self.places[place] = (hash, id.0);
         if self.spans.len() * 2 > self.places.len() {
             self.grow();
@@ -96,9 +108,17 @@ impl Tables {
     /// The text of a number; empty for one that was never given out.
     #[inline]
     pub fn name(&self, id: NameId) -> &str {
-        let span = self.spans.get(id.0 as usize);
-        let text = span.and_then(|&(start, end)| self.texts.get(start..end));
-        text.unwrap_or("")
+        self.spelled(id).0
+    }
+
+    /// The same, and whether it needs no escape inside a JSON string.
+    #[inline]
+    pub(super) fn spelled(&self, id: NameId) -> (&str, bool) {
+        let Some(span) = self.spans.get(id.0 as usize) else {
+            return ("", true);
+        };
+        let text = self.texts.get(span.start..span.end).unwrap_or("");
+        (text, span.plain)
     }
 
     /// The number of a site.

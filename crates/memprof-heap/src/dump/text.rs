@@ -105,11 +105,29 @@ pub(super) fn string_field(out: &mut Vec<u8>, key: &str, text: &str) {
     string(out, text);
 }
 
-/// The same for an interned text, if there is one.
+/// The inside of a string that is an interned text.
+#[inline]
+pub(super) fn name(out: &mut Vec<u8>, tables: &Tables, name: NameId) {
+    match tables.spelled(name) {
+        (text, true) => out.extend_from_slice(text.as_bytes()),
+        (text, false) => escape(out, text),
+    }
+}
+
+/// The same in quotes.
+#[inline]
+pub(super) fn quoted_name(out: &mut Vec<u8>, tables: &Tables, id: NameId) {
+    out.push(b'"');
+    name(out, tables, id);
+    out.push(b'"');
+}
+
+/// The same behind a key, if there is one.
 #[inline]
 pub(super) fn name_field(out: &mut Vec<u8>, tables: &Tables, key: &str, name: Option<NameId>) {
     if let Some(name) = name {
-        string_field(out, key, tables.name(name));
+        out.extend_from_slice(key.as_bytes());
+        quoted_name(out, tables, name);
     }
 }
 
@@ -131,6 +149,11 @@ pub(super) fn escape(out: &mut Vec<u8>, text: &str) {
     if clean < bytes.len() {
         escape_each(out, &bytes[clean..]);
     }
+}
+
+/// True if a text needs no escape inside a string.
+pub(super) fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| ESCAPES[byte as usize] == 0)
 }
 
 /// How many bytes from the beginning surely need no escape (and are `ASCII`), counted in steps of eight or to the end.

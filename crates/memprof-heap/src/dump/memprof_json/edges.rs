@@ -246,7 +246,7 @@ impl Key {
     fn label(&self, out: &mut Vec<u8>, tables: &Tables, label: Label) {
         let named = |out: &mut Vec<u8>, prefix: &str, name: NameId| {
             out.extend_from_slice(prefix.as_bytes());
-            text::escape(out, tables.name(name));
+            text::name(out, tables, name);
         };
         match label {
             Label::None => {}
@@ -285,12 +285,12 @@ impl Key {
                 }
                 Value::Symbol(name) => {
                     out.push(b':');
-                    text::escape(out, tables.name(name));
+                    text::name(out, tables, name);
                 }
                 Value::Float(number) if !number.is_finite() => {
                     out.extend_from_slice(text::not_finite(number).as_bytes());
                 }
-                Value::Name(name) | Value::Json(name) => text::escape(out, tables.name(name)),
+                Value::Name(name) | Value::Json(name) => text::name(out, tables, name),
                 Value::True | Value::False | Value::Int(_) | Value::Float(_) => {
                     value(out, tables, key);
                 }
@@ -317,7 +317,7 @@ pub(in super::super) fn item(
     edge: &Edge<'_>,
 ) {
     if let Some(name) = name {
-        text::string(out, tables.name(name));
+        text::quoted_name(out, tables, name);
         out.push(b':');
     }
     match edge.label {
@@ -345,11 +345,11 @@ pub(in super::super) fn value(out: &mut Vec<u8>, tables: &Tables, value: Value) 
         Value::Float(number) => text::float(out, number),
         Value::Symbol(name) => {
             out.extend_from_slice(b"\":");
-            text::escape(out, tables.name(name));
+            text::name(out, tables, name);
             out.push(b'"');
         }
         Value::Address(address) => text::address(out, address),
-        Value::Name(name) => text::string(out, tables.name(name)),
+        Value::Name(name) => text::quoted_name(out, tables, name),
         Value::Json(name) => out.extend_from_slice(tables.name(name).as_bytes()),
     }
 }

@@ -24,9 +24,19 @@ pub(in super::super) fn is_taken(kind: Kind, key: &str) -> bool {
     }
 }
 
+/// Parts of lines, by what they are made of.
+#[derive(Default)]
+pub(super) struct Parts {
+    heads: Chunks,
+    tails: Chunks,
+    /// Keys of facts that only some types have.
+    keys: Chunks,
+    encodings: Chunks,
+}
+
 /// The line up to what the object holds.
 #[inline]
-pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, tables: &Tables, object: &Object<'_>) {
+pub(super) fn head(out: &mut Vec<u8>, parts: &mut Parts, tables: &Tables, object: &Object<'_>) {
     out.extend_from_slice(b"{\"_id\":");
     text::address(out, object.address);
     if let Some(allocation) = object.allocation {
@@ -44,21 +54,21 @@ pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, tables: &Tables, objec
     }
     let class_name = object.class_name.map_or(0, |name| u64::from(name.0) + 1);
     let key = [object.class, class_name, object.kind.0.into(), 0];
-    out.extend_from_slice(heads.get(key, |out| {
+    out.extend_from_slice(parts.heads.get(key, |out| {
         out.extend_from_slice(b",\"type\":\"");
         out.extend_from_slice(kinds::lower(object.kind).as_bytes());
         out.push(b'"');
         address(out, ",\"class\":", object.class);
         name(out, tables, ",\"class_name\":", object.class_name);
     }));
-    detail(out, tables, object);
+    detail(out, &mut parts.encodings, tables, object);
 }
 
-fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
+fn detail(out: &mut Vec<u8>, encodings: &mut Chunks, tables: &Tables, object: &Object<'_>) {
     match object.detail {
         Detail::None => {}
         Detail::String(ref string) | Detail::Symbol(ref string) | Detail::Regexp(ref string) => {
-            content(out, tables, string);
+            content(out, encodings, tables, string);
         }
         Detail::Bignum(ref digits) => {
             if let Content::Full(digits) = digits.content {
@@ -70,7 +80,7 @@ fn detail(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
                     if negative { Value::True } else { Value::False },
                 );
             }
-            content(out, tables, digits);
+            content(out, encodings, tables, digits);
         }
         Detail::Float(number) => {
             out.extend_from_slice(b",\"data\":");
@@ -140,7 +150,7 @@ fn class(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
     }
 }
 
-fn content(out: &mut Vec<u8>, tables: &Tables, string: &Text<'_>) {
+fn content(out: &mut Vec<u8>, encodings: &mut Chunks, tables: &Tables, string: &Text<'_>) {
     if let Some(length) = string.length {
         text::field(out, ",\"length\":", length);
     }
@@ -148,9 +158,13 @@ fn content(out: &mut Vec<u8>, tables: &Tables, string: &Text<'_>) {
     if let Some(capacity) = string.capacity {
         text::field(out, ",\"capacity\":", capacity);
     }
-    let encoding = tables.name(string.encoding);
-    if !encoding.is_empty() {
-        text::string_field(out, ",\"encoding\":", encoding);
+    let key = [string.encoding.0.into(), string.coderange as u64 + 1, 0, 0];
+    out.extend_from_slice(encodings.get(key, |out| encoding(out, tables, string)));
+}
+
+fn encoding(out: &mut Vec<u8>, tables: &Tables, string: &Text<'_>) {
+    if !tables.name(string.encoding).is_empty() {
+        name(out, tables, ",\"encoding\":", Some(string.encoding));
     }
     let range = match string.coderange {
         CodeRange::Unknown => return,
@@ -188,15 +202,15 @@ pub(in super::super) fn bytes_field(out: &mut Vec<u8>, key: &str, content: &Cont
 
 /// The facts behind what the object holds.
 #[inline]
-pub(super) fn tail(out: &mut Vec<u8>, tails: &mut Chunks, tables: &Tables, object: &Object<'_>) {
+pub(super) fn tail(out: &mut Vec<u8>, parts: &mut Parts, tables: &Tables, object: &Object<'_>) {
     for field in object.fields {
-        let key = tables.name(field.name);
-        out.extend_from_slice(b",\"");
-        if is_taken(object.kind, key) {
-            out.extend_from_slice(b"own_");
-        }
-        text::escape(out, key);
-        out.extend_from_slice(b"\":");
+        let key = [field.name.0.into(), u64::from(object.kind.0) + 1, 0, 0];
+        out.extend_from_slice(parts.keys.get(key, |out| {
+            let own = is_taken(object.kind, tables.name(field.name));
+            out.extend_from_slice(if own { b",\"own_" } else { b",\"" });
+            text::name(out, tables, field.name);
+            out.extend_from_slice(b"\":");
+        }));
         value(out, tables, field.value);
     }
     if object.object_id.is_some() {
@@ -209,7 +223,7 @@ pub(super) fn tail(out: &mut Vec<u8>, tails: &mut Chunks, tables: &Tables, objec
         number(object.shape_id),
         number(object.age.map(u32::from)),
     ];
-    out.extend_from_slice(tails.get(key, |out| sizes_and_flags(out, object)));
+    out.extend_from_slice(parts.tails.get(key, |out| sizes_and_flags(out, object)));
 }
 
 fn sizes_and_flags(out: &mut Vec<u8>, object: &Object<'_>) {

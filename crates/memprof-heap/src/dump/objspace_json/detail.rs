@@ -115,7 +115,7 @@ pub(super) fn detail(
             called_id,
             receiver_class,
         } => {
-            text::string_field(out, ", \"imemo_type\":", tables.name(name));
+            name_field(out, tables, ", \"imemo_type\":", Some(name));
             if ruby >= (3, 3) {
                 name_field(out, tables, ", \"mid\":", mid);
                 name_field(out, tables, ", \"called_id\":", called_id);

@@ -22,6 +22,17 @@ fn strings_are_json() {
 }
 
 #[test]
+fn interned_texts_are_written_as_others() {
+    let mut tables = Tables::default();
+    for byte in 0..=0x7fu8 {
+        let whole = format!("é{}", char::from(byte));
+        let id = tables.intern(&whole);
+        let expected = text(|out| string(out, &whole));
+        assert_eq!(text(|out| quoted_name(out, &tables, id)), expected);
+    }
+}
+
+#[test]
 fn bytes_that_are_no_text_are_replaced() {
     let mut out = Vec::new();
     assert!(!escape_bytes(&mut out, b"a\xff\"\xe2\x82"));
