@@ -5,16 +5,16 @@
 
 use std::borrow::Cow;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use memprof_native::Node;
 use rb_sys::{VALUE, rb_trace_arg_t};
 
+use super::counting::{Counting, Own, Place, State};
 use super::cpu::Cpu;
 use super::owners::{Owner, Owners};
-use super::{fields, forked, symbol};
+use super::{fields, symbol};
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;
 use crate::vm::hooks::current_thread;
@@ -30,20 +30,18 @@ const HOOK: EventHook = EventHook {
     function: event,
 };
 
-/// Set in the child of a fork.
-pub static FORKED: AtomicBool = AtomicBool::new(false);
+/// What is counted, and how far the collection that is under way has come.
+pub static COUNTING: Counting<Counters, Progress> = Counting::new(
+    HOOK,
+    Progress {
+        phase: Phase::Mark,
+        step: None,
+        since: None,
+    },
+);
 
-static STATE: Mutex<State> = Mutex::new(State {
-    owners: Owners::new(),
-    installed: false,
-    phase: Phase::Mark,
-    step: None,
-    since: None,
-});
-
-struct State {
-    owners: Owners<Counters>,
-    installed: bool,
+/// Where a collection is.
+pub struct Progress {
     phase: Phase,
     /// When the step began, by both clocks.
     step: Option<(Instant, Cpu)>,
@@ -57,8 +55,9 @@ enum Phase {
     Sweep,
 }
 
+/// What is counted for each who is followed.
 #[derive(Clone, Default)]
-struct Counters {
+pub struct Counters {
     calls: u64,
     minor: u64,
     major: u64,
@@ -90,91 +89,19 @@ pub fn init() {
     unsafe { rb_sys::rb_gc_latest_gc_info(keys.by) };
 }
 
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A place in the counters, which it keeps counting.
-pub struct Mark {
-    owner: Owner,
-    epoch: u64,
-    then: Counters,
-    finished: bool,
-}
+pub struct Mark(Place<Counters, Progress>);
 
 impl Mark {
     /// Counts from now on.
     pub fn new(owner: Owner) -> Self {
-        let (mark, install) = {
-            let mut state = state();
-            if forked(&FORKED) {
-                state.owners.forget();
-            }
-            let install = !state.installed;
-            state.installed = true;
-            let mark = Mark {
-                owner,
-                epoch: state.owners.epoch,
-                then: state.owners.follow(owner),
-                finished: false,
-            };
-            (mark, install)
-        };
-        if install {
-            HOOK.add();
-        }
-        mark
+        Mark(COUNTING.follow(owner, |_| ()))
     }
 
     /// Counts no more; tells how much was.
-    pub fn finish(mut self) -> Grown {
-        let now = self.leave();
-        Grown(now.map(|now| now.since(&self.then)).unwrap_or_default())
-    }
-
-    /// Not to be called in a hook: see [`EventHook::remove`].
-    fn leave(&mut self) -> Option<Counters> {
-        self.finished = true;
-        let (now, remove) = {
-            let mut state = state();
-            if state.owners.epoch != self.epoch || FORKED.load(Ordering::Relaxed) {
-                return None;
-            }
-            let now = state.owners.leave(self.owner);
-            let remove = state.owners.is_empty() && state.installed;
-            if remove {
-                state.forget_step();
-            }
-            (now, remove)
-        };
-        if remove {
-            HOOK.remove();
-        }
-        now
-    }
-}
-
-impl Drop for Mark {
-    /// Of a trace that was never ended. The VM drops such objects behind the collection.
-    fn drop(&mut self) {
-        if !self.finished {
-            drop(self.leave());
-        }
-    }
-}
-
-/// In the child of a fork: nobody is there who counted.
-pub fn start_anew() {
-    let remove = {
-        let mut state = state();
-        FORKED.store(false, Ordering::Relaxed);
-        state.owners.forget();
-        let installed = state.installed;
-        state.forget_step();
-        installed
-    };
-    if remove {
-        HOOK.remove();
+    pub fn finish(self) -> Grown {
+        let grown = self.0.finish(|now, then, _| now.since(then));
+        Grown(grown.unwrap_or_default())
     }
 }
 
@@ -188,63 +115,61 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
 }
 
 fn collection(kind: u32) {
-    let mut guard = state();
-    let state = &mut *guard;
-    if forked(&FORKED) {
-        state.owners.forget();
-    }
-    if state.owners.is_empty() {
+    let mut guard = COUNTING.lock();
+    let State { owners, own, .. } = &mut *guard;
+    if owners.is_empty() {
         return;
     }
     let thread = current_thread() as VALUE;
     match kind {
         START => {
-            state.end_phase(thread);
-            state.phase = Phase::Mark;
+            own.end_phase(owners, thread);
+            own.phase = Phase::Mark;
             let reasons = Reasons::now();
-            (state.owners).count(thread, |counters| counters.started(&reasons));
+            owners.count(thread, |counters| counters.started(&reasons));
         }
         ENTER => {
             let now = Instant::now();
-            state.step = Some((now, Cpu::now()));
-            state.since = Some(now);
+            own.step = Some((now, Cpu::now()));
+            own.since = Some(now);
         }
         END_MARK => {
-            state.end_phase(thread);
-            state.phase = Phase::Sweep;
+            own.end_phase(owners, thread);
+            own.phase = Phase::Sweep;
         }
-        END_SWEEP => state.end_phase(thread),
+        END_SWEEP => own.end_phase(owners, thread),
         _ => {
-            state.end_phase(thread);
-            state.end_step(thread);
+            own.end_phase(owners, thread);
+            own.end_step(owners, thread);
         }
     }
 }
 
-impl State {
-    /// The hook goes: a step that is under way will have no end.
-    fn forget_step(&mut self) {
-        self.installed = false;
+impl Own for Progress {
+    /// A step that is under way will have no end.
+    fn rest(&mut self) {
         self.step = None;
         self.since = None;
     }
+}
 
-    fn end_phase(&mut self, thread: VALUE) {
+impl Progress {
+    fn end_phase(&mut self, owners: &mut Owners<Counters>, thread: VALUE) {
         let now = Instant::now();
         if let Some(since) = self.since.replace(now) {
             let (phase, time) = (self.phase, now - since);
-            self.owners.count(thread, |counters| match phase {
+            owners.count(thread, |counters| match phase {
                 Phase::Mark => counters.mark += time,
                 Phase::Sweep => counters.sweep += time,
             });
         }
     }
 
-    fn end_step(&mut self, thread: VALUE) {
+    fn end_step(&mut self, owners: &mut Owners<Counters>, thread: VALUE) {
         self.since = None;
         if let Some((began, cpu)) = self.step.take() {
             let (time, (user, system)) = (began.elapsed(), Cpu::now().since(cpu));
-            self.owners.count(thread, |counters| {
+            owners.count(thread, |counters| {
                 counters.time += time;
                 counters.user += user;
                 counters.system += system;

@@ -9,6 +9,7 @@
 //! way that could run a hook.
 
 mod class_names;
+mod counting;
 mod cpu;
 mod engine;
 mod gc;
@@ -19,7 +20,6 @@ mod threads;
 
 use std::borrow::Cow;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use magnus::DataTypeFunctions;
 use magnus::{Error, Ruby, TypedData, gc as magnus_gc, typed_data::Obj};
@@ -103,8 +103,8 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     gc::init();
     moment::init();
     extern "C" fn child() {
-        objects::FORKED.store(true, Ordering::Relaxed);
-        gc::FORKED.store(true, Ordering::Relaxed);
+        objects::COUNTING.note_fork();
+        gc::COUNTING.note_fork();
     }
     // SAFETY: the handler sets two atomics.
     unsafe { libc::pthread_atfork(None, None, Some(child)) };
@@ -146,8 +146,8 @@ pub fn keep(choice: &Choice) -> Result<Kept, Refused> {
 
 /// In the child of a fork: takes away the hooks that the parent's traces had.
 pub fn start_anew() {
-    objects::start_anew();
-    gc::start_anew();
+    objects::COUNTING.start_anew();
+    gc::COUNTING.start_anew();
     threads::start_anew();
     engine::start_anew();
 }
@@ -201,10 +201,4 @@ impl DataTypeFunctions for TraceGuard {
     fn compact(&self, _: &magnus_gc::Compactor) {
         objects::forget_addresses();
     }
-}
-
-/// Whether this process came of a fork since the flag was looked at last: then those who wanted the counters are gone,
-/// but for the thread that forked, whose traces are the parent's.
-fn forked(flag: &AtomicBool) -> bool {
-    flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::Relaxed)
 }

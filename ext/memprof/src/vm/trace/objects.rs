@@ -1,16 +1,16 @@
 //! `objects`: what is born, by type and class, with the bytes of the slots. A birth hook: see the head of [`super::super`].
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memprof_native::Node;
 use rb_sys::{VALUE, rb_trace_arg_t, ruby_value_type};
 
 use super::class_names::ClassNames;
+use super::counting::{Counting, Own, Place, State};
+use super::fields;
 use super::moment::Moment;
-use super::owners::{Owner, Owners};
-use super::{fields, forked};
+use super::owners::Owner;
 use crate::vm::classes;
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;
@@ -30,23 +30,21 @@ const NAMED: usize = 20;
 /// Types, T_NONE to T_MOVED.
 const TYPES: usize = 32;
 
-/// Set in the child of a fork.
-pub static FORKED: AtomicBool = AtomicBool::new(false);
+/// What is counted, and the classes that it is counted by.
+pub static COUNTING: Counting<Counters, Classes> = Counting::new(HOOK, Classes(None));
 
-static STATE: Mutex<State> = Mutex::new(State {
-    owners: Owners::new(),
-    classes: None,
-    installed: false,
-});
+/// While somebody counts, the numbers in the counters mean these names.
+pub struct Classes(Option<ClassNames>);
 
-struct State {
-    owners: Owners<Counters>,
-    classes: Option<ClassNames>,
-    installed: bool,
+impl Own for Classes {
+    fn rest(&mut self) {
+        self.0.take_if(|classes| !classes.may_stay());
+    }
 }
 
+/// What is counted for each who is followed.
 #[derive(Clone, Default)]
-struct Counters {
+pub struct Counters {
     created: u64,
     internal: u64,
     bytes: u64,
@@ -56,122 +54,43 @@ struct Counters {
     classes: Vec<(u64, u64)>,
 }
 
-/// Nothing inside may allocate a Ruby object or run Ruby code: that would run the hook, which wants this.
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Classes were moved.
 pub fn forget_addresses() {
-    if let Some(classes) = &mut state().classes {
+    if let Some(classes) = &mut COUNTING.lock().own.0 {
         classes.forget_all();
     }
 }
 
 /// A place in the counters, which it keeps counting.
 pub struct Mark {
-    owner: Owner,
-    epoch: u64,
+    place: Place<Counters, Classes>,
     named: bool,
-    then: Counters,
-    finished: bool,
 }
 
 impl Mark {
     /// Counts from now on. `named`: also by class; then the counters of classes are part of what is remembered.
     pub fn new(owner: Owner, named: bool) -> Self {
         let now = Moment::now();
-        let (mark, install) = {
-            let mut state = state();
-            if forked(&FORKED) {
-                state.owners.forget();
-            }
-            if state.owners.is_empty() {
-                state.classes.take_if(|classes| !classes.may_stay());
-            }
-            let install = !state.installed;
-            state.installed = true;
-            state.classes.get_or_insert_with(|| ClassNames::new(now));
-            let mark = Mark {
-                owner,
-                epoch: state.owners.epoch,
-                named,
-                then: state.owners.follow(owner),
-                finished: false,
-            };
-            (mark, install)
-        };
-        if install {
-            HOOK.add();
-        }
-        mark
+        let place = COUNTING.follow(owner, |classes| {
+            classes.0.get_or_insert_with(|| ClassNames::new(now));
+        });
+        Mark { place, named }
     }
 
     /// Counts no more; tells how much was.
-    pub fn finish(mut self) -> Grown {
-        let now = self.leave();
-        let mut grown = Grown::default();
-        let Some(now) = now else {
-            return grown;
-        };
-        grown.counters = now.since(&self.then);
-        if self.named {
-            let state = state();
-            grown.name(state.classes.as_ref());
-        }
-        drop_classes();
-        grown
-    }
-
-    /// Not to be called in a hook: see [`EventHook::remove`].
-    fn leave(&mut self) -> Option<Counters> {
-        self.finished = true;
-        let (now, remove) = {
-            let mut state = state();
-            if state.owners.epoch != self.epoch || FORKED.load(Ordering::Relaxed) {
-                return None;
+    pub fn finish(self) -> Grown {
+        let named = self.named;
+        let grown = self.place.finish(|now, then, classes| {
+            let mut grown = Grown {
+                counters: now.since(then),
+                ..Grown::default()
+            };
+            if named {
+                grown.name(classes.0.as_ref());
             }
-            let now = state.owners.leave(self.owner);
-            let remove = state.owners.is_empty() && state.installed;
-            state.installed &= !remove;
-            (now, remove)
-        };
-        if remove {
-            HOOK.remove();
-        }
-        now
-    }
-}
-
-impl Drop for Mark {
-    /// Of a trace that was never ended: its fiber is garbage. The VM drops such objects behind the collection.
-    fn drop(&mut self) {
-        if !self.finished {
-            drop(self.leave());
-            drop_classes();
-        }
-    }
-}
-
-/// In the child of a fork: nobody is there who counted.
-pub fn start_anew() {
-    let remove = {
-        let mut state = state();
-        FORKED.store(false, Ordering::Relaxed);
-        state.owners.forget();
-        state.classes = None;
-        std::mem::take(&mut state.installed)
-    };
-    if remove {
-        HOOK.remove();
-    }
-}
-
-/// While somebody counts, the numbers in the counters mean these names.
-fn drop_classes() {
-    let mut state = state();
-    if state.owners.is_empty() {
-        state.classes.take_if(|classes| !classes.may_stay());
+            grown
+        });
+        grown.unwrap_or_default()
     }
 }
 
@@ -188,15 +107,12 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
 
 #[inline]
 fn birth(object: VALUE, flags: Flags, class: VALUE) {
-    let mut guard = state();
-    let state = &mut *guard;
-    if forked(&FORKED) {
-        state.owners.forget();
-    }
-    if state.owners.is_empty() {
+    let mut guard = COUNTING.lock();
+    let State { owners, own, .. } = &mut *guard;
+    if owners.is_empty() {
         return;
     }
-    let Some(classes) = &mut state.classes else {
+    let Some(classes) = &mut own.0 else {
         return;
     };
     if flags.is(ruby_value_type::RUBY_T_CLASS) || flags.is(ruby_value_type::RUBY_T_MODULE) {
@@ -207,15 +123,13 @@ fn birth(object: VALUE, flags: Flags, class: VALUE) {
     }
     let thread = current_thread() as VALUE;
     if internal(flags) {
-        state
-            .owners
-            .count(thread, |counters| counters.internal += 1);
+        owners.count(thread, |counters| counters.internal += 1);
         return;
     }
     let number = classes.number(flags, class) as usize;
     let bytes = u64::from(object::slot_size(object));
     let is_thread = flags.is(ruby_value_type::RUBY_T_DATA) && classes::is_thread(class);
-    (state.owners).count(thread, |counters| {
+    owners.count(thread, |counters| {
         counters.count(flags, number, bytes, is_thread)
     });
 }

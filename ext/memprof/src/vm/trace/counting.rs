@@ -1,0 +1,147 @@
+//! Counters that a hook keeps while somebody follows them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::owners::{Owner, Owners};
+use crate::vm::event_hook::EventHook;
+
+/// What the hook of a tracer needs besides its counters.
+pub trait Own: Send + 'static {
+    /// Nobody follows any more, and the hook may go.
+    fn rest(&mut self);
+}
+
+/// The counters of a tracer, and its hook. There is one for each, for as long as the process lives.
+pub struct Counting<C, O> {
+    hook: EventHook,
+    /// Set in the child of a fork, until the state is looked at.
+    forked: AtomicBool,
+    state: Mutex<State<C, O>>,
+}
+
+/// What is behind the lock.
+pub struct State<C, O> {
+    pub owners: Owners<C>,
+    pub own: O,
+    installed: bool,
+}
+
+impl<C: Clone + Default, O: Own> Counting<C, O> {
+    /// Nobody follows, and there is no hook yet.
+    pub const fn new(hook: EventHook, own: O) -> Self {
+        Counting {
+            hook,
+            forked: AtomicBool::new(false),
+            state: Mutex::new(State {
+                owners: Owners::new(),
+                own,
+                installed: false,
+            }),
+        }
+    }
+
+    /// Called in the child of a fork; sets an atomic, and no more.
+    pub fn note_fork(&self) {
+        self.forked.store(true, Ordering::Relaxed);
+    }
+
+    /// The counters. While they are locked nothing may allocate a Ruby object or run Ruby code: that would run the hook,
+    /// which wants them, too.
+    ///
+    /// In a process that came of a fork, those who wanted the counters are gone, but for the thread that forked, whose
+    /// traces are the parent's.
+    #[inline]
+    pub fn lock(&self) -> MutexGuard<'_, State<C, O>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.forked.load(Ordering::Relaxed) && self.forked.swap(false, Ordering::Relaxed) {
+            state.owners.forget();
+        }
+        state
+    }
+
+    /// Counts from now on; `prepare` makes ready what the hook needs.
+    pub fn follow(&'static self, owner: Owner, prepare: impl FnOnce(&mut O)) -> Place<C, O> {
+        let (place, install) = {
+            let mut state = self.lock();
+            if state.owners.is_empty() {
+                state.own.rest();
+            }
+            prepare(&mut state.own);
+            let place = Place {
+                counting: self,
+                owner,
+                epoch: state.owners.epoch,
+                then: state.owners.follow(owner),
+                left: false,
+            };
+            (place, !std::mem::replace(&mut state.installed, true))
+        };
+        if install {
+            self.hook.add();
+        }
+        place
+    }
+
+    /// In the child of a fork: nobody is there who counted.
+    pub fn start_anew(&self) {
+        let remove = {
+            let mut state = self.lock();
+            state.owners.forget();
+            state.own.rest();
+            std::mem::take(&mut state.installed)
+        };
+        if remove {
+            self.hook.remove();
+        }
+    }
+}
+
+/// A place in the counters, which it keeps counting.
+pub struct Place<C: Clone + Default + 'static, O: Own> {
+    counting: &'static Counting<C, O>,
+    owner: Owner,
+    epoch: u64,
+    then: C,
+    left: bool,
+}
+
+impl<C: Clone + Default, O: Own> Place<C, O> {
+    /// Counts no more. `read` is given the counters as they are and as they were; a fork ends all places, without a result.
+    pub fn finish<R>(mut self, read: impl FnOnce(C, &C, &O) -> R) -> Option<R> {
+        let then = std::mem::take(&mut self.then);
+        self.leave(|now, own| read(now, &then, own))
+    }
+
+    /// Not to be called in a hook: see [`EventHook::remove`].
+    fn leave<R>(&mut self, read: impl FnOnce(C, &O) -> R) -> Option<R> {
+        self.left = true;
+        let (result, remove) = {
+            let mut state = self.counting.lock();
+            if state.owners.epoch != self.epoch {
+                return None;
+            }
+            let now = state.owners.leave(self.owner);
+            let result = now.map(|now| read(now, &state.own));
+            let remove = state.owners.is_empty();
+            if remove {
+                state.own.rest();
+                state.installed = false;
+            }
+            (result, remove)
+        };
+        if remove {
+            self.counting.hook.remove();
+        }
+        result
+    }
+}
+
+impl<C: Clone + Default, O: Own> Drop for Place<C, O> {
+    /// Of a trace that was never ended: its fiber is garbage. The VM drops such objects behind the collection.
+    fn drop(&mut self) {
+        if !self.left {
+            self.leave(|_, _| ());
+        }
+    }
+}
