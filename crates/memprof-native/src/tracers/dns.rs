@@ -11,7 +11,7 @@ use std::ptr;
 use libc::{c_char, c_int, c_void};
 
 use super::calls;
-use super::{Tracer, add, first_cell, never_idle, nothing_in_the_way};
+use super::{Tracer, add, first_cell};
 use crate::Node;
 use crate::clock;
 use crate::counters::{self, Block};
@@ -23,14 +23,7 @@ const BASE: usize = first_cell("dns");
 const HELPED: usize = BASE + calls::CELLS;
 pub(super) const CELLS: usize = 2 * calls::CELLS;
 
-pub(super) static TRACER: Tracer = Tracer {
-    name: "dns",
-    hooks: &HOOKS,
-    report,
-    sample: None,
-    idle: never_idle,
-    obstacle: nothing_in_the_way,
-};
+pub(super) static TRACER: Tracer = Tracer::new("dns", &HOOKS, report);
 
 fn report(cells: &[u64]) -> Node {
     let (own, helped) = cells.split_at(calls::CELLS);

@@ -3,7 +3,7 @@
 use libc::{c_char, c_int, c_uint, c_void, mode_t, off_t, size_t, socklen_t, ssize_t};
 
 use super::calls::{self, moved, moved_by_vector, timed};
-use super::{Tracer, first_cell, never_idle, nothing_in_the_way};
+use super::{Tracer, first_cell};
 use crate::Node;
 use crate::interpose::{Hook, hook};
 use crate::report::map;
@@ -44,14 +44,7 @@ const CLOSE: usize = BASE + 13 * calls::CELLS;
 
 pub(super) const CELLS: usize = FAMILIES.len() * calls::CELLS;
 
-pub(super) static TRACER: Tracer = Tracer {
-    name: "fd",
-    hooks: &HOOKS,
-    report,
-    sample: None,
-    idle: never_idle,
-    obstacle: nothing_in_the_way,
-};
+pub(super) static TRACER: Tracer = Tracer::new("fd", &HOOKS, report);
 
 fn report(cells: &[u64]) -> Node {
     let families = FAMILIES.iter().zip(cells.chunks(calls::CELLS));

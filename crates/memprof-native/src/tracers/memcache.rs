@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use libc::{c_char, c_int, c_long, c_void, size_t};
 
-use super::{Tracer, add, first_cell, nothing_in_the_way, time};
+use super::{Tracer, add, first_cell, time};
 use crate::Node;
 use crate::clock;
 use crate::interpose::{Hook, client_hook};
@@ -52,12 +52,8 @@ const BASE: usize = first_cell("memcache");
 pub(super) const CELLS: usize = OPERATIONS.len() * CELLS_AN_OPERATION;
 
 pub(super) static TRACER: Tracer = Tracer {
-    name: "memcache",
-    hooks: &HOOKS,
-    report,
-    sample: None,
     idle,
-    obstacle: nothing_in_the_way,
+    ..Tracer::new("memcache", &HOOKS, report)
 };
 
 /// Most processes have no such client, and codes for each operation make most of all counters that there are.

@@ -5,7 +5,7 @@ use std::mem::transmute;
 use std::ptr;
 use std::sync::OnceLock;
 
-use super::{Tracer, add, chunk, first_cell, never_idle};
+use super::{Tracer, add, chunk, first_cell};
 use crate::Node;
 use crate::counters;
 use crate::interpose::{self, Caller, Code, Entry, Hook, Original};
@@ -37,12 +37,8 @@ const CELLS_A_CALLER: usize = FUNCTIONS.len() * 3;
 pub(super) const CELLS: usize = 2 * CELLS_A_CALLER;
 
 pub(super) static TRACER: Tracer = Tracer {
-    name: "memory",
-    hooks: &HOOKS,
-    report,
-    sample: None,
-    idle: never_idle,
     obstacle,
+    ..Tracer::new("memory", &HOOKS, report)
 };
 
 fn obstacle() -> Option<&'static str> {

@@ -56,6 +56,21 @@ pub struct Tracer {
     pub obstacle: fn() -> Option<&'static str>,
 }
 
+impl Tracer {
+    /// One that counts in its hooks alone, always, and in every process.
+    const fn new(name: &'static str, hooks: &'static [Hook], report: fn(&[u64]) -> Node) -> Tracer {
+        Tracer {
+            name,
+            hooks,
+            report,
+            sample: None,
+            // Its counters are read as fast as anything that would say so.
+            idle: || false,
+            obstacle: || None,
+        }
+    }
+}
+
 macro_rules! registry {
     ($($name:ident),* $(,)?) => {
         static TRACERS: &[&Tracer] = &[$(&$name::TRACER),*];
@@ -144,13 +159,4 @@ fn add<const N: usize>(first: usize, counts: [u64; N]) {
 /// What a counter of the clock's ticks is in a report.
 fn time(ticks: u64) -> Node {
     Node::Seconds(crate::clock::seconds(ticks))
-}
-
-/// Of a tracer with counters so few that they are read as fast as anything that would say so.
-fn never_idle() -> bool {
-    false
-}
-
-fn nothing_in_the_way() -> Option<&'static str> {
-    None
 }

@@ -7,21 +7,14 @@ use libc::{c_char, c_int, c_void};
 
 use super::pending::{Prepared, Sent};
 use super::sql::{self, Kind, timed};
-use super::{Tracer, first_cell, never_idle, nothing_in_the_way};
+use super::{Tracer, first_cell};
 use crate::clock;
 use crate::interpose::{Hook, client_hook};
 
 const BASE: usize = first_cell("postgres");
 pub(super) const CELLS: usize = sql::CELLS;
 
-pub(super) static TRACER: Tracer = Tracer {
-    name: "postgres",
-    hooks: &HOOKS,
-    report: sql::report,
-    sample: None,
-    idle: never_idle,
-    obstacle: nothing_in_the_way,
-};
+pub(super) static TRACER: Tracer = Tracer::new("postgres", &HOOKS, sql::report);
 
 static SENT: Sent = Sent::new();
 static PREPARED: Prepared = Prepared::new();

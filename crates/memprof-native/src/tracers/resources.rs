@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Tracer, Whose, never_idle, nothing_in_the_way};
+use super::{Tracer, Whose};
 use crate::Node;
 use crate::report::map;
 
@@ -23,12 +23,8 @@ const NAMES: [&str; 9] = [
 ];
 
 pub(super) static TRACER: Tracer = Tracer {
-    name: "resources",
-    hooks: &[],
-    report,
     sample: Some(sample),
-    idle: never_idle,
-    obstacle: nothing_in_the_way,
+    ..Tracer::new("resources", &[], report)
 };
 
 fn report(cells: &[u64]) -> Node {

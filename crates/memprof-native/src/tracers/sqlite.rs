@@ -8,20 +8,13 @@ use std::mem::transmute;
 use libc::{c_char, c_int, c_void};
 
 use super::sql::{self, Kind, timed};
-use super::{Tracer, first_cell, never_idle, nothing_in_the_way};
+use super::{Tracer, first_cell};
 use crate::interpose::{Caller, Code, Entry, Hook, Original, client_hook};
 
 const BASE: usize = first_cell("sqlite");
 pub(super) const CELLS: usize = sql::CELLS;
 
-pub(super) static TRACER: Tracer = Tracer {
-    name: "sqlite",
-    hooks: &HOOKS,
-    report: sql::report,
-    sample: None,
-    idle: never_idle,
-    obstacle: nothing_in_the_way,
-};
+pub(super) static TRACER: Tracer = Tracer::new("sqlite", &HOOKS, sql::report);
 
 type Statement = *mut c_void;
 
