@@ -48,6 +48,11 @@ module Memprof
         compression == :none && format != :binary
       end
 
+      # Whether the format has lines that are about no object.
+      def notes?
+        format != :objspace
+      end
+
       # Refuses to write what is no text to a terminal, and to replace or follow a link to a device.
       #
       # @param target [Object] where the dump is to go

@@ -14,6 +14,12 @@ RSpec.describe Memprof::Dump::Facts do
     [*facts[:before], *facts[:after]].filter_map { |name, json| JSON.parse(json) if name == kind }
   end
 
+  it "are not asked for where the format has no place for them" do
+    options = Memprof::Dump::Options.new(format: :objspace)
+    expect(Memprof::Dump::Globals).not_to receive(:read)
+    expect([whole(options), described_class.header(options)]).to all(eq(options.to_native))
+  end
+
   describe "the header" do
     let(:header) { JSON.parse(described_class.header(options)[:header]) }
 

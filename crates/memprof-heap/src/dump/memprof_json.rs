@@ -7,14 +7,16 @@
 mod edges;
 mod object;
 
+use std::fs::File;
 use std::io;
 
+use super::format::Compression;
 pub(super) use super::kinds::from_lower as kind_of;
 use super::record::{Counts, Edge, NoteKind, Object, Shape, Tables};
 use super::sink::Sink;
 use super::tally::Tally;
 use super::text;
-use super::writer::Writer;
+use super::writer::{LiveWriter, Writer};
 use edges::Edges;
 pub(super) use edges::{item, value};
 use object::Parts;
@@ -50,6 +52,14 @@ impl MemprofJson {
             parts: Parts::default(),
             code: 0,
         }
+    }
+
+    /// The same in a file, from where that stands.
+    ///
+    /// # Errors
+    /// If the thread that writes could not be started.
+    pub fn create(file: File, compression: Compression) -> io::Result<Self> {
+        Ok(MemprofJson::new(Sink::new(file, compression)?))
     }
 
     /// Bytes that the file got; known when the dump is finished.
@@ -186,6 +196,8 @@ impl Writer for MemprofJson {
         Ok(self.tally.counts)
     }
 }
+
+impl LiveWriter for MemprofJson {}
 
 #[cfg(test)]
 mod tests;

@@ -72,7 +72,8 @@ pub(super) fn failure(ruby: &Ruby, error: &std::io::Error) -> Error {
 }
 
 pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
-    let mut before = vec![(NoteKind::Header, fetch::<String>(ruby, options, "header")?)];
+    let header = lookup::<String>(ruby, options, "header")?;
+    let mut before = Vec::from_iter(header.map(|json| (NoteKind::Header, json)));
     before.extend(notes(ruby, options, "before")?);
     let mut known = heap::binding::known(ruby)?;
     if let Some(threads) = lookup::<RHash>(ruby, options, "threads")? {

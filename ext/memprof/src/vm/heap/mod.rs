@@ -39,6 +39,7 @@ use std::io;
 
 use memprof_heap::dump::binary::Binary;
 use memprof_heap::dump::format::{self, Compression, Dump, Format, Options};
+use memprof_heap::dump::memprof_json::MemprofJson;
 use memprof_heap::dump::objspace_json::ObjspaceJson;
 use memprof_heap::dump::record::{Counts, NoteKind};
 use memprof_heap::dump::values::Values;
@@ -138,6 +139,10 @@ fn choose(file: File, request: Request, noisy: bool) -> io::Result<Written> {
         (Format::Objspace, _) => {
             let writer = ObjspaceJson::create(file, compression, ruby)?;
             write(writer, ObjspaceJson::bytes, request, noisy)
+        }
+        (Format::Memprof, _) => {
+            let writer = MemprofJson::create(file, compression)?;
+            write(writer, MemprofJson::bytes, request, noisy)
         }
         _ => {
             let dump = format::create(file, request.options)?;
