@@ -64,6 +64,7 @@ pub fn init() {
 #[derive(Default)]
 pub struct Last {
     names: [ID; 8],
+    count: usize,
     flags: Flags,
 }
 
@@ -71,10 +72,9 @@ impl Last {
     /// The flags of the first `count` names.
     #[inline(always)]
     fn flags(&mut self, names: &[ID; 8], count: usize) -> Flags {
-        // Behind the last name both have zeros. All are compared, without a branch for each.
-        let other =
-            (names.iter().zip(&self.names)).fold(0, |other, (one, two)| other | (one ^ two));
-        if other != 0 {
+        // One by one, as they were written just now: to read two at once the processor would have to wait for that.
+        let same = (names.iter().zip(&self.names).take(count)).all(|(one, two)| one == two);
+        if !same || count != self.count {
             self.learn(names, count);
         }
         self.flags
@@ -91,6 +91,7 @@ impl Last {
             self.flags.0 |= known.flag(*name).0;
         }
         self.names = *names;
+        self.count = count;
     }
 }
 
