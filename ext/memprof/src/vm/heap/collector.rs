@@ -64,7 +64,6 @@ pub fn init() {
 #[derive(Default)]
 pub struct Last {
     names: [ID; 8],
-    count: usize,
     flags: Flags,
 }
 
@@ -72,9 +71,13 @@ impl Last {
     /// The flags of the first `count` names.
     #[inline(always)]
     fn flags(&mut self, names: &[ID; 8], count: usize) -> Flags {
-        // One by one, as they were written just now: to read two at once the processor would have to wait for that.
-        let same = (names.iter().zip(&self.names).take(count)).all(|(one, two)| one == two);
-        if !same || count != self.count {
+        // Behind the last name both have zeros. All are compared, without a branch for each; and read one by one, as they
+        // were written just now: to read two at once the processor would have to wait for that.
+        let other = (names.iter().zip(&self.names)).fold(0, |other, (one, two)| {
+            // SAFETY: a reference to what was written.
+            other | (unsafe { std::ptr::read_volatile(one) } ^ two)
+        });
+        if other != 0 {
             self.learn(names, count);
         }
         self.flags
@@ -91,7 +94,6 @@ impl Last {
             self.flags.0 |= known.flag(*name).0;
         }
         self.names = *names;
-        self.count = count;
     }
 }
 
