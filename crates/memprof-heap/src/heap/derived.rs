@@ -172,10 +172,10 @@ impl Heap {
 /// Shortest paths. What is on the machine stack or in compiled code says little of why an object lives on: a path through
 /// it is taken only where there is no other.
 fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> Result<Vec<u32>, Stopped> {
-    let mut last = heap.last_resorts();
-    last.retain(|root| !heap.silent.contains(root));
+    // Those that are ignored are among them.
+    let last = heap.last_resorts();
     let all = graph::shortest_paths_unless(graph, heap.root(), stop)?.parent;
-    if last.is_empty() {
+    if last.iter().all(|root| heap.silent.contains(root)) {
         return Ok(all);
     }
     let without_last = graph.without_edges_of(&last);

@@ -190,6 +190,7 @@ fn compiled_code_is_the_last_root_to_be_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("heap.json");
     let lines = [
+        r#"{"type":"ROOT", "root":"machine_context", "references":["0x1028"]}"#,
         r#"{"type":"ROOT", "root":"YJIT", "references":["0x1028", "0x1050"]}"#,
         r#"{"type":"ROOT", "root":"vm", "references":["0x1000"]}"#,
         r#"{"address":"0x1000", "type":"ARRAY", "length":1, "references":["0x1028"], "memsize":40}"#,
@@ -197,15 +198,21 @@ fn compiled_code_is_the_last_root_to_be_named() {
         r#"{"address":"0x1050", "type":"STRING", "memsize":40}"#,
     ];
     fs::write(&path, lines.join("\n")).expect("a dump");
-    let heap = open(&path);
-    let at = |address| heap.at(address).expect("an object");
-    let before = |node: u32| heap.steps().expect("paths")[node as usize];
-    let root = |name: &str| {
-        let mut categories = heap.categories().iter();
-        let category = categories.position(|category| category.name == name);
-        heap.category_node(category.expect("a category"))
-    };
-    assert_eq!(before(at(0x1028)), at(0x1000));
-    assert_eq!(before(at(0x1000)), root("vm"));
-    assert_eq!(before(at(0x1050)), root("YJIT"));
+    for ignore_stack_roots in [false, true] {
+        let options = Options {
+            ignore_stack_roots,
+            ..Options::default()
+        };
+        let heap = Heap::open(&path, &options).expect("a heap");
+        let at = |address| heap.at(address).expect("an object");
+        let before = |node: u32| heap.steps().expect("paths")[node as usize];
+        let root = |name: &str| {
+            let mut categories = heap.categories().iter();
+            let category = categories.position(|category| category.name == name);
+            heap.category_node(category.expect("a category"))
+        };
+        assert_eq!(before(at(0x1028)), at(0x1000));
+        assert_eq!(before(at(0x1000)), root("vm"));
+        assert_eq!(before(at(0x1050)), root("YJIT"));
+    }
 }
