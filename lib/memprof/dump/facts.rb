@@ -9,7 +9,8 @@ require_relative "threads"
 module Memprof
   module Dump
     # What Ruby says about a process, for the lines of a dump that are about no object: as the extension takes
-    # it. For a format that has none, nothing is asked: it takes longer than to dump ten thousand objects.
+    # it. For a format that has none, nothing is asked: that takes a millisecond or more, in which thousands
+    # of objects are dumped.
     #
     # @api private
     module Facts

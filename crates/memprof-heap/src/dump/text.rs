@@ -151,9 +151,9 @@ pub(super) fn escape(out: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// True if a text needs no escape inside a string.
+/// True if a text surely needs no escape inside a string.
 pub(super) fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| ESCAPES[byte as usize] == 0)
+    clean::<false>(text.as_bytes()) == text.len()
 }
 
 /// How many bytes from the beginning surely need no escape (and are `ASCII`), counted in steps of eight or to the end.
