@@ -2,7 +2,7 @@
 
 require "memprof"
 require_relative "trace"
-require_relative "trace/process_file"
+require_relative "trace/requests"
 
 module Memprof
   # Traces the actions of a Rails controller, as {Tracer} does whole requests: for an application in which one
@@ -19,31 +19,81 @@ module Memprof
   #     require "memprof/tracer"
   #     around_filter Memprof::Filter
   #   end
+  #
+  # @example Rails, one action in ten
+  #   class ApplicationController < ActionController::Base
+  #     require "memprof/tracer"
+  #     around_action Memprof::Filter.with(one_in: 10)
+  #   end
   module Filter
     # Where Rails of all times and {Trace::Request} look.
     PARAMETERS = "action_controller.request.path_parameters"
     private_constant :PARAMETERS
 
-    @file = Trace::ProcessFile.new
+    # A filter with options of its own.
+    class Actions
+      # @param options (see Filter.with)
+      # @raise (see Filter.with)
+      # @example
+      #   Memprof::Filter::Actions.new(one_in: 10)
+      def initialize(**options)
+        @requests = Trace::Requests.new(**options)
+      end
+
+      # @param controller (see Filter.filter)
+      # @yield (see Filter.filter)
+      # @return (see Filter.filter)
+      # @example
+      #   Controller = Struct.new(:request)
+      #   Request = Struct.new(:env, :path_parameters)
+      #   controller = Controller.new(Request.new({ "PATH_INFO" => "/" }, {}))
+      #   Memprof::Filter::Actions.new(path: "actions.json").filter(controller) { :done } # => :done
+      def filter(controller, &block)
+        @requests.trace(env(controller), status: -> { code(controller) }, &block)
+      end
+
+      # @param controller (see Filter.filter)
+      # @yield (see Filter.filter)
+      # @return (see Filter.filter)
+      # @example
+      #   # in a controller: around_action Memprof::Filter.with(one_in: 10)
+      def around(controller, &block)
+        filter(controller, &block)
+      end
+
+      private
+
+      def env(controller)
+        request = controller.request
+        request.env.merge(PARAMETERS => request.path_parameters)
+      rescue StandardError => e
+        @requests.failed(e)
+        {}
+      end
+
+      # Old controllers say "200 OK".
+      def code(controller)
+        response = controller.response if controller.respond_to?(:response)
+        response.status.to_s[/\A\d+/] if response.respond_to?(:status)
+      end
+    end
+
+    @actions = Actions.new
 
     class << self
       # Traces what a block does for a controller, and adds a line to the file that {Tracer} writes, or to
-      # {Memprof.trace_filename}.
+      # {Memprof.trace_filename}. A line that can't be written is said once on stderr, and the action runs.
       #
       # @param controller [#request] with `request.env` and `request.path_parameters`
       # @yield runs the action
       # @return [Object] the block's value
-      # @raise [Error] if the file can't be written
       # @example
       #   Request = Struct.new(:env, :path_parameters)
       #   Controller = Struct.new(:request)
       #   request = Request.new({ "PATH_INFO" => "/" }, { "controller" => "home", "action" => "index" })
       #   Memprof::Filter.filter(Controller.new(request)) { :done } # => :done
       def filter(controller, &block)
-        request = controller.request
-        env = request.env.merge(PARAMETERS => request.path_parameters)
-        status = -> { code(controller) }
-        Trace::Request.trace(env, @file.journal, Trace.new, status: status, &block)
+        @actions.filter(controller, &block)
       end
 
       # What `around_action` and `around_filter` call.
@@ -51,19 +101,20 @@ module Memprof
       # @param controller (see #filter)
       # @yield (see #filter)
       # @return (see #filter)
-      # @raise (see #filter)
       # @example
       #   # in a controller: around_action Memprof::Filter
       def around(controller, &block)
         filter(controller, &block)
       end
 
-      private
-
-      # Old controllers say "200 OK".
-      def code(controller)
-        response = controller.response if controller.respond_to?(:response)
-        response.status.to_s[/\A\d+/] if response.respond_to?(:status)
+      # @param options [Hash{Symbol => Object}] `path:`, `scope:`, `tracers:`, `max_size:`, `when_full:`,
+      #   `one_in:` and `per_second:`, as {Tracer#initialize} takes them
+      # @return [Actions] a filter with these options
+      # @raise [ArgumentError] if an option cannot work
+      # @example
+      #   Memprof::Filter.with(path: "log/actions-%p.json", per_second: 50)
+      def with(**options)
+        Actions.new(**options)
       end
     end
   end

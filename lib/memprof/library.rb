@@ -136,7 +136,7 @@ module Memprof
 
     def locked
       path = File.join(@directory, LOCK)
-      File.open(path, File::RDWR | File::CREAT | File::NOFOLLOW, 0o600) do |file|
+      File.open(path, File::RDWR | File::CREAT | File::NOFOLLOW | File::NONBLOCK, 0o600) do |file|
         file.flock(File::LOCK_EX)
         yield
       end

@@ -69,7 +69,7 @@ module Memprof
       @plan = Tracers.plan(tracers)
       @native = Native::Trace.new(@plan.choice, @process)
       @follower = Tracers::Follower.new(@plan.clients, @process) unless @plan.clients.empty?
-      @own = NONE
+      @own = @failed = NONE
       @started = []
     end
 
@@ -95,6 +95,7 @@ module Memprof
     # @return [void]
     def start
       @pid = Process.pid
+      @failed = NONE
       begin_own unless @plan.own.empty?
       begin_one(@follower) if @follower
       begin
@@ -110,10 +111,10 @@ module Memprof
     #   words by these; nil in the child of a fork, and if nothing was begun
     def finish
       counted = @native.finish
-      failed = finish_started
+      finish_started
       return unless counted && @pid == Process.pid
 
-      report(counted, failed)
+      report(counted)
     end
 
     private
@@ -127,9 +128,16 @@ module Memprof
       @native.begin
     end
 
+    # A tracer of the program that raises is reported as failed: the program and the other tracers go on.
     def begin_own
-      @own = @plan.own.transform_values(&:new)
-      @own.each_value { |tracer| begin_one(tracer) }
+      @own = {}
+      @plan.own.each do |name, factory|
+        @own[name] = tracer = factory.new
+        begin_one(tracer)
+      rescue StandardError, ScriptError => e
+        @own[name] ||= nil # it stands in the report
+        fail_with(name, e)
+      end
     end
 
     def begin_one(tracer)
@@ -138,33 +146,36 @@ module Memprof
       tracer.start
     end
 
-    # @return [Hash{Object => String}, nil] what was raised, by tracer
     def finish_started
-      failed = nil
       while (tracer = @started.pop)
         begin
           tracer.finish
-        rescue StandardError => e
-          (failed ||= {}.compare_by_identity)[tracer] = words(e)
+        rescue StandardError, ScriptError => e
+          name, = @own.find { |_, own| own.equal?(tracer) }
+          fail_with(name, e)
         end
       end
-      failed
+    end
+
+    # What it raised first is what is wrong with it.
+    def fail_with(name, error)
+      @failed = { name => words(error), **@failed }
     end
 
     # Most requests use no client that is traced in Ruby: then what the extension counted is all.
-    def report(counted, failed)
+    def report(counted)
       heard = @follower&.reports || NONE
       return counted if heard.empty? && @own.empty?
 
       Combined.new(counted, heard.to_h { |name, numbers| [name.name, Numbers.plain(numbers)] },
-        @own.to_h { |name, tracer| [name.name, own_report(tracer, failed)] })
+        @own.to_h { |name, tracer| [name.name, own_report(name, tracer)] })
     end
 
-    def own_report(tracer, failed)
-      return { "error" => failed[tracer] } if failed&.key?(tracer)
+    def own_report(name, tracer)
+      return { "error" => @failed[name] } if @failed.key?(name)
 
       Numbers.plain(tracer.report || {})
-    rescue StandardError => e
+    rescue StandardError, ScriptError => e
       { "error" => words(e) }
     end
 

@@ -2,10 +2,7 @@
 
 require "memprof"
 require_relative "filter"
-require_relative "trace"
-require_relative "trace/after_reply"
-require_relative "trace/keeper"
-require_relative "trace/process_file"
+require_relative "trace/requests"
 
 module Memprof
   # Rack middleware that traces every request, as {Memprof.trace_request} does, and adds a line for each to
@@ -14,7 +11,8 @@ module Memprof
   # Each request counts what its own thread did, so it is right under a threaded server. A forked worker has a
   # file of its own. Status, headers and body are handed on as they are; what is counted ends when the app
   # returns, so not what a streaming body does afterwards. If {Memprof.trace_filename} is set, lines go there.
-  # Should a line be impossible to write, that is said once on stderr, and requests go on.
+  # Should a line be impossible to write, that is said once on stderr, and requests go on. After the file was
+  # moved away, as by logrotate, the next line goes to a new one.
   #
   # Under servers that call what stands in `rack.response_finished` or `rack.after_reply` (puma, unicorn,
   # falcon), a line is written when the client has its reply; it says how things were when the app returned.
@@ -41,20 +39,29 @@ module Memprof
     # @param scope [Symbol] `:thread`, or `:process` to count what all threads do during a request
     # @param tracers [Array<Symbol>, nil] those that are wanted; nil for all
     # @param only [#call, nil] is called with the Rack env; requests that it answers false for are not traced
+    # @param max_size [Integer, nil] bytes that the file may have, see `when_full:`. For
+    #   {Memprof.trace_filename} there is no limit
+    # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, replacing that; `:stop` traces no
+    #   more until the file is moved away
+    # @param one_in [Integer, nil] trace one request in so many, chosen at random
+    # @param per_second [Integer, nil] trace so many requests a second at most
     # @raise [ArgumentError] if an option cannot work
     # @example
     #   app = ->(env) { [200, {}, [env["PATH_INFO"]]] }
     #   Memprof::Tracer.new(app, path: "requests.json").call({ "PATH_INFO" => "/home" })
-    def initialize(app, path: nil, scope: :thread, tracers: nil, only: nil)
+    # @example No more than 200 MB in two files, and no more than 50 requests a second
+    #   app = ->(env) { [200, {}, [env["PATH_INFO"]]] }
+    #   Memprof::Tracer.new(app, path: "requests.json", max_size: 100_000_000, per_second: 50)
+    def initialize(app, path: nil, scope: :thread, tracers: nil, only: nil, max_size: nil, when_full: :rotate,
+      one_in: nil, per_second: nil)
       unless only.nil? || only.respond_to?(:call)
         raise ArgumentError, "only: wants something callable, got #{only.inspect}"
       end
 
-      @keeper = Trace::Keeper.new(scope, tracers)
+      @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, max_size: max_size,
+        when_full: when_full, one_in: one_in, per_second: per_second)
       @app = app
-      @file = Trace::ProcessFile.new(path&.to_s)
       @only = only
-      @warned = false
     end
 
     # Runs the app in a trace.
@@ -66,36 +73,7 @@ module Memprof
     def call(env)
       return @app.call(env) if @only && !@only.call(env)
 
-      Trace::AfterReply.catch_up
-      trace = @keeper.take
-      begin
-        Trace::Request.trace(env, self, trace, later: true) { @app.call(env) }
-      ensure
-        @keeper.put_back(trace)
-      end
-    end
-
-    # Adds a request to the file; what is wrong with that is the operator's matter, not the visitor's.
-    #
-    # @api private
-    # @param record [Hash]
-    # @return [void]
-    def write(record)
-      @keeper.look
-      @file.journal.write(record)
-    rescue Memprof::Error, SystemCallError, IOError => e
-      warn_once(e)
-    end
-
-    private
-
-    def warn_once(error)
-      return if @warned
-
-      @warned = true
-      Kernel.warn("memprof: the tracer cannot write its report: #{error.message}; said only once")
-    rescue SystemCallError, IOError
-      nil # stderr is gone as well: there is nobody left to tell
+      @requests.trace(env, later: true) { @app.call(env) }
     end
   end
 end

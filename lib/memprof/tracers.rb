@@ -44,7 +44,7 @@ module Memprof
     class << self
       # Adds a tracer. For each trace an instance is made; `start` is called before the block, `finish` behind
       # it on the same thread, and then `report`, which gives a Hash of what is to stand in the report. What
-      # `finish` or `report` raises stands there as `"error"`.
+      # any of them raises stands there as `"error"`.
       #
       # @param name [Symbol, String] its key in the report
       # @param factory [#new, nil] makes the instance, as a class does; without it the block is the body of

@@ -39,4 +39,48 @@ RSpec.describe Memprof::Filter do
     described_class.filter(controller) { nil }
     expect(JSON.parse(File.read(path))["rails"]).to eq("controller" => "home", "action" => "show")
   end
+
+  it "runs the action though nothing can be written, and says so once" do
+    result = run_ruby(<<~RUBY, env: { "MEMPROF_DIR" => "/nowhere" })
+      require "memprof/tracer"
+      Request = Struct.new(:env, :path_parameters)
+      Controller = Struct.new(:request)
+      controller = Controller.new(Request.new({}, {}))
+      print Array.new(3) { |number| Memprof::Filter.around(controller) { number } }
+    RUBY
+    expect(result.stdout).to eq("[0, 1, 2]")
+    file = "/nowhere/memprof_tracer-#{result.status.pid}.json"
+    expect(result.stderr).to eq("memprof: the tracer cannot write its report: can't write #{file}: " \
+                                "there is no directory /nowhere; said only once\n")
+  end
+
+  it "runs the action of a controller that tells nothing" do
+    expect {
+      expect(described_class.filter(Object.new) { :value }).to eq(:value)
+      request.path_parameters = nil
+      controller.response = Class.new { def status = raise(IOError, "gone") }.new
+      expect(described_class.filter(controller) { :value }).to eq(:value)
+    }.to output(/\Amemprof: the tracer cannot write its report: .*NoMethodError.*only once\n\z/).to_stderr
+  end
+
+  it "lets what the action raises through, and runs it once" do
+    runs = []
+    action = -> { runs << :run and raise IOError, "gone" }
+    expect { described_class.filter(controller, &action) }.to raise_error(IOError, "gone")
+    expect(runs).to eq([:run])
+  end
+
+  it "keeps calls interposed between actions" do
+    described_class.filter(controller) { nil }
+    expect(Memprof::Tracers::Hooks.kept?).to be(true)
+  end
+
+  it "takes the options of the middleware" do
+    Memprof.trace_filename = nil
+    other = "#{path}-%p"
+    filter = described_class.with(path: other, one_in: 1, tracers: :gc)
+    expect(filter.around(controller) { :value }).to eq(:value)
+    expect(JSON.parse(File.read("#{path}-#{Process.pid}"))["tracers"].keys).to eq(["gc"])
+    expect { described_class.with(one_in: 0) }.to raise_error(ArgumentError, /one_in: wants a positive/)
+  end
 end

@@ -170,6 +170,12 @@ RSpec.describe Memprof::Library do
     end
   end
 
+  it "does not wait at pipes in its directory" do
+    library
+    File.mkfifo(File.join(directory, ".part-#{"a" * 16}"))
+    expect(described_class.new(directory).to_a).to eq([])
+  end
+
   describe Memprof::Library::Key do
     let(:library) { Memprof::Library.new(directory) }
 
@@ -193,6 +199,9 @@ RSpec.describe Memprof::Library do
       File.unlink(path)
       File.symlink("/etc/hostname", path)
       expect { described_class.of(directory) }.to raise_error(Memprof::Error, /can't read/)
+      File.unlink(path)
+      File.mkfifo(path, 0o600)
+      expect { described_class.of(directory) }.to raise_error(Memprof::Error, /no regular file/)
     end
   end
 end

@@ -160,6 +160,9 @@ RSpec.describe Memprof::Tracer do
   it "complains at once about options that make no sense" do
     expect { described_class.new(app, tracers: :disc) }.to raise_error(ArgumentError, /unknown tracer :disc/)
     expect { described_class.new(app, scope: :host) }.to raise_error(ArgumentError, /unknown scope :host/)
+    { max_size: 0, one_in: 1.5, per_second: -1, when_full: :delete }.each do |name, value|
+      expect { described_class.new(app, name => value) }.to raise_error(ArgumentError, /#{name}: wants/)
+    end
     expect { described_class.new(app, only: 1) }.to raise_error(ArgumentError, /something callable, got 1/)
   end
 
@@ -197,6 +200,65 @@ RSpec.describe Memprof::Tracer do
     RUBY
     expect(result.stdout).to eq("200")
     expect(result.stderr).to match(/\Amemprof: the tracer cannot write its report: .*: Too many levels/)
+  end
+
+  it "handles requests though somebody put a pipe there" do
+    result = run_ruby(<<~RUBY, env: { "MEMPROF_DIR" => directory })
+      require "memprof/tracer"
+      File.mkfifo(File.join(ENV["MEMPROF_DIR"], "memprof_tracer-\#{$$}.json"))
+      tracer = Memprof::Tracer.new(->(env) { [200, {}, []] })
+      print Array.new(3) { Thread.new { tracer.call({}).first } }.map(&:value)
+    RUBY
+    expect(result.stdout).to eq("[200, 200, 200]")
+    expect(result.stderr).to match(/\Amemprof: the tracer cannot write its report: .* a pipe that nobody/)
+    expect(result.stderr.lines.size).to eq(1)
+  end
+
+  it "handles requests whose tracers can't begin" do
+    Memprof::Tracers.register(:broken) do
+      def start = raise(IOError, "no")
+      def finish = nil
+      def report = {}
+    end
+    tracer = described_class.new(app, path: path, tracers: %i[gc broken])
+    expect(tracer.call({}).first).to eq(200)
+    expect(requests.first["tracers"]).to include("gc" => Hash, "broken" => { "error" => "no (IOError)" })
+    Memprof::Tracers.unregister(:broken)
+    expect { expect(tracer.call({}).first).to eq(200) }.to output(/unknown tracer :broken/).to_stderr
+  ensure
+    Memprof::Tracers.unregister(:broken)
+  end
+
+  it "goes on in a new file when the one it writes is moved away" do
+    tracer = described_class.new(app, path: path)
+    tracer.call({ "PATH_INFO" => "/one" })
+    File.rename(path, "#{path}.1")
+    tracer.call({ "PATH_INFO" => "/two" })
+    files = [requests("#{path}.1"), requests]
+    expect(files.map { |lines| lines.map { |line| line["request"]["PATH_INFO"] } }).to eq([["/one"], ["/two"]])
+  end
+
+  it "lets the file grow to its greatest size, as it is asked to" do
+    tracer = described_class.new(app, path: path, max_size: 3000, tracers: :gc)
+    30.times { tracer.call({}) }
+    expect([path, "#{path}.1"].map { |file| File.size(file) }).to all(be_between(1, 3000))
+
+    stopped = "#{path}-stopped"
+    tracer = described_class.new(app, path: stopped, max_size: 3000, when_full: :stop, tracers: :gc)
+    expect { 30.times { tracer.call({}) } }
+      .to output("memprof: #{stopped} is full: no more requests are traced; said only once\n").to_stderr
+    expect(File.size(stopped)).to be_between(2000, 3000)
+  end
+
+  it "traces only some of many requests, if that is asked for" do
+    tracer = described_class.new(app, path: path, one_in: 10**9, tracers: :gc)
+    expect(Array.new(50) { tracer.call({}).first }).to all(eq(200))
+    expect(File.exist?(path)).to be(false)
+
+    allow(Memprof::Clock).to receive(:now).and_return(7.0)
+    tracer = described_class.new(app, path: path, per_second: 2, tracers: :gc)
+    10.times { tracer.call({}) }
+    expect(requests.size).to eq(2)
   end
 
   describe "under a server that says when it has replied" do

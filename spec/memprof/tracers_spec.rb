@@ -56,20 +56,30 @@ RSpec.describe Memprof::Tracers do
       "broken" => { "error" => "no (IOError)" }, "other" => { "error" => "which (KeyError)" })
   end
 
-  it "ends what was begun when one can't begin" do
-    finished = []
+  it "runs the block if one can't be made or can't begin, and reports that" do
     described_class.register(:other) do
-      define_method(:start) { nil }
-      define_method(:finish) { finished << :other }
-      define_method(:report) { {} }
+      def start = @count = 1
+      def finish = @count += 1
+      def report = { count: @count }
     end
     described_class.register(:broken) do
       def start = raise(IOError, "no")
+      def finish = raise(KeyError, "not begun")
+      def report = {}
+    end
+    described_class.register(:mine) do
+      def initialize = raise(NotImplementedError, "not here")
+      def start = nil
       def finish = nil
       def report = {}
     end
-    expect { trace { raise "not run" } }.to raise_error(IOError, "no")
-    expect(finished).to eq([:other])
+    value = nil
+    report = trace(:gc, :other, :broken, :mine) { value = :run }
+    expect(value).to eq(:run)
+    expect(report).to include("gc" => include("calls"), "other" => { "count" => 2 },
+      "broken" => { "error" => "no (IOError)" }, "mine" => { "error" => "not here (NotImplementedError)" })
+    expect { trace(:broken) { raise ArgumentError, "of the program" } }
+      .to raise_error(ArgumentError, "of the program")
   end
 
   it "refuses what is no tracer" do

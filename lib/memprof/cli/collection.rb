@@ -8,6 +8,9 @@ module Memprof
     #
     # @api private
     module Collection
+      READ = File::RDONLY | File::NOFOLLOW | File::NONBLOCK | File::BINARY
+      private_constant :READ
+
       class << self
         # Moves a file; it is ours alone (mode 0600) when it appears under its new name.
         #
@@ -51,8 +54,10 @@ module Memprof
 
         # Not through a link: the directory may be one for all.
         def read(source)
-          file = File.open(source, File::RDONLY | File::NOFOLLOW | File::BINARY)
+          file = File.open(source, READ)
           begin
+            raise Error, "can't read #{source}: it is no regular file" unless file.stat.file?
+
             yield(file)
           ensure
             file.close

@@ -38,7 +38,9 @@ module Memprof
         private
 
         def read(path)
-          File.open(path, File::RDONLY | File::NOFOLLOW) do |file|
+          File.open(path, File::RDONLY | File::NOFOLLOW | File::NONBLOCK) do |file|
+            raise Error, "#{path} is no regular file" unless file.stat.file?
+
             private = (file.stat.mode & 0o077).zero?
             raise Error, "#{path} is not its owner's alone: chmod 600 it" unless private
 

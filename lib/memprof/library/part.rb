@@ -17,7 +17,8 @@ module Memprof
       PREFIX = ".part-"
       INDEX = ".memprof-index"
       WRITE = File::WRONLY | File::BINARY
-      private_constant :PREFIX, :WRITE
+      LOOK = File::RDONLY | File::NOFOLLOW | File::NONBLOCK # at a pipe, too, without waiting
+      private_constant :PREFIX, :WRITE, :LOOK
 
       class << self
         # @param directory [String]
@@ -44,7 +45,7 @@ module Memprof
         def remove_left(directory)
           Dir.children(directory).grep(/\A#{Regexp.escape(PREFIX)}\h{16}\z/).each do |name|
             path = File.join(directory, name)
-            File.open(path, File::RDONLY | File::NOFOLLOW) do |file|
+            File.open(path, LOOK) do |file|
               FileUtils.rm_f([path, path + INDEX]) if file.flock(File::LOCK_EX | File::LOCK_NB)
             end
           rescue SystemCallError

@@ -4,6 +4,7 @@ require_relative "../native"
 require_relative "../output"
 require_relative "after_reply"
 require_relative "combined"
+require_relative "journal_file"
 
 module Memprof
   class Trace
@@ -11,9 +12,6 @@ module Memprof
     #
     # @api private
     class Journal
-      MODE = File::WRONLY | File::CREAT | File::APPEND | File::BINARY
-      private_constant :MODE
-
       class << self
         # @param path_or_io [String, #to_path, #write, nil] nil for standard output
         # @return [Journal] to be closed
@@ -30,25 +28,15 @@ module Memprof
           raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
         end
 
-        # Opens a file to add to; it is made with mode 0600 if it is not there.
+        # Opens a file to add to, see {JournalFile}.
         #
         # @param path [String]
-        # @param own [Boolean] whether to refuse a link, and a file of somebody else: in a directory for all
-        #   anybody may put one under a name that can be foretold
+        # @param options [Hash{Symbol => Object}] `:own`, `:max_size`, `:when_full`
         # @return [Journal]
         # @raise [Memprof::Error] if it can't be opened
         # @raise [ArgumentError] if it is no path
-        def file(path, own: false)
-          Output.file_path(path) # complains about directories and the like
-          io = File.open(path, MODE | (own ? File::NOFOLLOW : 0), 0o600)
-          io.sync = true
-          if own && !io.stat.owned?
-            io.close
-            raise Error, "can't write #{path}: it belongs to somebody else"
-          end
-          new(io, path: path)
-        rescue SystemCallError => e
-          raise Output.failure(path, e)
+        def file(path, **options)
+          new(JournalFile.new(path, **options))
         end
 
         # @param record [Hash, Native::TraceReport, Combined] a report, or a request with one, made of what
@@ -75,25 +63,36 @@ module Memprof
         end
       end
 
-      # @return [String, nil] of the file that this opened
-      attr_reader :path
-
-      # @param io [#write, nil] nil for what $stdout is when a report comes
-      # @param path [String, nil]
-      def initialize(io, path: nil)
-        @io = io
-        @path = path
+      # @param out [JournalFile, #write, nil] nil for what $stdout is when a report comes
+      def initialize(out)
+        @file = out if out.is_a?(JournalFile)
+        @io = out unless @file
         @lock = Mutex.new
       end
 
+      # @return [String, nil] of the file that this opened
+      def path
+        @file&.path
+      end
+
+      # @return [Boolean] whether no more reports are written
+      def full?
+        @file ? @file.full? : false
+      end
+
       # @param record [Hash]
-      # @return [void]
+      # @return [Boolean] false if the file is full, and it was not written
       # @raise [Memprof::Error] if it can't be written; what was there before stays
       def write(record)
         Native.quiet do
           io = @io || $stdout
           text = self.class.json(record, pretty: screen?(io))
-          @lock.synchronize { @path ? append(text) : Output.write(io, text) }
+          @lock.synchronize do
+            next @file.append(text) if @file
+
+            Output.write(io, text)
+            true
+          end
         end
       end
 
@@ -101,37 +100,18 @@ module Memprof
       #
       # @return [void]
       def close
-        return unless @path
+        return unless @file
 
         AfterReply.finish
-        @io.close
+        @file.close
       end
 
       private
 
       def screen?(io)
-        return false if @path
+        return false if @file
 
         io.equal?($stdout) || io.equal?(STDOUT) || (io.respond_to?(:tty?) && io.tty?)
-      end
-
-      # All at once: other processes may add to the same file.
-      def append(text)
-        rest = text
-        rest = rest.byteslice(@io.syswrite(rest)..) until rest.empty?
-      rescue SystemCallError, IOError => e
-        cut(text.bytesize - rest.bytesize) if rest.bytesize < text.bytesize
-        raise Output.failure(@path, e) if e.is_a?(SystemCallError)
-
-        raise Error, "can't write #{@path}: #{e.message}"
-      end
-
-      # Takes back half a line, unless somebody has written behind it.
-      def cut(written)
-        size = @io.stat.size
-        @io.truncate(size - written) if @io.stat.file? && @io.pos == size
-      rescue SystemCallError, IOError
-        nil # it stays; readers pass over a line that is none
       end
     end
   end

@@ -10,8 +10,10 @@ module Memprof
     class ProcessFile
       # @param path [String, nil] `%p` stands for the process id; nil for
       #   `/tmp/memprof_tracer-PID.json`, in another directory if MEMPROF_DIR names one
-      def initialize(path = nil)
+      # @param options [Hash{Symbol => Object}] `:max_size` and `:when_full` of the {JournalFile}
+      def initialize(path = nil, **options)
         @path = path
+        @options = options
         @lock = Mutex.new
       end
 
@@ -30,11 +32,16 @@ module Memprof
           unless @pid == Process.pid
             @journal&.close # the parent's, which has it open itself
             @journal = nil
-            @journal = Journal.file(path, own: @path.nil?)
+            @journal = Journal.file(path, own: @path.nil?, **@options)
             @pid = Process.pid
           end
           @journal
         end
+      end
+
+      # @return [Boolean] whether no more requests are written
+      def full?
+        !@journal.nil? && @pid == Process.pid && @journal.full?
       end
 
       private

@@ -25,15 +25,8 @@ module Memprof
       # @param later [Boolean] whether it may be written when the client has the reply
       # @yield handles the request
       # @return [Object] the block's value
-      def self.trace(env, journal, trace, status: nil, later: false)
-        request = new(env, journal, status, later)
-        request.arrive
-        Trace.run(trace, request) do
-          request.begin
-          yield
-        ensure
-          request.end
-        end
+      def self.trace(env, journal, trace, status: nil, later: false, &block)
+        new(env, journal, status, later).trace(trace, &block)
       end
 
       # @param env (see .trace)
@@ -47,13 +40,26 @@ module Memprof
         @later = later
       end
 
+      # @param trace [Trace] one that is not running
+      # @yield handles the request
+      # @return [Object] the block's value
+      def trace(trace)
+        arrive
+        Trace.run(trace, self) do
+          self.begin
+          yield
+        ensure
+          self.end
+        end
+      end
+
       # Notes what was asked for: on its way an application may write other things into the env, as Rails does
       # the path of the page for an error.
       #
       # @return [void]
       def arrive
-        @asked = @env.values_at(*KEYS) if @env.is_a?(Hash)
         @start = Process.clock_gettime(Process::CLOCK_REALTIME, :microsecond)
+        @asked = @env.values_at(*KEYS) if @env.is_a?(Hash)
       end
 
       # Inside the trace, and so without anything that makes an object.

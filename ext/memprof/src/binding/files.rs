@@ -15,6 +15,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("remove_file", function!(remove_file, 1))?;
     native.define_singleton_method("rename_file", function!(rename_file, 2))?;
     native.define_singleton_method("kind_of_file", function!(kind_of_file, 1))?;
+    native.define_singleton_method("size_at", function!(size_at, 2))?;
     native.define_singleton_method("taken?", function!(is_taken, 1))?;
     native.define_singleton_method("open_files", function!(open_files, 0))?;
     native.define_singleton_method("process_sizes", function!(process_sizes, 0))
@@ -50,6 +51,14 @@ fn rename_file(ruby: &Ruby, from: PathBuf, to: PathBuf) -> Result<(), Error> {
 
 fn kind_of_file(path: PathBuf) -> Option<&'static str> {
     files::kind(&path)
+}
+
+/// Bytes of an open file, or nil if the path names another one by now, or none.
+fn size_at(ruby: &Ruby, descriptor: i32, path: PathBuf) -> Result<Option<u64>, Error> {
+    if descriptor < 0 {
+        return Err(system_error(ruby, &io::Error::from_raw_os_error(libc::EBADF)));
+    }
+    files::size_at(descriptor, &path).map_err(|error| system_error(ruby, &error))
 }
 
 fn is_taken(path: PathBuf) -> bool {

@@ -3,7 +3,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -78,6 +79,16 @@ fn is_of_the_system(link: &Path) -> bool {
     let directory = link.parent().and_then(|parent| parent.canonicalize().ok());
     directory
         .is_some_and(|directory| directory == Path::new("/dev") || directory.starts_with("/proc"))
+}
+
+/// Size of an open file if its path still names it; `None` once it was moved, removed or replaced.
+pub fn size_at(descriptor: RawFd, path: &Path) -> io::Result<Option<u64>> {
+    // SAFETY: the descriptor is looked at, and not closed. If the caller has closed it, the system says so.
+    let file = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
+    let here = file.metadata()?;
+    let there = fs::metadata(path).ok();
+    let same = there.is_some_and(|there| (there.ino(), there.dev()) == (here.ino(), here.dev()));
+    Ok(same.then_some(here.len()))
 }
 
 /// True if something has this name, be it a link to nothing.

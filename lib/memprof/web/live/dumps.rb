@@ -161,7 +161,7 @@ module Memprof
 
         # What a process left that was killed has no lock.
         def remove_left(path)
-          File.open(path, File::RDONLY | File::NOFOLLOW) do |file|
+          File.open(path, File::RDONLY | File::NOFOLLOW | File::NONBLOCK) do |file|
             File.unlink(path) if file.stat.owned? && file.flock(File::LOCK_EX | File::LOCK_NB)
           end
         rescue SystemCallError

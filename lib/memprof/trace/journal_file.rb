@@ -1,0 +1,155 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+require_relative "../output"
+require_relative "../units"
+
+module Memprof
+  class Trace
+    # The file of a {Journal}: lines are appended to what its path names. After the file was moved away, as by
+    # logrotate, the next line goes to a new file of that name.
+    #
+    # @api private
+    class JournalFile
+      # NONBLOCK: to open a named pipe that nobody reads must fail, and not wait for a reader.
+      FLAGS = File::WRONLY | File::CREAT | File::APPEND | File::BINARY | File::NONBLOCK | File::NOCTTY
+      # What to do when the file has reached its greatest size.
+      WHEN_FULL = %i[rotate stop].freeze
+      # Added to the name of a full file.
+      ROTATED = ".1"
+      # Those of fcntl, the same on Linux and macOS. The library of that name is a gem, of which the program
+      # may want another version.
+      GET_FLAGS = 3
+      SET_FLAGS = 4
+      private_constant :FLAGS, :ROTATED, :GET_FLAGS, :SET_FLAGS
+
+      # @return [String] as it was given
+      attr_reader :path
+
+      # Opens the file; it is made with mode 0600 if it is not there.
+      #
+      # @param path [String]
+      # @param own [Boolean] whether to refuse everything but a regular file of this user with one name: in a
+      #   directory for all anybody may put something under a name that can be foretold
+      # @param max_size [Integer, nil] bytes that the file may have
+      # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, which it replaces; `:stop` adds
+      #   no more lines
+      # @raise [Memprof::Error] if it can't be opened
+      # @raise [ArgumentError] if it is no path
+      def initialize(path, own: false, max_size: nil, when_full: :rotate)
+        Output.file_path(path) # complains about directories and the like
+        @path = path
+        @full_path = File.expand_path(path) # the process may change its directory
+        @own = own
+        @max_size = max_size
+        @when_full = when_full
+        open
+      end
+
+      # Adds a text, all at once: other processes may add to the same file.
+      #
+      # @param text [String]
+      # @return [Boolean] false if the file is full, and it was not added
+      # @raise [Memprof::Error] if it can't be written; what was there before stays
+      def append(text)
+        return false unless room?(text.bytesize)
+
+        rest = text
+        rest = rest.byteslice(@io.syswrite(rest)..) until rest.empty?
+        true
+      rescue SystemCallError, IOError => e
+        cut(text.bytesize - rest.bytesize) if rest && rest.bytesize < text.bytesize
+        raise Output.failure(@path, e) if e.is_a?(SystemCallError)
+
+        raise Error, "can't write #{@path}: #{e.message}"
+      end
+
+      # @return [Boolean] whether no more lines are added, until somebody moves the file away
+      def full?
+        return false unless @stopped
+
+        @stopped = false unless here
+        @stopped
+      end
+
+      # @return [void]
+      def close
+        @io.close
+      end
+
+      private
+
+      def open
+        @io = File.open(@full_path, FLAGS | (@own ? File::NOFOLLOW : 0), 0o600)
+        @io.sync = true
+        stat = @io.stat
+        @regular = stat.file?
+        @own ? check(stat) : wait_for_readers
+      rescue Errno::ENXIO
+        raise Error, "can't write #{@path}: it is a pipe that nobody reads, or a socket"
+      rescue SystemCallError => e
+        raise Output.failure(@path, e)
+      end
+
+      # Closes what it refuses. A second name may be that of a file that means much to its owner.
+      def check(stat)
+        problem =
+          if !stat.file? then "it is no regular file"
+          elsif !stat.owned? then "it belongs to somebody else"
+          elsif stat.nlink > 1 then "it has a second name"
+          end
+        return unless problem
+
+        @io.close
+        raise Error, "can't write #{@path}: #{problem}"
+      end
+
+      # Once it is open, a pipe that its user asked for is written to like any other.
+      def wait_for_readers
+        @io.fcntl(SET_FLAGS, @io.fcntl(GET_FLAGS) & ~File::NONBLOCK) unless @regular
+      end
+
+      # @return [Integer, nil] size of the open file, if the path still names it
+      def here
+        Native.size_at(@io.fileno, @full_path)
+      end
+
+      # Sees to it that the open file is the one that the path names, and that it has room.
+      def room?(bytes)
+        return true unless @regular
+
+        size = here || reopen
+        return true unless @max_size && size + bytes > @max_size && size.positive?
+        return rotate if @when_full == :rotate
+
+        @stopped = true
+        false
+      end
+
+      def reopen
+        left = @io
+        open
+        left.close
+        @io.stat.size
+      end
+
+      # Only one of the processes that add to this file renames it. The others go on with it until they see
+      # that it has another name.
+      def rotate
+        return true unless @io.flock(File::LOCK_EX | File::LOCK_NB)
+
+        File.rename(@full_path, @full_path + ROTATED) if here
+        reopen # closes what is locked
+        true
+      end
+
+      # Takes back half a line, unless somebody has written behind it.
+      def cut(written)
+        size = @io.stat.size
+        @io.truncate(size - written) if @regular && @io.pos == size
+      rescue SystemCallError, IOError
+        nil # it stays; readers skip a line that is none
+      end
+    end
+  end
+end

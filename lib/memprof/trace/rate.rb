@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require_relative "../clock"
+
+module Memprof
+  class Trace
+    # Which requests are traced, of many: one in so many, and at most so many a second.
+    #
+    # @api private
+    class Rate
+      # @param one_in [Integer, nil] nil for each
+      # @param per_second [Integer, nil] nil for no limit
+      def initialize(one_in, per_second)
+        @one_in = one_in unless one_in == 1
+        @per_second = per_second
+        @random = Random.new
+        @lock = Mutex.new
+        @left = 0
+      end
+
+      # By chance, not by counting: requests may come in a rhythm.
+      #
+      # @return [Boolean] whether the next request is traced
+      def turn?
+        return false if @one_in && @random.rand(@one_in).positive?
+
+        @per_second.nil? || @lock.synchronize { take }
+      end
+
+      private
+
+      def take
+        second = Clock.now.floor
+        unless second == @second
+          @second = second
+          @left = @per_second
+        end
+        return false if @left.zero?
+
+        @left -= 1
+        true
+      end
+    end
+  end
+end

@@ -1,0 +1,140 @@
+# frozen_string_literal: true
+
+require_relative "../trace"
+require_relative "after_reply"
+require_relative "journal_file"
+require_relative "keeper"
+require_relative "process_file"
+require_relative "rate"
+
+module Memprof
+  class Trace
+    # Traces requests of a server, for {Tracer} and {Filter}: which of them, with what is kept between them,
+    # and where they are written. Nothing that goes wrong here keeps a request from being handled: it is said
+    # once on stderr.
+    #
+    # @api private
+    class Requests
+      # A request of which nothing that fails reaches the program.
+      class Guarded < Request
+        # @return [void]
+        def arrive
+          super
+        rescue StandardError => e
+          @journal.failed(e)
+        end
+
+        # @param report (see Request#call)
+        # @param returned (see Request#call)
+        # @return [void]
+        def call(report, returned)
+          super
+        rescue StandardError => e
+          @journal.failed(e)
+        end
+      end
+      private_constant :Guarded
+
+      # @param path [String, nil] see {ProcessFile}
+      # @param scope (see Trace#initialize)
+      # @param tracers (see Trace#initialize)
+      # @param max_size [Integer, nil] bytes that the file may have
+      # @param when_full [Symbol] `:rotate` or `:stop`, see {JournalFile}
+      # @param one_in [Integer, nil] trace one request in so many
+      # @param per_second [Integer, nil] trace so many requests a second at most
+      # @raise [ArgumentError] if an option cannot work
+      def initialize(path: nil, scope: :thread, tracers: nil, max_size: nil, when_full: :rotate, one_in: nil,
+        per_second: nil)
+        { max_size: max_size, one_in: one_in, per_second: per_second }.each do |name, value|
+          check(name, "a positive Integer", value, value.nil? || (value.is_a?(Integer) && value.positive?))
+        end
+        check(:when_full, ":rotate or :stop", when_full, JournalFile::WHEN_FULL.include?(when_full))
+
+        @keeper = Keeper.new(scope, tracers)
+        @file = ProcessFile.new(path, max_size: max_size, when_full: when_full)
+        @rate = Rate.new(one_in, per_second)
+        @warned = []
+      end
+
+      # Runs a block, in a trace if it is its turn.
+      #
+      # @param env [Hash] of Rack
+      # @param status (see Request.trace)
+      # @param later (see Request.trace)
+      # @yield handles the request
+      # @return [Object] the block's value
+      def trace(env, status: nil, later: false, &block)
+        trace = take
+        return yield unless trace
+
+        begin
+          run(trace, Guarded.new(env, self, status, later), &block)
+        ensure
+          @keeper.put_back(trace)
+        end
+      end
+
+      # Adds a request to the file; what is wrong with that is the operator's matter, not the visitor's.
+      #
+      # @param record [Hash]
+      # @return [void]
+      def write(record)
+        @keeper.look
+        journal = @file.journal
+        journal.write(record) || warn_once(:full, "#{journal.path} is full: no more requests are traced")
+      rescue StandardError => e
+        failed(e)
+      end
+
+      # @param error [StandardError] that kept a request from being traced or written
+      # @return [void]
+      def failed(error)
+        message = error.is_a?(Error) ? error.message : "#{error.message} (#{error.class})"
+        warn_once(:failed, "the tracer cannot write its report: #{message}")
+      end
+
+      private
+
+      def check(name, wanted, value, fits)
+        raise ArgumentError, "#{name}: wants #{wanted}, got #{value.inspect}" unless fits
+      end
+
+      # @return [Trace, nil] nil if this request is not traced
+      def take
+        return if !@rate.turn? || @file.full?
+
+        AfterReply.catch_up
+        @keeper.take
+      rescue StandardError => e
+        failed(e)
+        nil
+      end
+
+      # What is raised before the block begins, or after its end, is ours.
+      def run(trace, request)
+        begun = ended = false
+        value = nil
+        request.trace(trace) do
+          begun = true
+          value = yield
+          ended = true
+          value
+        end
+      rescue StandardError => e
+        raise if begun && !ended
+
+        failed(e)
+        ended ? value : yield
+      end
+
+      def warn_once(kind, message)
+        return if @warned.include?(kind)
+
+        @warned << kind
+        Kernel.warn("memprof: #{Printable.line(message)}; said only once")
+      rescue SystemCallError, IOError
+        nil # stderr is gone as well: there is nobody left to tell
+      end
+    end
+  end
+end
