@@ -15,6 +15,7 @@ module Servers
     require "json"
     require "memprof"
     require "stringio"
+    require "tmpdir"
 
     # The report of a block as a Hash.
     def traced(**options, &block)

@@ -43,12 +43,15 @@ mod counters;
 #[cfg(interposed)]
 pub mod interpose;
 #[cfg(interposed)]
+mod lock;
+#[cfg(interposed)]
 mod trace;
 #[cfg(interposed)]
 pub mod tracers;
 
 #[cfg(interposed)]
 pub use {
+    counters::waited_for_gvl,
     trace::{Choice, Counted, Kept, Trace},
     tracers::names,
 };
@@ -56,4 +59,4 @@ pub use {
 #[cfg(not(interposed))]
 mod unsupported;
 #[cfg(not(interposed))]
-pub use unsupported::{Choice, Counted, Kept, Trace, names};
+pub use unsupported::{Choice, Counted, Kept, Trace, names, waited_for_gvl};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Once};
 use crate::clock;
 use crate::counters::{self, Block};
 use crate::interpose::{self, Hook};
-use crate::tracers::{self, Tracer, Whose};
+use crate::tracers::{self, Tracer, Whose, connections};
 use crate::{Node, Refused, Report, Scope};
 
 /// Tracers that traces have. Who begins many traces of the same ones looks their names up once.
@@ -52,11 +52,15 @@ impl Choice {
         };
         let block = counters::mine();
         block.pin();
+        if scope == Scope::Thread {
+            connections::enter(block);
+        }
         let mut trace = Trace {
             choice: self.clone(),
             scope,
             block,
             before: Vec::new(),
+            has_left: scope == Scope::Process,
             _held: held,
         };
         trace.before = trace.read();
@@ -87,16 +91,31 @@ impl Choice {
             .map(|tracer| tracer.hooks)
             .filter(|hooks| !hooks.is_empty())
             .collect();
-        interpose::install(&groups)?;
-        Ok(Held {
+        for tracer in &*self.tracers {
+            if HELD[tracers::index(tracer)].fetch_add(1, Relaxed) == 0 {
+                (tracer.forget)();
+            }
+        }
+        let held = Held {
             choice: self.clone(),
             groups,
-        })
+        };
+        match interpose::install(&held.groups) {
+            Ok(()) => Ok(held),
+            Err(why) => {
+                held.let_go();
+                std::mem::forget(held); // nothing is to be put back
+                Err(why)
+            }
+        }
     }
 }
 
 /// How many keep the functions of each tracer replaced.
 static KEPT: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
+
+/// How many have the functions of each tracer replaced, those who keep them among them.
+static HELD: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
 
 fn is_kept(tracer: &Tracer) -> bool {
     KEPT[tracers::index(tracer)].load(Relaxed) > 0
@@ -108,9 +127,20 @@ struct Held {
     groups: Vec<&'static [Hook]>,
 }
 
+impl Held {
+    fn let_go(&self) {
+        for tracer in &*self.choice.tracers {
+            if HELD[tracers::index(tracer)].fetch_sub(1, Relaxed) == 1 {
+                (tracer.forget)();
+            }
+        }
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         interpose::remove(&self.groups);
+        self.let_go();
     }
 }
 
@@ -141,6 +171,8 @@ pub struct Trace {
     /// The counters of the thread that began the trace; its own until the trace ends.
     block: &'static Block,
     before: Vec<Option<Vec<u64>>>,
+    /// Whether the thread is in this trace no more.
+    has_left: bool,
     _held: Option<Held>,
 }
 
@@ -171,7 +203,8 @@ impl Trace {
     }
 
     /// Ends the trace, as [`Trace::finish`] does, and leaves the report for when there is time for it.
-    pub fn stop(self) -> Counted {
+    pub fn stop(mut self) -> Counted {
+        self.leave();
         let mut after = self.read();
         for (before, after) in self.before.iter().zip(&mut after) {
             match before.as_ref().zip(after.as_mut()) {
@@ -184,9 +217,31 @@ impl Trace {
         Counted(tracers.zip(after).collect())
     }
 
+    fn leave(&mut self) {
+        if !std::mem::replace(&mut self.has_left, true) {
+            connections::leave(self.block);
+        }
+    }
+
     /// The counters of each tracer; None where the thread that they are of has ended and left none. None at all stand
     /// for zeroes.
     fn read(&self) -> Vec<Option<Vec<u64>>> {
+        let mut counters = self.counters();
+        let own = (self.scope == Scope::Thread).then_some(self.block);
+        for (cell, count) in connections::open(own) {
+            let places = self.choice.tracers.iter().zip(&mut counters);
+            for (cells, counters) in places.map(|(tracer, row)| (tracers::cells(tracer), row)) {
+                let place = counters.as_mut().filter(|_| cells.contains(&cell));
+                if let Some(place) = place.and_then(|row| row.get_mut(cell - cells.start)) {
+                    *place += count;
+                }
+            }
+        }
+        counters
+    }
+
+    /// As [`Trace::read`], without what is waited for at this moment.
+    fn counters(&self) -> Vec<Option<Vec<u64>>> {
         let is_own = ptr::eq(counters::mine(), self.block);
         (self.choice.tracers.iter())
             .map(|tracer| match (tracer.sample, self.scope) {
@@ -235,20 +290,24 @@ impl Counted {
 
 impl Drop for Trace {
     fn drop(&mut self) {
+        self.leave();
         self.block.unpin();
     }
 }
 
 fn watch_forks() {
     extern "C" fn before() {
+        connections::hold();
         interpose::hold(interpose::Held::Before);
     }
     extern "C" fn in_parent() {
         interpose::hold(interpose::Held::InParent);
+        connections::release();
     }
     extern "C" fn in_child() {
         counters::after_fork();
         interpose::hold(interpose::Held::InChild);
+        connections::release();
     }
     static ONCE: Once = Once::new();
     // SAFETY: functions of the signature that is asked for; this object is never unloaded once it has traced.

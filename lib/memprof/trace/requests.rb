@@ -56,6 +56,13 @@ module Memprof
         @warned = []
       end
 
+      # Has calls interposed from now on, not from the first request on.
+      #
+      # @return [void]
+      def keep
+        @keeper.keep
+      end
+
       # Runs a block, in a trace if it is its turn.
       #
       # @param env [Hash] of Rack

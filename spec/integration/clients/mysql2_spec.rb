@@ -106,6 +106,47 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
     expect(kinds(result["mysql"])).to eq("select" => 1, "insert" => 1, "delete" => 1, "unknown" => 3)
   end
 
+  it "take as long as they were waited for, also when a timeout ends that" do
+    result = client_program(<<~RUBY, server: :mariadb)
+      require "mysql2"
+      options = { socket: ENV["MYSQL_SOCKET"], username: ENV["MYSQL_USER"], database: "test" }
+      client = Mysql2::Client.new(read_timeout: 1, **options)
+      begun = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      tracers = traced(tracers: :mysql) do
+        client.query("select sleep(3)")
+      rescue Mysql2::Error::TimeoutError
+        nil
+      end
+      length = Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun
+      tell(length: length, **tracers)
+    RUBY
+    expect(kinds(result["mysql"])).to eq("select" => 1)
+    expect(result["mysql"]["time"]).to be_between(1, result["length"])
+  end
+
+  it "have their kinds for as long as they are prepared, also between requests" do
+    result = client_program(<<~RUBY, server: :mariadb)
+      require "mysql2"
+      require "memprof/tracer"
+      clients = Array.new(3) { #{connect} }
+      Memprof.trace_filename = "\#{Dir.mktmpdir}/requests.json"
+      app = ->(env) { env["statements"].each { |one| one.execute.to_a } && [200, {}, []] }
+      tracer = Memprof::Tracer.new(app, tracers: :mysql)
+      statements = clients.flat_map { |client| Array.new(200) { |id| client.prepare("select \#{id}") } }
+      tracer.call("statements" => statements)
+      tracer.call("statements" => statements)
+      clients.first.query("create temporary table books (id int)")
+      statements.shift(200).each(&:close)
+      again = Array.new(200) { clients.first.prepare("delete from books") }
+      tracer.call("statements" => again)
+      lines = File.readlines(Memprof.trace_filename).map { |line| JSON.parse(line)["tracers"]["mysql"] }
+      FileUtils.rm_r(File.dirname(Memprof.trace_filename))
+      tell(lines: lines)
+    RUBY
+    expect(result["lines"].map { |line| kinds(line) })
+      .to eq([{ "select" => 600 }, { "select" => 600 }, { "delete" => 200 }])
+  end
+
   it_behaves_like "a client whose calls are traced", server: :mariadb, library: "mysql2",
     open: connect, ask: %q(client.query("select 1").first), count: %i[mysql queries]
 end

@@ -122,6 +122,64 @@ RSpec.describe "Queries of pg to PostgreSQL" do
     expect(result["postgres"]["time"]).to be_between(0.05, 20)
   end
 
+  # Runs code in requests of a server: `request { }` gives its report. As in a server, calls stay interposed.
+  def requested(code)
+    client_program(<<~RUBY, server: :postgres)
+      require "pg"
+      require "timeout"
+      require "memprof/tracer"
+      APP = ->(env) { env["action"].call && [200, {}, []] }
+      Memprof.trace_filename = "\#{Dir.mktmpdir}/requests.json"
+      TRACER = Memprof::Tracer.new(APP, tracers: %i[postgres])
+      def request(&action)
+        TRACER.call("action" => action)
+        line = JSON.parse(File.readlines(Memprof.trace_filename).last)
+        line["tracers"]["postgres"].merge("length" => line["time"])
+      end
+      client = PG.connect
+      #{code}
+      FileUtils.rm_r(File.dirname(Memprof.trace_filename))
+    RUBY
+  end
+
+  it "take as long as they were waited for, also when a timeout ends that, and cost later requests nothing" do
+    result = requested(<<~RUBY)
+      slow = request do
+        Timeout.timeout(0.3) { client.exec("select pg_sleep(2)") }
+      rescue Timeout::Error
+        nil
+      end
+      sleep 0.3
+      other = PG.connect
+      elsewhere = request { other.exec("select 1") }
+      client.cancel
+      sleep 0.3
+      tell(slow: slow, elsewhere: elsewhere, again: request { sleep 0.3; client.exec("select 1") })
+    RUBY
+    expect(result["slow"]["time"]).to be_between(0.3, result["slow"]["length"])
+    expect(kinds(result["slow"])).to eq("select" => 1)
+    expect(result["elsewhere"]["time"]).to be <= result["elsewhere"]["length"]
+    expect(result["again"]["time"]).to be <= result["again"]["length"] - 0.3
+    expect(kinds(result["again"])).to eq("select" => 1)
+  end
+
+  it "have their kinds for as long as they are prepared, also between requests" do
+    result = requested(<<~RUBY)
+      client.exec("create temporary table books (id int primary key, title text)")
+      clients = Array.new(3) { PG.connect }
+      clients.each { |one| 200.times { |id| one.prepare("a\#{id}", "select \#{id}") } }
+      client.prepare("early", "insert into books values ($1)")
+      early = request { 2.times { |id| client.exec_prepared("early", [id]) } }
+      warm = request { clients.each { |one| 200.times { |id| one.exec_prepared("a\#{id}") } } }
+      client.exec("deallocate early")
+      client.prepare("early", "delete from books where id = $1")
+      tell(early: early, warm: warm, again: request { client.exec_prepared("early", [1]) })
+    RUBY
+    expect(kinds(result["early"])).to eq("insert" => 2)
+    expect(kinds(result["warm"])).to eq("select" => 600)
+    expect(kinds(result["again"])).to eq("delete" => 1)
+  end
+
   it_behaves_like "a client whose calls are traced", server: :postgres, library: "pg",
     open: "PG.connect", ask: %q(client.exec("select 1").ntuples), count: %i[postgres queries]
 end

@@ -13,6 +13,10 @@ pub(crate) struct Block {
     pub(super) owner: AtomicU64,
     /// Traces that read this block and not the sum of all; it keeps its owner, even an ended one, while there are any.
     pub(super) pins: AtomicU32,
+    /// Traces of the thread that run, one in the other.
+    traces: AtomicU32,
+    /// Nanoseconds that its threads have waited for Ruby's lock.
+    gvl_wait: AtomicU64,
     cells: [AtomicU64; CELLS],
 }
 
@@ -21,6 +25,8 @@ impl Block {
         Block {
             owner: AtomicU64::new(0),
             pins: AtomicU32::new(0),
+            traces: AtomicU32::new(0),
+            gvl_wait: AtomicU64::new(0),
             cells: [const { AtomicU64::new(0) }; CELLS],
         }
     }
@@ -67,5 +73,27 @@ impl Block {
 
     pub(crate) fn unpin(&self) {
         self.pins.fetch_sub(1, Relaxed);
+    }
+
+    /// How many traces of the thread run.
+    pub(crate) fn traces(&self) -> u32 {
+        self.traces.load(Relaxed)
+    }
+
+    pub(crate) fn enter_trace(&self) {
+        self.traces.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn leave_trace(&self) {
+        self.traces.fetch_sub(1, Relaxed);
+    }
+
+    /// Nanoseconds that threads with this block have waited for the GVL, ever.
+    pub(crate) fn gvl_wait(&self) -> u64 {
+        self.gvl_wait.load(Relaxed)
+    }
+
+    pub(crate) fn add_gvl_wait(&self, nanoseconds: u64) {
+        self.gvl_wait.fetch_add(nanoseconds, Relaxed);
     }
 }

@@ -37,6 +37,12 @@ pub(crate) fn mine() -> &'static Block {
     }
 }
 
+/// The calling thread has waited that long for Ruby's lock: what was timed meanwhile was ready earlier. Takes no lock and
+/// allocates nothing.
+pub fn waited_for_gvl(nanoseconds: u64) {
+    mine().add_gvl_wait(nanoseconds);
+}
+
 /// The sum of each of these counters over all threads, ended ones included.
 pub(crate) fn sum(cells: impl Iterator<Item = usize>) -> Vec<u64> {
     cells

@@ -10,12 +10,13 @@
 
 mod calls;
 mod chunk;
+pub(crate) mod connections;
+mod deallocate;
 pub mod dns;
 pub mod fd;
 pub mod memcache;
 pub mod memory;
 pub mod mysql;
-mod pending;
 pub mod postgres;
 pub mod resources;
 mod sql;
@@ -52,6 +53,8 @@ pub struct Tracer {
     /// Whether its hooks have never counted anything in this process. Then nobody reads its counters, and it has an
     /// empty slice to report.
     pub idle: fn() -> bool,
+    /// Called before its functions are replaced, and after they were put back: what goes on meanwhile is not seen.
+    pub forget: fn(),
     /// Why this process cannot be traced, if it cannot.
     pub obstacle: fn() -> Option<&'static str>,
 }
@@ -66,6 +69,7 @@ impl Tracer {
             sample: None,
             // Its counters are read as fast as anything that would say so.
             idle: || false,
+            forget: || (),
             obstacle: || None,
         }
     }

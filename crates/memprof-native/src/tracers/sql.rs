@@ -2,15 +2,19 @@
 
 use std::ffi::{c_char, c_ulong};
 
-use super::{add, time};
+use super::add;
 use crate::Node;
 use crate::clock;
 use crate::report::map;
 
 /// Kinds of statements in the order of the report.
 const KINDS: [&str; 5] = ["select", "insert", "update", "delete", "unknown"];
-/// Two counters for each kind: queries, and ticks of the clock.
-pub(super) const CELLS: usize = 2 * KINDS.len();
+/// Two counters for each kind: queries, and ticks of the clock in calls.
+const CALLS: usize = 2 * KINDS.len();
+/// Two more for each kind: ticks between calls, while the program waits for an answer, and of these nanoseconds that it
+/// waited for the GVL. Any thread may add to them.
+const WAITS: usize = 2 * KINDS.len();
+pub(super) const CELLS: usize = CALLS + WAITS;
 
 /// So many bytes of a statement are looked at, at most: its first word may stand behind a comment.
 const LOOKED_AT: usize = 1024;
@@ -67,7 +71,7 @@ impl Kind {
     }
 }
 
-fn behind_comments(mut sql: &[u8]) -> &[u8] {
+pub(super) fn behind_comments(mut sql: &[u8]) -> &[u8] {
     loop {
         sql = match sql.trim_ascii_start() {
             [b'(', rest @ ..] => rest,
@@ -96,32 +100,41 @@ pub(super) fn spent(base: usize, kind: Kind, queries: u64, ticks: u64) {
     add(base + 2 * kind as usize, [queries, ticks]);
 }
 
+/// The counters of waits for an answer: ticks, and nanoseconds of these that were waits for the GVL.
+pub(super) fn wait_cells(base: usize, kind: Kind) -> [usize; 2] {
+    let first = base + CALLS + 2 * kind as usize;
+    [first, first + 1]
+}
+
+/// What was counted of some kinds: queries, ticks, nanoseconds of waits for the GVL among these.
+fn numbers(queries: u64, ticks: u64, gvl: u64) -> Vec<(&'static str, Node)> {
+    let gvl = gvl as f64 / 1e9;
+    // It is measured by another clock.
+    let time = Node::Seconds((crate::clock::seconds(ticks) - gvl).max(0.0));
+    let mut numbers = vec![("queries", Node::Count(queries)), ("time", time)];
+    if gvl > 0.0 {
+        numbers.push(("gvl_wait", Node::Seconds(gvl)));
+    }
+    numbers
+}
+
 pub(super) fn report(cells: &[u64]) -> Node {
-    let kinds: Vec<_> = KINDS
-        .iter()
-        .zip(cells.chunks_exact(2))
-        .filter(|(_, cells)| cells.iter().any(|&cell| cell > 0))
-        .map(|(&name, cells)| {
-            (
-                name,
-                map(vec![
-                    ("queries", Node::Count(cells[0])),
-                    ("time", time(cells[1])),
-                ]),
-            )
-        })
+    let (calls, waits) = cells.split_at(CALLS);
+    let kinds: Vec<_> = (KINDS.iter())
+        .zip(calls.chunks_exact(2).zip(waits.chunks_exact(2)))
+        .map(|(&name, (calls, waits))| (name, [calls[0], calls[1] + waits[0], waits[1]]))
+        .filter(|(_, counts)| counts.iter().any(|&count| count > 0))
         .collect();
     if kinds.is_empty() {
         return map(Vec::new());
     }
-    let (queries, ticks) = cells
-        .chunks_exact(2)
-        .fold((0, 0), |sum, cells| (sum.0 + cells[0], sum.1 + cells[1]));
-    map(vec![
-        ("queries", Node::Count(queries)),
-        ("time", time(ticks)),
-        ("types", map(kinds)),
-    ])
+    let sum = |index: usize| kinds.iter().map(|(_, counts)| counts[index]).sum();
+    let mut all = numbers(sum(0), sum(1), sum(2));
+    let types = (kinds.iter())
+        .map(|&(name, [queries, ticks, gvl])| (name, map(numbers(queries, ticks, gvl))))
+        .collect();
+    all.push(("types", map(types)));
+    map(all)
 }
 
 #[cfg(test)]
@@ -178,5 +191,23 @@ mod tests {
         let time = |node: &Node| node.get("time").and_then(Node::seconds).unwrap();
         assert!((time(&report) / time(types.get("insert").unwrap()) - 3.0).abs() < 0.01);
         assert_eq!(types.get("update"), None);
+    }
+
+    #[test]
+    fn waits_for_the_gvl_stand_apart() {
+        let mut cells = [0; CELLS];
+        let [ticks, gvl] = wait_cells(0, Kind::Update);
+        cells[2 * Kind::Update as usize] = 1;
+        (cells[ticks], cells[gvl]) = (u64::MAX >> 8, 250_000_000);
+        let all = report(&cells);
+        let update = all.get("types").and_then(|types| types.get("update"));
+        for node in [Some(&all), update] {
+            let field = |name| node.unwrap().get(name).and_then(Node::seconds).unwrap();
+            assert_eq!(field("gvl_wait"), 0.25);
+            assert!(field("time") > 0.0);
+        }
+        cells[ticks] = 1;
+        let shorter = report(&cells).get("time").and_then(Node::seconds);
+        assert_eq!(shorter, Some(0.0), "two clocks: never below 0");
     }
 }

@@ -1,0 +1,280 @@
+//! What database tracers remember of a connection between two calls: the query whose answer the program waits for, and
+//! the kinds of its prepared statements.
+//!
+//! A wait belongs to the thread that sent the query, and to the innermost trace of that thread at this moment. With that
+//! trace it ends: when a program gives up a query, as by a timeout, the rest of it is nobody's. Whoever asks the
+//! connection for an answer afterwards waits from then on.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::sql::{self, Kind};
+use crate::clock;
+use crate::counters::{self, Block};
+use crate::lock::Lock;
+
+/// Prepared statements that are remembered, of all connections together; of further ones the kind is unknown.
+const STATEMENTS: usize = 1 << 20;
+
+/// All connections that there is something to remember of. Empty until a client library is called.
+static TABLE: Lock<Option<Table>> = Lock::new(None);
+/// How many waits there are, open and abandoned ones.
+static WAITS: AtomicUsize = AtomicUsize::new(0);
+
+#[derive(Default)]
+struct Table {
+    /// By the first counter of their tracer, and their address.
+    connections: HashMap<(usize, usize), Connection>,
+    statements: usize,
+}
+
+#[derive(Default)]
+struct Connection {
+    wait: Option<Wait>,
+    statements: HashMap<Box<[u8]>, Kind>,
+}
+
+/// A query that was sent, and whose answer nobody has seen yet.
+struct Wait {
+    kind: Kind,
+    /// Who waits; None if the trace that it began in has ended.
+    waiter: Option<Waiter>,
+}
+
+#[derive(Clone, Copy)]
+struct Waiter {
+    block: &'static Block,
+    owner: u64,
+    /// How many traces the thread was in when it began to wait.
+    depth: u32,
+    since: u64,
+    /// What the thread had waited for the GVL until then.
+    gvl: u64,
+}
+
+impl Waiter {
+    fn now(since: u64) -> Waiter {
+        let block = counters::mine();
+        Waiter {
+            block,
+            owner: block.owner(),
+            depth: block.traces(),
+            since,
+            gvl: block.gvl_wait(),
+        }
+    }
+
+    fn is(&self, block: &Block) -> bool {
+        std::ptr::eq(self.block, block) && self.owner == block.owner()
+    }
+
+    /// Ticks until then, and nanoseconds of them that the thread waited for the GVL.
+    fn waited(&self, until: u64) -> [u64; 2] {
+        let gvl = self.block.gvl_wait().saturating_sub(self.gvl);
+        [until.saturating_sub(self.since), gvl]
+    }
+}
+
+impl Wait {
+    /// Counts what was waited until then, and waits no more.
+    fn end(&mut self, base: usize, until: u64) {
+        if let Some(waiter) = self.waiter.take() {
+            let cells = sql::wait_cells(base, self.kind);
+            for (cell, count) in cells.into_iter().zip(waiter.waited(until)) {
+                waiter.block.add_from_elsewhere(cell, count);
+            }
+        }
+    }
+}
+
+/// The connections of one client library.
+pub(super) struct Connections {
+    /// The first counter of its tracer.
+    base: usize,
+}
+
+impl Connections {
+    pub const fn new(base: usize) -> Connections {
+        Connections { base }
+    }
+
+    /// A query was sent: its sender waits for the answer.
+    pub fn sent(&self, connection: usize, kind: Kind, begun: u64) {
+        let wait = Wait {
+            kind,
+            waiter: Some(Waiter::now(begun)),
+        };
+        self.with(|table| {
+            let connection = (table.connections)
+                .entry((self.base, connection))
+                .or_default();
+            if connection.wait.replace(wait).is_none() {
+                WAITS.fetch_add(1, Relaxed);
+            }
+        });
+    }
+
+    /// The calling thread has asked for the answer, by a call that began then; says whether it has come.
+    pub fn asked(&self, connection: usize, begun: u64, has_come: bool) {
+        if WAITS.load(Relaxed) == 0 {
+            return;
+        }
+        self.with(|table| {
+            let connection = table.connections.get_mut(&(self.base, connection));
+            let Some(connection) = connection else { return };
+            let Some(wait) = &mut connection.wait else {
+                return;
+            };
+            if !wait
+                .waiter
+                .is_some_and(|waiter| waiter.is(counters::mine()))
+            {
+                wait.end(self.base, begun);
+                wait.waiter = Some(Waiter::now(begun));
+            }
+            if has_come {
+                wait.end(self.base, clock::now());
+                connection.wait = None;
+                WAITS.fetch_sub(1, Relaxed);
+            }
+        });
+    }
+
+    /// A connection was closed, or begins anew: nothing of it is left.
+    pub fn closed(&self, connection: usize) {
+        self.with(|table| {
+            if let Some(connection) = table.connections.remove(&(self.base, connection)) {
+                table.statements -= connection.statements.len();
+                forget_wait(self.base, connection);
+            }
+        });
+    }
+
+    /// A statement was prepared.
+    pub fn prepared(&self, connection: usize, name: &[u8], kind: Kind) {
+        self.with(|table| {
+            let connection = (table.connections)
+                .entry((self.base, connection))
+                .or_default();
+            if let Some(known) = connection.statements.get_mut(name) {
+                *known = kind;
+            } else if table.statements < STATEMENTS {
+                connection.statements.insert(name.into(), kind);
+                table.statements += 1;
+            }
+        });
+    }
+
+    /// The kind of a prepared statement.
+    pub fn kind(&self, connection: usize, name: &[u8]) -> Kind {
+        self.with(|table| {
+            let connection = table.connections.get(&(self.base, connection));
+            let kind = connection.and_then(|connection| connection.statements.get(name));
+            kind.copied().unwrap_or(Kind::Unknown)
+        })
+    }
+
+    /// A prepared statement is no more.
+    pub fn deallocated(&self, connection: usize, name: &[u8]) {
+        self.with(|table| {
+            let connection = table.connections.get_mut(&(self.base, connection));
+            if connection.is_some_and(|connection| connection.statements.remove(name).is_some()) {
+                table.statements -= 1;
+            }
+        });
+    }
+
+    /// No prepared statement of a connection is left.
+    pub fn deallocated_all(&self, connection: usize) {
+        self.with(|table| {
+            if let Some(connection) = table.connections.get_mut(&(self.base, connection)) {
+                table.statements -= std::mem::take(&mut connection.statements).len();
+            }
+        });
+    }
+
+    /// Forgets all connections: what happens to them is not seen while no function is replaced.
+    pub fn forget(&self) {
+        self.with(|table| {
+            let (own, others) = std::mem::take(&mut table.connections)
+                .into_iter()
+                .partition(|((base, _), _)| *base == self.base);
+            table.connections = others;
+            for (_, connection) in HashMap::<(usize, usize), Connection>::into_iter(own) {
+                table.statements -= connection.statements.len();
+                forget_wait(self.base, connection);
+            }
+        });
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut Table) -> R) -> R {
+        TABLE.with(|table| work(table.get_or_insert_default()))
+    }
+}
+
+fn forget_wait(base: usize, connection: Connection) {
+    if let Some(mut wait) = connection.wait {
+        wait.end(base, clock::now());
+        WAITS.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A trace of a thread begins: what the thread waited for outside of any ends.
+pub(crate) fn enter(block: &Block) {
+    end_waits(block, |depth| depth == 0 && block.traces() == 0);
+    block.enter_trace();
+}
+
+/// A trace of a thread ends, and with it the waits that began in it.
+pub(crate) fn leave(block: &Block) {
+    block.leave_trace();
+    let left = block.traces();
+    end_waits(block, |depth| depth > left);
+}
+
+fn end_waits(block: &Block, does_end: impl Fn(u32) -> bool) {
+    each_wait(|base, wait| {
+        let waiter = wait.waiter.filter(|waiter| waiter.is(block));
+        if waiter.is_some_and(|waiter| does_end(waiter.depth)) {
+            wait.end(base, clock::now());
+        }
+    });
+}
+
+/// What is waited so far and not counted yet: by a thread, or by all. Counters with what is to be added to them.
+pub(crate) fn open(block: Option<&Block>) -> Vec<(usize, u64)> {
+    let mut open = Vec::new();
+    each_wait(|base, wait| {
+        let waiter = (wait.waiter).filter(|waiter| block.is_none_or(|block| waiter.is(block)));
+        if let Some(waiter) = waiter {
+            let cells = sql::wait_cells(base, wait.kind);
+            open.extend(cells.into_iter().zip(waiter.waited(clock::now())));
+        }
+    });
+    open
+}
+
+fn each_wait(mut visit: impl FnMut(usize, &mut Wait)) {
+    if WAITS.load(Relaxed) == 0 {
+        return;
+    }
+    TABLE.with(|table| {
+        let connections = table.iter_mut().flat_map(|table| &mut table.connections);
+        for ((base, _), connection) in connections {
+            connection
+                .wait
+                .iter_mut()
+                .for_each(|wait| visit(*base, wait));
+        }
+    });
+}
+
+/// To be called before a fork, so that its child does not find the table in the middle of a change.
+pub(crate) fn hold() {
+    TABLE.take();
+}
+
+/// To be called after a fork, in both processes.
+pub(crate) fn release() {
+    TABLE.release();
+}
