@@ -21,7 +21,7 @@ module Memprof
   # the reply a line is written if the app raises, streams its body or takes over the connection, and under
   # other servers.
   #
-  # From then on, the calls that are counted stay interposed, see {Tracers}.
+  # The calls that are counted are interposed from its making on, see {Tracers}.
   #
   # Works with Rack 2 and 3 and requires neither.
   #

@@ -139,6 +139,41 @@ RSpec.describe "tracers of client gems" do
     expect(process["http"]["calls"]).to eq(1)
   end
 
+  it "counts HTTP inside of the block that takes a response, each request with its own time" do
+    report = trace(<<~RUBY)
+      require "net/http"
+      require "socket"
+      server = TCPServer.new("127.0.0.1", 0)
+      Thread.new do
+        loop do
+          Thread.new(server.accept) do |socket|
+            while socket.gets
+              nil until socket.gets == "\\r\\n"
+              sleep 0.1
+              socket.write("HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nhi")
+            end
+          end
+        end
+      end
+      port = server.addr[1]
+      ask = ->(&block) { Net::HTTP.new("127.0.0.1", port).request(Net::HTTP::Get.new("/"), &block) }
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      Memprof.trace(tracers: :http) do
+        ask.call do
+          ask.call { |response| response.read_body }
+          Net::HTTP.start("127.0.0.1", port) do |http|
+            http.request(Net::HTTP::Get.new("/")) { ask.call }
+          end
+        end
+      end
+      puts({ length: Process.clock_gettime(Process::CLOCK_MONOTONIC) - began }.to_json)
+    RUBY
+    http = report.first["http"]
+    expect(http).to include("calls" => 4, "responses" => { "200" => 4 })
+    expect(http["time"]).to be_between(0.4, report.last["length"])
+    expect(http["hosts"]["127.0.0.1"]["time"]).to eq(http["time"])
+  end
+
   it "shows a select without any IO as it was written" do
     report = trace(<<~RUBY)
       Memprof.trace(tracers: :fd) do
