@@ -49,7 +49,8 @@ module Memprof
       #   controller = Controller.new(Request.new({ "PATH_INFO" => "/" }, {}))
       #   Memprof::Filter::Actions.new(path: "actions.json").filter(controller) { :done } # => :done
       def filter(controller, &block)
-        @requests.trace(env(controller), status: -> { code(controller) }, &block)
+        status = ->(raised) { raised ? failure(controller, raised) : code(controller) }
+        @requests.trace(env(controller), status: status, &block)
       end
 
       # @param controller (see Filter.filter)
@@ -75,6 +76,14 @@ module Memprof
       def code(controller)
         response = controller.response if controller.respond_to?(:response)
         response.status.to_s[/\A\d+/] if response.respond_to?(:status)
+      end
+
+      # What Rails answers; not known if the controller itself rescues this.
+      def failure(controller, raised)
+        return if controller.respond_to?(:handler_for_rescue) && controller.handler_for_rescue(raised)
+        return 500 unless defined?(::ActionDispatch::ExceptionWrapper)
+
+        ::ActionDispatch::ExceptionWrapper.status_code_for_exception(raised.class.name)
       end
     end
 

@@ -34,6 +34,28 @@ RSpec.describe Memprof::Filter do
     expect(File.readlines(path).size).to eq(2)
   end
 
+  it "says what was raised, and what Rails answers to that" do
+    need(client: "action_dispatch")
+    result = run_ruby(<<~RUBY)
+      require "action_dispatch"
+      require "memprof/tracer"
+      Memprof.trace_filename = #{path.inspect}
+      ActionDispatch::ExceptionWrapper.rescue_responses["KeyError"] = :not_found
+      Request = Struct.new(:env, :path_parameters)
+      Rescuing = Struct.new(:request) { def handler_for_rescue(raised) = raised.is_a?(IOError) }
+      controller = Rescuing.new(Request.new({}, {}))
+      [KeyError, ArgumentError, IOError].each do |error|
+        Memprof::Filter.filter(controller) { raise error }
+      rescue error
+        nil
+      end
+    RUBY
+    expect(result.stderr).to eq("")
+    lines = File.readlines(path).map { |line| JSON.parse(line) }
+    expect(lines.map { |line| line["exception"] }).to eq(%w[KeyError ArgumentError IOError])
+    expect(lines.map { |line| line["response"] }).to eq([{ "code" => 404 }, { "code" => 500 }, nil])
+  end
+
   it "takes the symbols of Rails today" do
     request.path_parameters = { controller: "home", action: "show" }
     described_class.filter(controller) { nil }

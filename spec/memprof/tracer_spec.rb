@@ -32,7 +32,8 @@ RSpec.describe Memprof::Tracer do
     catch(:async) { described_class.new(->(_env) { throw :async }, path: path).call({}) }
     expect { described_class.new(->(_env) { raise IOError, "gone" }, path: path).call({}) }
       .to raise_error(IOError, "gone")
-    expect(requests.map(&:keys)).to eq([%w[start tracers request time]] * 2)
+    expect(requests.first.keys).to eq(%w[start tracers request time])
+    expect(requests.last).to include("response" => { "code" => 500 }, "exception" => "IOError")
   end
 
   it "counts what each of many threads does" do

@@ -21,7 +21,8 @@ module Memprof
       # @param env [Hash] the Rack environment
       # @param journal [Journal]
       # @param trace [Trace] one that is not running
-      # @param status [Proc, nil] asked for the response's code if the block gives no Rack response
+      # @param status [Proc, nil] asked for the response's code if the block gives no Rack response; it is
+      #   called with what the block raised, or with nil
       # @param later [Boolean] whether it may be written when the client has the reply
       # @yield handles the request
       # @return [Object] the block's value
@@ -48,6 +49,9 @@ module Memprof
         Trace.run(trace, self) do
           self.begin
           yield
+        rescue Exception => e # rubocop:disable Lint/RescueException -- it goes on
+          @raised = e
+          raise
         ensure
           self.end
         end
@@ -83,7 +87,7 @@ module Memprof
       def call(report, returned)
         @report = report
         @action = action if @env.is_a?(Hash)
-        @code = code(returned) if returned
+        @code = code(returned&.first) if returned || @raised
         write unless @later && returned && AfterReply.defer(@env, returned.first, self)
       end
 
@@ -97,7 +101,7 @@ module Memprof
       # @return [Hash] in the order in which it is written
       def record
         { "start" => @start, "tracers" => @report, "rails" => rails, "request" => request,
-          "response" => response, "time" => @time.round(9) }.compact
+          "response" => response, "exception" => exception, "time" => @time.round(9) }.compact
       end
 
       # Where Rails keeps controller and action: 2.2 and 2.3, 3 to 4, today. Asked at the end: it is the
@@ -117,10 +121,21 @@ module Memprof
         ACTION.map { |name| parameters[name.name] || parameters[name] }
       end
 
-      def code(returned)
-        value = returned.first
-        code = value.is_a?(Array) ? value.first : nil
-        code.nil? && @status ? @status.call : code
+      # The server answers an exception that reaches it by 500. One that ends the process is not answered.
+      def code(value)
+        code = value.first if value.is_a?(Array)
+        return code unless code.nil?
+        return @status.call(@raised) if @status
+
+        500 unless @raised.nil? || @raised.is_a?(SystemExit) || @raised.is_a?(SignalException)
+      end
+
+      # @return [String, nil] the class of what was raised; of one without a name, its nearest ancestor's
+      def exception
+        return unless @raised
+
+        name = Module.instance_method(:name)
+        Printable.utf8(@raised.class.ancestors.grep(Class).filter_map { |one| name.bind_call(one) }.first)
       end
 
       def rails

@@ -78,6 +78,39 @@ RSpec.describe Memprof, ".trace_request" do
     expect(JSON.parse(File.readlines(path).last)).not_to have_key("response")
   end
 
+  describe "of a block that raises" do
+    def raising(error)
+      expect { described_class.trace_request({}, tracers: :gc) { raise error } }.to raise_error(error)
+      JSON.parse(File.readlines(path).last)
+    end
+
+    it "writes the class of what was raised, and that it is a 500" do
+      expect(raising(IOError)).to include("exception" => "IOError", "response" => { "code" => 500 })
+      expect(raising(NotImplementedError)).to include("exception" => "NotImplementedError")
+    end
+
+    it "writes the nearest name there is" do
+      anonymous = Class.new(KeyError) { def self.name = raise(IOError) }
+      expect(raising(anonymous)["exception"]).to eq("KeyError")
+    end
+
+    it "has no code if nobody answers" do
+      lines = [SystemExit, Interrupt].map { |error| raising(error).values_at("exception", "response") }
+      expect(lines).to eq([["SystemExit", nil], ["Interrupt", nil]])
+    end
+
+    it "has neither if it throws, or is answered" do
+      catch(:done) { described_class.trace_request({}, tracers: :gc) { throw :done } }
+      expect(JSON.parse(File.readlines(path).last).keys).to eq(%w[start tracers request time])
+      record do
+        raise IOError
+      rescue IOError
+        [200, {}, []]
+      end
+      expect(JSON.parse(File.readlines(path).last)).not_to have_key("exception")
+    end
+  end
+
   it "writes valid JSON whatever the request is" do
     record = record({ "PATH_INFO" => "/\xff\u2028\"", "QUERY_STRING" => "\x00".b, "REQUEST_URI" => "\xE4".b })
     expect(record["request"]).to include("PATH_INFO" => "/\\xFF\u2028\"", "REQUEST_URI" => "\\xE4")
