@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "heap_command"
-require_relative "../trace/log"
+require_relative "../trace/log/entry"
 
 module Memprof
   module CLI
@@ -40,12 +40,11 @@ module Memprof
       # @raise [UsageError] if it can't be read, or has no requests
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
-        log = read(file)
-        sort = sort(log)
         by = @options.fetch(:by, :action)
-        limit = @options.fetch(:limit, 10)
-        answer = answer(log, by, sort, limit)
-        warn_of_broken(log, file)
+        sort = @options.fetch(:sort, "time")
+        answer = read(file, by: by, sort: sort, limit: @options.fetch(:limit, 10))
+        check(answer, file, sort)
+        warn_of_broken(answer, file)
         present(answer) { |page| lay_out(page, answer) }
       end
 
@@ -58,48 +57,45 @@ module Memprof
         define_format(parser)
       end
 
-      def read(file)
+      def read(file, **options)
         check_readable(file)
-        reader = Memprof::Trace::Log
-        log = file == "-" ? reader.read($stdin) : File.open(file, "rb") { |io| reader.read(io) }
-        return log unless log.entries.empty?
-
-        broken = "; #{plural(log.broken, "line")} passed over, the first is line #{log.first_broken}" if
-          log.broken.positive?
-        raise UsageError, "no traced request in #{file}#{broken}"
+        load_library
+        sum_up = ->(io) { sum_up(io, file, options) }
+        JSON.parse(file == "-" ? sum_up.($stdin) : File.open(file, &sum_up), symbolize_names: true)
+      rescue Memprof::Error => e
+        raise UsageError, "cannot read #{file}: #{e.message}"
       end
 
-      def sort(log)
-        kind = @options.fetch(:sort, "time")
-        return kind if log.kinds.include?(kind)
-
-        raise UsageError, "#{kind} is no cost of these requests; there are: #{log.kinds.join(", ")}"
+      def sum_up(io, file, options)
+        total = io.stat.file? ? io.stat.size : 0
+        loading = Loading.new(@terminal, file)
+        Loading.busy(@terminal) do
+          Native.sum_up_requests(io.fileno, JSON.generate(options)) do |done|
+            @terminal.progress(loading.line(:reading, done, total))
+          end
+        end
       end
 
-      def warn_of_broken(log, file)
-        return if log.broken.zero?
+      def check(answer, file, sort)
+        kinds = answer.delete(:kinds)
+        if answer[:requests].zero?
+          broken = "; #{skipped(answer)}" if answer[:broken].positive?
+          raise UsageError, "no traced request in #{file}#{broken}"
+        end
+        return if kinds.include?(sort)
 
-        @terminal.warn("#{file}: #{plural(log.broken, "line")} passed over as no request, " \
-                       "the first is line #{log.first_broken}")
+        raise UsageError, "#{sort} is no cost of these requests; there are: #{kinds.join(", ")}"
       end
 
-      def answer(log, by, sort, limit)
-        groups = log.groups(by, sort)
-        worst = log.worst(sort)
-        { requests: log.entries.size, broken: log.broken, first_broken: log.first_broken, by: by, sort: sort,
-          from: time(log, :min), to: time(log, :max), groups: groups.first(limit),
-          more_groups: [groups.size - limit, 0].max, costs: log.costs,
-          worst: worst.first(limit).map { |entry| worst_row(entry) },
-          more_worst: [worst.size - limit, 0].max }
+      def skipped(answer)
+        "#{plural(answer[:broken], "line")} passed over, the first is line #{answer[:first_broken]}"
       end
 
-      def time(log, which)
-        log.entries.filter_map(&:start).public_send(which)&.utc&.strftime("%Y-%m-%dT%H:%M:%S.%6NZ")
-      end
+      def warn_of_broken(answer, file)
+        return if answer[:broken].zero?
 
-      def worst_row(entry)
-        { line: entry.line, action: entry.action, path: entry.path, status: entry.status,
-          start: entry.start&.utc&.strftime("%Y-%m-%dT%H:%M:%S.%6NZ"), costs: entry.costs }
+        @terminal.warn("#{file}: #{plural(answer[:broken], "line")} passed over as no request, " \
+                       "the first is line #{answer[:first_broken]}")
       end
 
       def lay_out(page, answer)
@@ -141,8 +137,9 @@ module Memprof
         listing.column("Most", :number, :max)
         answer[:costs].each do |cost|
           numbers = [cost[:total], cost[:mean], *cost.values_at(*PERCENTILES), cost[:max]]
-          numbers = numbers.map { |number| cost[:unit] == :seconds ? number : number.round }
-          listing.row(cost[:kind], *numbers.map { |number| Cell.text(number, cost[:unit]) })
+          unit = cost[:unit].to_sym
+          numbers = numbers.map { |number| unit == :seconds ? number : number.round }
+          listing.row(cost[:kind], *numbers.map { |number| Cell.text(number, unit) })
         end
         listing
       end
@@ -153,7 +150,7 @@ module Memprof
           .column("Status", :number, :status, spare: true)
         shown.each { |kind| listing.column(heading(kind), unit(kind), kind, spare: kind != answer[:sort]) }
         answer[:worst].each do |row|
-          listing.row(row[:line], row[:path], row[:status], *shown.map { |kind| row[:costs][kind] })
+          listing.row(row[:line], row[:path], row[:status], *shown.map { |kind| row[:costs][kind.to_sym] })
         end
         listing
       end

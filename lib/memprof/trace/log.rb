@@ -40,7 +40,10 @@ module Memprof
         record = JSON.parse(text)
         raise JSON::ParserError, "no request" unless Entry.of?(record)
 
-        @entries << Entry.new(record, number)
+        entry = Entry.new(record, number)
+        raise JSON::ParserError, "no request" unless entry.possible?
+
+        @entries << entry
       rescue JSON::ParserError
         @broken += 1
         @first_broken ||= number

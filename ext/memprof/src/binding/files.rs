@@ -56,7 +56,10 @@ fn kind_of_file(path: PathBuf) -> Option<&'static str> {
 /// Bytes of an open file, or nil if the path names another one by now, or none.
 fn size_at(ruby: &Ruby, descriptor: i32, path: PathBuf) -> Result<Option<u64>, Error> {
     if descriptor < 0 {
-        return Err(system_error(ruby, &io::Error::from_raw_os_error(libc::EBADF)));
+        return Err(system_error(
+            ruby,
+            &io::Error::from_raw_os_error(libc::EBADF),
+        ));
     }
     files::size_at(descriptor, &path).map_err(|error| system_error(ruby, &error))
 }

@@ -10,6 +10,7 @@ mod iseqs;
 mod job;
 mod native;
 mod profile;
+mod requests;
 mod trace;
 mod trace_report;
 
@@ -28,5 +29,6 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     iseqs::init(native)?;
     trace::init(ruby, native)?;
     trace_report::init(ruby, native)?;
+    requests::init(ruby, native)?;
     native::init(ruby, native)
 }

@@ -16,7 +16,10 @@ module Memprof
         CALLS = %w[calls queries].freeze
         BYTES = %w[object_bytes memory].freeze
         COUNTS = %w[objects gvl_waits].freeze
-        private_constant :YOUNGEST, :CALLS, :BYTES, :COUNTS
+        # No cost is larger, no request later (than the year 9999): what a line has beyond is no request.
+        LARGEST = 10**18
+        LATEST = 253_402_300_800_000_000
+        private_constant :YOUNGEST, :CALLS, :BYTES, :COUNTS, :LARGEST, :LATEST
 
         # @param record [Object] what a line holds
         # @return [Boolean] whether it is a request or a report
@@ -51,6 +54,11 @@ module Memprof
           @scale = milliseconds? ? 0.001 : 1
           @costs = { "time" => seconds(record["time"]) }
           @tracers.each { |name, numbers| add(name, numbers) if numbers.is_a?(Hash) }
+        end
+
+        # @return [Boolean] whether its numbers are those of a request
+        def possible?
+          @costs.each_value.all? { |cost| cost.abs <= LARGEST } && possible_start?
         end
 
         # @param kind [String]
@@ -90,6 +98,11 @@ module Memprof
         end
 
         private
+
+        def possible_start?
+          start = @record["start"]
+          !start.is_a?(Numeric) || (start * (start < YOUNGEST ? 1000 : 1)).abs < LATEST
+        end
 
         def hash(key)
           value = @record[key]

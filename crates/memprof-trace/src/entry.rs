@@ -1,0 +1,184 @@
+//! A traced request, or a traced block: its name, and what it cost.
+//!
+//! Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` tells which: it is
+//! milliseconds or microseconds since the epoch, and what is smaller than [`YOUNGEST`] can't be the latter, unless the
+//! request is of 1973.
+
+use std::borrow::Cow;
+
+use crate::line::Line;
+use crate::number::Number;
+use crate::value::Value;
+
+const YOUNGEST: f64 = 1e14;
+/// Microseconds from the epoch to the end of the year 9999.
+const LATEST: f64 = 253_402_300_800e6;
+/// No cost is larger.
+const LARGEST: f64 = 1e18;
+
+/// A line with its costs.
+pub struct Entry<'a> {
+    line: Line<'a>,
+    /// By kind.
+    pub costs: Vec<(Cow<'a, str>, Number)>,
+    /// Microseconds since the epoch.
+    pub start: Option<i64>,
+}
+
+impl<'a> Entry<'a> {
+    /// Of a line; `None` if it has numbers that no request can have.
+    pub fn of(mut line: Line<'a>) -> Option<Entry<'a>> {
+        let start = match line.start {
+            Some(start) => Some(microseconds(start)?),
+            None => None,
+        };
+        let costs = costs(&mut line);
+        let possible = |number: &Number| number.float().abs() <= LARGEST;
+        costs
+            .iter()
+            .all(|(_, number)| possible(number))
+            .then_some(Entry { line, costs, start })
+    }
+
+    /// Controller and action, or else method and path.
+    pub fn action(&self) -> String {
+        match &self.line.rails.controller {
+            Some(controller) => {
+                let action = self.line.rails.action.as_deref().unwrap_or_default();
+                format!("{controller}#{action}")
+            }
+            None => self.path(),
+        }
+    }
+
+    /// Method and path.
+    pub fn path(&self) -> String {
+        let request = &self.line.request;
+        let path = request.path.as_ref();
+        let path = path
+            .or(request.request_path.as_ref())
+            .or(request.uri.as_ref());
+        let Some(path) = path else {
+            return self
+                .line
+                .command
+                .clone()
+                .unwrap_or_else(|| "block".to_owned());
+        };
+        let path = path.split('?').next().unwrap_or_default();
+        match &request.method {
+            Some(method) => format!("{method} {path}"),
+            None => path.to_owned(),
+        }
+    }
+
+    /// The code of the response.
+    pub fn status(&self) -> String {
+        match &self.line.response.code {
+            Some(code) => code.clone().unwrap_or_default(),
+            None => "none".to_owned(),
+        }
+    }
+}
+
+fn microseconds(start: Number) -> Option<i64> {
+    let whole = start.float().trunc();
+    let unit = if start.float() < YOUNGEST {
+        1000.0
+    } else {
+        1.0
+    };
+    ((whole * unit).abs() < LATEST).then(|| match start {
+        Number::Int(value) => value * unit as i64,
+        Number::Float(_) => whole as i64 * unit as i64,
+    })
+}
+
+fn in_milliseconds(line: &Line<'_>) -> bool {
+    if let Some(start) = line.start {
+        return start.float() < YOUNGEST;
+    }
+    let gc = || {
+        let gc = line.tracers.iter().find(|(name, _)| name == "gc");
+        gc.and_then(|(_, tracer)| tracer.time)
+    };
+    let time = match &line.time {
+        None | Some(Value::Null | Value::False) => gc(),
+        Some(value) => value.number(),
+    };
+    matches!(time, Some(Number::Int(time)) if time > 0)
+}
+
+fn costs<'a>(line: &mut Line<'a>) -> Vec<(Cow<'a, str>, Number)> {
+    let old = in_milliseconds(line);
+    let time = line.time.as_ref().and_then(Value::number);
+    let mut costs = Costs(Vec::with_capacity(2 * line.tracers.len() + 2));
+    costs.set(
+        "time",
+        time.map_or(Number::Int(0), |time| time.seconds(old)),
+    );
+    for (name, tracer) in line.tracers.drain(..) {
+        match &*name {
+            "objects" => {
+                costs.set("objects", tracer.created);
+                costs.set("object_bytes", tracer.bytes);
+            }
+            "memory" => {
+                let (bytes, calls) = tracer.memory();
+                costs.set("memory", bytes);
+                costs.set("memory_calls", calls);
+            }
+            "resources" => {
+                let both = plus(tracer.utime.seconds(old), tracer.stime.seconds(old));
+                costs.set("cpu", both);
+            }
+            "threads" => {
+                costs.set("gvl_wait", tracer.gvl_wait_time.seconds(old));
+                costs.set("gvl_waits", tracer.gvl_waits);
+            }
+            _ => {
+                let (calls, time) = tracer.calls_and_time(old);
+                let calls_kind = calls_kind(&name);
+                costs.set(name, time);
+                costs.set(calls_kind, calls);
+            }
+        }
+    }
+    costs.0
+}
+
+fn calls_kind<'a>(tracer: &str) -> Cow<'a, str> {
+    Cow::Borrowed(match tracer {
+        "gc" => "gc_calls",
+        "fd" => "fd_calls",
+        "dns" => "dns_calls",
+        "mysql" => "mysql_calls",
+        "postgres" => "postgres_calls",
+        "sqlite" => "sqlite_calls",
+        "memcache" => "memcache_calls",
+        "redis" => "redis_calls",
+        "http" => "http_calls",
+        _ => return Cow::Owned(format!("{tracer}_calls")),
+    })
+}
+
+fn plus(one: Number, other: Number) -> Number {
+    match (one, other) {
+        (Number::Int(one), Number::Int(other)) => one
+            .checked_add(other)
+            .map_or(Number::Float(one as f64 + other as f64), Number::Int),
+        _ => Number::Float(one.float() + other.float()),
+    }
+}
+
+struct Costs<'a>(Vec<(Cow<'a, str>, Number)>);
+
+impl<'a> Costs<'a> {
+    fn set(&mut self, kind: impl Into<Cow<'a, str>>, cost: Number) {
+        let kind = kind.into();
+        match self.0.iter_mut().find(|(known, _)| *known == kind) {
+            Some(known) => known.1 = cost,
+            None => self.0.push((kind, cost)),
+        }
+    }
+}

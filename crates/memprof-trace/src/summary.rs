@@ -1,0 +1,352 @@
+//! What the requests of a file cost.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::io::{self, Read};
+
+use rustc_hash::FxHashMap;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::columns::Columns;
+use crate::entry::Entry;
+use crate::kinds::Kinds;
+use crate::line::Line;
+use crate::lines::{Found, Lines};
+use crate::number::{Number, Sum};
+use crate::stats::Cost;
+use crate::time;
+
+/// Bytes between two reports of the progress.
+const STEP: u64 = 1 << 20;
+
+/// What makes a group of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Controller and action, or else method and path.
+    Action,
+    /// Method and path.
+    Path,
+    /// The code of the response.
+    Status,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Options {
+    /// What makes a group.
+    pub by: By,
+    /// The kind of cost of which there is most in the first group, and in the first request.
+    pub sort: String,
+    /// So many groups and requests.
+    pub limit: usize,
+}
+
+/// What the requests of a file cost.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Their number.
+    pub requests: u64,
+    /// Lines that were skipped.
+    pub broken: u64,
+    /// Number of the first of them.
+    pub first_broken: Option<u64>,
+    /// As it was asked for.
+    pub by: By,
+    /// As it was asked for.
+    pub sort: String,
+    /// When the first request came.
+    pub from: Option<String>,
+    /// When the last one came.
+    pub to: Option<String>,
+    /// The most costly first.
+    pub groups: Vec<Group>,
+    /// Groups that are not listed.
+    pub more_groups: u64,
+    /// Of all requests.
+    pub costs: Vec<Cost>,
+    /// The most costly requests.
+    pub worst: Vec<Worst>,
+    /// Requests that are not listed.
+    pub more_worst: u64,
+    /// All kinds of costs that there are, in the order in which they came.
+    pub kinds: Vec<String>,
+}
+
+/// Requests that have something in common.
+#[derive(Debug, Serialize)]
+pub struct Group {
+    /// What they have in common.
+    pub name: String,
+    /// Their number.
+    pub requests: u64,
+    /// What they cost of the kind that was asked for.
+    pub cost: Number,
+    /// What they cost of each kind.
+    pub costs: Vec<Cost>,
+}
+
+/// One request.
+#[derive(Debug, Serialize)]
+pub struct Worst {
+    /// Its line in the file.
+    pub line: u64,
+    /// See [`By::Action`].
+    pub action: String,
+    /// See [`By::Path`].
+    pub path: String,
+    /// See [`By::Status`].
+    pub status: String,
+    /// When it came.
+    pub start: Option<String>,
+    /// What it cost, by kind.
+    #[serde(serialize_with = "as_map")]
+    pub costs: Vec<(String, Number)>,
+}
+
+fn as_map<S: Serializer>(costs: &[(String, Number)], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(costs.len()))?;
+    for (kind, cost) in costs {
+        map.serialize_entry(kind, cost)?;
+    }
+    map.end()
+}
+
+/// Reads a file to its end.
+///
+/// # Errors
+/// If it cannot be read, or there is no room for temporary files.
+pub fn read(input: impl Read, options: Options, progress: impl Fn(u64)) -> io::Result<Summary> {
+    let mut lines = Lines::new(input);
+    let mut reader = Reader::new(options);
+    let mut number = 0;
+    let mut told = 0;
+    while let Some(found) = lines.next()? {
+        number += 1;
+        let entry = match &found {
+            Found::Text(text) if is_blank(text) => continue,
+            Found::Text(text) => Line::read(text).and_then(Entry::of),
+            Found::TooLong => None,
+        };
+        let taken = match entry {
+            Some(entry) => reader.take(number, &entry)?,
+            None => false,
+        };
+        if !taken {
+            reader.skip(number);
+        }
+        if lines.done >= told + STEP {
+            told = lines.done;
+            progress(told);
+        }
+    }
+    reader.finish()
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_whitespace() || byte == 0 || byte == 0x0b)
+}
+
+/// What is known of a group while the file is read.
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    requests: u64,
+    cost: Sum,
+}
+
+struct Reader {
+    options: Options,
+    kinds: Kinds,
+    columns: Columns,
+    groups: FxHashMap<String, u32>,
+    totals: Vec<Totals>,
+    worst: BinaryHeap<Candidate>,
+    requests: u64,
+    broken: u64,
+    first_broken: Option<u64>,
+    period: Option<(i64, i64)>,
+}
+
+impl Reader {
+    fn new(options: Options) -> Reader {
+        Reader {
+            options,
+            kinds: Kinds::default(),
+            columns: Columns::default(),
+            groups: FxHashMap::default(),
+            totals: Vec::new(),
+            worst: BinaryHeap::new(),
+            requests: 0,
+            broken: 0,
+            first_broken: None,
+            period: None,
+        }
+    }
+
+    fn skip(&mut self, line: u64) {
+        self.broken += 1;
+        self.first_broken.get_or_insert(line);
+    }
+
+    /// False if it has more kinds of costs than there can be.
+    fn take(&mut self, line: u64, entry: &Entry<'_>) -> io::Result<bool> {
+        let new = entry.costs.iter();
+        let new = new.filter(|(kind, _)| self.kinds.find(kind).is_none());
+        if !self.kinds.has_room(new.count()) {
+            return Ok(false);
+        }
+        self.requests += 1;
+        let group = self.group(entry);
+        let mut sorted = Number::Int(0);
+        for (kind, cost) in &entry.costs {
+            let number = self.kinds.number(kind);
+            self.columns.push(number, group, *cost)?;
+            if *kind == self.options.sort {
+                sorted = *cost;
+            }
+        }
+        let totals = &mut self.totals[group as usize];
+        totals.requests += 1;
+        totals.cost.add(sorted);
+        if let Some(start) = entry.start {
+            let (from, to) = self.period.unwrap_or((start, start));
+            self.period = Some((from.min(start), to.max(start)));
+        }
+        self.compare(line, sorted, entry);
+        Ok(true)
+    }
+
+    fn group(&mut self, entry: &Entry<'_>) -> u32 {
+        let name = match self.options.by {
+            By::Action => entry.action(),
+            By::Path => entry.path(),
+            By::Status => entry.status(),
+        };
+        let next = self.totals.len() as u32;
+        let group = *self.groups.entry(name).or_insert(next);
+        if group == next {
+            self.totals.push(Totals::default());
+        }
+        group
+    }
+
+    /// Keeps a request if it is one of the most costly so far.
+    fn compare(&mut self, line: u64, cost: Number, entry: &Entry<'_>) {
+        let full = self.worst.len() >= self.options.limit;
+        let less = |least: &Candidate| cost.compare(&least.cost) != Ordering::Greater;
+        if full && self.worst.peek().is_none_or(less) {
+            return;
+        }
+        let costs = entry.costs.iter();
+        let row = Worst {
+            line,
+            action: entry.action(),
+            path: entry.path(),
+            status: entry.status(),
+            start: entry.start.map(time::text),
+            costs: costs
+                .map(|(kind, cost)| (kind.to_string(), *cost))
+                .collect(),
+        };
+        if full {
+            self.worst.pop();
+        }
+        self.worst.push(Candidate { cost, row });
+    }
+
+    fn finish(mut self) -> io::Result<Summary> {
+        let worst = std::mem::take(&mut self.worst).into_sorted_vec();
+        let all = self.groups.len() as u64;
+        let mut groups: Vec<(String, u32)> = self.groups.drain().collect();
+        groups.sort_by(|(one_name, one), (other_name, other)| {
+            let cost = |group: u32| self.totals[group as usize].cost.total();
+            let order = cost(*other).compare(&cost(*one));
+            order.then_with(|| one_name.cmp(other_name))
+        });
+        groups.truncate(self.options.limit);
+        let numbers: Vec<u32> = groups.iter().map(|&(_, number)| number).collect();
+        let (costs, mut of_groups) = self.costs(&numbers)?;
+        let groups: Vec<Group> = groups
+            .into_iter()
+            .zip(&mut of_groups)
+            .map(|((name, number), costs)| Group {
+                name,
+                requests: self.totals[number as usize].requests,
+                cost: self.totals[number as usize].cost.total(),
+                costs: std::mem::take(costs),
+            })
+            .collect();
+        Ok(Summary {
+            requests: self.requests,
+            broken: self.broken,
+            first_broken: self.first_broken,
+            by: self.options.by,
+            sort: self.options.sort,
+            from: self.period.map(|(from, _)| time::text(from)),
+            to: self.period.map(|(_, to)| time::text(to)),
+            more_groups: all - groups.len() as u64,
+            groups,
+            costs,
+            more_worst: self.requests - worst.len() as u64,
+            worst: worst.into_iter().map(|candidate| candidate.row).collect(),
+            kinds: self.kinds.names().to_vec(),
+        })
+    }
+
+    /// The costs of all requests, and of those of some groups.
+    fn costs(&mut self, groups: &[u32]) -> io::Result<(Vec<Cost>, Vec<Vec<Cost>>)> {
+        let places: FxHashMap<u32, usize> = groups
+            .iter()
+            .enumerate()
+            .map(|(place, &group)| (group, place))
+            .collect();
+        let mut all = Vec::new();
+        let mut of_groups = vec![Vec::new(); groups.len()];
+        for kind in 0..self.kinds.names().len() as u32 {
+            let mut values = Vec::new();
+            let mut parts = vec![Vec::new(); groups.len()];
+            self.columns.each(kind, |group, cost| {
+                values.push(cost);
+                if let Some(&place) = places.get(&group) {
+                    parts[place].push(cost);
+                }
+            })?;
+            let name = self.kinds.name(kind);
+            all.extend(Cost::of(name, values, self.requests));
+            for ((&group, values), costs) in groups.iter().zip(parts).zip(&mut of_groups) {
+                let requests = self.totals[group as usize].requests;
+                costs.extend(Cost::of(name, values, requests));
+            }
+        }
+        Ok((all, of_groups))
+    }
+}
+
+/// One of the most costly requests so far; the least of them is the greatest here, which a heap gives away first.
+struct Candidate {
+    cost: Number,
+    row: Worst,
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let order = other.cost.compare(&self.cost);
+        order.then_with(|| self.row.line.cmp(&other.row.line))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Candidate {}

@@ -1,0 +1,112 @@
+//! Lines that are read, and what of them is summed up. The specs compare the whole with a naive aggregate in Ruby.
+
+use crate::kinds::Unit;
+use crate::number::{Number, Sum};
+use crate::{By, Options, Summary, read};
+
+fn summary(text: &str, sort: &str) -> Summary {
+    let options = Options {
+        by: By::Path,
+        sort: sort.to_owned(),
+        limit: 3,
+    };
+    read(text.as_bytes(), options, |_| ()).expect("a summary")
+}
+
+fn request(path: &str, time: &str) -> String {
+    format!(
+        "{{\"start\":1795309858984631,\"tracers\":{{\"gc\":{{\"calls\":1,\"time\":0.5}}}},\
+         \"request\":{{\"PATH_INFO\":\"{path}\",\"REQUEST_METHOD\":\"GET\"}},\"time\":{time}}}\n"
+    )
+}
+
+#[test]
+fn sums_up_groups_and_requests() {
+    let text = request("/a?x=1", "1.0") + &request("/b", "3") + &request("/a?x=2", "0.5");
+    let summary = summary(&text, "time");
+    let groups = summary.groups.iter();
+    let groups: Vec<_> = groups
+        .map(|group| (&*group.name, group.requests, group.cost))
+        .collect();
+    let (three, one) = (Number::Int(3), Number::Float(1.5));
+    assert_eq!(groups, [("GET /b", 1, three), ("GET /a", 2, one)]);
+    let lines: Vec<u64> = summary.worst.iter().map(|row| row.line).collect();
+    assert_eq!(lines, [2, 1, 3]);
+    assert_eq!(summary.from.as_deref(), Some("2026-11-22T01:10:58.984631Z"));
+    assert_eq!(summary.kinds, ["time", "gc", "gc_calls"]);
+    assert_eq!(summary.costs[2].unit, Unit::Count);
+    assert_eq!(summary.costs[2].total, Number::Int(3));
+}
+
+#[test]
+fn skips_lines_that_are_no_requests_or_can_not_be() {
+    let broken = [
+        "{\"start\":1,",
+        "[]",
+        "{}",
+        "7",
+        "{\"a\":1}",
+        "{\"tracers\":7}",
+        "{\"tracers\":{\"objects\":{\"created\":1e400}}}",
+        "{\"tracers\":{\"objects\":{\"created\":1e300}}}",
+        "{\"tracers\":{},\"start\":1e300}",
+        "{\"tracers\":{},\"time\":-1e30}",
+        "{\"tracers\":{}} {}",
+    ];
+    let text = format!("\n{}\n \n{}", broken.join("\n"), request("/", "1"));
+    let summary = summary(&text, "time");
+    let counts = (summary.requests, summary.broken, summary.first_broken);
+    assert_eq!(counts, (1, broken.len() as u64, Some(2)));
+}
+
+#[test]
+fn reads_lines_of_any_length_but_endless_ones() {
+    let long = request("/", "1").replace("GET", &"G".repeat(1 << 20));
+    let endless = "x".repeat((1 << 24) + (1 << 20));
+    let summary = summary(&format!("{long}{endless}\n{}", request("/", "2")), "time");
+    assert_eq!((summary.requests, summary.broken), (2, 1));
+    assert_eq!(summary.first_broken, Some(2));
+}
+
+#[test]
+fn takes_no_more_kinds_than_can_be_shown() {
+    let lines = (0..2000).map(|number| format!("{{\"tracers\":{{\"t{number}\":{{}}}}}}\n"));
+    let summary = summary(&lines.collect::<String>(), "time");
+    assert_eq!(summary.requests + summary.broken, 2000);
+    assert!(summary.broken > 1000 && summary.kinds.len() <= 1000);
+}
+
+#[test]
+fn gives_percentiles_of_more_requests_than_stay_in_memory() {
+    let text: String = (0..50_000)
+        .map(|number| {
+            let time = f64::from(number * 7919 % 50_000 + 1) / 1000.0;
+            request("/", &time.to_string())
+        })
+        .collect();
+    let summary = summary(&text, "time");
+    let time = &summary.costs[0];
+    let shown = [time.p50, time.p90, time.p99, time.max].map(Number::float);
+    assert_eq!(shown, [25.0, 45.0, 49.5, 50.0]);
+    assert_eq!(time.total.float(), 1_250_025.0);
+    assert_eq!(summary.groups[0].costs[0].p95.float(), 47.5);
+}
+
+#[test]
+fn sums_are_compensated() {
+    let sum: Sum = (0..10).map(|_| Number::Float(0.1)).collect();
+    assert_eq!(sum.total(), Number::Float(1.0));
+    let sum: Sum = [Number::Int(i64::MAX), Number::Int(1)]
+        .into_iter()
+        .collect();
+    assert_eq!(sum.total(), Number::Float(9_223_372_036_854_775_808.0));
+}
+
+#[test]
+fn tells_moments() {
+    let text = crate::time::text;
+    assert_eq!(text(0), "1970-01-01T00:00:00.000000Z");
+    assert_eq!(text(-1), "1969-12-31T23:59:59.999999Z");
+    assert_eq!(text(951_782_400_000_000), "2000-02-29T00:00:00.000000Z");
+    assert_eq!(text(253_402_300_799_999_999), "9999-12-31T23:59:59.999999Z");
+}

@@ -1,0 +1,137 @@
+//! Values of JSON of which only a number, or a text, is wanted.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::number::Number;
+
+/// A key of a map, which is borrowed from the line where it has no escapes.
+pub struct Name<'de>(pub Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// A value that is no map, or one that is not looked into.
+#[derive(Debug, PartialEq)]
+pub enum Value {
+    Null,
+    False,
+    True,
+    Number(Number),
+    Text(String),
+    /// A list, or a map.
+    Nested,
+}
+
+impl Value {
+    pub fn number(&self) -> Option<Number> {
+        match self {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// As Ruby has it in a text; `None` if Ruby takes it for no value.
+    pub fn text(self) -> Option<String> {
+        match self {
+            Value::Null | Value::False | Value::Nested => None,
+            Value::True => Some("true".to_owned()),
+            Value::Number(Number::Int(value)) => Some(value.to_string()),
+            Value::Number(Number::Float(value)) => Some(format!("{value:?}")),
+            Value::Text(text) => Some(text),
+        }
+    }
+}
+
+/// Reads a value, and what is in it if it is a map: `M` says what of that is wanted.
+pub trait Maps<'de>: Sized {
+    fn of_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
+    fn of_value(value: Value) -> Self;
+}
+
+impl<'de> Maps<'de> for Value {
+    fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Value::Nested)
+    }
+
+    fn of_value(value: Value) -> Self {
+        value
+    }
+}
+
+/// What a value is, as [`Maps`] has it.
+pub struct Read<M>(pub M);
+
+impl<'de, M: Maps<'de>> Deserialize<'de> for Read<M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Any(std::marker::PhantomData))
+    }
+}
+
+struct Any<M>(std::marker::PhantomData<M>);
+
+impl<'de, M: Maps<'de>> Visitor<'de> for Any<M> {
+    type Value = Read<M>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Read<M>, E> {
+        Ok(Read(M::of_value(Value::Null)))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Read<M>, E> {
+        let value = if value { Value::True } else { Value::False };
+        Ok(Read(M::of_value(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Read<M>, E> {
+        Ok(Read(M::of_value(Value::Number(Number::Int(value)))))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Read<M>, E> {
+        let number = i64::try_from(value).map_or(Number::Float(value as f64), Number::Int);
+        Ok(Read(M::of_value(Value::Number(number))))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Read<M>, E> {
+        Ok(Read(M::of_value(Value::Number(Number::Float(value)))))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Read<M>, E> {
+        Ok(Read(M::of_value(Value::Text(text.to_owned()))))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Read<M>, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Read(M::of_value(Value::Nested)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Read<M>, A::Error> {
+        M::of_map(map).map(Read)
+    }
+}

@@ -1,0 +1,67 @@
+//! `Memprof::Native.sum_up_requests`: what the traced requests of a file cost.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use magnus::{Error, Object, RModule, Ruby, Value, function};
+use memprof_trace::{Options, Summary};
+
+use super::dump::{duplicate, failure};
+use super::job::{self, Abandoned};
+
+pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
+    native.define_singleton_method("sum_up_requests", function!(sum_up_requests, 2))
+}
+
+/// Reads a file descriptor to its end; options and answer are JSON. The block is told how many bytes were read.
+fn sum_up_requests(ruby: &Ruby, descriptor: i32, options: String) -> Result<String, Error> {
+    let file = duplicate(ruby, descriptor)?;
+    let options: Options = serde_json::from_str(&options)
+        .map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))?;
+    let done = Arc::new(AtomicU64::new(0));
+    let told = Arc::clone(&done);
+    let summary = job::run_with(
+        ruby,
+        "trace",
+        move |abandoned| sum_up(Input { file, abandoned }, options, &told),
+        || {
+            if ruby.block_given() {
+                ruby.yield_value::<_, Value>(done.load(Ordering::Relaxed))?;
+            }
+            Ok(())
+        },
+    )?;
+    summary.map_err(|error| failure(ruby, &error))
+}
+
+fn sum_up(input: Input, options: Options, told: &AtomicU64) -> io::Result<String> {
+    let progress = |bytes| told.store(bytes, Ordering::Relaxed);
+    let summary: Summary = memprof_trace::read(input, options, progress)?;
+    Ok(serde_json::to_string(&summary)?)
+}
+
+/// A file that ends when nobody waits for it any more.
+struct Input {
+    file: File,
+    abandoned: Abandoned,
+}
+
+impl Read for Input {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.abandoned.load(Ordering::Relaxed) {
+                return Err(io::Error::from_raw_os_error(libc::ECANCELED));
+            }
+            match self.file.read(bytes) {
+                // Ruby's pipes do not wait.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
