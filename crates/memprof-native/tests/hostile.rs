@@ -260,3 +260,30 @@ fn an_allocator_that_is_preloaded() {
         }
     });
 }
+
+#[test]
+fn an_allocator_that_tells_no_sizes() {
+    let shop = Workshop::new();
+    let source = ALLOCATOR_SOURCE.replace(
+        "size_t malloc_usable_size(void *p) { return p ? head(p)->size : 0; }",
+        "",
+    );
+    assert_ne!(source, ALLOCATOR_SOURCE);
+    let allocator = shop.build("allocator", &source, &[]);
+    let preload = |command: &mut std::process::Command| {
+        command.env("LD_PRELOAD", &allocator);
+    };
+    support::alone_with(preload, || {
+        let work = shop.work("lazy", &["-Wl,-z,lazy"]);
+        let rounds: Rounds = work.get("malloc_rounds");
+        let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
+        // SAFETY: a function of the library, of this type.
+        assert_eq!(unsafe { rounds(1000) }, 0);
+        let report = trace.finish();
+        assert_eq!(count(&report, "memory.malloc.calls"), 1000);
+        assert!(count(&report, "memory.malloc.requested") > 0);
+        assert!(count(&report, "memory.free.calls") >= 1000);
+        let text = format!("{report:?}");
+        assert!(!text.contains("actual"), "sizes that nobody knows: {text}");
+    });
+}

@@ -86,8 +86,30 @@ pub struct Entry {
     pub code: Code,
     /// The function it stands for; the engine fills that in.
     pub original: &'static Original,
-    /// Functions of the same library that it needs; if one is missing, nothing is replaced.
-    pub companions: &'static [(&'static str, &'static Original)],
+    /// Functions of the same library that it needs.
+    pub companions: &'static [Companion],
+}
+
+/// A function that a replacement needs, of the library that has the function that it stands for.
+pub struct Companion {
+    /// Its name.
+    pub symbol: &'static str,
+    /// Where it is; the engine fills that in.
+    pub original: &'static Original,
+    /// What to call if the library has none; without that, nothing is replaced then.
+    pub fallback: Option<Code>,
+}
+
+impl Companion {
+    /// One that the library must have.
+    #[must_use]
+    pub const fn needed(symbol: &'static str, original: &'static Original) -> Companion {
+        Companion {
+            symbol,
+            original,
+            fallback: None,
+        }
+    }
 }
 
 /// A function to be replaced.

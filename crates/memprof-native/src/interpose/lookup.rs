@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::ffi::CString;
 
 use super::elf::{Dynamic, Slot};
-use super::hook::{Caller, Entry, Hook};
+use super::hook::{Caller, Code, Entry, Hook};
 use super::objects::{self, Loaded, Pin};
 
 /// What only the object with the interpreter has.
@@ -170,10 +170,13 @@ impl Lookup {
         let companions: Option<Vec<usize>> = entry
             .companions
             .iter()
-            .map(|(name, _)| self.find(home, name.as_bytes()))
+            .map(|companion| {
+                let found = self.find(home, companion.symbol.as_bytes());
+                found.or_else(|| companion.fallback.map(Code::address))
+            })
             .collect();
-        for ((_, companion), address) in entry.companions.iter().zip(companions?) {
-            companion.set(address);
+        for (companion, address) in entry.companions.iter().zip(companions?) {
+            companion.original.set(address);
         }
         entry.original.set(target);
         Some(entry)

@@ -29,5 +29,5 @@ mod watch;
 pub(crate) use engine::notice;
 pub use engine::{install, is_built_in, remove};
 pub use fork::{Held, hold};
-pub use hook::{Caller, Code, Entry, Hook, Original};
+pub use hook::{Caller, Code, Companion, Entry, Hook, Original};
 pub(crate) use hook::{client_hook, hook};

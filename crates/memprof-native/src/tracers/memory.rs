@@ -4,11 +4,12 @@ use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::{Tracer, add, chunk, first_cell};
 use crate::Node;
 use crate::counters;
-use crate::interpose::{self, Caller, Code, Entry, Hook, Original};
+use crate::interpose::{self, Caller, Code, Companion, Entry, Hook, Original};
 use crate::report::map;
 
 /// The functions in the order of the report.
@@ -31,7 +32,7 @@ const ALIGNED_ALLOC: usize = 15;
 const MEMALIGN: usize = 18;
 const VALLOC: usize = 21;
 
-/// Calls, bytes asked for, bytes that the allocator set aside: for each function, for each of two callers.
+/// Calls, bytes asked for, bytes that the allocator set aside (0 if it does not tell): for each function, for each of two callers.
 const BASE: usize = first_cell("memory");
 const CELLS_A_CALLER: usize = FUNCTIONS.len() * 3;
 pub(super) const CELLS: usize = 2 * CELLS_A_CALLER;
@@ -80,7 +81,9 @@ fn functions(cells: &[u64]) -> Vec<(&'static str, Node)> {
             if name != "free" {
                 entries.push(("requested", Node::Count(requested)));
             }
-            entries.push(("actual", Node::Count(actual)));
+            if actual > 0 || !WITHOUT_SIZES.load(Relaxed) {
+                entries.push(("actual", Node::Count(actual)));
+            }
             (name, map(entries))
         })
         .collect()
@@ -90,6 +93,16 @@ fn functions(cells: &[u64]) -> Vec<(&'static str, Node)> {
 const ENTRIES: usize = 4;
 const fn first(entry: usize, function: usize) -> usize {
     BASE + (entry / 2) * CELLS_A_CALLER + function
+}
+
+/// Whether an allocator of this process does not tell how large its blocks are.
+static WITHOUT_SIZES: AtomicBool = AtomicBool::new(false);
+
+/// Stands in for `malloc_usable_size` of an allocator that has none. That of another one would read its own words where
+/// this one has others.
+extern "C" fn no_size(_: *mut c_void) -> usize {
+    WITHOUT_SIZES.store(true, Relaxed);
+    0
 }
 
 /// What the replacements need of the same allocator: another one's would read something that is not there.
@@ -104,6 +117,18 @@ impl Companions {
             size: Original::new(),
             realloc: Original::new(),
         }
+    }
+
+    /// What the engine is to look for.
+    const fn of_library(&'static self) -> [Companion; 2] {
+        [
+            Companion {
+                symbol: "malloc_usable_size",
+                original: &self.size,
+                fallback: Some(Code::new(no_size as *const ())),
+            },
+            Companion::needed("realloc", &self.realloc),
+        ]
     }
 
     /// Bytes that the allocator set aside for a block.
@@ -150,11 +175,11 @@ macro_rules! allocation {
             let $companions = &NEEDED[ENTRY];
             $body
         }
-        static COMPANIONS: [[(&str, &Original); 2]; ENTRIES] = [
-            [("malloc_usable_size", &NEEDED[0].size), ("realloc", &NEEDED[0].realloc)],
-            [("malloc_usable_size", &NEEDED[1].size), ("realloc", &NEEDED[1].realloc)],
-            [("malloc_usable_size", &NEEDED[2].size), ("realloc", &NEEDED[2].realloc)],
-            [("malloc_usable_size", &NEEDED[3].size), ("realloc", &NEEDED[3].realloc)],
+        static COMPANIONS: [[Companion; 2]; ENTRIES] = [
+            NEEDED[0].of_library(),
+            NEEDED[1].of_library(),
+            NEEDED[2].of_library(),
+            NEEDED[3].of_library(),
         ];
         static REPLACEMENTS: [Entry; ENTRIES] = [
             Entry { caller: Caller::Interpreter, code: Code::new(replacement::<0> as *const ()),

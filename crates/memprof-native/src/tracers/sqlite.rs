@@ -9,7 +9,7 @@ use libc::{c_char, c_int, c_void};
 
 use super::sql::{self, Kind, timed};
 use super::{Tracer, first_cell};
-use crate::interpose::{Caller, Code, Entry, Hook, Original, client_hook};
+use crate::interpose::{Caller, Code, Companion, Entry, Hook, Original, client_hook};
 
 const BASE: usize = first_cell("sqlite");
 pub(super) const CELLS: usize = sql::CELLS;
@@ -41,10 +41,15 @@ unsafe extern "C-unwind" fn step<const VARIANT: usize>(statement: Statement) -> 
     })
 }
 
-static COMPANIONS: [[(&str, &Original); 2]; 2] = [
-    [("sqlite3_sql", &TEXT[0]), ("sqlite3_stmt_busy", &BUSY[0])],
-    [("sqlite3_sql", &TEXT[1]), ("sqlite3_stmt_busy", &BUSY[1])],
-];
+static COMPANIONS: [[Companion; 2]; 2] = [companions(0), companions(1)];
+
+const fn companions(variant: usize) -> [Companion; 2] {
+    [
+        Companion::needed("sqlite3_sql", &TEXT[variant]),
+        Companion::needed("sqlite3_stmt_busy", &BUSY[variant]),
+    ]
+}
+
 static STEP_ENTRIES: [Entry; 2] = [
     Entry {
         caller: Caller::Any,
