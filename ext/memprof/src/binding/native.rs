@@ -6,7 +6,7 @@ use memprof_profile::growth;
 use memprof_profile::sessions::SessionId;
 
 use super::profile::NativeProfile;
-use crate::vm::{entry, frames, guard, naming, sessions, tracker};
+use crate::vm::{entry, frame_keys, guard, naming, sessions, tracker};
 
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_class("Guard", ruby.class_object())?;
@@ -105,7 +105,7 @@ fn library_path(path: String) -> Option<String> {
 
 /// Tells where memprof's own Ruby files are.
 fn own_file(path: String) {
-    frames::set_own(&path);
+    frame_keys::set_own(&path);
 }
 
 /// Yields; what this thread allocates meanwhile is not recorded.

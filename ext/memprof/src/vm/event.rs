@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicI8, Ordering};
 
 use rb_sys::{VALUE, rb_trace_arg_t};
 
+use super::control_frames::Context;
+
 /// The head of struct rb_trace_arg_struct.
 #[repr(C)]
 struct Fields {
     event: u32,
-    context: usize,
+    context: *const Context,
     frame: usize,
     receiver: VALUE,
     id: usize,
@@ -78,6 +80,15 @@ impl Event {
             CHECKED.store(if right { checked + 1 } else { -1 }, Ordering::Relaxed);
         }
         object
+    }
+
+    /// The thread's stack; `None` if the fields are not where they are looked for. To be asked for after the object, by
+    /// which they are checked.
+    #[inline(always)]
+    pub fn context(self) -> Option<*const Context> {
+        let right = cfg!(target_pointer_width = "64") && CHECKED.load(Ordering::Relaxed) > 0;
+        // SAFETY: as in `kind`.
+        right.then(|| unsafe { (*self.0.cast::<Fields>()).context })
     }
 
     /// Path of the file of the innermost Ruby frame: a String that the VM holds, or nil.

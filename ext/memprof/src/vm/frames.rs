@@ -1,7 +1,6 @@
 //! Where a birth happens: the frames on the VM's stack.
 
 use std::ffi::c_int;
-use std::sync::OnceLock;
 
 use rb_sys::VALUE;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -9,15 +8,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use memprof_profile::sites::{FrameId, FrameKey, Sites, StackId};
 
 use super::classes::text;
+use super::control_frames::{self, Profiled};
+use super::event::Event;
+use super::frame_keys::{is_native, is_own, is_users, key_of};
+use super::stack_memo::{Raw, StackMemo};
 
 /// Most frames that are read of one stack.
 pub const MAX_FRAMES: usize = 2048;
 
 /// Frames to look through for one that is written in Ruby, when the innermost ones are not.
 const SEARCH: usize = 64;
-
-/// Interned stacks that are remembered by the addresses of their frames.
-const REMEMBERED_STACKS: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
 struct Known {
@@ -27,31 +27,8 @@ struct Known {
     user: bool,
     /// A part of memprof: what it makes for itself is not recorded.
     own: bool,
-}
-
-/// Directory of memprof's own Ruby files, with a slash, and its main file.
-static OWN: OnceLock<[String; 2]> = OnceLock::new();
-
-/// Tells where memprof's own Ruby files are: its main file, and a directory of the same name.
-pub fn set_own(main_file: &str) {
-    OWN.get_or_init(|| {
-        [
-            format!("{}/", main_file.trim_end_matches(".rb")),
-            main_file.to_owned(),
-        ]
-    });
-}
-
-fn is_own(file: &str) -> bool {
-    OWN.get()
-        .is_some_and(|[directory, main]| file == main || file.starts_with(directory.as_str()))
-}
-
-struct RawStack {
-    values: Box<[VALUE]>,
-    lines: Box<[c_int]>,
-    keep: usize,
-    origin: Origin,
+    /// The String of the frame's file.
+    path: VALUE,
 }
 
 /// Where a birth happened.
@@ -75,15 +52,15 @@ pub struct Found {
 /// Frames that were seen, and buffers to read them into.
 pub struct Frames {
     known: FxHashMap<VALUE, Known>,
+    /// Frames that run code of another file: a method, and the path of what it evaluates.
+    evaluated: FxHashMap<(VALUE, VALUE), Known>,
     /// Frames whose qualified names are still to be asked for (see [`super::naming`]).
     pub unnamed: Vec<(VALUE, FrameId)>,
-    stacks: Vec<RawStack>,
-    /// Hash of a stack -> index in `stacks`.
-    by_hash: FxHashMap<u64, u32>,
-    /// Index of the stack met last: a loop meets it again.
-    last: usize,
+    stacks: StackMemo,
     values: Vec<VALUE>,
     lines: Vec<c_int>,
+    /// Paths of evaluated code (see [`control_frames::paths`]).
+    evaluations: Vec<VALUE>,
     /// The method written in C that was met last, mostly Class#new; 0 if there is none.
     last_native: VALUE,
     /// Paths of files: strings of the VM that are marked, and so stay where they are.
@@ -94,12 +71,12 @@ impl Default for Frames {
     fn default() -> Self {
         Frames {
             known: FxHashMap::default(),
+            evaluated: FxHashMap::default(),
             unnamed: Vec::new(),
-            stacks: Vec::new(),
-            by_hash: FxHashMap::default(),
-            last: 0,
+            stacks: StackMemo::default(),
             values: vec![0; MAX_FRAMES],
             lines: vec![0; MAX_FRAMES],
+            evaluations: Vec::with_capacity(MAX_FRAMES),
             last_native: 0,
             paths: FxHashSet::default(),
         }
@@ -140,11 +117,13 @@ impl Frames {
     }
 
     /// The innermost Ruby frame alone, if it is a user's or memprof's own; `path` and `line` are what the event says of
-    /// it. The path is kept alive from now on, so that its address names the file.
+    /// it. The path is kept alive from now on, so that its address names the file. Evaluated code is left to
+    /// [`Frames::stack`]: many methods evaluate code that has the same path.
     pub fn single(&mut self, sites: &mut Sites, path: VALUE, line: u32) -> Option<Origin> {
         let count = self.read(SEARCH);
         for at in 0..count {
-            let known = self.know(sites, self.values[at]);
+            let frame = self.values[at];
+            let known = self.know(sites, frame, path);
             if known.native {
                 continue;
             }
@@ -152,7 +131,8 @@ impl Frames {
             if known.own {
                 return Some(Origin::Own);
             }
-            return known.user.then(|| {
+            let plain = known.user && !self.evaluated.contains_key(&(frame, path));
+            return plain.then(|| {
                 let place = sites.stack(None, known.id, line);
                 Origin::Program(Found {
                     place,
@@ -164,55 +144,55 @@ impl Frames {
     }
 
     /// Reads and interns a stack of at most `keep` frames. Its place is the innermost frame of a user's file, even if
-    /// that is further out than the frames kept. `line` tells the innermost frame's line, should the JIT hide it.
-    pub fn stack(&mut self, sites: &mut Sites, keep: usize, line: impl FnOnce() -> u32) -> Origin {
+    /// that is further out than the frames kept. The event knows the innermost frame's line, should the JIT hide it.
+    pub fn stack(&mut self, sites: &mut Sites, keep: usize, event: Event) -> Origin {
         let count = self.read(keep.max(SEARCH));
         if count == 0 {
             return Origin::Program(nowhere(sites));
         }
         if self.lines[0] == 0 && self.is_compiled(self.values[0]) {
-            self.lines[0] = line() as c_int;
+            self.lines[0] = event.line() as c_int;
         }
-        if self.remembers(self.last, count, keep) {
-            return self.stacks[self.last].origin;
-        }
-        let (values, lines) = (&self.values[..count], &self.lines[..count]);
-        let hash = hash(values, lines) ^ keep as u64;
-        if let Some(index) = self.by_hash.get(&hash).map(|index| *index as usize) {
-            if self.remembers(index, count, keep) {
-                self.last = index;
-                return self.stacks[index].origin;
-            }
-        }
-        let (values, lines) = (values.into(), lines.into());
-        let origin = self.intern(sites, count, keep);
-        if self.stacks.len() >= REMEMBERED_STACKS {
-            self.forget_stacks();
-        }
-        self.last = self.stacks.len();
-        self.by_hash.insert(hash, self.last as u32);
-        self.stacks.push(RawStack {
-            values,
-            lines,
+        self.read_paths(count, event);
+        let raw = Raw {
+            values: &self.values[..count],
+            lines: &self.lines[..count],
+            paths: &self.evaluations,
             keep,
-            origin,
-        });
+        };
+        if let Some(origin) = self.stacks.get(raw) {
+            return origin;
+        }
+        let origin = self.intern(sites, count, keep);
+        let raw = Raw {
+            values: &self.values[..count],
+            lines: &self.lines[..count],
+            paths: &self.evaluations,
+            keep,
+        };
+        self.stacks.put(raw, origin);
         origin
     }
 
-    /// True if the stack just read is the one with this index.
+    /// Reads the paths of evaluated code on the stack that was just read.
     #[inline]
-    fn remembers(&self, index: usize, count: usize, keep: usize) -> bool {
-        self.stacks.get(index).is_some_and(|raw| {
-            raw.keep == keep
-                && *raw.values == self.values[..count]
-                && *raw.lines == self.lines[..count]
-        })
+    fn read_paths(&mut self, count: usize, event: Event) {
+        let profiled = Profiled {
+            values: &self.values[..count],
+            lines: &self.lines[..count],
+        };
+        // SAFETY: the context of the event of this hook, and the frames that were read in it.
+        let known = event.context().is_some_and(|context| unsafe {
+            control_frames::paths(context, profiled, &mut self.evaluations)
+        });
+        if !known {
+            self.evaluations.clear();
+            self.evaluations.push(event.path());
+        }
     }
 
     fn forget_stacks(&mut self) {
         self.stacks.clear();
-        self.by_hash.clear();
         self.last_native = 0;
     }
 
@@ -229,9 +209,19 @@ impl Frames {
         let mut place = None;
         let mut internal = None;
         let mut own = false;
+        let mut ruby = (0..count)
+            .filter(|at| self.lines[*at] != 0 || !is_native(self.values[*at]))
+            .count();
         for at in (0..count).rev() {
             let (frame, line) = (self.values[at], self.lines[at] as u32);
-            let known = self.know(sites, frame);
+            ruby -= usize::from(line != 0 || !is_native(frame));
+            let known = self.know(sites, frame, 0);
+            let known = if known.native {
+                known
+            } else {
+                let path = self.evaluations.get(ruby).copied().unwrap_or(0);
+                self.know(sites, frame, path)
+            };
             // Ruby 3.1 shows the frame below the first one, which never runs.
             if line == 0 && !known.native && at > 0 {
                 continue;
@@ -266,32 +256,78 @@ impl Frames {
         })
     }
 
-    fn know(&mut self, sites: &mut Sites, frame: VALUE) -> Known {
-        if let Some(known) = self.known.get(&frame) {
-            return *known;
+    /// What is known of a frame that runs code of a file; `path` is 0 for the frame's own.
+    fn know(&mut self, sites: &mut Sites, frame: VALUE, path: VALUE) -> Known {
+        let known = match self.known.get(&frame) {
+            Some(known) => *known,
+            None => self.meet(sites, frame),
+        };
+        if path == 0 || path == known.path || known.native {
+            return known;
         }
+        match self.evaluated.get(&(frame, path)) {
+            Some(known) => *known,
+            None => self.meet_evaluated(sites, frame, known, path),
+        }
+    }
+
+    fn meet(&mut self, sites: &mut Sites, frame: VALUE) -> Known {
         let key = key_of(frame);
-        let (native, own) = (key.native.is_some(), is_own(&key.file));
-        let user = !native && !own && !key.file.starts_with("<internal:") && !is_library(&key.file);
+        let known = Known {
+            native: key.native.is_some(),
+            own: is_own(&key.file),
+            user: key.native.is_none() && is_users(&key.file),
+            // SAFETY: a frame that is alive (see `is_native`).
+            path: unsafe { rb_sys::rb_profile_frame_path(frame) },
+            id: self.number(sites, frame, key),
+        };
+        self.known.insert(frame, known);
+        known
+    }
+
+    /// Evaluated code has the name of the method that evaluates it. What memprof evaluates is its own.
+    fn meet_evaluated(
+        &mut self,
+        sites: &mut Sites,
+        frame: VALUE,
+        method: Known,
+        path: VALUE,
+    ) -> Known {
+        // SAFETY: the path of a frame that runs, so alive.
+        let file = unsafe { text(path) }.unwrap_or_default();
+        let mut key = key_of(frame);
+        if key.file == file {
+            return method;
+        }
+        key.file = file;
+        key.first_line = 0;
+        let own = method.own || is_own(&key.file);
+        let known = Known {
+            native: false,
+            own,
+            user: !own && is_users(&key.file),
+            path,
+            id: self.number(sites, frame, key),
+        };
+        self.paths.insert(path);
+        self.evaluated.insert((frame, path), known);
+        known
+    }
+
+    fn number(&mut self, sites: &mut Sites, frame: VALUE, key: FrameKey) -> FrameId {
         let (id, new) = sites.frame(key);
         if new {
             self.unnamed.push((frame, id));
             super::naming::request();
         }
-        let known = Known {
-            id,
-            native,
-            user,
-            own,
-        };
-        self.known.insert(frame, known);
-        known
+        id
     }
 
     /// The object at this address is gone, or another one is there now. True if it was a frame that is known.
     pub fn forget(&mut self, address: VALUE) -> bool {
         let known = self.known.remove(&address).is_some();
         if known {
+            self.evaluated.retain(|(frame, _), _| *frame != address);
             self.forget_stacks();
         }
         known
@@ -304,28 +340,13 @@ impl Frames {
             .into_iter()
             .filter_map(|(at, known)| Some((moved(at)? as VALUE, known)))
             .collect();
+        let evaluated = std::mem::take(&mut self.evaluated);
+        self.evaluated = evaluated
+            .into_iter()
+            .filter_map(|((at, path), known)| Some(((moved(at)? as VALUE, path), known)))
+            .collect();
         self.forget_stacks();
     }
-}
-
-/// A hash of frames and lines. In four lanes, since a processor multiplies several numbers in the time that one takes to
-/// come out: fifty frames are hashed for each object.
-#[inline]
-fn hash(values: &[VALUE], lines: &[c_int]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |lane: u64, value: VALUE, line: c_int| {
-        (lane.rotate_left(26) ^ value ^ (line as u64) << 44).wrapping_mul(FACTOR)
-    };
-    let (mut a, mut b, mut c, mut d) = (1, 2, 3, 4);
-    let (value_chunks, line_chunks) = (values.chunks_exact(4), lines.chunks_exact(4));
-    let rest = value_chunks.remainder().iter().zip(line_chunks.remainder());
-    for (value, line) in value_chunks.zip(line_chunks) {
-        (a, b) = (mix(a, value[0], line[0]), mix(b, value[1], line[1]));
-        (c, d) = (mix(c, value[2], line[2]), mix(d, value[3], line[3]));
-    }
-    a = rest.fold(a, |lane, (value, line)| mix(lane, *value, *line));
-    let join = |hash: u64, lane: u64| (hash.rotate_left(23) ^ lane).wrapping_mul(FACTOR);
-    join(join(join(a, b), c), d)
 }
 
 /// Where objects are put that are born without a frame of Ruby code.
@@ -341,43 +362,5 @@ fn nowhere(sites: &mut Sites) -> Found {
     Found {
         place,
         stack: place,
-    }
-}
-
-/// The frame in which the VM loads a compiled extension has its path, and no line of it.
-fn is_library(file: &str) -> bool {
-    [".so", ".bundle", ".dll"]
-        .iter()
-        .any(|ending| file.ends_with(ending))
-}
-
-fn is_native(frame: VALUE) -> bool {
-    // SAFETY: a frame that rb_profile_frames just wrote, so alive; returns nil or a Fixnum.
-    let line = unsafe { rb_sys::rb_profile_frame_first_lineno(frame) };
-    line == rb_sys::Qnil as VALUE
-}
-
-/// What is known of a frame without allocating a Ruby object: these functions return what the VM holds already.
-fn key_of(frame: VALUE) -> FrameKey {
-    if is_native(frame) {
-        // SAFETY: a frame that is alive (see `is_native`).
-        let label = unsafe { text(rb_sys::rb_profile_frame_method_name(frame)) };
-        return FrameKey {
-            file: String::new(),
-            label: label.unwrap_or_default(),
-            first_line: 0,
-            native: Some(frame),
-        };
-    }
-    // SAFETY: a frame that is alive (see `is_native`).
-    unsafe {
-        let line = rb_sys::rb_profile_frame_first_lineno(frame);
-        FrameKey {
-            file: text(rb_sys::rb_profile_frame_path(frame)).unwrap_or_default(),
-            label: text(rb_sys::rb_profile_frame_base_label(frame)).unwrap_or_default(),
-            // A Fixnum: the number shifted left by one.
-            first_line: u32::try_from(line as usize >> 1).unwrap_or(0),
-            native: None,
-        }
     }
 }

@@ -262,7 +262,7 @@ fn stack_cell(
     let keep = tracker.recorder.sessions.stack() as usize;
     let origin = tracker
         .frames
-        .stack(&mut tracker.recorder.sites, keep, || event.line());
+        .stack(&mut tracker.recorder.sites, keep, event);
     let Origin::Program(found) = origin else {
         return None;
     };

@@ -12,10 +12,12 @@
 
 pub mod census;
 pub mod classes;
+mod control_frames;
 pub mod entry;
 pub mod event;
 mod event_hook;
 pub mod files;
+pub mod frame_keys;
 pub mod frames;
 pub mod guard;
 pub mod gvl;
@@ -28,6 +30,7 @@ pub mod objspace;
 pub mod process;
 pub mod sessions;
 pub mod slots;
+mod stack_memo;
 pub mod symbols;
 pub mod trace;
 pub mod tracker;

@@ -1,0 +1,200 @@
+//! Files of evaluated code.
+//!
+//! `rb_profile_frames` returns the method of a frame, and so the method's file, also for a frame that runs what the method
+//! evaluates: `eval`, `instance_eval` of a String, an ERB template. The file is that of the frame's iseq, which no function
+//! of the VM returns without allocating. So it is read from the control frame, whose first five words are the same in
+//! CRuby 3.1 to 4.0 (vm_core.h); only its length differs. The first walks are compared with what `rb_profile_frames`
+//! says; if they differ, no control frame is read any more, and the file of the innermost frame alone is right, as the
+//! event has it.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI8, Ordering};
+
+use rb_sys::VALUE;
+
+/// The head of struct rb_execution_context_struct.
+#[repr(C)]
+pub struct Context {
+    stack: *const VALUE,
+    /// Words of the stack.
+    size: usize,
+    frame: *const ControlFrame,
+}
+
+/// struct rb_control_frame_struct.
+#[repr(C)]
+struct ControlFrame {
+    pc: *const VALUE,
+    sp: *const VALUE,
+    iseq: VALUE,
+    receiver: VALUE,
+    environment: *const VALUE,
+    block: usize,
+    #[cfg(not(ruby_gte_3_2))]
+    base: usize,
+    jit_return: usize,
+}
+
+/// Bits of a frame's flags, the word that its environment points to.
+const C_FRAME: VALUE = 0x80;
+const MAGIC: VALUE = 0x7fff_0001;
+const METHOD: VALUE = 0x1111_0001;
+const BLOCK: VALUE = 0x2222_0001;
+const EVAL: VALUE = 0x7777_0001;
+const RESCUE: VALUE = 0x7888_0001;
+const DUMMY: VALUE = 0x7999_0001;
+
+/// Type and kind of an iseq, in the flags of an object (see docs/ruby-internals.md).
+const OBJECT_KIND: VALUE = 0xf01f;
+const ISEQ: VALUE = 0x701a;
+
+/// Words of the largest stack that is believed.
+const MOST_WORDS: usize = 1 << 28;
+
+/// Walks for which the layout was found right; negative if it was not.
+static CHECKED: AtomicI8 = AtomicI8::new(0);
+
+/// Walks that are checked before the layout is trusted.
+const ENOUGH: i8 = 64;
+
+/// What `rb_profile_frames` wrote for the same moment.
+#[derive(Clone, Copy)]
+pub struct Profiled<'a> {
+    /// Frames, innermost first.
+    pub values: &'a [VALUE],
+    /// Their lines.
+    pub lines: &'a [c_int],
+}
+
+/// Writes one word for each frame of Ruby code, innermost first: the path of its file where that may differ from its
+/// method's, as in blocks and evaluated code; else 0. False if the layout is not known.
+///
+/// # Safety
+/// `context` is that of the event that a hook was called with, and `profiled` was read in the same hook.
+#[inline]
+pub unsafe fn paths(context: *const Context, profiled: Profiled, paths: &mut Vec<VALUE>) -> bool {
+    paths.clear();
+    let checked = CHECKED.load(Ordering::Relaxed);
+    if checked < 0 || !cfg!(target_pointer_width = "64") {
+        return false;
+    }
+    // SAFETY: as for this function; the layout was checked, or is now, before anything is read through it.
+    unsafe {
+        if checked < ENOUGH {
+            let right = check(context, profiled);
+            CHECKED.store(if right { checked + 1 } else { -1 }, Ordering::Relaxed);
+            if !right {
+                return false;
+            }
+        }
+        for frame in frames(context) {
+            if paths.len() == profiled.values.len() {
+                break;
+            }
+            let flags = *frame.environment;
+            if is_ruby(frame, flags) {
+                paths.push(match flags & MAGIC {
+                    BLOCK | EVAL | RESCUE => rb_sys::rb_profile_frame_path(frame.iseq),
+                    _ => 0,
+                });
+            }
+        }
+    }
+    true
+}
+
+/// The frames of a thread, innermost first.
+///
+/// # Safety
+/// `context` is alive and does not change while the result is used.
+unsafe fn frames<'a>(context: *const Context) -> impl Iterator<Item = &'a ControlFrame> {
+    // SAFETY: control frames lie side by side, from the innermost up to the end of the stack.
+    unsafe {
+        let end = (*context)
+            .stack
+            .wrapping_add((*context).size)
+            .cast::<ControlFrame>();
+        let mut next = (*context).frame;
+        std::iter::from_fn(move || {
+            if next.is_null() || next >= end {
+                return None;
+            }
+            let frame = &*next;
+            next = next.add(1);
+            Some(frame)
+        })
+    }
+}
+
+/// True for a frame that `rb_profile_frames` takes for one of Ruby code.
+#[inline]
+fn is_ruby(frame: &ControlFrame, flags: VALUE) -> bool {
+    flags & C_FRAME == 0 && frame.iseq != 0 && !frame.pc.is_null()
+}
+
+/// True if the layout is as expected for the frames that `rb_profile_frames` returned.
+///
+/// # Safety
+/// As for [`paths`].
+#[cold]
+unsafe fn check(context: *const Context, profiled: Profiled) -> bool {
+    let aligned = |address: usize| address != 0 && address.is_multiple_of(8);
+    if !aligned(context as usize) {
+        return false;
+    }
+    // SAFETY: the context of an event is readable; what is read through it lies inside the thread's stack, as long as the
+    // comparisons before hold.
+    unsafe {
+        let (stack, size) = ((*context).stack as usize, (*context).size);
+        let first = (*context).frame as usize;
+        let end = stack.wrapping_add(size.wrapping_mul(8));
+        if !aligned(stack) || !aligned(first) || size > MOST_WORDS || first < stack || first >= end
+        {
+            return false;
+        }
+        if !(end - first).is_multiple_of(size_of::<ControlFrame>()) {
+            return false;
+        }
+        let ruby = profiled.values.iter().zip(profiled.lines);
+        let mut ruby =
+            ruby.filter(|(frame, line)| **line != 0 || !super::frame_keys::is_native(**frame));
+        for frame in frames(context) {
+            if !aligned(frame.environment as usize) {
+                return false;
+            }
+            let flags = *frame.environment;
+            if !is_ruby(frame, flags) {
+                continue;
+            }
+            let Some((value, _)) = ruby.next() else {
+                return true;
+            };
+            if flags & MAGIC != DUMMY && !same(frame, flags & MAGIC, *value) {
+                return false;
+            }
+        }
+        ruby.next().is_none()
+    }
+}
+
+/// True if a control frame may be the one that `rb_profile_frames` calls `value`.
+///
+/// # Safety
+/// As for [`paths`].
+unsafe fn same(frame: &ControlFrame, magic: VALUE, value: VALUE) -> bool {
+    // SAFETY: `value` is a frame; the frame's iseq is the same object, or one whose flags say that it is an iseq.
+    unsafe {
+        if !frame.iseq.is_multiple_of(8) || *(frame.iseq as *const VALUE) & OBJECT_KIND != ISEQ {
+            return false;
+        }
+        match magic {
+            METHOD => {
+                value == frame.iseq
+                    || rb_sys::rb_profile_frame_path(value)
+                        == rb_sys::rb_profile_frame_path(frame.iseq)
+            }
+            BLOCK | EVAL | RESCUE => true,
+            _ => value == frame.iseq,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a frame is: its file and name, and whose code it runs.
+
+use std::sync::OnceLock;
+
+use memprof_profile::sites::FrameKey;
+use rb_sys::VALUE;
+
+use super::classes::text;
+
+/// Directory of memprof's own Ruby files, with a slash, and its main file.
+static OWN: OnceLock<[String; 2]> = OnceLock::new();
+
+/// Tells where memprof's own Ruby files are: its main file, and a directory of the same name.
+pub fn set_own(main_file: &str) {
+    OWN.get_or_init(|| {
+        [
+            format!("{}/", main_file.trim_end_matches(".rb")),
+            main_file.to_owned(),
+        ]
+    });
+}
+
+/// True for a file of memprof.
+pub fn is_own(file: &str) -> bool {
+    OWN.get()
+        .is_some_and(|[directory, main]| file == main || file.starts_with(directory.as_str()))
+}
+
+/// True for a file that a user calls a place.
+pub fn is_users(file: &str) -> bool {
+    !is_own(file) && !file.starts_with("<internal:") && !is_library(file)
+}
+
+/// The frame in which the VM loads a compiled extension has its path, and no line of it.
+fn is_library(file: &str) -> bool {
+    [".so", ".bundle", ".dll"]
+        .iter()
+        .any(|ending| file.ends_with(ending))
+}
+
+/// True for a method written in C.
+pub fn is_native(frame: VALUE) -> bool {
+    // SAFETY: a frame that rb_profile_frames just wrote, so alive; returns nil or a Fixnum.
+    let line = unsafe { rb_sys::rb_profile_frame_first_lineno(frame) };
+    line == rb_sys::Qnil as VALUE
+}
+
+/// What is known of a frame without allocating a Ruby object: these functions return what the VM holds already.
+pub fn key_of(frame: VALUE) -> FrameKey {
+    if is_native(frame) {
+        // SAFETY: a frame that is alive (see `is_native`).
+        let label = unsafe { text(rb_sys::rb_profile_frame_method_name(frame)) };
+        return FrameKey {
+            file: String::new(),
+            label: label.unwrap_or_default(),
+            first_line: 0,
+            native: Some(frame),
+        };
+    }
+    // SAFETY: a frame that is alive (see `is_native`).
+    unsafe {
+        let line = rb_sys::rb_profile_frame_first_lineno(frame);
+        FrameKey {
+            file: text(rb_sys::rb_profile_frame_path(frame)).unwrap_or_default(),
+            label: text(rb_sys::rb_profile_frame_base_label(frame)).unwrap_or_default(),
+            // A Fixnum: the number shifted left by one.
+            first_line: u32::try_from(line as usize >> 1).unwrap_or(0),
+            native: None,
+        }
+    }
+}

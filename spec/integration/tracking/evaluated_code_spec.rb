@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+# Code that a method evaluates has files and lines of its own. The VM's own backtrace and objspace say which.
+RSpec.describe "Evaluated code" do
+  # Each allocates one Object, in `keep`, and notes its own backtrace on the same line.
+  cases = {
+    "eval" => 'eval("\n" * 40 + "keep(Object.new)")',
+    "eval with a file" => 'eval("\n\nkeep(Object.new)", binding, "named.rb", 100)',
+    "a block in an eval" => 'eval("\n[1].each {\n keep(Object.new) }", binding, "block.rb", 7)',
+    "an eval in an eval" =>
+      %q{eval("eval('\n\nkeep(Object.new)', binding, 'inner.rb', 5)", binding, "outer.rb", 50)},
+    "a rescue in an eval" => 'eval("begin\nraise\nrescue\nkeep(Object.new)\nend", binding, "rescue.rb", 7)',
+    "an ensure in an eval" => 'eval("begin\n1\nensure\nkeep(Object.new)\nend", binding, "ensure.rb", 7)',
+    "a proc of an eval" => '(@proc ||= eval("\nproc {\nkeep(Object.new) }", binding, "proc.rb", 1)).call',
+    "the binding of another method" => 'other.eval("\n\nkeep(Object.new)", "other.rb", 9)',
+    "instance_eval" => 'instance_eval("\n\nkeep(Object.new)", "instance.rb", 3)',
+    "class_eval" => 'self.class.class_eval("\nCase.new.keep(Object.new)", "class.rb", 3)',
+    "a method that is defined in an eval" =>
+      'self.class.class_eval("\ndef defined_there\n keep(Object.new)\nend", "def.rb", 3); defined_there',
+    "define_method in an eval" =>
+      'self.class.class_eval("\ndefine_method(:dynamic) {\n keep(Object.new) }", "define.rb", 3); dynamic',
+    "methods of the VM in an eval" =>
+      'eval("\n1.times { 1.tap {\n keep(Object.new) } }", binding, "times.rb", 3)',
+    "an ERB template" => 'ERB.new("a\n\n<% [1].each do %>\n<% keep(Object.new) %><% end %>").result(binding)',
+    "an ERB template with a name" =>
+      'ERB.new("a\n<% keep(Object.new) %>").tap { |erb| erb.filename = "page.erb" }.result(binding)'
+  }.freeze
+
+  def child(work)
+    result = run_ruby(<<~RUBY)
+      require "erb"
+      require "json"
+      require "objspace"
+      require "memprof"
+      class Case
+        def keep(object)
+          $kept = object
+          $backtrace = caller_locations(1)
+        end
+        def other = binding
+        def run
+          #{work}
+        end
+      end
+      frames = lambda do |list|
+        list = list.reject { |file, _| file.start_with?("<internal:") || file.include?("lib/memprof") }
+        list.chunk_while { |a, b| a == b }.map(&:first)
+      end
+      one = Case.new
+      ObjectSpace.trace_object_allocations { one.run }
+      wanted = [ObjectSpace.allocation_sourcefile($kept), ObjectSpace.allocation_sourceline($kept)]
+      found = [1, 64].map do |stack|
+        report = Memprof.report(stack: stack) { one.run }
+        site = JSON.parse(report.to_json)["sites"].find { |row| row["class"] == "Object" }
+        stack = site["stack"].map { |frame| frame.match(/\\A(.*?):(\\d+):in /) { |match| [match[1], match[2].to_i] } }
+        [site.values_at("file", "line"), stack]
+      end
+      backtrace = frames.call($backtrace.map { |at| [at.path, at.lineno] })
+      puts JSON.generate(leaf: [wanted, *found.map(&:first)], stacks: [backtrace, frames.call(found.last.last)])
+    RUBY
+    expect(result.stderr).to eq("")
+    JSON.parse(result.stdout)
+  end
+
+  cases.each do |name, work|
+    it "has its own file and line: #{name}" do
+      answer = child(work)
+      expect(answer["leaf"].drop(1)).to all(eq(answer["leaf"].first))
+      backtrace, stack = answer["stacks"]
+      expect(stack.first(backtrace.size)).to eq(backtrace)
+    end
+  end
+
+  it "has the name of its method, whichever method evaluates the same text" do
+    result = run_ruby(<<~'RUBY')
+      require "memprof"
+      class Views
+        def first = eval("Object.new", binding, "view.erb", 1)
+        def second = eval("Object.new", binding, "view.erb", 1)
+      end
+      report = Memprof.report { 3.times { Views.new.first }; 5.times { Views.new.second } }
+      puts report.sites.select { |site| site.file == "view.erb" && site.class_name == "Object" }
+        .map { |site| "#{site.method_name} #{site.allocated_objects}" }.sort
+    RUBY
+    expect([result.stderr, result.stdout.lines(chomp: true)]).to eq(["", ["Views#first 3", "Views#second 5"]])
+  end
+
+  it "keeps its place when iseqs die and the heap is compacted", if: GC.respond_to?(:compact) do
+    result = run_ruby(<<~'RUBY')
+      require "memprof"
+      def evaluate(n) = eval("\n" * (n % 7) + "$kept << Object.new", binding, "file#{n % 11}.rb", 1)
+      $kept = []
+      Memprof.start(stack: 4)
+      3.times do
+        500.times { |n| evaluate(n) }
+        GC.compact
+      end
+      session = Memprof.instance_variable_get(:@session)
+      rows = session.stats.select { |_, _, _, name| name == "Object" }
+      wanted = Array.new(500) { |n| ["file#{n % 11}.rb", n % 7 + 1] }.tally.transform_values { |count| count * 3 }
+      puts rows.to_h { |count, file, line, _| [[file, line], count] } == wanted
+    RUBY
+    expect([result.stderr, result.stdout]).to eq(["", "true\n"])
+  end
+end
