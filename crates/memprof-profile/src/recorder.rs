@@ -51,7 +51,7 @@ impl Recorder {
             cells: Cells::default(),
             by_site: Vec::new(),
             strings: Vec::new(),
-            sampler: Sampler::new(1, seed),
+            sampler: Sampler::new(seed),
             generation: 0,
             begun: Generations::default(),
         }
@@ -94,13 +94,14 @@ impl Recorder {
         self.resample();
     }
 
+    /// One sequence for all sessions: one that began anew with each would choose the same objects in each.
     fn resample(&mut self) {
-        if self.sampler.interval() != self.sessions.interval() {
-            self.sampler = Sampler::new(
-                self.sessions.interval(),
-                u64::from(self.generation) << 32 | 0x9e37_79b9,
-            );
-        }
+        self.sampler.set_interval(self.sessions.interval());
+    }
+
+    /// Starts another sequence of sampled objects: forked processes must not sample the same ones.
+    pub fn reseed(&mut self, seed: u64) {
+        self.sampler.reseed(seed);
     }
 
     fn join(&mut self, segment: SegmentId, target: SegmentId) {

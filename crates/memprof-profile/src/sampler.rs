@@ -9,12 +9,28 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Records one object in `interval` on average; 1 records all. `seed` chooses the sequence.
-    pub fn new(interval: u32, seed: u64) -> Self {
-        Sampler {
-            interval: interval.max(1),
-            state: seed | 1,
-        }
+    /// Records all objects, until an interval is set. `seed` chooses the sequence.
+    pub fn new(seed: u64) -> Self {
+        let mut sampler = Sampler {
+            interval: 1,
+            state: 1,
+        };
+        sampler.reseed(seed);
+        sampler
+    }
+
+    /// Starts another sequence. Seeds that differ in one bit start unlike sequences.
+    pub fn reseed(&mut self, seed: u64) {
+        // The finalizer of splitmix64 (Steele, Lea, Flood 2014); xorshift must not start at 0.
+        let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        self.state = (mixed ^ (mixed >> 31)).max(1);
+    }
+
+    /// Records one object in `interval` on average from now on; 1 records all. The sequence goes on.
+    pub fn set_interval(&mut self, interval: u32) {
+        self.interval = interval.max(1);
     }
 
     /// Mean number of objects per recorded object.
@@ -49,14 +65,27 @@ mod tests {
 
     #[test]
     fn an_interval_of_one_takes_all() {
-        let mut sampler = Sampler::new(1, 42);
+        let mut sampler = Sampler::new(42);
         assert!((0..1000).all(|_| sampler.gap() == 0));
+    }
+
+    #[test]
+    fn seeds_that_are_alike_start_unlike_sequences() {
+        let first_gaps: std::collections::HashSet<u32> = (0..100)
+            .map(|seed| {
+                let mut sampler = Sampler::new(seed);
+                sampler.set_interval(1_000_000);
+                sampler.gap()
+            })
+            .collect();
+        assert!(first_gaps.len() > 95, "{}", first_gaps.len());
     }
 
     #[test]
     fn takes_one_in_n_without_a_rhythm() {
         for interval in [2u32, 10, 1000] {
-            let mut sampler = Sampler::new(interval, 7);
+            let mut sampler = Sampler::new(7);
+            sampler.set_interval(interval);
             let births = 4_000_000u32;
             // Objects of two kinds that alternate: both must be met equally often.
             let mut taken = [0u32; 2];

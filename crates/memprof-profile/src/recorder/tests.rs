@@ -233,3 +233,29 @@ fn threads_belong_to_the_sessions_of_those_that_started_them() {
     let lines: Vec<u32> = recorder.stats(id).into_iter().map(|row| row.line).collect();
     assert_eq!(lines, [1, 2, 3, 103]);
 }
+
+/// Requests of 100 objects each, one in 100 of which is sampled: each object has its share over many requests.
+#[test]
+fn short_sessions_sample_each_object_alike() {
+    const LINES: u64 = 100;
+    const REQUESTS: u64 = 3000;
+    let mut recorder = Recorder::new(1);
+    let mut seen = [0u64; LINES as usize];
+    for _ in 0..REQUESTS {
+        let id = recorder.open(Options {
+            sample: 100,
+            ..options(None)
+        });
+        let mut next = u64::from(recorder.sample_gap());
+        while next < LINES {
+            seen[next as usize] += 1;
+            next += 1 + u64::from(recorder.sample_gap());
+        }
+        recorder.close(id);
+    }
+    let expected = REQUESTS as f64 / 100.0;
+    let square = |count: &u64| (*count as f64 - expected).powi(2) / expected;
+    let chi_square: f64 = seen.iter().map(square).sum();
+    // 100 on average, with a standard deviation of 14.
+    assert!(chi_square < 200.0, "chi-square {chi_square}: {seen:?}");
+}

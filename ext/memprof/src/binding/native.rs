@@ -13,7 +13,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     guard::init(ruby)?;
     naming::init();
     entry::init();
-    tracker::reset_owner_after_fork();
+    tracker::after_fork();
     native.define_singleton_method("open", function!(open, 4))?;
     native.define_singleton_method("finish", function!(finish, 1))?;
     native.define_singleton_method("close", function!(close, 1))?;

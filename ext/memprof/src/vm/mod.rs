@@ -28,6 +28,7 @@ pub mod naming;
 pub mod object;
 pub mod objspace;
 pub mod process;
+pub mod seed;
 pub mod sessions;
 pub mod slots;
 mod stack_memo;

@@ -104,7 +104,10 @@ fn hash(raw: Raw) -> u64 {
     }
     a = rest.fold(a, |lane, (value, line)| mix(lane, *value, *line));
     // Rarely does more than these tell stacks apart, so this costs one step a frame.
-    b = raw.paths.iter().fold(b, |lane, path| lane.rotate_left(5) ^ path);
+    b = raw
+        .paths
+        .iter()
+        .fold(b, |lane, path| lane.rotate_left(5) ^ path);
     let join = |hash: u64, lane: u64| (hash.rotate_left(23) ^ lane).wrapping_mul(FACTOR);
     join(join(join(a, b), c), d) ^ raw.keep as u64
 }

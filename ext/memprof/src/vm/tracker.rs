@@ -40,7 +40,7 @@ pub struct Facts {
 impl Tracker {
     fn new() -> Self {
         Tracker {
-            recorder: Recorder::new(u64::from(std::process::id())),
+            recorder: Recorder::new(super::seed::seed()),
             frames: Frames::default(),
             classes: Classes::default(),
             places: PlaceCache::default(),
@@ -260,12 +260,19 @@ impl Drop for Leave {
     }
 }
 
-/// After a fork, the one thread that goes on is not inside, whoever was in the parent.
-pub fn reset_owner_after_fork() {
+/// After a fork, the one thread that goes on is not inside, whoever was in the parent. The child samples other objects
+/// than its parent and its siblings do.
+pub fn after_fork() {
     extern "C" fn child() {
-        OWNER.store(0, Ordering::Relaxed);
+        let inside = OWNER.swap(0, Ordering::Relaxed) != 0;
+        // SAFETY: no other thread is there, and none was inside, so the tracker is whole.
+        let tracker = unsafe { &mut *TRACKER.0.get() };
+        if let Some(tracker) = tracker.as_mut().filter(|_| !inside) {
+            tracker.recorder.reseed(super::seed::seed());
+            set_skip(tracker.recorder.sample_gap());
+        }
     }
-    // SAFETY: the handler touches two atomics.
+    // SAFETY: the handler touches atomics and the tracker, which nobody else can; it allocates nothing.
     unsafe { libc::pthread_atfork(None, None, Some(child)) };
 }
 
