@@ -60,3 +60,22 @@ RSpec.shared_examples "a client whose calls are traced" do |server:, library:, o
     expect(result).to eq("parent" => 2, "child" => 2)
   end
 end
+
+# What holds for clients that give up the GVL while they wait for an answer.
+RSpec.shared_examples "a client that waits for the GVL" do |server:, library:, open:, ask:, tracer:|
+  it "has waits for the GVL beside its time" do
+    result = client_program(<<~RUBY, server: server)
+      require #{library.inspect}
+      client = #{open}
+      #{ask}
+      2.times { Thread.new { loop { nil } } }
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      tracers = traced(tracers: #{tracer.inspect}) { 5.times { #{ask} } }
+      tell(length: Process.clock_gettime(Process::CLOCK_MONOTONIC) - began, **tracers)
+    RUBY
+    report = result[tracer.name]
+    expect(report["time"]).to be_positive
+    expect(report["time"] + report.fetch("gvl_wait", 0)).to be <= result["length"]
+    expect(report.fetch("gvl_wait", 0).positive?).to be(RUBY_VERSION >= "3.2")
+  end
+end

@@ -39,24 +39,29 @@ module Memprof
         #
         # @param followers [Array<Follower>] those that ran when the call began
         # @param began [Float] {Clock.now} at that time
+        # @param waited [Float] {Native.gvl_wait} at that time
         # @yieldparam client [Client] to be told
-        # @yieldparam time [Float] seconds that it took
+        # @yieldparam time [Float] seconds that it took, without waits for the GVL
+        # @yieldparam wait [Float] seconds that the thread waited for the GVL meanwhile
         # @return [void]
-        def tell(followers, began)
-          time = Clock.now - began
+        def tell(followers, began, waited)
+          wait = Native.gvl_wait - waited
+          # Two clocks: the difference is never below 0.
+          time = [Clock.now - began - wait, 0.0].max
           Native.quiet do
             thread = Thread.current
-            followers.each { |follower| follower.told(self, thread) { |client| yield(client, time) } }
+            followers.each { |follower| follower.told(self, thread) { |client| yield(client, time, wait) } }
           end
         end
       end
 
       private
 
-      # Adds a call to a Hash of `"calls"` and `"time"`.
-      def count(hash, seconds)
-        hash["calls"] = hash.fetch("calls", 0) + 1
+      # Adds a call to a Hash of `"calls"`, `"time"` and, where there was a wait for the GVL, `"gvl_wait"`.
+      def count(hash, seconds, wait, calls = "calls")
+        hash[calls] = hash.fetch(calls, 0) + 1
         hash["time"] = hash.fetch("time", 0.0) + seconds
+        hash["gvl_wait"] = hash.fetch("gvl_wait", 0.0) + wait if wait.positive?
       end
     end
   end

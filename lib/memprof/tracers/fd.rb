@@ -17,10 +17,11 @@ module Memprof
       def self.waited
         followers = running
         began = Clock.now
+        waited = Native.gvl_wait
         begin
           yield
         ensure
-          tell(followers, began) { |client, time| client.waited(time) }
+          tell(followers, began, waited) { |client, time, wait| client.waited(time + wait) }
         end
       end
 
@@ -59,7 +60,7 @@ module Memprof
       # @param time [Float] seconds
       # @return [void]
       def waited(time)
-        count(@select, time)
+        count(@select, time, 0.0)
       end
 
       # @return [Hash]

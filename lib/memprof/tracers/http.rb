@@ -18,8 +18,6 @@ module Memprof
       class Call
         # @return [Call, nil] that this one is made in
         attr_reader :outer
-        # @return [Float] seconds of the requests that are made in this one
-        attr_reader :inner
 
         # @param client [Net::HTTP]
         # @param outer [Call, nil]
@@ -27,7 +25,7 @@ module Memprof
           @client = client
           @outer = outer
           @connects = !client.started?
-          @inner = 0.0
+          @inner = @inner_wait = 0.0
         end
 
         # A client that has to connect first calls itself, once.
@@ -40,10 +38,19 @@ module Memprof
           again
         end
 
-        # @param seconds [Float] that a request took which was made in this one
+        # @param time [Float] seconds of this request
+        # @param wait [Float] seconds besides that the thread waited for the GVL
+        # @return [Array(Float, Float)] both without those of requests in this one
+        def own(time, wait)
+          [[time - @inner, 0.0].max, [wait - @inner_wait, 0.0].max]
+        end
+
+        # @param time [Float] seconds of a request that was made in this one
+        # @param wait [Float] seconds besides that the thread waited for the GVL
         # @return [void]
-        def add(seconds)
-          @inner += seconds
+        def add(time, wait)
+          @inner += time
+          @inner_wait += wait
         end
       end
 
@@ -58,12 +65,16 @@ module Memprof
           followers = running
           call = Native.quiet { Call.new(client, Thread.current[INSIDE]) }
           began = Clock.now
+          waited = Native.gvl_wait
           response = nil
           begin
             Thread.current[INSIDE] = call
             response = yield
           ensure
-            finish(call, followers, began, client.address, response)
+            finish(call, began, waited)
+            tell(followers, began, waited) do |http, time, wait|
+              http.requested(client.address, response, *call.own(time, wait))
+            end
           end
         end
 
@@ -75,10 +86,10 @@ module Memprof
 
         private
 
-        def finish(call, followers, began, host, response)
+        def finish(call, began, waited)
           Thread.current[INSIDE] = call.outer
-          tell(followers, began) { |http, time| http.requested(host, response, time - call.inner) }
-          call.outer&.add(Clock.now - began)
+          wait = Native.gvl_wait - waited
+          call.outer&.add(Clock.now - began - wait, wait)
         end
       end
 
@@ -101,10 +112,11 @@ module Memprof
       # @param host [String]
       # @param response [#code, nil] nil if there was none
       # @param time [Float] seconds
+      # @param wait [Float] seconds besides that the thread waited for the GVL
       # @return [void]
-      def requested(host, response, time)
-        count(@total, time)
-        count(@hosts[host.to_s] ||= {}, time)
+      def requested(host, response, time, wait)
+        count(@total, time, wait)
+        count(@hosts[host.to_s] ||= {}, time, wait)
         code = response.respond_to?(:code) ? response.code.to_s : "error"
         @responses[code] = @responses.fetch(code, 0) + 1
       end

@@ -29,15 +29,16 @@ module Memprof
       def self.called(operation, arguments = nil, handed = nil)
         followers = running
         began = Clock.now
+        waited = Native.gvl_wait
         given = false
         begin
           value = yield
           given = true
           value
         ensure
-          tell(followers, began) do |client, time|
+          tell(followers, began, waited) do |client, time, wait|
             answers = given ? answers(operation, value, arguments, handed) : { "error" => 1 }
-            client.called(operation, time, answers)
+            client.called(operation, time, wait, answers)
           end
         end
       end
@@ -133,11 +134,12 @@ module Memprof
 
       # @param operation [Symbol]
       # @param time [Float] seconds
+      # @param wait [Float] seconds besides that the thread waited for the GVL
       # @param responses [Hash{String => Integer}]
       # @return [void]
-      def called(operation, time, responses)
+      def called(operation, time, wait, responses)
         entry = @operations[NAMES.fetch(operation, operation.to_s)] ||= {}
-        count(entry, time)
+        count(entry, time, wait)
         answered = entry["responses"] ||= {}
         responses.each { |response, number| answered[response] = answered.fetch(response, 0) + number }
       end

@@ -22,10 +22,11 @@ module Memprof
       def self.queried(sql)
         followers = running
         began = Clock.now
+        waited = Native.gvl_wait
         begin
           yield
         ensure
-          tell(followers, began) { |client, time| client.queried(sql, time) }
+          tell(followers, began, waited) { |client, time, wait| client.queried(sql, time, wait) }
         end
       end
 
@@ -50,19 +51,17 @@ module Memprof
 
       def initialize
         super
-        @total = { "queries" => 0, "time" => 0.0 }
+        @total = {}
         @kinds = {}
       end
 
       # @param sql [String]
       # @param time [Float] seconds
+      # @param wait [Float] seconds besides that the thread waited for the GVL
       # @return [void]
-      def queried(sql, time)
-        kind = @kinds[self.class.kind(sql)] ||= { "queries" => 0, "time" => 0.0 }
-        [@total, kind].each do |numbers|
-          numbers["queries"] += 1
-          numbers["time"] += time
-        end
+      def queried(sql, time, wait)
+        kind = @kinds[self.class.kind(sql)] ||= {}
+        [@total, kind].each { |numbers| count(numbers, time, wait, "queries") }
       end
 
       # @return [Hash]

@@ -17,10 +17,11 @@ module Memprof
       def self.sent(commands)
         followers = running
         began = Clock.now
+        waited = Native.gvl_wait
         begin
           yield
         ensure
-          tell(followers, began) { |client, time| client.sent(commands, time) }
+          tell(followers, began, waited) { |client, time, wait| client.sent(commands, time, wait) }
         end
       end
 
@@ -53,12 +54,13 @@ module Memprof
 
       # @param commands [Array<Array>]
       # @param time [Float] seconds
+      # @param wait [Float] seconds besides that the thread waited for the GVL
       # @return [void]
-      def sent(commands, time)
+      def sent(commands, time, wait)
+        shares = [time / commands.size, wait / commands.size]
         commands.each do |command|
-          share = time / commands.size
-          count(@total, share)
-          count(@commands[name(command)] ||= {}, share)
+          count(@total, *shares)
+          count(@commands[name(command)] ||= {}, *shares)
         end
       end
 

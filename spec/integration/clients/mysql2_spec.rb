@@ -149,4 +149,7 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
 
   it_behaves_like "a client whose calls are traced", server: :mariadb, library: "mysql2",
     open: connect, ask: %q(client.query("select 1").first), count: %i[mysql queries]
+
+  it_behaves_like "a client that waits for the GVL", server: :mariadb, library: "mysql2",
+    open: connect, ask: %q(client.query("select 1").first), tracer: :mysql
 end

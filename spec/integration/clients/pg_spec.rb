@@ -182,4 +182,7 @@ RSpec.describe "Queries of pg to PostgreSQL" do
 
   it_behaves_like "a client whose calls are traced", server: :postgres, library: "pg",
     open: "PG.connect", ask: %q(client.exec("select 1").ntuples), count: %i[postgres queries]
+
+  it_behaves_like "a client that waits for the GVL", server: :postgres, library: "pg",
+    open: "PG.connect", ask: %q(client.exec("select 1").ntuples), tracer: :postgres
 end

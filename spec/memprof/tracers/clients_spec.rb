@@ -188,6 +188,24 @@ RSpec.describe "tracers of client gems" do
     expect(report["fd"]["select"]["time"]).to be_between(0.16, 20)
   end
 
+  it "has waits for the GVL beside the time" do
+    report = trace(<<~RUBY)
+      class Trilogy; def query(sql) = sleep(0.01); end
+      2.times { Thread.new { loop { nil } } }
+      began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      Memprof.trace(tracers: :mysql) { 5.times { Trilogy.new.query("select 1") } }
+      puts({ length: Process.clock_gettime(Process::CLOCK_MONOTONIC) - began }.to_json)
+    RUBY
+    mysql = report.first["mysql"]
+    if RUBY_VERSION >= "3.2"
+      expect(mysql["gvl_wait"]).to be_positive
+      expect(mysql["types"]["select"]["gvl_wait"]).to eq(mysql["gvl_wait"])
+    else
+      expect(mysql).not_to have_key("gvl_wait")
+    end
+    expect(mysql["time"] + mysql.fetch("gvl_wait", 0)).to be <= report.last["length"]
+  end
+
   it "lets a signal handler call a client" do
     reports = trace(<<~RUBY)
       class Trilogy; def query(sql) = 1; end

@@ -55,6 +55,7 @@ impl DataTypeFunctions for NativeTrace {}
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_class("TraceGuard", ruby.class_object())?;
     trace::init(ruby)?;
+    native.define_singleton_method("gvl_wait", function!(gvl_wait, 0))?;
     let choice = native.define_class("TraceChoice", ruby.class_object())?;
     choice.undef_default_alloc_func();
     choice.define_singleton_method("new", function!(NativeChoice::new, 2))?;
@@ -77,9 +78,14 @@ fn call_names() -> Vec<&'static str> {
     memprof_native::names().to_vec()
 }
 
+/// Seconds that the calling thread has waited for the GVL, as far as any trace had the VM tell of it.
+fn gvl_wait() -> f64 {
+    trace::waited().as_secs_f64()
+}
+
 impl NativeChoice {
     fn new(ruby: &Ruby, own: Vec<String>, reported: Vec<String>) -> Result<Self, Error> {
-        let own = trace::Choice::of(&own).map_err(|why| unsupported(ruby, &why))?;
+        let own = trace::Choice::of(&own, &reported).map_err(|why| unsupported(ruby, &why))?;
         Ok(NativeChoice(Arc::new(Choice { own, reported })))
     }
 }

@@ -28,6 +28,7 @@ use memprof_native::{Choice as CallChoice, Counted as Calls, Node, Refused};
 use rb_sys::VALUE;
 
 pub use owners::Owner;
+pub use threads::waited;
 
 /// A symbol of a name that the VM knows for ever, which it never collects.
 fn symbol(name: &CStr) -> VALUE {
@@ -47,6 +48,9 @@ fn fields<const N: usize>(fields: [(&'static str, Node); N]) -> Node {
 /// The tracers of the VM.
 const OWN: [&str; 3] = ["objects", "gc", "threads"];
 
+/// Tracers that tell waits for the GVL from the time that they measure.
+const TIMED: [&str; 5] = ["mysql", "postgres", "memcache", "redis", "http"];
+
 /// The tracers that there are: the VM's, and those of libraries and of the system.
 pub fn names() -> Vec<&'static str> {
     OWN.iter().chain(memprof_native::names()).copied().collect()
@@ -57,15 +61,17 @@ pub struct Choice {
     objects: bool,
     gc: bool,
     threads: bool,
+    /// Whether calls are timed that may end with a wait for the GVL.
+    timed: bool,
     calls: Option<CallChoice>,
 }
 
 impl Choice {
-    /// The named ones; others than [`names`] there are none.
+    /// The named ones; others than [`names`] there are none. `reported`: these, and those that are in Ruby.
     ///
     /// # Errors
     /// If one of those that count calls is unknown.
-    pub fn of(names: &[String]) -> Result<Self, Refused> {
+    pub fn of(names: &[String], reported: &[String]) -> Result<Self, Refused> {
         let wants = |name: &str| names.iter().any(|wanted| wanted == name);
         let calls: Vec<&str> = (memprof_native::names().iter().copied())
             .filter(|name| wants(name))
@@ -74,6 +80,7 @@ impl Choice {
             objects: wants("objects"),
             gc: wants("gc"),
             threads: wants("threads"),
+            timed: reported.iter().any(|name| TIMED.contains(&&**name)),
             calls: (!calls.is_empty())
                 .then(|| CallChoice::of(&calls))
                 .transpose()?,
@@ -83,6 +90,7 @@ impl Choice {
 
 /// A trace that runs.
 pub struct Running {
+    _waits: Option<threads::Listener>,
     threads: Option<threads::Mark>,
     gc: Option<gc::Mark>,
     objects: Option<objects::Mark>,
@@ -119,12 +127,14 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
 pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
     let owner = Owner::new(process);
     let threads = choice.threads.then(|| threads::Mark::new(process));
+    let waits = choice.timed.then(threads::Listener::new);
     let gc = choice.gc.then(|| gc::Mark::new(owner));
     // Threads are objects, too.
     let objects =
         (choice.objects || choice.threads).then(|| objects::Mark::new(owner, choice.objects));
     let engine = (choice.calls.as_ref()).map(|calls| engine::Mark::new(calls, process));
     Ok(Running {
+        _waits: waits,
         threads,
         gc,
         objects,

@@ -54,21 +54,13 @@ pub struct Waits {
     time: Duration,
 }
 
-/// A place in the counters, which it keeps counting. `None` inside: this Ruby does not tell.
-pub struct Mark(Option<Place>);
+/// Has the VM tell of waits until it is dropped. `None` inside: this Ruby does not tell.
+pub struct Listener(Option<u32>);
 
-struct Place {
-    process: bool,
-    /// The process that it is of: a fork ends it.
-    pid: u32,
-    then: (u64, u64),
-}
-
-impl Mark {
-    /// Counts from now on.
-    pub fn new(process: bool) -> Self {
+impl Listener {
+    pub fn new() -> Self {
         let (Some(add), Some(_)) = (symbols().add_thread_hook, symbols().remove_thread_hook) else {
-            return Mark(None);
+            return Listener(None);
         };
         if USERS.fetch_add(1, Ordering::Relaxed) == 0 {
             // SAFETY: called with the GVL, which also makes the count of users and the handle change together. `event` is
@@ -76,39 +68,55 @@ impl Mark {
             let hook = unsafe { add(event, READY | RESUMED | EXITED, std::ptr::null_mut()) };
             HOOK.store(hook, Ordering::Relaxed);
         }
-        Mark(Some(Place {
+        Listener(Some(std::process::id()))
+    }
+}
+
+impl Drop for Listener {
+    /// In the child of a fork, the listener is the parent's.
+    fn drop(&mut self) {
+        if self.0 == Some(std::process::id()) && USERS.fetch_sub(1, Ordering::Relaxed) == 1 {
+            ignore();
+        }
+    }
+}
+
+/// A place in the counters, which it keeps counting.
+pub struct Mark {
+    listener: Listener,
+    process: bool,
+    then: (u64, u64),
+}
+
+impl Mark {
+    /// Counts from now on.
+    pub fn new(process: bool) -> Self {
+        let listener = Listener::new();
+        Mark {
+            then: listener.0.map_or((0, 0), |_| counted(process)),
+            listener,
             process,
-            pid: std::process::id(),
-            then: counted(process),
-        }))
+        }
     }
 
     /// Counts no more; tells how much was, or `None` if this Ruby does not tell.
-    pub fn finish(mut self) -> Option<Waits> {
-        let place = self.0.take()?;
-        let now = counted(place.process);
-        place.leave();
+    pub fn finish(self) -> Option<Waits> {
+        self.listener.0?;
+        let now = counted(self.process);
         Some(Waits {
-            count: now.0.saturating_sub(place.then.0),
-            time: Duration::from_nanos(now.1.saturating_sub(place.then.1)),
+            count: now.0.saturating_sub(self.then.0),
+            time: Duration::from_nanos(now.1.saturating_sub(self.then.1)),
         })
     }
 }
 
-impl Drop for Mark {
-    fn drop(&mut self) {
-        if let Some(place) = self.0.take() {
-            place.leave();
-        }
+/// How long the calling thread has waited for the GVL while somebody listened.
+pub fn waited() -> Duration {
+    if symbols().add_thread_hook.is_none() {
+        return Duration::ZERO;
     }
-}
-
-impl Place {
-    fn leave(&self) {
-        if self.pid == std::process::id() && USERS.fetch_sub(1, Ordering::Relaxed) == 1 {
-            ignore();
-        }
-    }
+    let slot = known(current());
+    Duration::from_nanos(slot.map_or(0, |slot| slot.nanoseconds.load(Ordering::Relaxed)))
 }
 
 /// In the child of a fork: nobody is there who counted.
@@ -193,6 +201,8 @@ unsafe extern "C" fn event(kind: u32, data: *const c_void, _: *mut c_void) {
                 slot.nanoseconds.fetch_add(time, Ordering::Relaxed);
                 PROCESS_WAITS.fetch_add(1, Ordering::Relaxed);
                 PROCESS_NANOSECONDS.fetch_add(time, Ordering::Relaxed);
+                // It is the thread itself that resumes.
+                memprof_native::waited_for_gvl(time);
             }
         }
         _ => {
@@ -202,19 +212,27 @@ unsafe extern "C" fn event(kind: u32, data: *const c_void, _: *mut c_void) {
     }
 }
 
-/// The thread's place in the table, a new one if it has none.
-fn slot(thread: usize) -> Option<&'static Slot> {
+/// The places that a thread may have in the table.
+fn reach(thread: usize) -> impl Iterator<Item = &'static Slot> {
     let start = (thread >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-    let reach = || (0..REACH).filter_map(move |step| TABLE.get((start + step) % SLOTS));
-    for slot in reach() {
-        match slot.thread.load(Ordering::Acquire) {
-            FREE => break,
-            found if found == thread => return Some(slot),
-            _ => {}
-        }
+    (0..REACH).filter_map(move |step| TABLE.get((start + step) % SLOTS))
+}
+
+/// The thread's place in the table, if it has one.
+fn known(thread: usize) -> Option<&'static Slot> {
+    reach(thread)
+        .map(|slot| (slot, slot.thread.load(Ordering::Acquire)))
+        .take_while(|(_, there)| *there != FREE)
+        .find_map(|(slot, there)| (there == thread).then_some(slot))
+}
+
+/// The same, a new one if it has none.
+fn slot(thread: usize) -> Option<&'static Slot> {
+    if let Some(slot) = known(thread) {
+        return Some(slot);
     }
     // Events of one thread come one after the other, so nobody else looks for a place for it.
-    reach().find(|slot| {
+    reach(thread).find(|slot| {
         let there = slot.thread.load(Ordering::Relaxed);
         let taken = (there == FREE || there == LEFT)
             && (slot.thread)
