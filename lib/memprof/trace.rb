@@ -8,6 +8,7 @@ require_relative "trace/journal"
 require_relative "trace/new_process"
 require_relative "trace/numbers"
 require_relative "trace/request"
+require_relative "trace/uncounted"
 
 module Memprof
   # One traced block: {Memprof.trace}. Traces may be nested, run side by side on many threads, and end in any
@@ -94,10 +95,13 @@ module Memprof
     #
     # @return [void]
     def start
+      @uncounted = nil
       @pid = Process.pid
       @failed = NONE
       begin_own unless @plan.own.empty?
       begin_one(@follower) if @follower
+      return @uncounted = Uncounted.new(@plan) if !@process && Uncounted.needed?
+
       begin
         @native.begin
       rescue Unsupported => e
@@ -107,10 +111,11 @@ module Memprof
 
     # Ends counting, in the opposite order. A second call does nothing.
     #
-    # @return [Native::TraceReport, Combined, nil] the report, which has `to_h` and `to_json` and is put into
-    #   words by these; nil in the child of a fork, and if nothing was begun
+    # @return [Native::TraceReport, Uncounted, Combined, nil] the report, which has `to_h` and `to_json` and
+    #   is put into words by these; nil in the child of a fork, and if nothing was begun
     def finish
-      counted = @native.finish
+      counted = @uncounted || @native.finish
+      @uncounted = nil
       finish_started
       return unless counted && @pid == Process.pid
 

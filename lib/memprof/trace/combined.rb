@@ -9,7 +9,7 @@ module Memprof
     #
     # @api private
     class Combined
-      # @param counted [Native::TraceReport]
+      # @param counted [Native::TraceReport, Uncounted]
       # @param heard [Hash{String => Hash}] numbers that are added to those of the extension
       # @param own [Hash{String => Hash}] what the program's tracers report
       def initialize(counted, heard, own)

@@ -4,6 +4,7 @@ require_relative "../native"
 require_relative "../output"
 require_relative "after_reply"
 require_relative "combined"
+require_relative "uncounted"
 require_relative "journal_file"
 
 module Memprof
@@ -39,8 +40,8 @@ module Memprof
           new(JournalFile.new(path, **options))
         end
 
-        # @param record [Hash, Native::TraceReport, Combined] a report, or a request with one, made of what
-        #   {Numbers.plain} gives
+        # @param record [Hash, Native::TraceReport, Uncounted, Combined] a report, or a request with one, made
+        #   of what {Numbers.plain} gives
         # @param pretty [Boolean] for people, or as one line
         # @return [String] JSON with a line feed
         def json(record, pretty: false)
@@ -56,7 +57,7 @@ module Memprof
         def whole(record)
           record.to_h.transform_values do |value|
             case value
-            when Native::TraceReport, Combined then value.to_h
+            when Native::TraceReport, Combined, Uncounted then value.to_h
             else value
             end
           end

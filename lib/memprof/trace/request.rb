@@ -81,7 +81,7 @@ module Memprof
       # Takes the report, as {Trace.run} has it. It is written now, or when the client has the reply; in any
       # case as things are now.
       #
-      # @param report [Native::TraceReport, Combined] of the tracers
+      # @param report [Native::TraceReport, Uncounted, Combined] of the tracers
       # @param returned [Array, nil] the block's value in an Array; nil if it gave none
       # @return [void]
       def call(report, returned)

@@ -69,11 +69,12 @@ module Memprof
       end
 
       # @param clients [Hash{Symbol => Class}] tracers by name
-      # @param process [Boolean] whether to follow all threads, or the calling one
+      # @param process [Boolean] whether to follow all threads, or the calling one; under a Fiber
+      #   scheduler that one's fiber
       def initialize(clients, process)
         @clients = clients
         @lock = Mutex.new if process
-        @thread = nil
+        @thread = @fiber = nil
         @heard = nil
         @stays = false
       end
@@ -91,13 +92,16 @@ module Memprof
       # @return [void]
       def start
         @heard = nil
-        @thread = Thread.current unless @lock
+        unless @lock
+          @thread = Thread.current
+          @fiber = (Fiber.current if Fiber.current_scheduler) # others of the thread run before this one ends
+        end
         listen unless @stays
       end
 
       # @return [void]
       def finish
-        @thread = nil
+        @thread = @fiber = nil
         return if @stays
 
         Follower.remove(self)
@@ -110,6 +114,7 @@ module Memprof
       # @return [void]
       def told(tracer, thread, &note)
         return unless (@lock || thread.equal?(@thread)) && @clients.value?(tracer)
+        return if @fiber && !@fiber.equal?(Fiber.current)
 
         @lock ? synchronize(tracer, &note) : yield(heard(tracer))
       end
