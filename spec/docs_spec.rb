@@ -18,6 +18,14 @@ RSpec.describe "The documents" do
     end
   end
 
+  it "have code that prints what they say" do
+    text = File.read(File.join(Documents::ROOT, "docs/trace.md"))
+    printed = text.scan(/^```ruby\n([^`]+)^```\n\nprints\n\n```json\n([^`]+)^```/)
+    printed.reject! { |_, json| json.include?("...") }
+    expect(printed).not_to be_empty
+    printed.each { |code, json| expect(JSON.parse(run_ruby(code).stdout)).to eq(JSON.parse(json)) }
+  end
+
   it "have code that is Ruby where it cannot run" do
     fragments.each { |snippet| RubyVM::InstructionSequence.compile(snippet.code, snippet.place) }
   end

@@ -33,6 +33,14 @@ RSpec.describe "memprof trace" do
       log).stdout).to match_snapshot("trace/requests.md")
   end
 
+  it "says which times are in which" do
+    calls = { calls: 1, time: 0.1 }
+    path = file({ tracers: { fd: { poll: calls }, redis: calls, http: calls }, time: 1.0 })
+    expect(run_memprof("trace", path).stdout)
+      .to include("\nTimes overlap: time has all others in it; fd has the system calls of redis, http.\n")
+    expect(run_memprof("trace", file({ tracers: {}, time: 1.0 })).stdout).not_to include("overlap")
+  end
+
   it "sorts by any cost and groups by path" do
     stdout, = run_memprof("trace", "--sort", "objects", "--by", "path", "--format", "csv", log)
     expect(stdout.lines.first).to start_with("path,requests,objects_total,time_p50,")

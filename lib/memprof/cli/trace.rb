@@ -12,13 +12,15 @@ module Memprof
       GROUPS = %i[action path status].freeze
       # Which costs the rows of requests show, the first of them always.
       SHOWN = %w[time objects gc fd mysql postgres sqlite memcache redis http].freeze
+      # Costs of clients that talk to servers.
+      CLIENTS = %w[mysql postgres memcache redis http].freeze
       HEADINGS = {
         "time" => "Time", "objects" => "Objects", "gc" => "GC", "fd" => "I/O", "mysql" => "MySQL",
         "postgres" => "Postgres", "sqlite" => "SQLite", "memcache" => "Memcache", "redis" => "Redis",
         "http" => "HTTP"
       }.freeze
       PERCENTILES = %i[p50 p90 p95 p99].freeze
-      private_constant :GROUPS, :SHOWN, :HEADINGS, :PERCENTILES
+      private_constant :GROUPS, :SHOWN, :CLIENTS, :HEADINGS, :PERCENTILES
 
       SUMMARY = "shows what traced requests cost"
       USAGE = "[OPTIONS] FILE"
@@ -104,6 +106,7 @@ module Memprof
         page.listing(groups(answer))
         more(page, answer[:more_groups], "group")
         page.listing(costs(answer), heading: "What a request costs")
+        overlaps(answer)&.then { |sentence| page.note(sentence) }
         page.listing(worst(answer), heading: "Requests with most #{answer[:sort]}")
         more(page, answer[:more_worst], "request")
       end
@@ -159,6 +162,18 @@ module Memprof
       def columns_of(answer)
         there = answer[:costs].map { |cost| cost[:kind] }
         [answer[:sort], *(SHOWN & there)].uniq
+      end
+
+      # What of these times is in others, as they don't add up.
+      def overlaps(answer)
+        there = answer[:costs].map { |cost| cost[:kind] }.select { |kind| unit(kind) == :seconds }
+        return if there.size < 2
+
+        clients = CLIENTS & there
+        parts = ["time has all others in it"]
+        parts << "fd has the system calls of #{clients.join(", ")}" if there.include?("fd") && !clients.empty?
+        parts << "gc interrupts any of them" if there.include?("gc")
+        "Times overlap: #{parts.join("; ")}."
       end
 
       def heading(kind)

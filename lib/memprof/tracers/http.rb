@@ -16,6 +16,8 @@ module Memprof
 
       # A request that runs.
       class Call
+        # @return [Net::HTTP]
+        attr_reader :client
         # @return [Call, nil] that this one is made in
         attr_reader :outer
 
@@ -36,6 +38,11 @@ module Memprof
           again = @connects && @client.equal?(client)
           @connects = false if again
           again
+        end
+
+        # @return [Boolean] whether there was a connection to send it through
+        def sent?
+          !@connects
         end
 
         # @param time [Float] seconds of this request
@@ -71,10 +78,7 @@ module Memprof
             Thread.current[INSIDE] = call
             response = yield
           ensure
-            finish(call, began, waited)
-            tell(followers, began, waited) do |http, time, wait|
-              http.requested(client.address, response, *call.own(time, wait))
-            end
+            finish(call, response, followers, began, waited)
           end
         end
 
@@ -86,8 +90,14 @@ module Memprof
 
         private
 
-        def finish(call, began, waited)
+        # One that could not connect is no request.
+        def finish(call, response, followers, began, waited)
           Thread.current[INSIDE] = call.outer
+          return unless response || call.sent?
+
+          tell(followers, began, waited) do |http, time, wait|
+            http.requested(call.client.address, response, *call.own(time, wait))
+          end
           wait = Native.gvl_wait - waited
           call.outer&.add(Clock.now - began - wait, wait)
         end

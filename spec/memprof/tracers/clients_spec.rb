@@ -139,6 +139,23 @@ RSpec.describe "tracers of client gems" do
     expect(process["http"]["calls"]).to eq(1)
   end
 
+  it "counts no HTTP that finds no server" do
+    report = trace(<<~RUBY)
+      require "net/http"
+      require "socket"
+      port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+      get = Net::HTTP::Get.new("/")
+      Memprof.trace(tracers: :http) do
+        [-> { Net::HTTP.new("127.0.0.1", port).request(get) }, -> { Net::HTTP.get(URI("http://127.0.0.1:\#{port}")) }].each do |ask|
+          ask.call
+        rescue Errno::ECONNREFUSED
+          nil
+        end
+      end
+    RUBY
+    expect(report).to eq("http" => {})
+  end
+
   it "counts HTTP inside of the block that takes a response, each request with its own time" do
     report = trace(<<~RUBY)
       require "net/http"
