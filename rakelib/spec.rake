@@ -5,7 +5,7 @@ require "json"
 require "rbconfig"
 require "tempfile"
 
-# Runs rspec, and then each failed example once more, alone: one that passes there depends on load or on order.
+# Runs rspec, and then each failed example once more, alone: if it passes there, it depends on load or order.
 # It is listed as flaky, at the end and in the file FLAKY, and does not fail the task.
 class SpecRun
   FLAKY = "tmp/flaky"
