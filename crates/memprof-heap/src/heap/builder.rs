@@ -1,5 +1,6 @@
 //! A heap while its dump is read: what a dump tells goes into columns.
 
+mod class_word;
 mod labels;
 mod rows;
 
@@ -11,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::NONE;
 use super::groups::{ClassFacts, RawGroup};
+use super::label::Packed;
 use super::names::Names;
 use super::pages::Pages;
 use super::sizes::Sizes;
@@ -18,9 +20,10 @@ use super::texts::TextWriter;
 use crate::dump::Writer;
 use crate::dump::read::invalid;
 use crate::dump::record::{
-    self, Counts, Detail, Edge, Field, NameId, NoteKind, Object, SiteId, Tables, Value,
+    self, Counts, Detail, Edge, Field, Kind, NameId, NoteKind, Object, SiteId, Tables, Value,
 };
 use crate::dump::writer::LiveWriter;
+use class_word::ClassWord;
 pub(super) use rows::{Rare, Rows};
 
 /// The age of an object whose age is not known, in the upper byte of its flags.
@@ -64,6 +67,10 @@ pub struct Builder {
     site_numbers: Vec<u32>,
     /// The key that the last edge was, if it is no object.
     key: Option<Value>,
+    /// The last record was a free slot: it has no place here, nor has what it refers to.
+    is_free: bool,
+    /// What the class word of the last object refers to, where that is not its class.
+    class_word: Option<u64>,
     counts: Counts,
 }
 
@@ -98,6 +105,8 @@ impl Builder {
             sites: Vec::new(),
             site_numbers: Vec::new(),
             key: None,
+            is_free: false,
+            class_word: None,
             counts: Counts::default(),
         })
     }
@@ -249,6 +258,11 @@ impl Writer for Builder {
     }
 
     fn object(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
+        // `dump_all(full: true)` has a record for each free slot, too.
+        self.is_free = object.kind == Kind::NONE;
+        if self.is_free {
+            return Ok(());
+        }
         let index = self.codes.len();
         if index >= (NONE - 1024) as usize {
             return Err(invalid("more than 4 billion objects"));
@@ -260,7 +274,9 @@ impl Writer for Builder {
             Detail::Imemo { name, .. } => Some(name),
             _ => None,
         };
-        let class = match object.class {
+        let word = ClassWord::of(tables, object);
+        self.class_word = word.reference();
+        let class = match word.class() {
             0 => NONE,
             address => self.pages.code(address)?,
         };
@@ -301,9 +317,15 @@ impl Writer for Builder {
     }
 
     fn edges(&mut self, tables: &Tables, edges: &[Edge<'_>]) -> io::Result<()> {
+        if self.is_free {
+            return Ok(());
+        }
         for edge in edges {
             let label = self.label(tables, edge);
             if let Value::Address(address) = edge.value {
+                if self.class_word == Some(address) {
+                    self.class_word = None;
+                }
                 let code = self.pages.code(address)?;
                 self.rows.push(code, label);
                 self.counts.references += 1;
@@ -317,6 +339,11 @@ impl Writer for Builder {
     }
 
     fn end(&mut self, _: &Tables) -> io::Result<()> {
+        if let Some(address) = self.class_word.take() {
+            let code = self.pages.code(address)?;
+            self.rows.push(code, Packed::NONE);
+            self.counts.references += 1;
+        }
         Ok(())
     }
 

@@ -130,17 +130,20 @@ impl Naming<'_> {
     }
 
     fn shown(&mut self, raw: &RawGroup, class: u32) -> u32 {
-        if class != NONE {
+        // What stands for a module among the ancestors of a class refers to that module as objects do to their class, and
+        // is none of its instances.
+        let is_copy = raw.kind == Kind::ICLASS;
+        if class != NONE && !is_copy {
             let real = self.real(class);
             if real != NONE {
                 return self.class_of_object(real);
             }
         }
-        if let Some(name) = raw.class_name {
+        if let Some(name) = raw.class_name.filter(|_| !is_copy) {
             return self.class_of_name(name);
         }
         let text = match raw.name {
-            _ if raw.class != NONE && class == NONE => "<unknown class>".to_owned(),
+            _ if raw.class != NONE && class == NONE && !is_copy => "<unknown class>".to_owned(),
             Some(name) => format!("<{}>", self.names.name(name)),
             None => format!("<{}>", raw.kind.name()),
         };

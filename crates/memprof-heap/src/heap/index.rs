@@ -20,7 +20,7 @@ pub(super) use write::{begin, write};
 /// First bytes of an index, and the last.
 const MAGIC: [u8; 8] = *b"mempidx\x89";
 /// Changes with anything that an index has or means.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Where the texts begin.
 pub(super) const HEAD: u64 = 16;
 

@@ -6,6 +6,9 @@ use super::{Fallible, Stop};
 /// Bytes that are there behind [`Window::ensure`], unless the text ends: no key, number or address is longer.
 pub(super) const AHEAD: usize = 256;
 
+/// What some editors and shells put before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Text that was read, up to an end that moves.
 pub(super) struct Window<'o> {
     pub feed: Feed<'o>,
@@ -33,6 +36,9 @@ impl<'o> Window<'o> {
         };
         window.take(first);
         window.ensure()?;
+        if window.starts_with(BYTE_ORDER_MARK) {
+            window.skip(BYTE_ORDER_MARK.len());
+        }
         Ok(window)
     }
 
