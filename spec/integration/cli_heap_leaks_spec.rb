@@ -12,11 +12,17 @@ RSpec.describe "docs/leaks.md" do
 
   # What the page says that they show.
   facts = {
-    "leaks cache-3.memprof" => [/Hash \(5000\) retains .* 5,000 Session, made at heap_cache\.rb:27\./,
-      /^STORE +Hash \(5000\)/],
-    "leaks cache-1.memprof" => [/^- .* 2[78],\d{3} new objects, .* all of which survived: held by Sess/],
+    "leaks cache-3.memprof" => [
+      /Hash \(5000\) retains .* 5,000 Session instances, allocated at heap_cache\.rb:27\./,
+      /^STORE +Hash \(5000\)/
+    ],
+    "leaks cache-1.memprof" => [
+      /^- Sessions::STORE -> Hash \(3000\) grew by .*: 2[78],\d{3} new objects, .* all of which survived\./
+    ],
     "diff --limit 5 cache-1" => [/\+2,000 +2,000 +0 +2,000 .* Session$/],
-    "leaks callbacks.memprof" => [/2,000 Array, made at heap_callbacks\.rb:21\..*\$driver -> Driver@waiting/],
+    "leaks callbacks.memprof" => [
+      /2,000 Array instances, allocated at heap_callbacks\.rb:21\..*\$driver -> Driver@waiting/
+    ],
     "top --procs" => [/ 2,000  heap_callbacks\.rb:33 +body: String/],
     "leaks --ignore-stack-roots" => [/module Templates retains/, /^Templates +module Templates/],
     "histogram --by line" => [/heap_module\.rb:20/, /<iseq>/],

@@ -104,7 +104,8 @@ RSpec.describe "memprof, asking a dump" do
       expect([stderr[/must be above 0 and at most 100/].nil?, status.exitstatus]).to eq([false, 2])
       needs(:diff)
       stdout, = memprof("leaks", cache_dump(1), cache_dump(2), cache_dump(3))
-      expect(stdout.lines[1]).to match(/\A- .* in 2[78],\d+ new objects, mostly String, .* survived/)
+      expect(stdout.lines[1..2].join.tr("\n", " "))
+        .to match(/\A- Sessions::STORE -> Hash \(3000\) grew by .*: 2[78],\d+ new objects, mostly String,/)
       expect(stdout.scan(/^- Hash \((\d+)\) retains/).flatten).to eq(%w[1000 3000 5000])
     end
   end

@@ -18,7 +18,7 @@ RSpec.describe "the leaks of a Rails app" do
 
   all = 3 * LeakyRails::VISITS
   store, page, block = %i[store page block].map { |what| LeakyRails.line(what) }
-  made = %r{, made at \S*/app\.rb:#{page}\.}
+  made = %r{ instances, allocated at \S*/app\.rb:#{page}\.}
 
   def answer(verb, *arguments)
     stdout, stderr, status = run_memprof(verb, "--format", "json", *arguments, chdir: @directory)
@@ -40,7 +40,7 @@ RSpec.describe "the leaks of a Rails app" do
     it "are named by one dump, with holder, class and line (#{name})" do
       found = cache(answer("leaks", @dumps[name]))
       expect(found["sentence"]).to match(/\AHash \(#{all}\) retains .*#{all} Page#{made}/)
-      expect(found["sentence"]).to end_with("It is held by PageCache::PAGES.")
+      expect(found["sentence"]).to end_with("It is retained by PageCache::PAGES.")
       held = found["accumulated"].first
       expect(held).to include("class" => "Page", "count" => all, "at_site" => all)
       expect([found["object"]["site"], held["site"]].map { |site| place(site) })
@@ -77,7 +77,8 @@ RSpec.describe "the leaks of a Rails app" do
     expect(owner["survived"]).to eq(owner["new"])
     expect(cache(compared["dumps"].last)["sentence"]).to match(made)
     stdout, = run_memprof("leaks", *@dumps.values_at(:first, :second, :third))
-    expect(stdout.tr("\n", " ")).to match(/- \S+ \S+ in \d+ new objects.* held by PageCache::PAGES -> Hash/)
+    grew = /- PageCache::PAGES -> Hash \(\d+\) grew by \S+ \S+: \d+ new objects.* all of which survived/
+    expect(stdout.tr("\n", " ")).to match(grew)
   end
 
   it "are named for blocks that pile up: where they were written, what they captured, who has them" do
@@ -92,8 +93,9 @@ RSpec.describe "the leaks of a Rails app" do
   it "are named without lines in a dump of ObjectSpace" do
     suspects = answer("leaks", @dumps[:objspace])
     found = cache(suspects)
-    expect(found["sentence"]).to match(/\AHash \(#{all}\) retains .*#{all} Page\. It is held by PageCache\./)
+    expect(found["sentence"]).to match(/\AHash \(#{all}\) retains .*#{all} Page instances\. /)
+    expect(found["sentence"]).to end_with(" It is retained by PageCache.")
     expect(found["site"]).to be_nil
-    expect(suspects["remarks"]).to include(/does not say where objects were made/)
+    expect(suspects["remarks"]).to include(/does not say where objects were allocated/)
   end
 end

@@ -34,7 +34,7 @@ RSpec.describe Memprof::Web do
   end
 
   it "tells the leak on its first page" do
-    expect(ask(app, "/heaps/1/").body).to match(/Hash \(1000\) retains .*It is held by Sessions::STORE/)
+    expect(ask(app, "/heaps/1/").body).to match(/Hash \(1000\) retains .*It is retained by Sessions::STORE/)
   end
 
   it "answers HEAD as GET, without a body" do

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "listing"
+require_relative "phrase"
 require_relative "../units"
 
 module Memprof
@@ -40,8 +41,10 @@ module Memprof
         def listing(rows, three:, strangers: false)
           changes = strangers ? {} : { new: "New", gone: "Gone" }
           changes[:survived] = "Survived" if three && !strangers
+          changes[:garbage] = "Garbage" if !strangers && rows.any? { |row| row[:garbage][:count].positive? }
           listing = Listing.new.column("Growth", :growth, :growth).column("Objects", :more, :objects)
-          changes.each { |key, heading| listing.column(heading, :count, key, spare: key == :gone) }
+          spare = %i[gone garbage]
+          changes.each { |key, heading| listing.column(heading, :count, key, spare: spare.include?(key)) }
           listing.column("Retained by new", :bytes, :retained) unless strangers
           listing.column("Before", :bytes, :before, spare: !strangers)
             .column("After", :bytes, :after, spare: !strangers)
@@ -63,22 +66,34 @@ module Memprof
           listing
         end
 
-        # What holds new objects, each in a sentence.
+        # What grows, each in a sentence.
         #
-        # @param owners [Array<Hash>]
+        # @param owners [Array<Hash>] of HeapGrowth
         # @return [Array<String>]
         def held(owners)
           owners.map do |owner|
-            new = owner[:new][:count]
-            most = owner[:classes].first
-            survived = owner[:survived]
-            lived = ", #{part(survived[:count], new)} of which survived" if survived
-            "#{Units.bytes(owner[:retained_by_new])} in #{Cell.plural(new, "new object")}" \
-              "#{", mostly #{most[:class]}" if most}#{lived}: held by #{holder(owner)}."
+            "#{holder(owner)} grew by #{Units.bytes(owner[:growth])}: #{new_objects(owner)}.#{series(owner)}"
           end
         end
 
         private
+
+        def new_objects(owner)
+          new = owner[:new][:count]
+          most = owner[:classes].first
+          survived = owner[:survived]
+          lived = ", #{part(survived[:count], new)} of which survived" if survived
+          "#{Cell.plural(new, "new object")}#{", mostly #{most[:class]}" if most}#{lived}"
+        end
+
+        # What it retained in each dump, if there are more of them than a sentence about growth speaks of.
+        def series(owner)
+          sizes = owner[:series]
+          return if sizes.size < 4 || sizes.any?(&:nil?)
+
+          *sizes, last = sizes.map { |size| Units.bytes(size) }
+          " It retained #{sizes.join(", ")} and #{last}."
+        end
 
         def part(count, whole)
           count.zero? ? "none" : count == whole ? "all" : Units.count(count)
@@ -88,11 +103,12 @@ module Memprof
           "#{Units.objects(sum[:count])} (#{Units.bytes(sum[:size])})"
         end
 
+        # Garbage that was not collected yet is no growth.
         def cells(row, changes, strangers)
           counts = row.values_at(*changes).map { |sum| sum&.fetch(:count) }
           retained = strangers ? [] : [row[:retained]]
           sizes = [row[:before][:size], row[:after][:size]]
-          [row[:change][:size], row[:change][:count], *counts, *retained, *sizes, key(row)]
+          [row[:reachable][:size], row[:reachable][:count], *counts, *retained, *sizes, key(row)]
         end
 
         def key(row)
@@ -103,7 +119,8 @@ module Memprof
 
         def heading(rows)
           first = rows.first || {}
-          { line: "Made at", file: "File", type: "Type" }.find { |key, _| first.key?(key) }&.last || "Class"
+          headings = { line: "Allocated at", file: "File", type: "Type" }
+          headings.find { |key, _| first.key?(key) }&.last || "Class"
         end
 
         def place?(rows)
@@ -111,7 +128,7 @@ module Memprof
         end
 
         def holder(owner)
-          path = owner[:path][:sentence]
+          path = Phrase.text(owner[:path][:phrase])
           path.empty? ? owner[:text] : path
         end
       end

@@ -2,31 +2,36 @@
 
 require_relative "growth_rows"
 require_relative "heap_command"
+require_relative "heap_growth"
+require_relative "phrase"
 require_relative "steps"
 
 module Memprof
   module CLI
-    # `memprof leaks`: what keeps a large part of the heap alive.
+    # `memprof leaks`: what retains a large part of the heap.
     #
     # @api private
     class Leaks < HeapCommand
-      COMPARED = 3 # files at most
-      private_constant :COMPARED
+      OWNERS = 1000 # of a comparison that are looked at
+      private_constant :OWNERS
 
-      SUMMARY = "tells what keeps most of the memory of a dump alive"
+      SUMMARY = "shows what retains most of the memory of a dump"
       USAGE = "[OPTIONS] FILE..."
       DETAILS = <<~TEXT
-        A suspect is an object without which a tenth of the heap or more would be free,
-        or many objects of one class below one holder that are as large together. Told
-        are what it holds, where that was made, and who holds it.
+        A suspect is an object that retains a tenth of the heap or more, or many objects
+        of one class that together retain as much. For each, leaks shows what it
+        retains, where that was allocated, and what retains it.
 
-        Of several files each suspect is one sentence. Two or three are taken for dumps
-        of one process, the oldest first: what grew between them comes first.
+        Several files are taken for dumps of one process, the oldest first: what grew
+        from dump to dump comes first, then each suspect of each dump in one sentence.
+        The growth is compared from the first dump to the last but one; the last shows
+        what survived. memprof's own objects are not counted.
 
         Examples:
           memprof leaks heap.memprof
           memprof leaks --threshold 2 heap.memprof
           memprof leaks before.memprof after.memprof
+          memprof leaks 1.memprof 2.memprof 3.memprof 4.memprof
       TEXT
 
       # @param arguments [Array<String>] dumps
@@ -76,7 +81,7 @@ module Memprof
       def tell(page, file, answer)
         page.heading(title(file, answer))
         answer[:suspects].each_with_index do |suspect, index|
-          page.paragraph("#{index + 1}. #{Steps.shorten(suspect[:sentence])}")
+          page.paragraph("#{index + 1}. #{Phrase.text(suspect[:phrase])}")
           page.listing(accumulated(suspect))
           page.listing(Steps.listing(suspect[:path]))
         end
@@ -91,7 +96,7 @@ module Memprof
 
       def accumulated(suspect)
         listing = Listing.new.column("Retained", :bytes, :retained).column("Objects", :count, :count)
-          .column("Holds", :name, :class).column("Made at", :place, :site, spare: true)
+          .column("Holds", :name, :class).column("Allocated at", :place, :site, spare: true)
           .column("Generations", :number, :generations, spare: true)
         suspect[:accumulated].each do |held|
           listing.row(held[:retained], held[:count], held[:class], site(held), generations(held))
@@ -111,45 +116,41 @@ module Memprof
 
       # One sentence a suspect; what grew comes first.
       def many(files)
-        if files.size <= COMPARED
-          heaps = files.map { |file| open_heap(file) }
-          growth = growth(compare(heaps))
-        end
-        # More than that are open one after the other: each takes memory.
+        heaps = compared(files)
+        diff = compare(heaps.values)
+        totals = put(diff, :totals)
+        # Which of them grow shows in the other dumps.
+        owners = put(diff, :owners, sort: :retained, limit: OWNERS)
+        growth = HeapGrowth.new(totals, owners[:owners])
+        # The others are open one after the other: each takes memory.
         answers = files.each_with_index.map do |file, index|
-          [file, suspects(heaps ? heaps[index] : open_heap(file))]
+          heap = heaps[index] || open_heap(file)
+          growth.note(heap)
+          [file, suspects(heap)]
         end
         dumps = answers.map { |file, answer| { file: file }.merge(answer) }
+        owners = owners.merge(owners: growth.owners.first(@options.fetch(:limit, 10)))
+        growth = { totals: totals, owners: owners }
         present({ growth: growth, dumps: dumps }) do |page|
           output_format == :csv ? table(page, answers) : sentences(page, answers, growth)
         end
       end
 
-      def growth(diff)
-        { totals: put(diff, :totals), owners: put(diff, :owners, limit: @options.fetch(:limit, 10)) }
+      # The first dump, the last but one and the last, by their places.
+      def compared(files)
+        places = [0, files.size - 2, files.size - 1].uniq
+        places.to_h { |place| [place, open_heap(files[place])] }
       end
 
       def sentences(page, answers, growth)
-        grown(page, growth) if growth
+        page.heading(GrowthRows.title(growth[:totals]))
+        GrowthRows.held(growth[:owners][:owners]).each { |sentence| page.text("- #{sentence}") }
+        warn(page, growth[:totals][:warnings])
         answers.each do |file, answer|
           page.heading(title(file, answer))
-          answer[:suspects].each { |suspect| page.text("- #{Steps.shorten(suspect[:sentence])}") }
+          answer[:suspects].each { |suspect| page.text("- #{Phrase.text(suspect[:phrase])}") }
           answer[:remarks].each { |remark| page.text("Note: #{remark}") }
         end
-      end
-
-      def grown(page, growth)
-        page.heading(GrowthRows.title(growth[:totals]))
-        GrowthRows.held(holders(growth)).each { |sentence| page.text("- #{sentence}") }
-        warn(page, growth.values.flat_map { |part| part[:warnings] })
-      end
-
-      # Those that hold much of what is new. In the dump of another process everything is.
-      def holders(growth)
-        totals = growth[:totals]
-        return [] if totals[:kept][:count].zero?
-
-        growth[:owners][:owners].select { |owner| owner[:retained_by_new] * 100 >= totals[:new][:size] }
       end
 
       # For CSV.
@@ -157,8 +158,8 @@ module Memprof
         listing = Listing.new.column("File", :name, :dump).column("Address", :address, :address)
           .column("Object", :name, :object).column("Retained", :bytes, :retained)
           .column("Share", :percent, :percent)
-          .column("Holds", :name, :holds).column("Objects", :count, :count).column("Made at", :place, :site)
-          .column("Path", :name, :path)
+          .column("Holds", :name, :holds).column("Objects", :count, :count)
+          .column("Allocated at", :place, :site).column("Path", :name, :path)
         answers.each do |file, answer|
           answer[:suspects].each do |suspect|
             object = suspect[:object]

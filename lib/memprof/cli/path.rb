@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "heap_command"
+require_relative "phrase"
 require_relative "steps"
 
 module Memprof
@@ -42,7 +43,7 @@ module Memprof
           if answer[:steps].empty?
             page.text("No root reaches #{to}: garbage that was not collected yet.")
           else
-            page.heading(answer[:sentence]).listing(Steps.listing(answer))
+            page.heading(Phrase.text(answer[:phrase])).listing(Steps.listing(answer))
           end
         end
         next_steps([[["show", file, to], "all about the object"]])

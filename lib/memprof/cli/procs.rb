@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "listing"
+require_relative "phrase"
 
 module Memprof
   module CLI
@@ -27,12 +28,8 @@ module Memprof
             "#{capture[:label].delete_prefix("local ")}: #{capture[:class]}"
           end
           site = row[:file] && row.slice(:file, :line)
-          [site, captures.join(", "), holder(row[:path]), row[:example][:address]]
-        end
-
-        # The path without the proc itself.
-        def holder(path)
-          path&.rpartition(" -> ")&.first
+          retained_by = row[:retained_by] && Phrase.text(row[:retained_by])
+          [site, captures.join(", "), retained_by, row[:example][:address]]
         end
       end
     end

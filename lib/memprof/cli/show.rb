@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "heap_command"
+require_relative "phrase"
 require_relative "objects"
 require_relative "steps"
 
@@ -92,7 +93,7 @@ module Memprof
         if answer[:unreachable]
           page.paragraph("No root reaches it: garbage that was not collected yet.")
         else
-          page.listing(Steps.listing(answer[:path]), heading: "Path: #{answer[:path][:sentence]}")
+          page.listing(Steps.listing(answer[:path]), heading: "Path: #{Phrase.text(answer[:path][:phrase])}")
         end
       end
 

@@ -43,10 +43,10 @@ RSpec.describe Memprof::Heap::Capture do
   end
 
   it "names the global variable that holds a suspect" do
-    expect(in_child(<<~'RUBY')).to eq(["It is held by $glob."])
+    expect(in_child(<<~'RUBY')).to eq(["It is retained by $glob."])
       $glob = Array.new(20_000) { |number| "text number #{number}, too long for its slot" * 4 }
       suspects = Memprof::Heap.capture.ask(:suspects)[:suspects]
-      puts suspects.map { |suspect| suspect[:sentence][/It is held by .*/] }
+      puts suspects.map { |suspect| suspect[:sentence][/It is retained by .*/] }
     RUBY
   end
 

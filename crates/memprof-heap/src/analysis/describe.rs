@@ -89,6 +89,11 @@ impl<'h> Describer<'h> {
         })
     }
 
+    /// Bytes of an object itself.
+    pub fn size(&self, node: u32) -> u64 {
+        self.memsizes.get(node)
+    }
+
     /// In percent of the memsize of the whole heap.
     pub fn percent(&self, size: u64) -> f64 {
         percent(size, self.whole)

@@ -15,7 +15,7 @@ use super::tally::percent;
 use super::{Error, Selection};
 use crate::dump::record::{Flags, Kind};
 use crate::graph::BitSet;
-use crate::heap::{Heap, NONE};
+use crate::heap::{FOLDED, Group, Heap, NONE};
 
 /// `overview`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -317,9 +317,8 @@ fn counts(heap: &Heap, by_group: &[Sum]) -> Result<Counts, Error> {
     }
     let flags = heap.flag_words()?;
     let singleton = |id: u32| {
-        flags
-            .get(id as usize)
-            .is_some_and(|flags| flags & Flags::SINGLETON.0 != 0)
+        let flags = flags.get(id as usize).copied().unwrap_or(0);
+        flags & Flags::SINGLETON.0 != 0 && flags & FOLDED.0 == 0
     };
     let singletons = heap
         .class_objects()
@@ -333,10 +332,22 @@ fn counts(heap: &Heap, by_group: &[Sum]) -> Result<Counts, Error> {
     Ok(counts)
 }
 
-/// Sizes of slots are those of pages.
+/// Sizes of slots are those of pages. What was folded into its owner has a slot of its own; memprof's objects count
+/// nowhere.
 fn used_slots(heap: &Heap, size: u64) -> Result<Option<Slots>, Error> {
-    let all = slots(heap).into_iter();
-    let sum = all.fold(0_u64, |sum, slot| sum + u64::from(slot));
+    let (groups, flags) = (heap.group_numbers()?, heap.flag_words()?);
+    let name = |group: &Group| group.name.map(|name| heap.name(name));
+    let folded = heap.groups().iter();
+    let folded = folded.map(|group| group.kind == Kind::IMEMO && name(group) == Some("fields"));
+    let folded: Vec<bool> = folded.collect();
+    let counts = |id: usize| {
+        let is_folded = |group: &u32| folded.get(*group as usize) == Some(&true);
+        flags[id] & FOLDED.0 == 0 || groups.get(id).is_some_and(is_folded)
+    };
+    let all = slots(heap).into_iter().enumerate();
+    let sum = all
+        .filter(|&(id, _)| counts(id))
+        .fold(0_u64, |sum, (_, slot)| sum + u64::from(slot));
     Ok((sum > 0).then(|| Slots {
         size: sum,
         outside: size.saturating_sub(sum),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Named};
 use super::select::Selection;
-use super::{Error, Words};
+use super::{Error, Phrase, Words};
 use crate::heap::{Heap, NONE};
 
 /// `path`: the shortest path from a root to an object, or those to several merged to a tree.
@@ -39,6 +39,8 @@ pub struct Path {
     pub omitted: usize,
     /// In words: `$cache -> Hash["user:42"] -> Session@user -> String "Ann"`.
     pub sentence: String,
+    /// The same, with places in files apart.
+    pub phrase: Phrase,
 }
 
 /// Paths that begin alike.
@@ -110,14 +112,23 @@ fn omitted(nodes: &[u32]) -> usize {
 }
 
 /// A path in words.
-pub fn sentence(words: &Words<'_>, nodes: &[u32]) -> String {
+pub fn phrase(words: &Words<'_>, nodes: &[u32]) -> Phrase {
+    shortened(words, nodes, |nodes| words.path(nodes))
+}
+
+/// What holds the object at the end of a path, in words.
+pub fn holder(words: &Words<'_>, nodes: &[u32]) -> Phrase {
+    shortened(words, nodes, |nodes| words.holder(nodes))
+}
+
+fn shortened(words: &Words<'_>, nodes: &[u32], end: impl Fn(&[u32]) -> Phrase) -> Phrase {
     match omitted(nodes) {
-        0 => words.path(nodes),
-        omitted => format!(
-            "{} -> … {omitted} more … -> {}",
+        0 => end(nodes),
+        omitted => Phrase::default().steps([
             words.path(&nodes[..ENDS]),
-            words.path(&nodes[nodes.len() - ENDS..])
-        ),
+            format!("… {omitted} more …").into(),
+            end(&nodes[nodes.len() - ENDS..]),
+        ]),
     }
 }
 
@@ -137,10 +148,12 @@ pub fn described(describer: &Describer<'_>, nodes: &[u32]) -> Path {
         _ => 0..ENDS,
     };
     let rest = shown.end + omitted..nodes.len();
+    let phrase = phrase(&describer.words, nodes);
     Path {
         steps: shown.chain(rest).map(step).collect(),
         omitted,
-        sentence: sentence(&describer.words, nodes),
+        sentence: phrase.to_string(),
+        phrase,
     }
 }
 

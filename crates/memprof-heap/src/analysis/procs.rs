@@ -12,7 +12,7 @@ use super::describe::{Described, Describer};
 use super::holders::{Holder, holders};
 use super::numbering::numbered;
 use super::tally::{Groups, Tally, percent};
-use super::{Error, Selection, path};
+use super::{Error, Phrase, Selection, path};
 use crate::dump::record::{Kind, NameId, Value};
 use crate::graph::BitSet;
 use crate::heap::{Heap, Label, NONE, Packed};
@@ -84,8 +84,10 @@ pub struct Row {
     pub holders: Vec<Holder>,
     /// The one that retains most.
     pub example: Described,
-    /// Who holds that one: a path from a root, in words; null if none does.
+    /// A path from a root to that one, in words; null if no root reaches it.
     pub path: Option<String>,
+    /// What retains that one: the path without it, with places in files apart; null if no root reaches it.
+    pub retained_by: Option<Phrase>,
 }
 
 /// The answer.
@@ -240,7 +242,9 @@ impl Procs {
                 captures,
                 holders,
                 example: describer.describe(example),
-                path: (!nodes.is_empty()).then(|| describer.words.path(&nodes)),
+                path: (!nodes.is_empty())
+                    .then(|| path::phrase(&describer.words, &nodes).to_string()),
+                retained_by: (!nodes.is_empty()).then(|| path::holder(&describer.words, &nodes)),
             });
         }
         Ok(rows)

@@ -14,9 +14,9 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::Error;
 use super::describe::{Described, Describer, Site};
 use super::path::{self, Path};
+use super::{Error, Phrase};
 use crate::dump::record::Kind;
 use crate::graph::Tree;
 use crate::heap::{Heap, NONE, Sizes};
@@ -24,8 +24,8 @@ use crate::heap::{Heap, NONE, Sizes};
 /// Percent of the heap that make a suspect.
 const THRESHOLD: f64 = 10.0;
 
-/// Classes of memprof's own extension.
-const OWN: &str = "Memprof::Native::";
+/// Threads that a server may have waiting, each with a stack of its own: so many are no leak.
+const POOL: usize = 100;
 
 /// Classes that are named of what has accumulated.
 const CLASSES: usize = 5;
@@ -59,12 +59,23 @@ pub struct Accumulated {
     pub count: u64,
     /// Bytes that they retain.
     pub retained: u64,
-    /// Where most of them were made.
+    /// The line that allocated more of them than any other.
     pub site: Option<Site>,
-    /// How many of them were made there.
+    /// How many of them it allocated.
     pub at_site: u64,
-    /// First and last generation in which they were made.
+    /// First and last generation in which they were allocated.
     pub generations: Option<(u32, u32)>,
+}
+
+impl Accumulated {
+    fn is_mostly_at_site(&self) -> bool {
+        self.at_site * 2 > self.count
+    }
+
+    /// The line that allocated most of them, if there is one.
+    fn main_site(&self) -> Option<&Site> {
+        self.site.as_ref().filter(|_| self.is_mostly_at_site())
+    }
 }
 
 /// What may be a leak.
@@ -80,12 +91,16 @@ pub struct Suspect {
     pub percent: f64,
     /// What has accumulated, the largest first.
     pub accumulated: Vec<Accumulated>,
-    /// Who holds the object; of a group, the largest one.
+    /// From a root to the object; of a group, to the largest one.
     pub path: Path,
-    /// Where the object, or most of what it accumulates, was made.
+    /// What retains it, in words: the path without the object.
+    pub retained_by: Phrase,
+    /// Where the object, or most of what it accumulates, was allocated.
     pub site: Option<Site>,
     /// All of it in a sentence.
     pub sentence: String,
+    /// The same, with places in files apart.
+    pub phrase: Phrase,
 }
 
 /// The answer.
@@ -199,16 +214,19 @@ impl<'h> Search<'h> {
         })
     }
 
-    /// memprof's own memory goes when tracking ends.
-    fn is_own(&self, node: u32) -> bool {
-        !self.is_root(node) && self.describer.words.class(node).starts_with(OWN)
+    /// A thread or fiber of which nearly all is its stack. That is as large from the first call on.
+    fn is_stack(&self, node: u32) -> bool {
+        let name = self.describer.words.internal_name(node);
+        let size = self.describer.size(node);
+        matches!(name, Some("VM/thread" | "thread" | "fiber"))
+            && size.saturating_mul(10) >= self.retained.get(node).saturating_mul(9)
     }
 
     fn found(&self) -> Vec<Found> {
         let mut found = Vec::new();
         let mut open = vec![self.heap.root()];
         while let Some(node) = open.pop() {
-            if self.is_own(node) {
+            if self.is_stack(node) {
                 continue;
             }
             let (large, small): (Vec<u32>, Vec<u32>) = self
@@ -262,7 +280,14 @@ impl<'h> Search<'h> {
             *sum = sum.saturating_add(self.retained.get(node));
             members.push(node);
         }
-        for (retained, members) in by_class.into_values().filter(|(sum, _)| *sum >= self.least) {
+        let is_pool = |members: &[u32]| {
+            members.len() <= POOL && members.iter().all(|&node| self.is_stack(node))
+        };
+        let groups = by_class.into_values();
+        for (retained, members) in groups.filter(|(sum, _)| *sum >= self.least) {
+            if is_pool(&members) {
+                continue;
+            }
             let largest = members
                 .iter()
                 .copied()
@@ -300,8 +325,8 @@ impl<'h> Search<'h> {
         let sum = nodes.iter().fold(0_u64, |sum, &node| {
             sum.saturating_add(self.retained.get(node))
         });
-        let most = self.most_made(nodes);
-        let made = || {
+        let most = self.main_line(nodes);
+        let generations = || {
             nodes
                 .iter()
                 .filter_map(|&node| self.describer.generation(node))
@@ -314,13 +339,13 @@ impl<'h> Search<'h> {
             retained: sum,
             site: most.and_then(|(_, number)| self.describer.site_of(number)),
             at_site: most.map_or(0, |(count, _)| count),
-            generations: made().min().zip(made().max()),
+            generations: generations().min().zip(generations().max()),
         }
     }
 
-    /// How many of the nodes were made by the line that made most of them, and the number of one of its sites: there is
-    /// one for each method.
-    fn most_made(&self, nodes: &[u32]) -> Option<(u64, u32)> {
+    /// How many of the nodes were allocated by the line that allocated more of them than any other, and the number of one
+    /// of its sites: there is one for each method. Code in C has no line.
+    fn main_line(&self, nodes: &[u32]) -> Option<(u64, u32)> {
         let mut sites: FxHashMap<u32, u64> = FxHashMap::default();
         for &node in nodes {
             let site = self.sites.get(node as usize).copied();
@@ -331,6 +356,9 @@ impl<'h> Search<'h> {
             let Some(site) = self.heap.sites().get(number as usize) else {
                 continue;
             };
+            if self.heap.name(site.file).is_empty() {
+                continue;
+            }
             let line = lines.entry((self.heap.name(site.file), site.line));
             let (sum, first) = line.or_insert((0, number));
             (*sum, *first) = (*sum + count, number.min(*first));
@@ -347,12 +375,14 @@ impl<'h> Search<'h> {
         let nodes = path::to(self.heap, found.node)?;
         let path = path::described(&self.describer, &nodes);
         let percent = self.describer.percent(found.retained);
+        let of_most = accumulated
+            .first()
+            .and_then(Accumulated::main_site)
+            .cloned();
+        let own = object.site.clone().filter(|site| !site.file.is_empty());
         let site = match found.nature {
-            Nature::Object => accumulated
-                .first()
-                .and_then(|class| class.site.clone())
-                .or_else(|| object.site.clone()),
-            Nature::Group => accumulated.first().and_then(|class| class.site.clone()),
+            Nature::Object => of_most.or(own),
+            Nature::Group => of_most,
         };
         let mut suspect = Suspect {
             kind: found.nature,
@@ -361,10 +391,18 @@ impl<'h> Search<'h> {
             percent,
             accumulated,
             path,
+            retained_by: self.retained_by(&nodes),
             site,
             sentence: String::new(),
+            phrase: Phrase::default(),
         };
-        suspect.sentence = self.sentence(&suspect, &nodes);
+        suspect.phrase = self.sentence(&suspect, &nodes);
+        suspect.sentence = suspect.phrase.to_string();
         Ok(suspect)
+    }
+
+    /// The path to a suspect without the suspect itself.
+    fn retained_by(&self, nodes: &[u32]) -> Phrase {
+        path::holder(&self.describer.words, nodes)
     }
 }

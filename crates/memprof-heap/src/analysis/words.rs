@@ -6,9 +6,13 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
+use super::Phrase;
 use crate::dump::record::{Flags, Kind, NameId, Value};
 use crate::graph::Graph;
 use crate::heap::{Group, Heap, Label, NONE, Packed};
+
+/// What stands between the steps of a path.
+pub(super) const ARROW: &str = " -> ";
 
 /// Characters that are shown of a text.
 const SHOWN: usize = 60;
@@ -82,6 +86,12 @@ impl<'h> Words<'h> {
     fn group(&self, node: u32) -> Option<&'h Group> {
         let group = *self.groups.get(node as usize)?;
         self.heap.groups().get(group as usize)
+    }
+
+    /// Type of data, kind of imemo.
+    pub fn internal_name(&self, node: u32) -> Option<&'h str> {
+        let name = self.group(node).and_then(|group| group.name);
+        name.map(|name| self.heap.name(name))
     }
 
     /// Type of an object; `root` for a root.
@@ -199,11 +209,16 @@ impl<'h> Words<'h> {
 
     /// An object in words: `String "user:42"`, `Array (3)`, `class Cache`, `<iseq> fetch app/cache.rb:3`.
     pub fn object(&self, node: u32) -> String {
+        self.object_phrase(node).to_string()
+    }
+
+    /// The same, with the place in a file apart.
+    pub fn object_phrase(&self, node: u32) -> Phrase {
         let Some(group) = self.group(node) else {
-            return self.root(node);
+            return self.root(node).into();
         };
         let class = self.class(node);
-        match group.kind {
+        let text = match group.kind {
             Kind::STRING | Kind::REGEXP | Kind::BIGNUM => {
                 match (self.text(node), self.length(node)) {
                     (Some(text), _) => format!("{class} {text}"),
@@ -222,12 +237,13 @@ impl<'h> Words<'h> {
             Kind::CLASS => format!("class {}", self.class_words(node, group.kind)),
             Kind::MODULE => format!("module {}", self.class_words(node, group.kind)),
             Kind::ICLASS => self.class_words(node, group.kind),
-            _ => self.named(node, class),
-        }
+            _ => return self.named(node, class),
+        };
+        text.into()
     }
 
     /// What has a name, a place in a file, or an owner.
-    fn named(&self, node: u32, class: &str) -> String {
+    fn named(&self, node: u32, class: &str) -> Phrase {
         let mut words = class.to_owned();
         let owner = self.fact(node, self.known.owner);
         match (self.fact(node, self.known.name), owner) {
@@ -236,11 +252,12 @@ impl<'h> Words<'h> {
             _ => {}
         }
         if let Some((file, line)) = self.source(node) {
-            words.push_str(&format!(" {}", place(&file, line)));
-        } else if let Some(path) = self.fact(node, self.known.path) {
+            return Phrase::from(words).text(" ").place(&file, line);
+        }
+        if let Some(path) = self.fact(node, self.known.path) {
             words.push_str(&format!(" {path}"));
         }
-        words
+        words.into()
     }
 
     /// The reference from one object to another that says most: its place among the graph's targets.

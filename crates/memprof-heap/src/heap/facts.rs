@@ -66,6 +66,14 @@ impl Facts {
             .map(|(key, &value)| (NameId(key[1]), unpacked(key[2], value)))
     }
 
+    /// Each object of which a fact is known, with its value.
+    pub fn named(&self, name: NameId) -> impl Iterator<Item = (u32, Value)> {
+        let facts = self.keys.iter().zip(&self.values);
+        facts
+            .filter(move |(key, _)| key[1] == name.0)
+            .map(|(key, &value)| (key[0], unpacked(key[2], value)))
+    }
+
     /// One fact about an object.
     pub fn get(&self, object: u32, name: NameId) -> Option<Value> {
         self.of(object)

@@ -18,6 +18,7 @@ mod names;
 mod object;
 mod once;
 mod open;
+mod own;
 mod pages;
 mod sizes;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod texts;
+mod thread_locals;
 
 use std::io;
 use std::path::PathBuf;
@@ -40,6 +42,7 @@ pub use label::{Label, Packed};
 pub use names::Names;
 pub use object::Object;
 pub use open::{Options, Progress};
+pub use own::Own;
 pub use pages::Addresses;
 pub use sizes::Sizes;
 pub use texts::{Known, Stored, TextReader, Texts};
@@ -70,6 +73,9 @@ pub struct Source {
     pub missing: u64,
     /// Contents of strings are not known, as there was no room for them.
     pub without_texts: bool,
+    /// memprof's own objects, which are in no total.
+    #[serde(default)]
+    pub own: Own,
 }
 
 /// A kind of root, as `vm` or `machine_context`.
@@ -332,7 +338,8 @@ impl Heap {
     }
 }
 
-/// A flag of the builder's own: a node whose references and size were given to its owner.
+/// A flag of the builder's own: a node that is in no total, as its references and size were given to its owner, or as it
+/// is memprof's own.
 pub const FOLDED: Flags = Flags(1 << 23);
 
 fn note_kind(number: u8) -> Option<NoteKind> {

@@ -10,7 +10,7 @@ use super::builder::Builder;
 use super::derived::Derived;
 use super::index::{self, Fingerprint};
 use super::link::link;
-use super::{Heap, Source, fold};
+use super::{Heap, Source, fold, own, thread_locals};
 use crate::dump::read::{self, Outcome};
 use crate::dump::values::Values;
 use crate::graph::Stop;
@@ -107,6 +107,8 @@ impl Heap {
         let stop = Stop::from(options.stop);
         let (mut heap, _) = link(builder, source, stop)?;
         fold::fold(&mut heap, stop)?;
+        own::leave_out(&mut heap, stop)?;
+        thread_locals::name(&mut heap)?;
         heap.computed(options)
     }
 
@@ -158,6 +160,8 @@ fn linked(
     let stop = Stop::from(options.stop);
     let (mut heap, file) = link(builder, source(outcome, path), stop)?;
     fold::fold(&mut heap, stop)?;
+    own::leave_out(&mut heap, stop)?;
+    thread_locals::name(&mut heap)?;
     Ok((heap, file))
 }
 
@@ -170,6 +174,7 @@ fn source(outcome: Outcome, path: Option<&Path>) -> Source {
         first_skipped: outcome.first_skipped,
         missing: 0,
         without_texts: false,
+        own: Default::default(),
     }
 }
 

@@ -35,6 +35,7 @@ pub(crate) struct Thing {
 pub(crate) enum Fact {
     Text(String),
     Number(i64),
+    Json(String),
 }
 
 /// An object of this class, of 40 bytes.
@@ -219,6 +220,7 @@ fn tell(builder: &mut Builder, tables: &mut Tables, thing: &Thing, things: &[Thi
             value: match fact {
                 Fact::Text(text) => Value::Name(tables.intern(text)),
                 Fact::Number(number) => Value::Int(*number),
+                Fact::Json(text) => Value::Json(tables.intern(text)),
             },
         })
         .collect();

@@ -2,7 +2,7 @@
 
 require "json"
 require_relative "../../cli/cell"
-require_relative "../../cli/steps"
+require_relative "../../cli/phrase"
 require_relative "../filter"
 require_relative "../html"
 
@@ -90,10 +90,10 @@ module Memprof
           Html.escape(text.length > 2000 ? "#{text[0, 2000]}..." : text)
         end
 
-        # @param text [String] of an answer
+        # @param parts [Array<String, Hash>] words of an answer, places in files apart
         # @return [String] with short paths
-        def sentence(text)
-          CLI::Steps.shorten(text)
+        def phrase(parts)
+          CLI::Phrase.text(parts)
         end
       end
     end

@@ -7,9 +7,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Diff;
-use crate::analysis::Error;
 use crate::analysis::describe::{Described, Describer};
-use crate::analysis::path;
+use crate::analysis::{Error, Phrase, path};
 use crate::dump::record::Kind;
 use crate::graph::{BitSet, Tree};
 use crate::heap::{Heap, Label, NONE, Packed, Sizes};
@@ -52,6 +51,8 @@ pub struct Crossing {
     pub keepalive_count: Option<u64>,
     /// One of the references, with the path to it.
     pub example: String,
+    /// The same, with places in files apart.
+    pub phrase: Phrase,
 }
 
 /// A new object to which an old one refers.
@@ -208,6 +209,7 @@ fn crossings(
         let label = describer.words.label_of(example.edge);
         let mut path = path::to(heap, example.from)?;
         path.push(example.to);
+        let phrase = path::phrase(&describer.words, &path);
         crossings.push(Crossing {
             from: describer.words.short(example.from),
             label: label.map(|label| {
@@ -227,7 +229,8 @@ fn crossings(
                 .max()
                 .copied(),
             retained: retained_together(tree, retained, inside),
-            example: path::described(describer, &path).sentence,
+            example: phrase.to_string(),
+            phrase,
         });
     }
     Ok(crossings)

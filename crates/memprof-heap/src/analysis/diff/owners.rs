@@ -52,8 +52,10 @@ pub struct Owner {
     /// The old object, or a root.
     #[serde(flatten)]
     pub object: Described,
-    /// What it retained before; null for a root.
+    /// What it retained before; null for a root that was not there.
     pub before: Option<u64>,
+    /// How much more it retains now: new objects that only took the place of others are no growth.
+    pub growth: i64,
     /// New objects that hang on it.
     pub new: Sum,
     /// Those of them that were still there later; null if there are two heaps only.
@@ -179,6 +181,18 @@ fn held<H: Deref<Target = Heap>>(
     Ok((held, unreachable))
 }
 
+/// The root before that a root after is.
+fn root_before<H: Deref<Target = Heap>>(diff: &Diff<H>, node: u32) -> Option<u32> {
+    let (before, after): (&Heap, &Heap) = (&diff.before, &diff.after);
+    if node == after.root() {
+        return Some(before.root());
+    }
+    let name = &after.category(node)?.name;
+    let mut known = before.categories().iter();
+    let category = known.position(|category| category.name == *name)?;
+    Some(before.category_node(category))
+}
+
 fn told<H: Deref<Target = Heap>>(
     diff: &Diff<H>,
     describer: &Describer<'_>,
@@ -186,10 +200,15 @@ fn told<H: Deref<Target = Heap>>(
     held: Held,
 ) -> Result<Owner, Error> {
     let heap: &Heap = &diff.after;
-    let before = diff.changes.origin(node);
+    let before = diff
+        .changes
+        .origin(node)
+        .or_else(|| root_before(diff, node));
     let before = before
         .map(|old| Ok::<u64, Error>(diff.before.retained()?.get(old)))
         .transpose()?;
+    let object = describer.describe(node);
+    let growth = i128::from(object.retained) - i128::from(before.unwrap_or(0));
     let name = |class: u32| {
         heap.classes()
             .get(class as usize)
@@ -209,8 +228,9 @@ fn told<H: Deref<Target = Heap>>(
     });
     classes.truncate(CLASSES);
     Ok(Owner {
-        object: describer.describe(node),
+        object,
         before,
+        growth: growth.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
         new: held.new,
         survived: diff.survived.is_some().then_some(held.survived),
         retained_by_new: held.retained,

@@ -10,7 +10,7 @@ use super::keys::{Key, Keys};
 use super::totals::{Change, Sum};
 use crate::analysis::Error;
 use crate::analysis::tally::Groups;
-use crate::graph::{BitSet, PART, filled, in_parts};
+use crate::graph::{BitSet, Dominators, PART, filled, in_parts};
 use crate::heap::{Heap, NONE};
 
 /// What objects are put together by.
@@ -32,14 +32,14 @@ pub enum By {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// What grew by most bytes.
+    /// What grew by most bytes that roots reach.
     #[default]
     Size,
-    /// What grew by most objects.
+    /// What grew by most objects that roots reach.
     Count,
     /// Whose new objects retain most bytes.
     Retained,
-    /// Of which most bytes are new.
+    /// Of which most bytes are new and reached by roots.
     New,
     /// Of which most bytes survived.
     Survived,
@@ -73,8 +73,13 @@ pub struct Row {
     pub after: Sum,
     /// The change.
     pub change: Change,
+    /// The change of what roots reach, by which rows are ranked: garbage that was not yet collected is no growth. The same
+    /// as `change` if a dump has no roots.
+    pub reachable: Change,
     /// After, and not before.
     pub new: Sum,
+    /// Of these, what no root reaches.
+    pub garbage: Sum,
     /// Before, and not after.
     pub gone: Sum,
     /// New, and still there later; null if there are two heaps only.
@@ -111,10 +116,15 @@ impl Question {
         let before = keys.column(&diff.before, self.by)?;
         let after = keys.column(&diff.after, self.by)?;
         let (changes, survived) = (&diff.changes, diff.survived.as_ref());
+        let reached_before = Reached::of(&diff.before)?;
+        let reached_after = Reached::of(&diff.after)?;
         let mut sums = summed(&chosen.before, keys.len(), |sums, id| {
             if let Some(sums) = sums.get_mut(before.row(id) as usize) {
                 let size = old.get(id);
                 sums.before.add(size);
+                if reached_before.contains(id) {
+                    sums.reachable_before.add(size);
+                }
                 if changes.gone.contains(id) {
                     sums.gone.add(size);
                 }
@@ -124,8 +134,15 @@ impl Question {
             if let Some(sums) = sums.get_mut(after.row(id) as usize) {
                 let size = sizes.get(id);
                 sums.after.add(size);
+                let is_reached = reached_after.contains(id);
+                if is_reached {
+                    sums.reachable_after.add(size);
+                }
                 if changes.new.contains(id) {
                     sums.new.add(size);
+                    if !is_reached {
+                        sums.garbage.add(size);
+                    }
                 }
                 if survived.is_some_and(|survived| survived.contains(id)) {
                     sums.survived.add(size);
@@ -154,7 +171,9 @@ impl Question {
                 before: sums.before,
                 after: sums.after,
                 change: Change::between(sums.before, sums.after),
+                reachable: Change::between(sums.reachable_before, sums.reachable_after),
                 new: sums.new,
+                garbage: sums.garbage,
                 gone: sums.gone,
                 survived: diff.survived.is_some().then_some(sums.survived),
                 retained,
@@ -165,7 +184,16 @@ impl Question {
             rows.retain(|row| !row.is_unchanged());
         }
         let unchanged = told - rows.len();
-        rows.sort_by_key(|row| Reverse((self.sort.of(row), row.change.size, row.change.count)));
+        rows.sort_by_key(|row| {
+            let (reachable, change) = (row.reachable, row.change);
+            Reverse((
+                self.sort.of(row),
+                reachable.size,
+                reachable.count,
+                change.size,
+                change.count,
+            ))
+        });
         let more = rows.len().saturating_sub(self.limit.unwrap_or(usize::MAX));
         rows.truncate(rows.len() - more);
         Ok(Rows {
@@ -181,9 +209,28 @@ impl Question {
 struct Sums {
     before: Sum,
     after: Sum,
+    reachable_before: Sum,
+    reachable_after: Sum,
     new: Sum,
+    garbage: Sum,
     gone: Sum,
     survived: Sum,
+}
+
+/// What roots reach; all, if there are none.
+struct Reached<'h>(Option<&'h Dominators>);
+
+impl<'h> Reached<'h> {
+    fn of(heap: &'h Heap) -> Result<Reached<'h>, Error> {
+        Ok(Reached(match heap.categories().is_empty() {
+            true => None,
+            false => Some(heap.dominators()?),
+        }))
+    }
+
+    fn contains(&self, id: u32) -> bool {
+        self.0.is_none_or(|tree| tree.reaches(id))
+    }
 }
 
 /// Sums of the members of a set by row, in several threads.
@@ -209,7 +256,10 @@ fn merge(sums: &mut [Sums], others: &[Sums]) {
     for (sums, others) in sums.iter_mut().zip(others) {
         sums.before.merge(&others.before);
         sums.after.merge(&others.after);
+        sums.reachable_before.merge(&others.reachable_before);
+        sums.reachable_after.merge(&others.reachable_after);
         sums.new.merge(&others.new);
+        sums.garbage.merge(&others.garbage);
         sums.gone.merge(&others.gone);
         sums.survived.merge(&others.survived);
     }
@@ -218,10 +268,10 @@ fn merge(sums: &mut [Sums], others: &[Sums]) {
 impl Sort {
     fn of(self, row: &Row) -> i128 {
         match self {
-            Sort::Size => row.change.size.into(),
-            Sort::Count => row.change.count.into(),
+            Sort::Size => row.reachable.size.into(),
+            Sort::Count => row.reachable.count.into(),
             Sort::Retained => row.retained.into(),
-            Sort::New => row.new.size.into(),
+            Sort::New => row.new.size.saturating_sub(row.garbage.size).into(),
             Sort::Survived => row.survived.map_or(0, |survived| survived.size.into()),
         }
     }

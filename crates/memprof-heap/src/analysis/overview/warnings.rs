@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Answer;
+use crate::analysis::tracking::{self, Tracking};
 use crate::heap::Heap;
 
 /// Percent of objects without a place below which nothing is said.
@@ -55,13 +56,13 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
     let objects = answer.objects.count.max(1) as f64;
     let share = answer.tracked.count as f64 / objects * 100.0;
     if answer.tracked.count == 0 && answer.objects.count > 0 {
-        warnings.push(
-            "It is not known where objects were made: call Memprof.start, or require \"memprof/signal\", before they are."
-                .to_owned(),
-        );
+        warnings.push(format!(
+            "It is not known where objects were allocated: {}.",
+            Tracking::of(heap).advice()
+        ));
     } else if share < MOSTLY {
         warnings.push(format!(
-            "It is known of {share:.1} % of the objects only where they were made: start tracking earlier."
+            "It is known of {share:.1} % of the objects only where they were allocated: start tracking earlier."
         ));
     }
     if source_has_no_texts(heap, answer) {
@@ -69,6 +70,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
             "Contents of strings are not known: dump with values: :full or :truncate.".to_owned(),
         );
     }
+    warnings.extend(tracking::left_out(heap));
     warnings
 }
 

@@ -1,69 +1,48 @@
-//! Suspects in plain sentences.
+//! Suspects in plain sentences, made of what is known of them.
 
-use super::super::describe::Site;
+use super::super::phrase::Phrase;
 use super::super::units::{bytes, thousands};
-use super::super::words;
 use super::{Accumulated, Nature, Search, Suspect};
+use crate::analysis::Site;
+use crate::analysis::tracking::{self, Tracking};
 
 impl Search<'_> {
     /// A suspect in a sentence.
-    pub fn sentence(&self, suspect: &Suspect, nodes: &[u32]) -> String {
+    pub fn sentence(&self, suspect: &Suspect, nodes: &[u32]) -> Phrase {
         let share = format!("{} ({:.1} %)", bytes(suspect.retained), suspect.percent);
-        let most = suspect.accumulated.first();
-        let made = |class: &Accumulated| match &class.site {
-            Some(site) if class.at_site == class.count => format!(", made at {}", place(site)),
-            Some(site) => format!(", most of them made at {}", place(site)),
-            None => String::new(),
-        };
-        let held = match nodes.split_last() {
-            Some((_, before)) if before.iter().any(|&node| !self.is_root(node)) => {
-                format!(" It is held by {}.", holder(&suspect.path.sentence))
-            }
-            Some((node, [root])) => {
-                format!(
-                    " It is held by {}.",
-                    self.describer.words.step(*root, *node)
-                )
-            }
-            _ => String::new(),
-        };
+        let object = nodes.last().copied().unwrap_or(suspect.object.id);
+        let object = self.describer.words.object_phrase(object);
         let alone = suspect.object.size.saturating_mul(10) >= suspect.retained.saturating_mul(9);
-        match (suspect.kind, most) {
+        match (suspect.kind, suspect.accumulated.first()) {
             (Nature::Object, Some(class)) if !alone => {
                 let part = if class.retained * 10 >= suspect.retained * 9 {
                     ""
                 } else {
                     "mostly "
                 };
-                format!(
-                    "{} retains {share}, {part}in {}{}.{held}",
-                    suspect.object.text,
-                    counted(class.count, &class.class),
-                    made(class)
-                )
+                let sentence = object.text(format!(" retains {share}, {part}in "));
+                retained_by(accumulated(sentence, class).text("."), suspect)
             }
             (Nature::Object, _) => {
-                let site = suspect
-                    .site
-                    .as_ref()
-                    .map_or_else(String::new, |site| format!(", made at {}", place(site)));
-                format!(
-                    "{} takes {share} by itself{}{site}.{held}",
-                    suspect.object.text,
-                    if suspect.object.class == "Thread" {
-                        ", for its stack"
-                    } else {
-                        ""
-                    }
-                )
+                let sentence = object.text(format!(" takes {share} by itself"));
+                let sentence = match &suspect.site {
+                    Some(site) => allocated_at(sentence, ", ", site),
+                    None => sentence,
+                };
+                retained_by(sentence.text("."), suspect)
             }
-            (Nature::Group, Some(class)) => format!(
-                "{} retain {share}{}; no single object holds all of them. The largest is held by {}.",
-                counted(class.count, &class.class),
-                made(class),
-                holder(&suspect.path.sentence)
-            ),
-            (Nature::Group, None) => String::new(),
+            (Nature::Group, Some(class)) => {
+                let sentence = Phrase::from(instances(class.count, &class.class));
+                let sentence = sentence.text(format!(" retain {share}"));
+                let sentence =
+                    sites(sentence, class).text("; no single object retains all of them.");
+                if suspect.retained_by.is_empty() {
+                    return sentence;
+                }
+                let sentence = sentence.text(" The largest is retained by ");
+                sentence.phrase(suspect.retained_by.clone()).text(".")
+            }
+            (Nature::Group, None) => Phrase::default(),
         }
     }
 
@@ -72,42 +51,62 @@ impl Search<'_> {
         let mut remarks = Vec::new();
         if self.heap.categories().is_empty() {
             remarks.push(
-                "The dump has no roots (it was made with `since:`, or has tracked objects only): what keeps objects alive \
-                 cannot be told."
+                "The dump has no roots (it was made with `since:`, or has tracked objects only): what retains objects \
+                 is not known."
                     .to_owned(),
             );
         } else if suspects.is_empty() {
-            remarks.push(
-                "Nothing holds that much: no single object, and no class below one holder."
-                    .to_owned(),
-            );
+            remarks.push("No single object or class retains more than the threshold.".to_owned());
         }
         if !suspects.is_empty() && suspects.iter().all(|suspect| suspect.site.is_none()) {
-            remarks.push(
-                "The dump does not say where objects were made: call Memprof.start (or require \"memprof/signal\") before \
-                 they are, and dump again."
+            remarks.push(match Tracking::of(self.heap) {
+                Tracking::On => "It is not known where the suspects were allocated: it was before tracking began, or by C code."
                     .to_owned(),
-            );
+                unknown => format!("The dump does not say where objects were allocated: {}, and dump again.", unknown.advice()),
+            });
         }
         if self.heap.source.truncated {
-            remarks
-                .push("The dump was cut: what its missing part holds is missing here.".to_owned());
+            remarks.push(
+                "The dump was cut: what its missing part retains is missing here.".to_owned(),
+            );
         }
+        remarks.extend(tracking::left_out(self.heap));
         remarks
     }
 }
 
-fn place(site: &Site) -> String {
-    words::place(&site.file, site.line)
+/// "5,000 Session instances, allocated at app.rb:27".
+fn accumulated(sentence: Phrase, class: &Accumulated) -> Phrase {
+    sites(sentence.text(instances(class.count, &class.class)), class)
 }
 
-/// The path without its last step, which is the object itself.
-fn holder(sentence: &str) -> &str {
-    sentence
-        .rsplit_once(" -> ")
-        .map_or(sentence, |(holder, _)| holder)
+/// Where they were allocated, if that is one line for most of them.
+fn sites(sentence: Phrase, class: &Accumulated) -> Phrase {
+    match &class.site {
+        Some(site) if class.at_site == class.count => allocated_at(sentence, ", ", site),
+        Some(site) if class.is_mostly_at_site() => allocated_at(sentence, ", most of them ", site),
+        _ => sentence,
+    }
 }
 
-fn counted(count: u64, class: &str) -> String {
-    format!("{} {class}", thousands(count))
+fn allocated_at(sentence: Phrase, before: &str, site: &Site) -> Phrase {
+    if site.file.is_empty() {
+        return sentence;
+    }
+    let sentence = sentence.text(before).text("allocated at ");
+    sentence.place(&site.file, site.line)
+}
+
+fn retained_by(sentence: Phrase, suspect: &Suspect) -> Phrase {
+    // Of a class or module the name says where it is.
+    if suspect.retained_by.is_empty() || matches!(suspect.object.r#type, "class" | "module") {
+        return sentence;
+    }
+    let sentence = sentence.text(" It is retained by ");
+    sentence.phrase(suspect.retained_by.clone()).text(".")
+}
+
+fn instances(count: u64, class: &str) -> String {
+    let instances = if count == 1 { "instance" } else { "instances" };
+    format!("{} {class} {instances}", thousands(count))
 }

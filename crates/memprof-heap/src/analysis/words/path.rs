@@ -1,6 +1,7 @@
 //! Paths in words.
 
-use super::Words;
+use super::{ARROW, Words};
+use crate::analysis::Phrase;
 use crate::dump::record::Kind;
 use crate::heap::{Label, Packed};
 
@@ -9,8 +10,8 @@ const GLOBAL_SCOPE: &str = "Object";
 
 impl Words<'_> {
     /// A step of a path: an object with the reference that the path takes on from it: `Hash["user:42"]`, `Session@user`.
-    pub fn step(&self, from: u32, to: u32) -> String {
-        let holder = self.short(from);
+    pub fn step(&self, from: u32, to: u32) -> Phrase {
+        let holder = self.holding(from);
         let kind = self
             .edge(from, to)
             .and_then(|edge| self.labels.get(edge))
@@ -20,9 +21,9 @@ impl Words<'_> {
         };
         match kind {
             // The singleton class and the copies of a module have its constants, too.
-            Some(Label::Constant(_)) if holder == GLOBAL_SCOPE || holder.starts_with('#') => label,
-            Some(Label::Constant(_)) => format!("{holder}::{label}"),
-            Some(Label::Global(_)) => label,
+            Some(Label::Constant(_)) if self.is_global_scope(from) => label.into(),
+            Some(Label::Constant(_)) => holder.text("::").text(label),
+            Some(Label::Global(_)) => label.into(),
             Some(
                 Label::Ivar(_)
                 | Label::ClassVariable(_)
@@ -31,9 +32,24 @@ impl Words<'_> {
                 | Label::Under(_)
                 | Label::Member(_)
                 | Label::Method(_),
-            ) => format!("{holder}{label}"),
-            _ => format!("{holder}({label})"),
+            ) => holder.text(label),
+            _ => holder.text(format!("({label})")),
         }
+    }
+
+    /// What holds something, for a step. Of all the blocks there are the line says which it is.
+    fn holding(&self, node: u32) -> Phrase {
+        let name = self.short(node);
+        let is_proc = self.internal_name(node) == Some("proc");
+        match self.source(node).filter(|_| is_proc) {
+            Some((file, line)) => Phrase::from(name).text(" ").place(&file, line),
+            None => name.into(),
+        }
+    }
+
+    fn is_global_scope(&self, node: u32) -> bool {
+        let name = self.short(node);
+        name == GLOBAL_SCOPE || name.starts_with('#')
     }
 
     /// Whether everybody knows an object by its name: a class, a module.
@@ -59,16 +75,21 @@ impl Words<'_> {
     }
 
     /// A path in words, from where everybody knows it.
-    pub fn path(&self, nodes: &[u32]) -> String {
+    pub fn path(&self, nodes: &[u32]) -> Phrase {
+        let holder = self.holder(nodes);
+        let Some(&last) = nodes.last() else {
+            return holder;
+        };
+        let arrow = if holder.is_empty() { "" } else { ARROW };
+        holder.text(arrow).phrase(self.object_phrase(last))
+    }
+
+    /// The same without the object that it leads to.
+    pub fn holder(&self, nodes: &[u32]) -> Phrase {
         let nodes = &nodes[self.beginning(nodes)..];
-        let mut steps: Vec<String> = Vec::with_capacity(nodes.len());
-        for pair in nodes.windows(2) {
-            // The super root says nothing.
-            if self.heap.root() != pair[0] {
-                steps.push(self.step(pair[0], pair[1]));
-            }
-        }
-        steps.extend(nodes.last().map(|&last| self.object(last)));
-        steps.join(" -> ")
+        let pairs = nodes.windows(2);
+        // The super root says nothing.
+        let pairs = pairs.filter(|pair| self.heap.root() != pair[0]);
+        Phrase::default().steps(pairs.map(|pair| self.step(pair[0], pair[1])))
     }
 }

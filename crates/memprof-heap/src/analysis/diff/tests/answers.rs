@@ -105,7 +105,9 @@ fn tells_rows() {
             "before": { "count": 2, "size": 80 },
             "after": { "count": 6, "size": 240 },
             "change": { "count": 4, "size": 160 },
+            "reachable": { "count": 4, "size": 160 },
             "new": { "count": 4, "size": 160 },
+            "garbage": { "count": 0, "size": 0 },
             "gone": { "count": 0, "size": 0 },
             "survived": { "count": 3, "size": 120 },
             "retained": 560,
@@ -136,12 +138,48 @@ fn tells_owners() {
     );
     assert_eq!(owner["new"], json!({ "count": 8, "size": 560 }));
     assert_eq!(owner["retained_by_new"], 560);
+    assert_eq!(owner["growth"], 560);
     assert_eq!(
         owner["classes"][0],
         json!({ "class": "String", "count": 4, "size": 400 })
     );
     assert_eq!(owner["path"]["steps"].as_array().map(Vec::len), Some(3));
     assert_eq!(answer["unreachable"], json!({ "count": 1, "size": 40 }));
+}
+
+#[test]
+fn turnover_is_no_growth() {
+    let of = |sessions| heap(&[CACHE], &cache(sessions, |number| 1 + number / 4));
+    let (before, after) = (of(0..4), of(4..8));
+    let diff = Diff::new(&before, &after, None).expect("in memory");
+    let answer = diff.ask("owners", json!({})).expect("an answer");
+    let owner = &answer["owners"][0];
+    assert_eq!(owner["address"], json!("0x20"));
+    assert_eq!(
+        (&owner["retained_by_new"], &owner["growth"]),
+        (&json!(560), &json!(0))
+    );
+}
+
+#[test]
+fn rows_are_ranked_by_what_roots_reach() {
+    let mut after = cache(0..4, |_| 1);
+    after.extend((0..50).map(|number| made(0x9000 + 0x40 * number, "Garbage", &[]).born(5, 20)));
+    let before = heap(&[CACHE], &cache(0..2, |_| 1));
+    let after = heap(&[CACHE], &after);
+    let diff = Diff::new(&before, &after, None).expect("in memory");
+    let answer = diff.ask("rows", json!({})).expect("an answer");
+    let classes = answer["rows"].as_array().expect("rows").iter();
+    let classes: Vec<&str> = classes.filter_map(|row| row["class"].as_str()).collect();
+    assert_eq!(classes[0], "String");
+    let garbage = classes
+        .iter()
+        .position(|class| *class == "Garbage")
+        .expect("a row");
+    let row = &answer["rows"][garbage];
+    assert_eq!(row["change"]["size"], 2000);
+    assert_eq!(row["reachable"], json!({ "count": 0, "size": 0 }));
+    assert_eq!(row["garbage"], json!({ "count": 50, "size": 2000 }));
 }
 
 #[test]

@@ -198,13 +198,38 @@ fn rows_are_sums_over_their_objects() {
                     sum(round.survived().into_iter().filter(is_here))
                 );
             }
-            let growth = |row: &Value| row["change"]["size"].as_i64();
+            let growth = |row: &Value| row["reachable"]["size"].as_i64();
             assert!(
                 rows.windows(2)
                     .all(|pair| growth(&pair[0]) >= growth(&pair[1]))
             );
+            assert_eq!(
+                rows.iter().filter_map(growth).sum::<i64>(),
+                reachable(diff.after()) - reachable(diff.before())
+            );
         }
     });
+}
+
+/// Bytes that roots reach, found reference by reference.
+fn reachable(heap: &Heap) -> i64 {
+    if heap.categories().is_empty() {
+        return heap.memsizes().expect("sizes").sum() as i64;
+    }
+    let edges = edges(heap);
+    let mut open = vec![heap.root()];
+    let mut reached: Vec<u32> = open.clone();
+    while let Some(node) = open.pop() {
+        for &target in edges.get(&node).into_iter().flatten() {
+            if !reached.contains(&target) {
+                reached.push(target);
+                open.push(target);
+            }
+        }
+    }
+    let sizes = heap.memsizes().expect("sizes");
+    let objects = reached.iter().filter(|&&node| node < heap.len());
+    objects.map(|&node| sizes.get(node) as i64).sum()
 }
 
 /// References by node, those of the heap after.
