@@ -17,7 +17,7 @@ RSpec.describe "docs/leaks.md" do
       /^STORE +Hash \(5000\)/
     ],
     "leaks cache-1.memprof" => [
-      /^- Sessions::STORE -> Hash \(3000\) grew by .*: 2[78],\d{3} new objects, .* all of which survived\./
+      /- Sessions::STORE -> Hash \(3000\) grew by .*: 2[78],\d{3} new objects, .* all of which survived\./
     ],
     "diff --limit 5 cache-1" => [/\+2,000 +2,000 +0 +2,000 .* Session$/],
     "leaks callbacks.memprof" => [
