@@ -52,7 +52,10 @@ module Memprof
     def start(sample: nil, stack: 1)
       return false if running?
 
-      @session = Session.open(sample: sample, stack: stack)
+      session = Session.prepare(sample: sample, stack: stack)
+      # Noted before it is open: {stop} must find it, whatever ends this thread.
+      @session = session
+      session.open
       true
     end
 
@@ -153,14 +156,11 @@ module Memprof
       raise ArgumentError, "block required" unless block_given?
 
       Report.check_filters(**filters)
-      session = Session.open(scope: scope, sample: sample, stack: stack, strings: true)
-      begin
+      Session.run(scope: scope, sample: sample, stack: stack, strings: true) do |session|
         yield
         session.finish
         session.collect
         session.report(**filters)
-      ensure
-        session.close
       end
     end
 
@@ -356,16 +356,14 @@ module Memprof
     # Runs a block in a session of its own, hands that to `show`, returns the block's value.
     def show_after(show, scope:, sample:, stack:)
       outermost = scope == :process && !running?
-      session = Session.open(scope: scope, sample: sample, stack: stack)
-      @session = session if outermost
-      begin
+      Session.run(scope: scope, sample: sample, stack: stack) do |session|
+        @session = session if outermost
         value = yield
         session.finish
         # Stopped inside the block: nothing was tracked in the end, so there is nothing to show.
         show.call(session) unless session.closed?
         value
       ensure
-        session.close
         @session = nil if @session.equal?(session)
       end
     end

@@ -88,11 +88,13 @@ module Memprof
     def self.still
       return yield unless GC.respond_to?(:auto_compact) && GC.auto_compact
 
-      was_disabled = GC.disable
+      disabled = false
       begin
+        # Both or neither, also if the thread is ended in the middle.
+        Thread.handle_interrupt(Object => :never) { disabled = !GC.disable }
         yield
       ensure
-        GC.enable unless was_disabled
+        Thread.handle_interrupt(Object => :never) { GC.enable if disabled }
       end
     end
   end

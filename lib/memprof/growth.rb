@@ -60,17 +60,16 @@ module Memprof
       private
 
       def record(times)
-        session = Session.open(scope: :process)
         series = Series.new
-        times.times do
-          yield
-          GC.start
-          Native.quiet { series.add(session.stats) }
+        Session.run(scope: :process) do |session|
+          times.times do
+            yield
+            GC.start
+            Native.quiet { series.add(session.stats) }
+          end
+          session.finish
+          Native.quiet { [series.to_h, sizes(session.profile)] }
         end
-        session.finish
-        Native.quiet { [series.to_h, sizes(session.profile)] }
-      ensure
-        session&.close
       end
 
       # Mean memsize of an object, by site and class.

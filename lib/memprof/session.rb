@@ -3,11 +3,15 @@
 require_relative "printable"
 
 module Memprof
-  # One tracking session: from {.open} to {#finish} it counts the objects that are made, and until {#close} it
-  # sees which of them die. Everything in memprof that tracks does it through a session.
+  # One tracking session: from {#open} to {#finish} it counts the objects that are allocated, and until {#close}
+  # it sees which of them are freed. Everything in memprof that tracks does it through a session.
   #
-  # Sessions overlap: each sees all objects made on its thread or in its process while it records, whatever
-  # other sessions do. Between the return of {.open} and {#finish} memprof itself makes no object.
+  # Sessions overlap: each sees all objects allocated on its thread or in its process while it records, whatever
+  # other sessions do. Between the return of {#open} and {#finish} memprof itself allocates no object.
+  #
+  # `Thread#kill`, `Timeout` and signals may end a thread at any moment. So whoever opens a session can close it
+  # before it is open: {.run} does so, and whoever keeps a session for longer notes it before {#open}. The
+  # session notes its own number inside {#open}, where no interrupt comes.
   #
   # @api private
   class Session
@@ -18,16 +22,35 @@ module Memprof
     INLINE_CACHES = %w[<callcache> <callinfo> <constcache>].freeze
     private_constant :INLINE_CACHES
 
-    # Opens a session.
+    # Opens a session for a block, and closes it however the block ends.
+    #
+    # @param scope (see .prepare)
+    # @param sample (see .prepare)
+    # @param stack (see .prepare)
+    # @param strings (see .prepare)
+    # @yieldparam session [Session] recording
+    # @return [Object] the block's value
+    # @raise (see .prepare)
+    def self.run(scope: :process, sample: nil, stack: 1, strings: false)
+      session = prepare(scope: scope, sample: sample, stack: stack, strings: strings)
+      begin
+        session.open
+        yield session
+      ensure
+        session.close
+      end
+    end
+
+    # Makes a session that is yet to be opened.
     #
     # @param scope [Symbol] `:process`, or `:thread` for the calling thread and those that it starts
     # @param sample [Integer, nil] record one object in so many, on average, and scale up
     # @param stack [Integer] frames to keep of each object's call stack
     # @param strings [Boolean] keep the values of strings
-    # @return [Session] recording
+    # @return [Session]
     # @raise [ArgumentError] if an option is impossible
     # @raise [Unsupported] if this Ruby can't be tracked
-    def self.open(scope: :process, sample: nil, stack: 1, strings: false)
+    def self.prepare(scope: :process, sample: nil, stack: 1, strings: false)
       Support.check
       new(by_thread?(scope), interval(sample), frames(stack), strings ? true : false)
     end
@@ -59,11 +82,19 @@ module Memprof
       @sample = sample
       @stack = stack
       @strings = strings
-      @id = Native.open(by_thread, sample, stack, strings)
+      @id = nil
     end
     private_class_method :new
 
-    # Stops counting births; deaths are still seen. A second call does nothing.
+    # Begins to record. What an open session has seen is forgotten, and it begins anew with the same options.
+    #
+    # @return [void]
+    def open
+      Native.open(self, @by_thread, @sample, @stack, @strings)
+    end
+    alias_method :clear, :open
+
+    # Stops recording allocations; deallocations are still seen. A second call does nothing.
     #
     # @return [void]
     def finish
@@ -85,21 +116,10 @@ module Memprof
     #
     # @return [void]
     def close
-      id = @id
-      @id = nil
-      Native.close(id) if id
+      Native.close(self)
     end
 
-    # Begins anew with the same options: what was seen is forgotten.
-    #
-    # @return [void]
-    def clear
-      forgotten = @id
-      @id = Native.open(@by_thread, @sample, @stack, @strings)
-      Native.close(forgotten) if forgotten
-    end
-
-    # @return [Boolean] whether the session was closed
+    # @return [Boolean] whether the session was closed, or never opened
     def closed?
       @id.nil?
     end
@@ -109,7 +129,7 @@ module Memprof
     # @return [Array<Array(Integer, String, Integer, String)>] count, file, line, class name
     # @raise [NotRunning] if the session is closed
     def stats
-      Native.stats(id)
+      Native.stats(id).tap { warn_if_incomplete }
     end
 
     # {#stats} as text.
@@ -133,7 +153,7 @@ module Memprof
     # @return [Native::Profile]
     # @raise [NotRunning] if the session is closed
     def profile
-      Native.profile(id, VERSION, RUBY_DESCRIPTION, Printable.utf8($PROGRAM_NAME))
+      Native.profile(id, VERSION, RUBY_DESCRIPTION, Printable.utf8($PROGRAM_NAME)).tap { warn_if_incomplete }
     end
 
     # {#profile} as a {Report}.
@@ -156,6 +176,10 @@ module Memprof
     end
 
     private
+
+    def warn_if_incomplete
+      Support.warn_of_lost_hook if @id && Native.incomplete?(@id)
+    end
 
     # The VM remembers what a line calls, when it runs it for the first time.
     def inline_cache?((_, file, line, class_name), caller)

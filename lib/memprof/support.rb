@@ -41,6 +41,17 @@ module Memprof
       RUBY_VERSION < "4" && (Native.ractors_seen? || Ractor.count > 1)
     end
 
+    # Said once: the VM called no hook for a while, and does again.
+    #
+    # @return [void]
+    def warn_of_lost_hook
+      return if @warned_of_lost_hook
+
+      @warned_of_lost_hook = true
+      warn "memprof: Ruby #{RUBY_VERSION} turned tracking off when a Ractor was freed (Bug #19112, fixed in Ruby " \
+           "4.0): objects that were allocated since are missing. Tracking goes on from here."
+    end
+
     # @api private
     def warn_of_ractors
       @warned = true

@@ -120,6 +120,9 @@ pub struct Meta {
     pub stack: u32,
     /// Collections during the session.
     pub gc_count: u64,
+    /// The VM was silent for a part of the run, so objects are missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }
 
 /// What one tracking session saw.

@@ -120,7 +120,8 @@ module Memprof
       private
 
       def open_session
-        @session = Session.open(sample: @settings.sample, stack: @settings.stack, strings: strings?)
+        @session = Session.prepare(sample: @settings.sample, stack: @settings.stack, strings: strings?)
+        @session.open
       end
 
       # The other formats do not show the values of strings.

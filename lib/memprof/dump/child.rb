@@ -52,6 +52,8 @@ module Memprof
       def start(settings)
         self.class.between_collections
         Native.quiet { Dump.still { Native.fork_dump(@file.fileno, settings.call, @made) } }
+      rescue NotRunning, Unsupported
+        raise
       rescue Error => e
         raise Failed, e.message
       end

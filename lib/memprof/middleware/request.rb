@@ -2,14 +2,21 @@
 
 module Memprof
   class Middleware
-    # One tracked request, from the call of the app to the end of its response. It is made before the session
-    # opens, so that none of its own objects are counted.
+    # One tracked request, from the call of the app to the end of its response. It is made before its session
+    # opens, so that none of its own objects are counted, and the session is closed whatever ends the thread.
     #
     # @api private
     class Request
       # The lists of callables that servers keep in the env, to be called when the response is out: Rack 3's
       # and puma's.
       AFTER_RESPONSE = ["rack.response_finished", "rack.after_reply"].freeze
+
+      # Stands for a session that somebody else closes.
+      module ClosedElsewhere
+        def self.closed? = true
+        def self.close = nil
+      end
+      private_constant :ClosedElsewhere
 
       # The finalizer of a body. Made here, where neither body nor request is in sight: it would keep them
       # alive.
@@ -27,33 +34,41 @@ module Memprof
         @lock = Mutex.new
         @finished = false
         @followed = false
-        @session = Session.open(scope: :thread, sample: sample)
+        @session = Session.prepare(scope: :thread, sample: sample)
       end
 
       # Calls the app; tracking goes on after it only if the response has a body that is yet to be worked off.
       #
+      # An interrupt comes at a branch, too, so the last `ensure` has none: it closes whatever it finds.
+      #
       # @return [Array] the app's response
       def run(app, env)
-        response = app.call(env)
-        response = follow(response, env) unless complete?(response, env)
-        response
+        @closing = @session
+        begin
+          @session.open
+          response = app.call(env)
+          response = follow(response, env) unless complete?(response, env)
+          response
+        ensure
+          # Also on `throw :async` and on an exception, where there is no response to follow.
+          finish unless @followed
+        end
       ensure
-        # Also on `throw :async` and on an exception, where there is no response to follow.
-        finish unless @followed
+        @closing.close
       end
 
       # Ends tracking and prints the report, once, whoever comes first: the body, the server, an exception.
       #
       # @return [void]
       def finish
-        return unless first?
+        closing = @session # also of who is interrupted before it knows
+        closing = turn
+        return if closing.closed?
 
-        begin
-          @session.finish
-          @middleware.print(@session)
-        ensure
-          @session.close
-        end
+        closing.finish
+        @middleware.print(closing)
+      ensure
+        closing.close
       end
 
       # Follows a body until it is closed; should it be thrown away unclosed, the session ends unsaid.
@@ -72,11 +87,13 @@ module Memprof
 
       private
 
-      def first?
+      # The session, for whoever asks first.
+      def turn
         @lock.synchronize do
-          next false if @finished
+          next ClosedElsewhere if @finished
 
           @finished = true
+          @session
         end
       end
 
@@ -98,6 +115,7 @@ module Memprof
           list << self if list.is_a?(Array) && !list.frozen?
         end
         @followed = true
+        @closing = ClosedElsewhere
         # A new Array: the app may keep the one that it returned, and return it again.
         [response[0], response[1], body]
       end

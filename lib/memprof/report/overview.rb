@@ -17,7 +17,9 @@ module Memprof
       SHARE_TO_EXPLAIN = 0.05
       # A method written in C that no Ruby code called.
       NO_FILE = "(no name):"
-      private_constant :CLASS_WIDTH, :CALLERS, :SHARES, :SHARE_TO_EXPLAIN, :NO_FILE
+      # See Support.warn_of_lost_hook.
+      INCOMPLETE = "incomplete: Ruby turned tracking off when a Ractor was freed (Bug #19112)"
+      private_constant :CLASS_WIDTH, :CALLERS, :SHARES, :SHARE_TO_EXPLAIN, :NO_FILE, :INCOMPLETE
 
       def initialize(report, limit:)
         @report = report
@@ -41,7 +43,7 @@ module Memprof
         frames = meta["stack"].to_i > 1 ? "#{meta["stack"]} frames an object" : nil
         [
           runtime(meta["runtime"]), duration(meta["duration"]), collections(meta["gc_count"]),
-          sampling(meta["sample"].to_i), frames
+          sampling(meta["sample"].to_i), frames, (INCOMPLETE if meta["incomplete"])
         ].compact.join(", ")
       end
 

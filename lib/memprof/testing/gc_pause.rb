@@ -13,11 +13,16 @@ module Memprof
       # @yield with the collector off
       # @return [Object] what the block returns
       def self.hold
-        enter
+        entered = false
         begin
+          # Both or neither, also if the thread is ended in the middle.
+          Thread.handle_interrupt(Object => :never) do
+            enter
+            entered = true
+          end
           yield
         ensure
-          leave
+          Thread.handle_interrupt(Object => :never) { leave if entered }
         end
       end
 

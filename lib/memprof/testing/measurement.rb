@@ -62,8 +62,9 @@ module Memprof
       # Runs the block and drops its value. Nothing may be allocated between open and the block, or the block
       # and finish.
       def run(block, read_now)
-        @session = Session.open(scope: :thread)
+        @session = Session.prepare(scope: :thread)
         begin
+          @session.open
           block.call
         ensure
           @session.finish

@@ -26,6 +26,7 @@ pub(crate) fn profile() -> Profile {
             sample: 1,
             stack: 8,
             gc_count: 3,
+            incomplete: false,
         },
         files: ["app.rb", "/g/gems/rack-3.1.0/lib/rack.rb", "", "app.rb"]
             .map(str::to_owned)

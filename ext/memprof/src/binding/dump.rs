@@ -59,12 +59,16 @@ pub(super) fn duplicate(ruby: &Ruby, descriptor: i32) -> Result<File, Error> {
     heap::binding::duplicate(descriptor).map_err(|error| failure(ruby, &error))
 }
 
-/// A Memprof::Error.
+/// A Memprof::Error; a Memprof::Unsupported if it is this Ruby that does not allow it.
 pub(super) fn failure(ruby: &Ruby, error: &std::io::Error) -> Error {
+    let name = match error.kind() {
+        std::io::ErrorKind::Unsupported if error.raw_os_error().is_none() => "Unsupported",
+        _ => "Error",
+    };
     let class = ruby
         .class_object()
         .const_get::<_, RModule>("Memprof")
-        .and_then(|memprof| memprof.const_get("Error"));
+        .and_then(|memprof| memprof.const_get(name));
     Error::new(
         class.unwrap_or_else(|_| ruby.exception_runtime_error()),
         errors::text(error),

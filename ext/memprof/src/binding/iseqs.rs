@@ -1,9 +1,12 @@
 //! `Memprof::Native.iseqs`.
 
+use std::io::{self, ErrorKind::Unsupported};
+
 use magnus::{Error, Object, RArray, RModule, Ruby, function};
 
 use super::census::failure;
-use crate::vm::{iseqs, tracker};
+use super::dump;
+use crate::vm::{iseqs, layouts, tracker};
 
 pub fn init(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("iseqs", function!(rows, 0))
@@ -11,6 +14,7 @@ pub fn init(native: RModule) -> Result<(), Error> {
 
 /// Rows of path, label, method or nil, first line, count, bytes; most bytes first.
 fn rows(ruby: &Ruby) -> Result<RArray, Error> {
+    layouts::check().map_err(|why| dump::failure(ruby, &io::Error::new(Unsupported, why)))?;
     let rows = iseqs::rows().map_err(|why| failure(ruby, why))?;
     tracker::suspended(|| {
         let array = ruby.ary_new_capa(rows.len());

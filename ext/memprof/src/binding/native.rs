@@ -1,10 +1,11 @@
 //! `Memprof::Native`: sessions by number. Its callers in `lib/` check arguments and document.
 
-use magnus::{Error, Module, Object, RArray, RModule, Ruby, Value, function};
+use magnus::{Error, Module, Object, RArray, RModule, RObject, Ruby, Value, function};
 use memprof_profile::gems;
 use memprof_profile::growth;
 use memprof_profile::sessions::SessionId;
 
+use super::census;
 use super::profile::NativeProfile;
 use crate::vm::{entry, frame_keys, guard, naming, sessions, tracker};
 
@@ -14,7 +15,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     naming::init();
     entry::init();
     tracker::after_fork();
-    native.define_singleton_method("open", function!(open, 4))?;
+    native.define_singleton_method("open", function!(open, 5))?;
     native.define_singleton_method("finish", function!(finish, 1))?;
     native.define_singleton_method("close", function!(close, 1))?;
     native.define_singleton_method("stats", function!(stats, 1))?;
@@ -24,6 +25,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("memsize", function!(sessions::memsize, 0))?;
     native.define_singleton_method("gc_name", function!(sessions::gc_name, 0))?;
     native.define_singleton_method("ractors_seen?", function!(tracker::ractors_seen, 0))?;
+    native.define_singleton_method("incomplete?", function!(incomplete, 1))?;
     native.define_singleton_method("broken?", function!(crate::vm::hooks::broken, 0))?;
     native.define_singleton_method(
         "take_finalized",
@@ -37,21 +39,56 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("quiet", function!(quiet, 0))
 }
 
-fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> u64 {
-    sessions::open(by_thread, sample, stack, strings).0
+/// Opens a session for a Memprof::Session, and notes its number there; the one that it had is closed. All at once: were
+/// the number returned, an exception that another thread or a signal sends could come before the caller has it, and
+/// nobody would know what to close.
+fn open(
+    holder: RObject,
+    by_thread: bool,
+    sample: u32,
+    stack: u32,
+    strings: bool,
+) -> Result<(), Error> {
+    let before = number(holder)?;
+    let id = sessions::open(by_thread, sample, stack, strings);
+    if let Err(error) = holder.ivar_set(NUMBER, id.0) {
+        sessions::close(id);
+        return Err(error);
+    }
+    if let Some(before) = before {
+        sessions::close(before);
+    }
+    Ok(())
+}
+
+/// Instance variable of a Memprof::Session with its number; nil while it is closed.
+const NUMBER: &str = "@id";
+
+fn number(holder: RObject) -> Result<Option<SessionId>, Error> {
+    Ok(holder.ivar_get::<_, Option<u64>>(NUMBER)?.map(SessionId))
+}
+
+fn incomplete(id: u64) -> bool {
+    sessions::is_incomplete(SessionId(id))
 }
 
 fn finish(id: u64) {
     sessions::finish(SessionId(id));
 }
 
-fn close(id: u64) {
-    sessions::close(SessionId(id));
+/// Closes the session of a Memprof::Session, which forgets its number. Does nothing a second time.
+fn close(holder: RObject) -> Result<(), Error> {
+    if let Some(id) = number(holder)? {
+        sessions::close(id);
+        holder.ivar_set(NUMBER, ())?;
+    }
+    Ok(())
 }
 
 fn stats(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
     tracker::suspended(|| {
-        let rows = sessions::stats(SessionId(id));
+        let rows = sessions::stats(SessionId(id))
+            .map_err(|raised| census::failure(ruby, raised.to_string()))?;
         let array = ruby.ary_new_capa(rows.len());
         for row in rows {
             array.push((row.objects, row.file, row.line, row.class))?;
@@ -70,6 +107,7 @@ fn profile(
     let profile =
         tracker::suspended(|| sessions::profile(SessionId(id), memprof, runtime, command));
     profile
+        .map_err(|raised| census::failure(ruby, raised.to_string()))?
         .map(NativeProfile::new)
         .ok_or_else(|| Error::new(ruby.exception_arg_error(), "the session is closed"))
 }

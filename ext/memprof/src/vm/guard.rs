@@ -36,6 +36,7 @@ impl DataTypeFunctions for Guard {
                 .recorder
                 .relocate(moved, |address| object::slot_size(address as VALUE));
             tracker.recorder.sessions.threads_moved(moved);
+            tracker.quiet.relocate(moved);
             tracker.frames.relocate(moved);
             tracker.classes.relocate(moved);
             tracker.places.clear();

@@ -17,6 +17,7 @@ use super::event::Event;
 use super::event_hook::EventHook;
 use super::frames::Origin;
 use super::object::{self, Flags};
+use super::protect::protect;
 use super::tracker::{self, Place, Tracker};
 
 const BIRTH: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
@@ -55,6 +56,32 @@ pub fn remove() {
     if INSTALLED.swap(false, Ordering::Relaxed) {
         HOOK.remove();
     }
+}
+
+/// Adds the hook again if the VM no longer calls it, and says whether that was so. Up to Ruby 3.4 the VM turns the hooks of
+/// all off when a Ractor is freed (Bug #19112), and tells nobody. Allocates an object, which is not recorded. Not to be
+/// called inside [`tracker::with`].
+pub fn revive() -> bool {
+    let may_be_lost = !cfg!(ruby_gte_4_0) && INSTALLED.load(Ordering::Relaxed) && !broken();
+    if !may_be_lost || is_called() {
+        return false;
+    }
+    HOOK.remove();
+    HOOK.add();
+    set_generation();
+    true
+}
+
+/// Whether the hook hears of an object that is allocated now: it counts down the births to pass over.
+fn is_called() -> bool {
+    let gap = tracker::births_to_skip();
+    tracker::set_skip(1);
+    // SAFETY: called with the GVL, where allocating is allowed.
+    let allocated = protect(|| unsafe { rb_sys::rb_ary_new() });
+    let heard = tracker::births_to_skip() == 0;
+    tracker::set_skip(gap);
+    // Without memory nothing was allocated that could be heard of.
+    heard || allocated.is_err()
 }
 
 unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
@@ -140,6 +167,7 @@ unsafe fn pass_over(event: Event) {
 #[inline]
 fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
     if flags.is(ruby_value_type::RUBY_T_DATA) {
+        tracker.quiet.forget(object);
         classes::notice_ractor(class);
         if tracker.recorder.sessions.by_thread() && classes::is_thread(class) {
             tracker
@@ -175,7 +203,7 @@ fn forget_known(tracker: &mut Tracker, flags: Flags, object: VALUE) {
 
 #[inline]
 fn segment(tracker: &Tracker) -> Option<SegmentId> {
-    if tracker::is_suspended() {
+    if tracker.is_quiet() {
         return None;
     }
     let sessions = &tracker.recorder.sessions;
@@ -305,8 +333,11 @@ unsafe fn death(object: VALUE) {
     let flags = unsafe { Flags::of(object) };
     tracker::with(|tracker| {
         forget_name(tracker, flags, object);
-        if flags.is(ruby_value_type::RUBY_T_DATA) && tracker.recorder.sessions.by_thread() {
-            tracker.recorder.sessions.thread_ended(object);
+        if flags.is(ruby_value_type::RUBY_T_DATA) {
+            tracker.quiet.forget(object);
+            if tracker.recorder.sessions.by_thread() {
+                tracker.recorder.sessions.thread_ended(object);
+            }
         }
         // With sampling, most objects are not in the table: what follows is for the others.
         if let Some(record) = tracker.recorder.take(object) {

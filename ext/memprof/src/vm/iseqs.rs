@@ -40,7 +40,7 @@ struct Key {
     first_line: u32,
 }
 
-/// All instruction sequences, most bytes first. Allocates no Ruby object. Not to be called inside `tracker::with`.
+/// All instruction sequences, most bytes first, of a Ruby that [`super::layouts`] knows. Allocates no Ruby object. Not to be called inside `tracker::with`.
 ///
 /// # Errors
 /// If the heap cannot be walked.

@@ -8,6 +8,7 @@ use memprof_profile::sites::FrameId;
 use rb_sys::VALUE;
 
 use super::classes::text;
+use super::protect::protect;
 use super::symbols::symbols;
 use super::tracker;
 
@@ -64,7 +65,8 @@ fn finish(tracker: &mut tracker::Tracker, frame: VALUE, id: FrameId, name: Optio
 }
 
 fn qualified_name(frame: VALUE) -> Option<String> {
-    // SAFETY: a frame that the guard marks, so alive; called outside hooks, where allocating is allowed. The result is
-    // nil or a String, whose bytes are copied before anything else happens.
-    unsafe { text(rb_sys::rb_profile_frame_qualified_method_name(frame)) }
+    // SAFETY: a frame that the guard marks, so alive; called outside hooks, where allocating is allowed.
+    let name = protect(|| unsafe { rb_sys::rb_profile_frame_qualified_method_name(frame) }).ok()?;
+    // SAFETY: nil or a String, whose bytes are copied before anything else happens.
+    unsafe { text(name) }
 }

@@ -4,6 +4,8 @@ use std::ffi::c_int;
 
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_rstring_flags, ruby_value_type};
 
+use super::layouts;
+use super::protect::protect;
 use super::symbols::symbols;
 
 /// Slot size of Ruby 3.1, the only version whose slots are all alike.
@@ -74,6 +76,25 @@ pub fn slot_size(object: VALUE) -> u32 {
         // SAFETY: reads the header of the heap page that `object` lies in; callers pass addresses of heap slots.
         Some(slot_size) => unsafe { slot_size(object) as u32 },
         None => SLOT_SIZE_3_1,
+    }
+}
+
+/// Bytes of an object with what it holds by malloc, as the VM counts them. `None` if it does not: the VM refuses a T_NODE,
+/// and the function of an extension's own type may raise. Called with the GVL.
+///
+/// # Safety
+/// `object` is a slot with these flags that holds an object, and that no collection frees meanwhile.
+pub unsafe fn memsize(object: VALUE, flags: Flags) -> Option<u64> {
+    let memsize_of = symbols().memsize_of?;
+    if flags.is(ruby_value_type::RUBY_T_NODE) {
+        return None;
+    }
+    // SAFETY: the caller vouches for the object.
+    let asked = || unsafe { memsize_of(object) as u64 };
+    if flags.is(ruby_value_type::RUBY_T_DATA) {
+        protect(asked).ok()
+    } else {
+        Some(asked())
     }
 }
 
@@ -149,6 +170,9 @@ unsafe fn string_extent(string: VALUE) -> (*const u8, usize) {
 /// True if the string that `string` shares its bytes with is a string that still holds them. Its slot is mapped, since a
 /// heap page is given back only between collections; it may have been freed and used again, so all is compared.
 unsafe fn shared_bytes_held(string: VALUE, start: *const u8, length: usize) -> bool {
+    if layouts::check().is_err() {
+        return false;
+    }
     /// as.heap.aux.shared of struct RString: after flags, class, length and pointer, in whichever order.
     const SHARED_WORD: usize = 4;
     // SAFETY: a string that is not embedded has this word in every version; slots are mapped (see above).

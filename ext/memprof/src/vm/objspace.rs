@@ -9,6 +9,7 @@ use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashSet;
 
 use super::object::{self, Flags};
+use super::protect::{Raised, protect};
 use super::symbols::symbols;
 use super::tracker;
 
@@ -23,15 +24,19 @@ struct Walk {
 
 /// Finds the living objects of a session, with their memsizes and, if the session wants them, the values of strings.
 /// Records of objects that are dead without notice are dropped on the way. Not to be called inside [`tracker::with`].
-pub fn survivors(session: SessionId) -> Survivors {
+///
+/// # Errors
+/// If the VM raised.
+pub fn survivors(session: SessionId) -> Result<Survivors, Raised> {
     let mut walk = Walk {
         session,
         survivors: Survivors::default(),
         visited: FxHashSet::default(),
     };
     if let Some(each_objects) = symbols().each_objects {
+        let data: *mut c_void = (&raw mut walk).cast();
         // SAFETY: called with the GVL, outside a collection; `page` is given the walk, which outlives the call.
-        unsafe { each_objects(page, (&raw mut walk).cast()) };
+        protect(|| unsafe { each_objects(page, data) })?;
         // Heap pages that were given back hold nothing any more.
         tracker::with(|tracker| {
             tracker
@@ -39,7 +44,7 @@ pub fn survivors(session: SessionId) -> Survivors {
                 .retain(|address| walk.visited.contains(&(address >> PAGE_BITS)))
         });
     }
-    walk.survivors
+    Ok(walk.survivors)
 }
 
 unsafe extern "C" fn page(
@@ -104,12 +109,8 @@ fn lives(object: VALUE) -> bool {
 
 fn memsize(object: VALUE) -> u64 {
     // SAFETY: an object that lives (see `lives`).
-    let node = unsafe { Flags::of(object) }.is(ruby_value_type::RUBY_T_NODE);
-    match symbols().memsize_of {
-        // SAFETY: an object that lives; T_NODE, which the function refuses, is left out.
-        Some(memsize_of) if !node => unsafe { memsize_of(object) as u64 },
-        _ => u64::from(object::slot_size(object)),
-    }
+    let memsize = unsafe { object::memsize(object, Flags::of(object)) };
+    memsize.unwrap_or_else(|| u64::from(object::slot_size(object)))
 }
 
 fn string<'a>(object: VALUE) -> Option<&'a [u8]> {

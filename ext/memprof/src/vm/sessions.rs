@@ -6,6 +6,7 @@ use memprof_profile::profile::{Meta, Profile};
 use memprof_profile::recorder::StatsRow;
 use memprof_profile::sessions::{Options, SessionId};
 
+use super::protect::Raised;
 use super::tracker::{self, Facts, Tracker};
 use super::{hooks, naming, objspace, symbols};
 
@@ -28,6 +29,7 @@ pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionI
                 started_at: SystemTime::now(),
                 started: now,
                 ended: None,
+                incomplete: false,
             },
         );
         id
@@ -50,6 +52,7 @@ fn close_orphans(tracker: &mut Tracker) {
     if tracker.pid != pid {
         tracker.pid = pid;
         let current = hooks::current_thread();
+        tracker.quiet.keep_only(current);
         for id in tracker
             .recorder
             .sessions
@@ -60,8 +63,26 @@ fn close_orphans(tracker: &mut Tracker) {
     }
 }
 
+/// Looks whether the VM still calls the hook. If it does not, all sessions that record lack what was allocated since.
+fn check_hook() {
+    if hooks::revive() {
+        tracker::with(|tracker| {
+            for facts in tracker.facts.values_mut() {
+                facts.incomplete |= facts.ended.is_none();
+            }
+        });
+    }
+}
+
+/// Whether the session lacks objects, as the VM did not call the hook for a while.
+pub fn is_incomplete(id: SessionId) -> bool {
+    tracker::with(|tracker| tracker.facts.get(&id).is_some_and(|facts| facts.incomplete))
+        .unwrap_or(false)
+}
+
 /// Ends a session's recording; deaths of its objects are still counted.
 pub fn finish(id: SessionId) {
+    check_hook();
     let now = now();
     tracker::with(|tracker| {
         if tracker.recorder.finish(id) {
@@ -93,25 +114,33 @@ pub fn count() -> usize {
 }
 
 /// Live objects by file, line and class.
-pub fn stats(id: SessionId) -> Vec<StatsRow> {
+///
+/// # Errors
+/// If the VM raised while the heap was read.
+pub fn stats(id: SessionId) -> Result<Vec<StatsRow>, Raised> {
+    check_hook();
     // Before Ruby 4.0 a hook is told only of what its own Ractor sweeps, so the heap is asked who lives.
     if tracker::ractors_seen() {
-        drop(objspace::survivors(id));
+        drop(objspace::survivors(id)?);
     }
-    tracker::with(|tracker| tracker.recorder.stats(id)).unwrap_or_default()
+    Ok(tracker::with(|tracker| tracker.recorder.stats(id)).unwrap_or_default())
 }
 
-/// What the session saw, with the memsizes of what lives.
+/// What the session saw, with the memsizes of what lives; `None` if it is closed.
+///
+/// # Errors
+/// As [`stats`].
 pub fn profile(
     id: SessionId,
     memprof: String,
     runtime: String,
     command: String,
-) -> Option<Profile> {
+) -> Result<Option<Profile>, Raised> {
+    check_hook();
     naming::name_frames();
-    let survivors = objspace::survivors(id);
+    let survivors = objspace::survivors(id)?;
     let now = now();
-    tracker::with(|tracker| {
+    let profile = tracker::with(|tracker| {
         let options = tracker.recorder.sessions.options(id)?;
         let facts = tracker.facts.get(&id)?;
         let (end, collections) = facts.ended.unwrap_or(now);
@@ -129,9 +158,11 @@ pub fn profile(
             sample: options.sample,
             stack: options.stack,
             gc_count: collections.saturating_sub(facts.started.1),
+            incomplete: facts.incomplete,
         };
         Some(tracker.recorder.profile(id, &survivors, meta))
-    })?
+    });
+    Ok(profile.flatten())
 }
 
 fn now() -> (Instant, u64) {

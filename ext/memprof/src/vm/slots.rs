@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rb_sys::VALUE;
 
 use super::object::Flags;
+use super::protect::protect;
 use super::symbols::symbols;
 
 struct Visitor<F> {
@@ -18,7 +19,7 @@ struct Visitor<F> {
 /// runs the death hook.
 ///
 /// # Errors
-/// If this Ruby does not offer the walk, or `visit` panicked.
+/// If this Ruby does not offer the walk, the VM raised in it, or `visit` panicked.
 pub fn each_slot<F: FnMut(VALUE, Flags)>(visit: F) -> Result<(), String> {
     let each_objects = symbols()
         .each_objects
@@ -27,8 +28,9 @@ pub fn each_slot<F: FnMut(VALUE, Flags)>(visit: F) -> Result<(), String> {
         visit,
         panicked: false,
     };
+    let data: *mut c_void = (&raw mut visitor).cast();
     // SAFETY: called with the GVL, outside a collection; `page` is given the visitor, which outlives the call.
-    unsafe { each_objects(page::<F>, (&raw mut visitor).cast()) };
+    protect(|| unsafe { each_objects(page::<F>, data) }).map_err(|raised| raised.to_string())?;
     if visitor.panicked {
         return Err("memprof failed while it walked the heap".into());
     }

@@ -1,6 +1,6 @@
 //! The one tracker of the process, and who may touch it when.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
@@ -10,6 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::classes::Classes;
 use super::frames::Frames;
+use super::hooks::current_thread;
+use super::quiet::Quiet;
 
 /// All that is known while something is tracked.
 pub struct Tracker {
@@ -25,6 +27,8 @@ pub struct Tracker {
     pub facts: FxHashMap<SessionId, Facts>,
     /// The process that sessions were opened in.
     pub pid: u32,
+    /// Threads whose allocations are not recorded now.
+    pub quiet: Quiet,
 }
 
 /// When a session began and ended, and the number of collections up to then.
@@ -35,9 +39,17 @@ pub struct Facts {
     pub started: (Instant, u64),
     /// The end of recording.
     pub ended: Option<(Instant, u64)>,
+    /// The VM did not call the hook for a while: what was allocated then is missing.
+    pub incomplete: bool,
 }
 
 impl Tracker {
+    /// True if what the calling thread allocates is not to be recorded now.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        !self.quiet.is_empty() && self.quiet.contains(current_thread())
+    }
+
     fn new() -> Self {
         Tracker {
             recorder: Recorder::new(super::seed::seed()),
@@ -46,10 +58,12 @@ impl Tracker {
             places: PlaceCache::default(),
             facts: FxHashMap::default(),
             pid: std::process::id(),
+            quiet: Quiet::default(),
         }
     }
 
-    /// Forgets everything that names objects of the VM by address: with the hook gone, nobody tells of deaths.
+    /// Forgets everything that names objects of the VM by address: with the hook gone, nobody tells of deaths. Threads
+    /// that are quiet go on being so.
     pub fn reset(&mut self) {
         self.frames = Frames::default();
         self.classes = Classes::default();
@@ -155,14 +169,6 @@ const ALONE: usize = 1;
 /// Set when a second Ractor may run: then hooks run side by side with other code, in spite of the GVL's name.
 static RACTORS: AtomicBool = AtomicBool::new(false);
 
-/// Number of threads whose births are not recorded at the moment, because it is memprof itself that allocates.
-static SUSPENDED: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    /// How deep this thread is inside [`suspended`].
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
 /// Births to pass over before one is recorded. Only birth hooks count it down, and these run one at a time (under the
 /// VM lock), so no exchange is needed.
 static SKIP: AtomicU32 = AtomicU32::new(0);
@@ -175,6 +181,11 @@ pub fn skip() -> bool {
         SKIP.store(left - 1, Ordering::Relaxed);
     }
     left > 0
+}
+
+/// Births that are still to be passed over.
+pub fn births_to_skip() -> u32 {
+    SKIP.load(Ordering::Relaxed)
 }
 
 /// Passes over so many births.
@@ -276,24 +287,15 @@ pub fn after_fork() {
     unsafe { libc::pthread_atfork(None, None, Some(child)) };
 }
 
-/// Calls `work`; what this thread allocates meanwhile is not recorded.
+/// Calls `work`; what this thread allocates meanwhile is not recorded. Called with the GVL, not inside [`with`].
 pub fn suspended<T>(work: impl FnOnce() -> T) -> T {
     struct Resume;
     impl Drop for Resume {
         fn drop(&mut self) {
-            DEPTH.set(DEPTH.get() - 1);
-            SUSPENDED.fetch_sub(1, Ordering::Relaxed);
+            with(|tracker| tracker.quiet.leave(current_thread()));
         }
     }
-    SUSPENDED.fetch_add(1, Ordering::Relaxed);
-    DEPTH.set(DEPTH.get() + 1);
+    with(|tracker| tracker.quiet.enter(current_thread()));
     let _resume = Resume;
     work()
-}
-
-/// True if this thread's births are not to be recorded now.
-#[inline]
-pub fn is_suspended() -> bool {
-    // The counter is asked first: a thread-local variable of a loaded library is not cheap to find.
-    SUSPENDED.load(Ordering::Relaxed) != 0 && DEPTH.get() != 0
 }

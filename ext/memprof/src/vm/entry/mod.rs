@@ -61,7 +61,8 @@ pub unsafe extern "C" fn memprof_stats(file: *const c_char) -> c_int {
         let session =
             oldest_session().ok_or("objects are not tracked: nobody called Memprof.start")?;
         let mut text = String::new();
-        for row in sessions::stats(session) {
+        let rows = sessions::stats(session).map_err(|raised| raised.to_string())?;
+        for row in rows {
             text += &format!(
                 "{:7} {}:{}:{}\n",
                 row.objects, row.file, row.line, row.class

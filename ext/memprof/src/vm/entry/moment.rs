@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::vm::protect::protect;
 use crate::vm::symbols::symbols;
 use crate::vm::tracker;
 
@@ -28,7 +29,8 @@ pub fn init() {
 pub fn at_a_good_moment<T>(name: &str, refused: T, work: impl FnOnce() -> Result<T, String>) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(|| match bad_moment() {
         Some(why) => Err(why.to_owned()),
-        None => work(),
+        // Above these frames a debugger waits, which does not rescue.
+        None => protect(work).unwrap_or_else(|raised| Err(raised.to_string())),
     }));
     let why = match outcome {
         Ok(Ok(value)) => return value,

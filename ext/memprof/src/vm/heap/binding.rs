@@ -97,7 +97,12 @@ pub fn duplicate(descriptor: c_int) -> io::Result<File> {
 
 /// Major and minor version of this Ruby.
 pub fn version(_: &Ruby) -> (u8, u8) {
-    // SAFETY: three constants of libruby, which is loaded where there is a `Ruby`.
+    running_version()
+}
+
+/// As [`version`], where there is no `Ruby` at hand.
+pub fn running_version() -> (u8, u8) {
+    // SAFETY: three constants of libruby, which the extension is linked with.
     let [major, minor, _] = unsafe { rb_sys::ruby_api_version };
     // They are that small.
     (major as u8, minor as u8)

@@ -71,18 +71,16 @@ pub unsafe fn memsize(object: VALUE, flags: Flags, slot_size: u32) -> u64 {
         return u64::from(slot_size);
     }
     // SAFETY: the caller vouches.
-    unsafe { asked_memsize(object) }
+    unsafe { asked_memsize(object) }.unwrap_or(u64::from(slot_size))
 }
 
-/// The same, as the VM says.
+/// The same, as the VM counts it; `None` if it does not.
 ///
 /// # Safety
 /// `object` is a slot that holds an object.
-pub unsafe fn asked_memsize(object: VALUE) -> u64 {
+pub unsafe fn asked_memsize(object: VALUE) -> Option<u64> {
     // SAFETY: the caller vouches.
-    symbols()
-        .memsize_of
-        .map_or(0, |memsize_of| unsafe { memsize_of(object) as u64 })
+    unsafe { object::memsize(object, Flags::of(object)) }
 }
 
 /// True for a class or module.

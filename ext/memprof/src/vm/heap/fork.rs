@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Request, Written, barrier, walk_in_child};
 use crate::errors;
+use crate::vm::protect::protect;
 
 /// Signals whose handlers are Ruby's, which must not run in the child.
 const SIGNALS: c_int = 65;
@@ -43,9 +44,12 @@ pub fn fork(file: File, request: Request) -> io::Result<Child> {
 
 fn child(file: File, report: &OwnedFd, request: Option<Request>) -> ! {
     isolate(&[file.as_raw_fd(), report.as_raw_fd()]);
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match request {
-        Some(request) => walk_in_child(file, request),
-        None => Err(super::bug()),
+    // Whatever is raised must not leave this function: the child would go on as a second copy of the program.
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        protect(|| match request {
+            Some(request) => walk_in_child(file, request),
+            None => Err(super::bug()),
+        })?
     }));
     let line = match outcome {
         Ok(Ok(written)) => success(&written),

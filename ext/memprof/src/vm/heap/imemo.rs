@@ -14,8 +14,8 @@ pub const ENV: u32 = 0;
 pub const CREF: u32 = 1;
 pub const METHOD: u32 = 6;
 pub const ISEQ: u32 = 7;
-const CALLINFO: u32 = if cfg!(ruby_gte_4_0) { 10 } else { 11 };
-const CALLCACHE: u32 = if cfg!(ruby_gte_4_0) { 11 } else { 12 };
+pub const CALLINFO: u32 = if cfg!(ruby_gte_4_0) { 10 } else { 11 };
+pub const CALLCACHE: u32 = if cfg!(ruby_gte_4_0) { 11 } else { 12 };
 #[cfg(ruby_gte_4_0)]
 const FIELDS: u32 = 13;
 

@@ -64,6 +64,15 @@ pub fn data_type(object: VALUE) -> *const rb_data_type_t {
     }
 }
 
+/// False for one that was allocated and has no struct yet. Functions of the VM raise when they are asked about it.
+///
+/// # Safety
+/// `object` is a typed T_DATA.
+unsafe fn is_initialized(object: VALUE) -> bool {
+    // SAFETY: the caller vouches.
+    !unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(object) }.is_null()
+}
+
 /// Reads a word of the C struct of a T_DATA; `None` if it has none yet.
 ///
 /// # Safety
@@ -170,6 +179,10 @@ unsafe fn block(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>
 pub unsafe fn facts(walk: &mut Walk, object: VALUE) {
     let kind = data_type(object) as usize;
     if kind == 0 {
+        return;
+    }
+    // SAFETY: a typed T_DATA.
+    if !unsafe { is_initialized(object) } {
         return;
     }
     if kind == walk.known.proc {

@@ -13,7 +13,7 @@ mod contents;
 mod details;
 pub mod file;
 pub mod fork;
-mod imemo;
+pub mod imemo;
 mod ivars;
 pub mod known;
 mod left;
@@ -50,8 +50,9 @@ use rb_sys::VALUE;
 pub use known::Known;
 pub use roots::Globals;
 
-use super::naming;
+use super::protect::protect;
 use super::symbols::symbols;
+use super::{layouts, naming};
 use names::Names;
 use pass::Pass;
 use walk::{Scope, Walk};
@@ -79,13 +80,17 @@ pub type Written = (Counts, u64);
 
 /// Prepares what would allocate Ruby objects later, in the walk. Called with the GVL.
 pub fn prepare() {
-    collector::init();
-    structs::init();
+    // What has no name for want of memory is interned again in the walk, which rescues, too.
+    let _ = protect(|| {
+        collector::init();
+        structs::init();
+    });
     naming::name_frames();
 }
 
 /// Whether the heap can be walked over now. Called with the GVL.
 fn check() -> io::Result<()> {
+    layouts::check().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, why))?;
     let symbols = symbols();
     let whole = symbols.each_objects.is_some()
         && symbols.memsize_of.is_some()
@@ -165,7 +170,13 @@ fn write<W: LiveWriter>(
     Ok((counts, bytes(&writer)))
 }
 
+/// Walks over the heap. Whatever the VM may raise in it ends here: the collector's state and the writer are the callers',
+/// and these go on as after any other error.
 fn pass<W: LiveWriter>(writer: &mut W, request: Request) -> io::Result<Counts> {
+    protect(|| walk_over(writer, request))?
+}
+
+fn walk_over<W: LiveWriter>(writer: &mut W, request: Request) -> io::Result<Counts> {
     let scope = Scope {
         session: request.session,
         labels: W::LABELS,

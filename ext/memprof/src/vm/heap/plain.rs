@@ -232,7 +232,9 @@ impl One {
         let memsize = match common.overhead {
             Some(overhead) => u64::from(self.slot_size) + counted + overhead,
             // SAFETY: an object, as the caller vouches.
-            None => unsafe { details::asked_memsize(self.address) },
+            None => unsafe {
+                details::asked_memsize(self.address).unwrap_or(u64::from(self.slot_size))
+            },
         };
         let object = Object {
             address: self.address,
@@ -286,7 +288,7 @@ pub unsafe fn overhead(object: VALUE, flags: Flags, slot_size: u32) -> Option<u6
     const END: u64 = 4;
     // SAFETY: the caller vouches.
     let (counted, all) = unsafe { (counted(object, flags), details::asked_memsize(object)) };
-    let overhead = all.checked_sub(u64::from(slot_size).checked_add(counted)?)?;
+    let overhead = all?.checked_sub(u64::from(slot_size).checked_add(counted)?)?;
     let same = match Kind(flags.value_type() as u8) {
         // SAFETY: as above.
         Kind::STRING if !text::is_embedded(flags) => unsafe {

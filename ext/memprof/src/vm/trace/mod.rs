@@ -20,8 +20,9 @@ mod threads;
 
 use std::borrow::Cow;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use magnus::DataTypeFunctions;
+use magnus::{DataTypeFunctions, Module};
 use magnus::{Error, Ruby, TypedData, gc as magnus_gc, typed_data::Obj};
 
 use memprof_native::{Choice as CallChoice, Counted as Calls, Node, Refused};
@@ -104,10 +105,25 @@ pub struct Kept {
     _calls: Option<engine::Kept>,
 }
 
+/// Ruby runs many threads on a few native ones (`RUBY_MN_THREADS`, since 3.3). Calls are counted for native threads, and a
+/// thread that waits comes back on another one.
+static MN_THREADS: AtomicBool = AtomicBool::new(false);
+
+fn check_threads(choice: &Choice, process: bool) -> Result<(), Refused> {
+    if !process && choice.calls.is_some() && MN_THREADS.load(Ordering::Relaxed) {
+        return Err(Refused::Unsupported(
+            "with RUBY_MN_THREADS a Ruby thread changes its native thread; trace with scope: :process",
+        ));
+    }
+    Ok(())
+}
+
 /// Makes ready what would allocate later, in a hook.
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let guard: Obj<TraceGuard> = ruby.obj_wrap(TraceGuard);
     ruby.gc_register_mark_object(guard);
+    let description: String = ruby.class_object().const_get("RUBY_DESCRIPTION")?;
+    MN_THREADS.store(description.contains("+MN"), Ordering::Relaxed);
     gc::init();
     moment::init();
     extern "C" fn child() {
@@ -125,6 +141,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
 /// # Errors
 /// If calls of libraries can't be counted in this process. Then nothing is.
 pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
+    check_threads(choice, process)?;
     let owner = Owner::new(process);
     let threads = choice.threads.then(|| threads::Mark::new(process));
     let waits = choice.timed.then(threads::Listener::new);

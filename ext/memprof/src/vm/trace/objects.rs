@@ -118,7 +118,7 @@ fn birth(object: VALUE, flags: Flags, class: VALUE) {
     if flags.is(ruby_value_type::RUBY_T_CLASS) || flags.is(ruby_value_type::RUBY_T_MODULE) {
         classes.forget(object);
     }
-    if tracker::is_suspended() {
+    if tracker::with(|tracker| tracker.is_quiet()) == Some(true) {
         return;
     }
     let thread = current_thread() as VALUE;

@@ -1,0 +1,100 @@
+//! Whether objects are laid out as memprof reads them.
+//!
+//! The heap walk reads words of structs that no header declares. A Ruby that came after this memprof may have them
+//! elsewhere, and reading them there would give wrong dumps or end the process. Tracking reads only what the first two
+//! words of each object have been since Ruby 2, so it works with any.
+
+use std::ffi::{CStr, c_int};
+use std::sync::OnceLock;
+
+use super::heap::imemo;
+use super::symbols::symbols;
+
+/// Major and minor versions whose layouts were read in their sources; see docs/ruby-internals.md.
+const KNOWN: [(u8, u8); 5] = [(3, 1), (3, 2), (3, 3), (3, 4), (4, 0)];
+
+/// Internal objects that are told apart by their numbers, and the names that the VM has for these.
+const NUMBERS: [(u32, &str); 6] = [
+    (imemo::ENV, "env"),
+    (imemo::CREF, "cref"),
+    (imemo::METHOD, "ment"),
+    (imemo::ISEQ, "iseq"),
+    (imemo::CALLINFO, "callinfo"),
+    (imemo::CALLCACHE, "callcache"),
+];
+
+/// Whether the heap of this Ruby can be read. Decided once.
+///
+/// # Errors
+/// If not; says why.
+pub fn check() -> Result<(), String> {
+    static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
+    ANSWER
+        .get_or_init(|| decide(super::heap::binding::running_version(), imemo_name))
+        .clone()
+}
+
+/// Whether the heap of a Ruby of this version, which calls its internal objects like this, can be read.
+fn decide(version: (u8, u8), name: impl Fn(u32) -> Option<String>) -> Result<(), String> {
+    let (major, minor) = version;
+    if !KNOWN.contains(&version) {
+        return Err(format!(
+            "memprof {} does not know how Ruby {major}.{minor} lays out its objects, so it does not read its heap: \
+             update memprof. Allocations can be tracked",
+            env!("CARGO_PKG_VERSION")
+        ));
+    }
+    for (number, expected) in NUMBERS {
+        let found = name(number);
+        // A Ruby that was stripped of names is taken at its word.
+        if found.as_deref().is_some_and(|found| found != expected) {
+            return Err(format!(
+                "this Ruby {major}.{minor} was changed: its internal object {number} is {} and not {expected}, \
+                 so memprof does not read its heap. Allocations can be tracked",
+                found.unwrap_or_default()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn imemo_name(number: u32) -> Option<String> {
+    let imemo_name = symbols().imemo_name?;
+    // SAFETY: returns a static string for every imemo type of its version, and one that says so for others.
+    let name = unsafe { CStr::from_ptr(imemo_name(number as c_int)) };
+    Some(name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn as_known(number: u32) -> Option<String> {
+        let entry = NUMBERS.iter().find(|(known, _)| *known == number);
+        entry.map(|(_, name)| (*name).to_owned())
+    }
+
+    #[test]
+    fn known_versions_are_read() {
+        for version in KNOWN {
+            assert_eq!(decide(version, as_known), Ok(()));
+            assert_eq!(decide(version, |_| None), Ok(()));
+        }
+    }
+
+    #[test]
+    fn versions_to_come_are_refused() {
+        for (version, name) in [((4, 1), "4.1"), ((3, 5), "3.5"), ((5, 0), "5.0")] {
+            let why = decide(version, as_known).expect_err("an unknown layout");
+            assert!(why.contains(&format!("Ruby {name} ")), "{why}");
+            assert!(why.contains("Allocations can be tracked"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_ruby_that_numbers_its_objects_otherwise_is_refused() {
+        let shifted = |number| as_known(number + 1).or(as_known(number));
+        let why = decide((3, 4), shifted).expect_err("other numbers");
+        assert!(why.contains("is cref and not env"), "{why}");
+    }
+}

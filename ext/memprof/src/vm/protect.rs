@@ -1,0 +1,66 @@
+//! Calls of the VM that may raise.
+//!
+//! A Ruby exception is a jump to whoever rescues it. Frames of Rust on the way are left without their destructors, and
+//! those of the heap walk with the collector off; so each way into the VM that may raise goes through [`protect`].
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use magnus::error::ErrorType;
+use magnus::rb_sys::AsRawValue;
+use rb_sys::VALUE;
+
+use super::{classes, object};
+
+/// The VM raised an exception, which has been rescued.
+#[derive(Debug)]
+pub struct Raised {
+    class: Option<String>,
+}
+
+impl Raised {
+    fn from(error: &magnus::Error) -> Self {
+        let class = match error.error_type() {
+            ErrorType::Exception(exception) => {
+                // SAFETY: the exception was raised just now, and is held by the error.
+                classes::real_name(unsafe { object::class_word(exception.as_raw()) })
+            }
+            // A class and a message of Rust's, or a jump that is no exception (`throw`).
+            _ => None,
+        };
+        Raised { class }
+    }
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let class = self.class.as_deref().unwrap_or("an exception");
+        write!(f, "Ruby raised {class} while its heap was read")
+    }
+}
+
+impl From<Raised> for std::io::Error {
+    fn from(raised: Raised) -> Self {
+        std::io::Error::other(raised.to_string())
+    }
+}
+
+/// Calls `work`, and rescues what the VM raises in it. The frames of `work` are then left without their destructors: it
+/// should hold nothing that must be given back, and nothing of [`super::tracker::with`]. A panic goes on behind the VM's
+/// frames. Called with the GVL.
+///
+/// # Errors
+/// If the VM raised.
+pub fn protect<T>(work: impl FnOnce() -> T) -> Result<T, Raised> {
+    let mut outcome = None;
+    let called = magnus::rb_sys::protect(|| {
+        outcome = Some(catch_unwind(AssertUnwindSafe(work)));
+        rb_sys::Qnil as VALUE
+    });
+    match (called, outcome) {
+        (_, Some(Ok(value))) => Ok(value),
+        (_, Some(Err(panic))) => resume_unwind(panic),
+        (Err(error), None) => Err(Raised::from(&error)),
+        (Ok(_), None) => Err(Raised { class: None }),
+    }
+}

@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+# A Ractor that is freed: up to Ruby 3.4 the VM then turns all hooks off (Bug #19112).
+RSpec.describe "Tracking beside Ractors that end" do
+  let(:freed) { "Ractor.new { 1 }.then { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }" }
+
+  it "says what is missing, once, and goes on" do
+    result = run_ruby(<<~RUBY, ruby_args: ["-W:no-experimental"])
+      require "memprof"
+      Memprof.start
+      #{freed}
+      3.times { GC.start }
+      lost = Array.new(1000) { Object.new }
+      2.times { Memprof.stats(File::NULL) }
+      found = Array.new(1000) { Object.new }
+      require "stringio"
+      Memprof.stats(text = StringIO.new)
+      puts text.string[/ 1000 \\S+:(\\d+):Object/, 1], Memprof.running?
+    RUBY
+    warnings = result.stderr.lines.grep(/turned tracking off when a Ractor was freed \(Bug #19112/)
+    if RUBY_VERSION < "4"
+      expect(warnings.size).to eq(1)
+      expect(result.stdout).to eq("7\ntrue\n")
+    else
+      expect(warnings).to eq([])
+    end
+  end
+
+  it "marks the report" do
+    result = run_ruby(<<~RUBY, ruby_args: ["-W:no-experimental"])
+      require "memprof"
+      report = Memprof.report do
+        #{freed}
+        3.times { GC.start }
+        Array.new(1000) { Object.new }
+      end
+      puts report.meta["incomplete"].inspect, report.to_s.include?("incomplete: Ruby turned tracking off")
+      puts Memprof.report { Object.new }.meta.key?("incomplete")
+    RUBY
+    expected = RUBY_VERSION < "4" ? "true\ntrue\nfalse\n" : "nil\nfalse\nfalse\n"
+    expect(result.stdout).to eq(expected)
+  end
+end
