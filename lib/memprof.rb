@@ -3,6 +3,8 @@
 require "memprof/version"
 require "memprof/errors"
 require "memprof/native"
+require "memprof/loading"
+require "memprof/lock"
 require "memprof/support"
 require "memprof/session"
 # Not later, when they are needed: a constant defined then would empty the inline caches of the program that
@@ -370,14 +372,17 @@ module Memprof
 
     # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
     def load_trace
-      Native.quiet { require "memprof/trace" }
+      Loading.load("memprof/trace") unless !autoload?(:Trace) && Trace.respond_to?(:run)
+    end
+
+    # As above.
+    def load_dump
+      Loading.load("memprof/dump") unless !autoload?(:Dump) && Dump.respond_to?(:heap)
     end
 
     # Checked before anything is tracked: a wrong option must not cost the run.
     def dump_options(path_or_io, **options)
-      # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
-      # Once, as a trap must not call `require`.
-      Native.quiet { require "memprof/dump" } unless Dump.respond_to?(:heap)
+      load_dump
       path = path_or_io && Output.file_path(path_or_io)
       Dump::Options.new(path, **options).tap { |checked| checked.check_target(path_or_io || $stdout) }
     end
@@ -391,4 +396,18 @@ module Memprof
       nil
     end
   end
+end
+
+# What a signal handler may want, as it can't load files. Not where `memprof run` loads memprof before the
+# program, and before its Bundler: these need gems that come with Ruby, of which its lockfile may have others.
+unless Memprof.const_defined?(:Autorun, false)
+  require "memprof/dump"
+  require "memprof/heap"
+  require "memprof/trace"
+  require "memprof/growth"
+  require "memprof/census"
+  require "memprof/iseqs"
+  %i[Classic Json Markdown Overview Text].each { |format| Memprof::Report.const_get(format) }
+  %i[Sparkline Text].each { |part| Memprof::Growth.const_get(part) }
+  Memprof::Iseqs.const_get(:Text)
 end

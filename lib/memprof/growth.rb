@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "loading"
 require_relative "output"
 require_relative "paint"
 require_relative "growth/series"
@@ -150,7 +151,7 @@ module Memprof
     # @example
     #   puts Memprof.growth { Object.new }.to_json
     def to_json(*state)
-      require "json"
+      Loading.json
       to_h.to_json(*state)
     end
 

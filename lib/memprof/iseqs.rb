@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "loading"
 require_relative "native"
 require_relative "output"
 require_relative "paint"
@@ -97,7 +98,7 @@ module Memprof
     # @example
     #   puts Memprof.iseqs.to_json
     def to_json(*state)
-      require "json"
+      Loading.json
       to_h.to_json(*state)
     end
 

@@ -36,7 +36,7 @@ module Memprof
     # Printed before the collection that `force_gc: true` asks for.
     FORCING = "Forcing GC...."
     # Reports go out one by one: Ruby's IO may lose or repeat what two threads write and flush at once.
-    TURN = Mutex.new
+    TURN = Lock.new
     private_constant :TURN
 
     # @param app [#call] the Rack app

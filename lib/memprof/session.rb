@@ -3,15 +3,16 @@
 require_relative "printable"
 
 module Memprof
-  # One tracking session: from {#open} to {#finish} it counts the objects that are allocated, and until {#close}
-  # it sees which of them are freed. Everything in memprof that tracks does it through a session.
+  # One tracking session: from {#open} to {#finish} it counts the objects that are allocated, and until
+  # {#close} it sees which of them are freed. Everything in memprof that tracks does it through a session.
   #
-  # Sessions overlap: each sees all objects allocated on its thread or in its process while it records, whatever
-  # other sessions do. Between the return of {#open} and {#finish} memprof itself allocates no object.
+  # Sessions overlap: each sees all objects allocated on its thread or in its process while it records,
+  # whatever other sessions do. Between the return of {#open} and {#finish} memprof itself allocates no
+  # object.
   #
-  # `Thread#kill`, `Timeout` and signals may end a thread at any moment. So whoever opens a session can close it
-  # before it is open: {.run} does so, and whoever keeps a session for longer notes it before {#open}. The
-  # session notes its own number inside {#open}, where no interrupt comes.
+  # `Thread#kill`, `Timeout` and signals may end a thread at any moment. So whoever opens a session can close
+  # it before it is open: {.run} does so, and whoever keeps a session for longer notes it before {#open}. The
+  # session's number is noted inside {#open}, where no interrupt comes.
   #
   # @api private
   class Session

@@ -6,8 +6,15 @@
 #   require "memprof/signal"   # and then: kill -URG PID, or: memprof dump --pid PID
 #
 # Environment variables: MEMPROF_SIGNAL (default URG), MEMPROF_DIR (default: the system's directory for
-# temporary files), MEMPROF_DUMP_FORMAT, MEMPROF_DUMP_VALUES, MEMPROF_DUMP_COMPRESSION.
-require "memprof"
-require_relative "signal/attendant"
+# temporary files), MEMPROF_TRACK (on, off, or sample:N; default on), MEMPROF_DUMP_FORMAT,
+# MEMPROF_DUMP_VALUES, MEMPROF_DUMP_COMPRESSION.
+require_relative "signal/bundle"
 
-Memprof::OnSignal.start(ENV)
+Memprof::OnSignal::Bundle.prepare(ENV)
+unless Memprof::OnSignal::Bundle.command?
+  Memprof::OnSignal::Bundle.load_path
+  require "memprof"
+  require_relative "signal/attendant"
+
+  Memprof::OnSignal.start(ENV)
+end

@@ -48,8 +48,8 @@ module Memprof
       return if @warned_of_lost_hook
 
       @warned_of_lost_hook = true
-      warn "memprof: Ruby #{RUBY_VERSION} turned tracking off when a Ractor was freed (Bug #19112, fixed in Ruby " \
-           "4.0): objects that were allocated since are missing. Tracking goes on from here."
+      warn "memprof: Ruby #{RUBY_VERSION} turned tracking off when a Ractor was freed (Bug #19112, fixed " \
+           "in Ruby 4.0): objects that were allocated since are missing. Tracking goes on from here."
     end
 
     # @api private

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "lock"
 require_relative "native"
 require_relative "tracers/fd"
 require_relative "tracers/follower"
@@ -39,7 +40,7 @@ module Memprof
 
     @own = {}.freeze
     @plans = {}.freeze
-    @lock = Mutex.new
+    @lock = Lock.new
 
     class << self
       # Adds a tracer. For each trace an instance is made; `start` is called before the block, `finish` behind
@@ -102,7 +103,7 @@ module Memprof
       # @api private
       # @return [void]
       def start_anew
-        @lock = Mutex.new # its owner may be a thread that the child does not have
+        @lock = Lock.new # its owner may be a thread that the child does not have
         @plans = {}.freeze
       end
 

@@ -230,7 +230,7 @@ RSpec.describe Memprof::Middleware do
     end
 
     it "is given up where it is not supported, and the request goes on" do
-      allow(Memprof::Session).to receive(:open).and_raise(Memprof::Unsupported, "this Ruby crashes")
+      allow(Memprof::Session).to receive(:prepare).and_raise(Memprof::Unsupported, "this Ruby crashes")
       app = wrap(->(_env) { [204, {}, []] })
       expect { 2.times { expect(app.call(env).first).to eq(204) } }.to output(
         "memprof: the middleware does not track: this Ruby crashes (Memprof::Unsupported); said only once\n"

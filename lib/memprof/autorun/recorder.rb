@@ -1,5 +1,10 @@
 # frozen_string_literal: true
 
+module Memprof
+  # Known before the rest is loaded, which then loads less: see the end of lib/memprof.rb.
+  module Autorun; end
+end
+
 require "memprof"
 require_relative "../clock"
 require_relative "notice"

@@ -31,7 +31,7 @@ module Memprof
       # @raise [Memprof::Error] if this Ruby cannot be tracked
       def initialize(middleware, sample)
         @middleware = middleware
-        @lock = Mutex.new
+        @lock = Lock.new
         @finished = false
         @followed = false
         @session = Session.prepare(scope: :thread, sample: sample)

@@ -16,8 +16,8 @@ module Memprof
       # @return [Attendant, nil] what waits in this process
       attr_reader :attendant
 
-      # Tracks, and waits for the signal and for requests. Whatever fails here becomes a warning: a program
-      # that can't be looked into must still run. A second call does nothing.
+      # Tracks if that is wanted, and waits for the signal and for requests. Whatever fails here becomes a
+      # warning: a program that can't be looked into must still run. A second call does nothing.
       #
       # @param env [#[]] environment variables
       # @return [void]
@@ -26,7 +26,7 @@ module Memprof
 
         settings = Settings.new(env)
         settings.problems.each { |problem| warn_user(problem) }
-        track
+        track(settings)
         attendant = @attendant = Attendant.new(settings)
         attendant.start
         Trap.set(settings.signal) { attendant.wake } if settings.signal
@@ -46,8 +46,8 @@ module Memprof
 
       private
 
-      def track
-        Memprof.start
+      def track(settings)
+        Memprof.start(sample: settings.sample) if settings.track?
       rescue Error => e
         warn_user("objects are not tracked, dumps are without file and line: #{e.message}")
       end

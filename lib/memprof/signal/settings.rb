@@ -3,6 +3,7 @@
 require "tmpdir"
 require_relative "../dump/options"
 require_relative "../printable"
+require_relative "../session"
 
 module Memprof
   module OnSignal
@@ -18,6 +19,7 @@ module Memprof
       FORMAT = "MEMPROF_DUMP_FORMAT"
       VALUES = "MEMPROF_DUMP_VALUES"
       COMPRESSION = "MEMPROF_DUMP_COMPRESSION"
+      TRACK = "MEMPROF_TRACK"
       # Those that Ruby keeps for itself, and those that can't be caught.
       REFUSED = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD].freeze
       DEFAULT_SIGNAL = "URG"
@@ -35,6 +37,8 @@ module Memprof
       attr_reader :directory
       # @return [Dump::Options]
       attr_reader :options
+      # @return [Integer, nil] track one object in so many; nil for every one
+      attr_reader :sample
       # @return [Array<String>] what made no sense
       attr_reader :problems
 
@@ -44,6 +48,12 @@ module Memprof
         @signal = signal_of(text(env, SIGNAL) || DEFAULT_SIGNAL)
         @directory = directory_of(text(env, DIRECTORY))
         @options = options_of(text(env, FORMAT), text(env, VALUES), text(env, COMPRESSION))
+        @track, @sample = tracking_of(text(env, TRACK) || "on")
+      end
+
+      # @return [Boolean] whether objects are tracked from the start
+      def track?
+        @track
       end
 
       private
@@ -72,6 +82,27 @@ module Memprof
       rescue ArgumentError => e # that there is no directory for temporary files
         @problems << "no place for dumps: #{e.message}; set #{DIRECTORY}"
         "/tmp"
+      end
+
+      # Whether to track, and one object in how many.
+      def tracking_of(text)
+        case text
+        when "on" then [true, nil]
+        when "off" then [false, nil]
+        when /\Asample:([1-9]\d*)\z/
+          number = Integer($1)
+          return [true, number] if number <= Memprof::Session::MAX_SAMPLE
+
+          not_tracking("N must be 1 to #{Memprof::Session::MAX_SAMPLE}", text)
+        else
+          not_tracking("expected on, off, or sample:N", text)
+        end
+      end
+
+      # Who wrote something here wanted less than all objects.
+      def not_tracking(problem, text)
+        @problems << "invalid #{TRACK}=#{text}: #{problem}; objects are not tracked (`memprof start` does)"
+        [false, nil]
       end
 
       def options_of(format, values, compression)

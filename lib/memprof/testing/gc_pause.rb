@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../lock"
+
 module Memprof
   module Testing
     # Keeps the collector off while blocks run, in any number of threads: the last one to leave turns it on
@@ -7,7 +9,7 @@ module Memprof
     #
     # @api private
     module GCPause
-      @lock = Mutex.new
+      @lock = Lock.new
       @holders = 0
 
       # @yield with the collector off

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../loading"
+require_relative "../lock"
 require_relative "../native"
 require_relative "../output"
 require_relative "after_reply"
@@ -45,9 +47,7 @@ module Memprof
         # @param pretty [Boolean] for people, or as one line
         # @return [String] JSON with a line feed
         def json(record, pretty: false)
-          # Not before: a program under Bundler must not find another json loaded than that of its lockfile.
-          # And not for each request: RubyGems looks into it each time.
-          @json ||= require("json") || true
+          Loading.json
           "#{pretty ? JSON.pretty_generate(whole(record)) : JSON.generate(record)}\n"
         end
 
@@ -68,7 +68,7 @@ module Memprof
       def initialize(out)
         @file = out if out.is_a?(JournalFile)
         @io = out unless @file
-        @lock = Mutex.new
+        @lock = Lock.new
       end
 
       # @return [String, nil] of the file that this opened

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../lock"
 require_relative "journal"
 
 module Memprof
@@ -14,7 +15,7 @@ module Memprof
       def initialize(path = nil, **options)
         @path = path
         @options = options
-        @lock = Mutex.new
+        @lock = Lock.new
       end
 
       # @return [String] where this process writes

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../clock"
+require_relative "../lock"
 
 module Memprof
   class Trace
@@ -14,7 +15,7 @@ module Memprof
         @one_in = one_in unless one_in == 1
         @per_second = per_second
         @random = Random.new
-        @lock = Mutex.new
+        @lock = Lock.new
         @left = 0
       end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../lock"
 require_relative "../native"
 require_relative "hooks"
 
@@ -16,7 +17,7 @@ module Memprof
       private_constant :NOTHING, :NOBODY
 
       @running = NOBODY
-      @lock = Mutex.new
+      @lock = Lock.new
 
       class << self
         # @return [Array<Follower>] of the traces that run, and of those that a server starts again and again;
@@ -55,7 +56,7 @@ module Memprof
         #
         # @return [void]
         def start_anew
-          @lock = Mutex.new # its owner may be a thread that the child does not have
+          @lock = Lock.new # its owner may be a thread that the child does not have
           @running = NOBODY
         end
 
@@ -73,7 +74,7 @@ module Memprof
       #   scheduler that one's fiber
       def initialize(clients, process)
         @clients = clients
-        @lock = Mutex.new if process
+        @lock = Lock.new if process
         @thread = @fiber = nil
         @heard = nil
         @stays = false

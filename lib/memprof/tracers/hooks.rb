@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../lock"
+
 module Memprof
   module Tracers
     # Prepends listeners to the classes of client gems, as soon as these are there: those that are loaded when
@@ -10,7 +12,7 @@ module Memprof
     # @api private
     module Hooks
       @missing = {}
-      @lock = Mutex.new
+      @lock = Lock.new
       @watchers = 0
       @kept = 0
 
@@ -71,7 +73,7 @@ module Memprof
         #
         # @return [void]
         def start_anew
-          @lock = Mutex.new # its owner may be a thread that the child does not have
+          @lock = Lock.new # its owner may be a thread that the child does not have
           @watchers = @kept = 0
           @watch&.disable
         end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Functions of the VM that raise while its heap is read. In processes of their own: an exception that jumps over the
-# extension leaves the collector off, or a forked child that goes on as a second copy of the program.
+# Functions of the VM that raise while its heap is read. In processes of their own: an exception that jumps
+# over the extension leaves the collector off, or a forked child that goes on as a second copy of the program.
 RSpec.describe "A heap whose objects make the VM raise" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 

@@ -1,49 +1,90 @@
 # frozen_string_literal: true
 
-# Threads that are ended at any moment of a tracked block: by Thread#kill, by Timeout, by an exception from another thread.
-# In processes of their own: a session that nobody can close tracks for as long as its process lives.
+# Threads that are ended at any moment of a tracked block: by Thread#kill, by Timeout, by an exception from
+# another thread. In processes of their own: a session that nobody can close tracks for as long as its process
+# lives.
 RSpec.describe "Tracked blocks whose threads are ended" do
-  # Runs a piece of code over and over on threads that are ended, and says which left something behind.
-  def ended(work, setup: "", times: 2000)
-    run_ruby(<<~RUBY)
-      require "memprof"
-      require "memprof/middleware"
-      require "memprof/testing"
-      require "timeout"
-      NATIVE = Memprof.const_get(:Native) rescue NATIVE = Memprof.send(:const_get, :Native)
-      OUT = File.open(File::NULL, "w")
-      #{setup}
-      left = nil
-      #{times}.times do |number|
-        thread = Thread.new { loop { #{work} } }
-        thread.report_on_exception = false
-        Thread.pass while rand(3) > 0
-        sleep(rand * 0.002) if number % 3 == 0
-        number.odd? ? thread.kill : thread.raise(Timeout::Error, "late")
-        thread.join rescue nil
-        break left = number if NATIVE.sessions > 0 || Memprof.running?
-      end
+  let(:setup) { <<~RUBY }
+    require "memprof"
+    require "memprof/middleware"
+    require "memprof/testing"
+    NATIVE = Memprof.send(:const_get, :Native)
+    OUT = File.open(File::NULL, "w")
+    APP = Memprof::Middleware.new(->(_) { [200, {}, ["x"]] }, io: OUT)
+    MEASURE = Memprof::Testing::Measurement
+    class Late < Exception; end
+    def left?
       disabled = GC.disable
-      puts "left: \#{left.inspect}, collector off: \#{disabled}"
-    RUBY
-  end
+      GC.enable
+      disabled || NATIVE.sessions > 0 || Memprof.running?
+    end
+  RUBY
 
   {
     "Memprof.report" => "Memprof.report(scope: :thread) { 'x'.dup }",
     "Memprof.track" => "Memprof.track(OUT) { 'x'.dup }",
+    "Memprof.growth" => "Memprof.growth(times: 4, warmup: 0) { 'x'.dup }",
     "the middleware" => "APP.call({})",
-    "a matcher that counts bytes" => "MEASURE.new(-> { 'x'.dup }, MEASURE::Plan.new(0, true, false))",
-    "Memprof.start" => "Memprof.start; Memprof.stop"
+    "a matcher" => "MEASURE.new(-> { 'x'.dup }, MEASURE::Plan.new(0, false, true))",
+    "Memprof.start" => "Memprof.start; Memprof.stop",
+    "a dump" => "Memprof.dump(File::NULL) { 'x'.dup }"
   }.each do |name, work|
-    it "leaves nothing behind: #{name}" do
-      setup = <<~RUBY
-        APP = Memprof::Middleware.new(->(_) { [200, {}, ["x"]] }, io: OUT)
-        MEASURE = Memprof::Testing::Measurement
+    # Where methods, blocks and C functions return is where Ruby looks whether the thread is to end.
+    it "leaves nothing behind wherever it is interrupted: #{name}" do
+      result = run_ruby(<<~RUBY)
+        #{setup}
+        work = -> { #{work} }
+        work.call
+        here = Thread.current
+        interrupts = 0
+        (1..).each do |number|
+          count = 0
+          point = TracePoint.new(:return, :b_return, :c_return) do
+            next unless Thread.current.equal?(here) && (count += 1) == number
+
+            interrupts += 1
+            raise Late
+          end
+          begin
+            point.enable { work.call }
+          rescue Late
+            nil
+          end
+          Memprof.stop if Memprof.running?
+          abort "left behind by interrupt \#{number}" if left?
+          break if count < number || number == 1500
+        end
+        puts interrupts
       RUBY
-      work = "begin; #{work}; ensure; Memprof.stop; end" if name == "Memprof.start"
-      result = ended(work, setup: setup)
       expect(result.stderr).to eq("")
-      expect(result.stdout).to eq("left: nil, collector off: false\n")
+      expect(result.stdout.to_i).to be > 5
+    end
+  end
+
+  {
+    "Memprof.report" => "Memprof.report(scope: :thread) { 'x'.dup }",
+    "the middleware" => "APP.call({})",
+    "a matcher that counts bytes" => "MEASURE.new(-> { 'x'.dup }, MEASURE::Plan.new(0, true, false))"
+  }.each do |name, work|
+    it "leaves nothing behind when threads are killed: #{name}" do
+      result = run_ruby(<<~RUBY)
+        #{setup}
+        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 20
+        kills = 0
+        until kills == 2000 || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+          thread = Thread.new { loop { #{work} } }
+          thread.report_on_exception = false
+          Thread.pass while rand(3) > 0
+          sleep(rand * 0.002) if (kills % 3).zero?
+          thread.kill
+          thread.join
+          kills += 1
+          abort "left behind by kill \#{kills}" if left?
+        end
+        puts kills
+      RUBY
+      expect(result.stderr).to eq("")
+      expect(result.stdout.to_i).to be > 10
     end
   end
 

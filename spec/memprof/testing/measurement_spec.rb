@@ -93,8 +93,8 @@ RSpec.describe Memprof::Testing::Measurement do
 
   it "hands on what the block raises, and measures again afterwards" do
     sessions = []
-    allow(Memprof::Session).to receive(:open).and_wrap_original do |open, **options|
-      open.call(**options).tap { |session| sessions << session }
+    allow(Memprof::Session).to receive(:new).and_wrap_original do |new, *options|
+      new.call(*options).tap { |session| sessions << session }
     end
     expect { measure(bytes: true) { raise "no" } }.to raise_error("no")
     expect(catch(:out) { measure { throw :out, 1 } }).to eq(1)

@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+# A signal handler may take no lock, and `require` takes one. Each in a process of its own, which has done
+# nothing before.
+RSpec.describe "memprof in a signal handler" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  def in_handler(work, setup: 'require "memprof"', **options)
+    run_ruby(<<~RUBY, **options)
+      #{setup}
+      done = false
+      Signal.trap("USR2") do
+        #{work}
+      rescue Exception => e
+        puts "\#{e.class}: \#{e.message}", e.backtrace.first(3)
+      ensure
+        done = true
+      end
+      Process.kill(:USR2, $$)
+      sleep 0.001 until done
+    RUBY
+  end
+
+  {
+    "writes a dump" => 'p Memprof.dump_all("heap").objects > 1000',
+    "writes a dump by a child" => 'p Memprof.dump_all("heap", fork: true).objects > 1000',
+    "traces" => 'Memprof.trace("trace") { "x".dup }; p File.size("trace") > 100',
+    "traces a request" => <<~RUBY,
+      Memprof.trace_filename = "requests"
+      Memprof.trace_request({}) { [200, {}, []] }
+      p File.size("requests") > 100
+    RUBY
+    "makes a report" => <<~RUBY,
+      report = Memprof.report { "x".dup }
+      report.pretty_print(to_file: "shown")
+      %i[text json markdown speedscope].each { |format| report.write("report", format: format) }
+      p [report.to_s, report.to_json].none?(&:empty?)
+    RUBY
+    "tracks a block" => 'Memprof.track("stats") { @kept = "x".dup }; p File.size("stats") > 10',
+    "starts, and prints counts" => 'Memprof.start; Memprof.stats("stats"); p Memprof.stop',
+    "looks for growth" => <<~RUBY,
+      growth = Memprof.growth(times: 4) { "x".dup }
+      p [growth.to_s, growth.to_json].none?(&:empty?)
+    RUBY
+    "captures the heap" => "p Memprof::Heap.capture.retained(Object) > 0",
+    "counts objects" => "p Memprof.count_objects.any?",
+    "lists iseqs" => "iseqs = Memprof.iseqs; p [iseqs.to_s, iseqs.to_json].none?(&:empty?)",
+    "runs a middleware" => <<~RUBY
+      app = Memprof::Middleware.new(->(_) { [200, {}, ["x"]] }, io: File.open(File::NULL, "w"))
+      p app.call({}).first == 200
+    RUBY
+  }.each do |what, work|
+    it what do
+      setup = what.include?("middleware") ? 'require "memprof/middleware"' : 'require "memprof"'
+      expect(in_handler(work, setup: setup)).to have_attributes(stdout: "true\n", stderr: "")
+    end
+  end
+
+  # It loads less, as it comes before the program's Bundler.
+  it "writes a dump and a trace in a program of memprof run" do
+    env = { "RUBYOPT" => "-I#{ChildRuby::LIB} -rmemprof/autorun", "MEMPROF_OUTPUT" => "#{Dir.pwd}/report" }
+    work = 'p Memprof.dump_all("heap").objects > 1000; Memprof.trace("trace") { }'
+    result = in_handler(work, setup: "", env: env)
+    expect(result.stdout).to eq("true\n")
+    expect(File.size("trace")).to be > 100
+  end
+
+  it "refuses what the signal interrupted, and waits for other threads" do
+    result = run_ruby(<<~RUBY)
+      require "memprof"
+      lock = Memprof::Lock.new
+      other = Memprof::Lock.new
+      trap("USR2") do
+        other.synchronize { puts "had it" }
+        lock.synchronize { puts "never" }
+      rescue Memprof::Error => e
+        puts e.message
+      end
+      held = Queue.new
+      thread = Thread.new { other.synchronize { held << 1; sleep 0.05 } }
+      held.pop
+      lock.synchronize { Process.kill(:USR2, $$); sleep 0.01 }
+      thread.join
+      lock.synchronize { puts "free" }
+      begin
+        lock.synchronize { raise ThreadError, "the block's own" }
+      rescue ThreadError => e
+        puts e.message
+      end
+    RUBY
+    expect(result.stderr).to eq("")
+    expect(result.stdout.lines).to match(["had it\n", a_string_starting_with("memprof is at work where the"),
+      "free\n", "the block's own\n"])
+  end
+end
