@@ -70,6 +70,36 @@ RSpec.describe "memprof/signal" do
     end
   end
 
+  it "tracks what MEMPROF_TRACK says" do
+    program = 'require "memprof/signal"; p Memprof.running?'
+    words = ["on", "off", "sample:50", "", nil]
+    told = words.map { |word| run_ruby(program, env: { "MEMPROF_TRACK" => word }) }
+    expect(told.map(&:stdout)).to eq(["true\n", "false\n", "true\n", "true\n", "true\n"])
+    expect(told.map(&:stderr)).to all(eq(""))
+  end
+
+  it "samples as MEMPROF_TRACK says" do
+    program = <<~RUBY
+      require "memprof/signal"
+      require "stringio"
+      kept = Array.new(100_000) { Object.new }
+      Memprof.stats(text = StringIO.new)
+      count = text.string[/^ *(\\d+) -e:\\d+:Object$/, 1].to_i
+      puts count.between?(80_000, 120_000) && count != kept.size
+    RUBY
+    result = run_ruby(program, env: { "MEMPROF_TRACK" => "sample:50" })
+    expect(result).to have_attributes(stdout: "true\n", stderr: "")
+  end
+
+  it "warns of a MEMPROF_TRACK that makes no sense, tracks nothing, and runs" do
+    %w[sometimes sample sample:0 sample:x sample:2000000000].each do |word|
+      result = run_ruby('require "memprof/signal"; p Memprof.running?', env: { "MEMPROF_TRACK" => word })
+      expect(result.stdout).to eq("false\n")
+      expect(result.stderr).to start_with("memprof: invalid MEMPROF_TRACK=#{word}: ")
+        .and(end_with("; objects are not tracked (`memprof start` does)\n"))
+    end
+  end
+
   it "warns of settings that make no sense, and runs" do
     env = { "MEMPROF_SIGNAL" => "KILL", "MEMPROF_DUMP_FORMAT" => "xml", "MEMPROF_DIR" => "/nowhere" }
     stdout, stderr, status = run_ruby('require "memprof/signal"; puts "runs"', env: env)
