@@ -21,6 +21,10 @@ module Memprof
   #   end
   class InvalidDump < Error; end
 
+  # A heap dump, or one record of it, is larger than it may be: a few megabytes of compressed data can be
+  # gigabytes. The message names the limit.
+  class DumpTooLarge < Error; end
+
   # This Ruby, or this platform, does not allow it; the message says what would.
   class Unsupported < Error; end
 end

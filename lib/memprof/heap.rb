@@ -42,12 +42,16 @@ module Memprof
       # @param index [Boolean] read the index `PATH.memprof-index` if it is there, and write it if not
       # @param ignore_stack_roots [Boolean] leave out what only the machine stack refers to, which may be
       #   numbers that look like addresses
+      # @param max_bytes [Integer, nil] bytes that the dump may have without its compression, for a dump of
+      #   unknown origin: then one record of it (a long String, a large Array) may take 512 MiB of memory,
+      #   else 1 GiB. An index that is there is read in any case
       # @yield about ten times a second, until the heap is open. What the block raises ends the opening
       # @yieldparam stage [Symbol] `:opening`, `:reading`, `:linking`, `:computing` or `:writing`
       # @yieldparam done [Integer] bytes that were read
       # @yieldparam total [Integer, nil] bytes of the dump; nil if that is not known
       # @return [Heap]
       # @raise [Memprof::InvalidDump] if it is no dump, or was cut before its first object
+      # @raise [Memprof::DumpTooLarge] if it, or one record of it, is larger than it may be
       # @raise [Memprof::Error] if it can't be read
       # @example
       #   Memprof.dump_all("heap.memprof")
@@ -55,9 +59,9 @@ module Memprof
       #     puts [stage, done, total].join(" ")
       #   end
       #   heap.size > 1000 # => true
-      def open(path, index: true, ignore_stack_roots: false, &progress)
+      def open(path, index: true, ignore_stack_roots: false, max_bytes: nil, &progress)
         path = File.path(path)
-        told(path) { new(Native::Heap.open(path, !!index, !!ignore_stack_roots, &progress)) }
+        told(path) { new(Native::Heap.open(path, !!index, !!ignore_stack_roots, max_bytes, &progress)) }
       end
 
       # Reads a dump from an IO to its end: a pipe, standard input. It gets no index.
@@ -70,6 +74,7 @@ module Memprof
       # @yieldparam total (see .open)
       # @return [Heap]
       # @raise [Memprof::InvalidDump] if it is no dump, or was cut before its first object
+      # @raise [Memprof::DumpTooLarge] if one record of it takes more than 1 GiB
       # @raise [Memprof::Error] if it can't be read
       # @example
       #   Memprof.dump_all("heap.json")

@@ -12,6 +12,7 @@ mod feed;
 mod heap_dump_json;
 mod hex;
 mod keys;
+mod limits;
 mod lines;
 mod memprof_json;
 mod objspace_json;
@@ -33,6 +34,7 @@ use super::record::Counts;
 use super::values::Values;
 use super::writer::Writer;
 use feed::{Feed, Piece};
+pub use limits::Limits;
 pub use source::{Source, open};
 pub(super) use target::Target;
 pub(super) use values::checked;
@@ -43,6 +45,8 @@ use window::Window;
 pub struct Options<'o> {
     /// What may be told of contents.
     pub values: Values,
+    /// How large the dump may be.
+    pub limits: Limits,
     /// Is told now and then, after each MiB or so, how many bytes of the input were read (compressed, if it is).
     pub progress: Option<&'o dyn Fn(u64)>,
     /// Reading ends with an error soon after this becomes true, also while it waits for the input.
@@ -53,6 +57,7 @@ impl From<Values> for Options<'_> {
     fn from(values: Values) -> Self {
         Options {
             values,
+            limits: Limits::default(),
             progress: None,
             stop: None,
         }
@@ -80,6 +85,8 @@ pub struct Outcome {
 pub(super) enum Stop {
     /// The record is broken.
     Broken,
+    /// The record holds more than so many bytes.
+    TooLarge(u64),
     /// The input cannot be read.
     Input(io::Error),
     /// The output cannot be written.
@@ -92,6 +99,7 @@ impl Stop {
     fn into_error(self) -> io::Error {
         match self {
             Stop::Broken => invalid("a broken record"),
+            Stop::TooLarge(most) => limits::too_large("one of its records", most),
             Stop::Input(error) | Stop::Output(error) => error,
         }
     }
@@ -145,7 +153,13 @@ pub fn read(
             let end = end.map_err(Stop::into_error)?;
             (Format::Binary, end.footer, feed.count())
         }
-        first => text(feed, first, &mut target, &mut skipped)?,
+        first => text(
+            feed,
+            first,
+            &mut target,
+            &mut skipped,
+            options.limits.record,
+        )?,
     };
     Ok(Outcome {
         format,
@@ -163,8 +177,9 @@ fn text(
     first: Piece,
     target: &mut Target<'_>,
     skipped: &mut Skipped,
+    record: u64,
 ) -> io::Result<(Format, bool, u64)> {
-    let mut window = Window::new(feed, first).map_err(Stop::into_error)?;
+    let mut window = Window::new(feed, first, record).map_err(Stop::into_error)?;
     let format = detect::format(window.rest(), window.cut())?;
     let window = &mut window;
     let whole = match format {

@@ -43,6 +43,8 @@ pub struct Options<'o> {
     /// Leave out what only the machine stack refers to: it is not written in the program, and may be a number that looks
     /// like an address.
     pub ignore_stack_roots: bool,
+    /// How large the dump may be.
+    pub limits: read::Limits,
     /// Told of what is going on.
     pub progress: &'o dyn Fn(Progress),
     /// Opening ends with an error soon after this becomes true, and leaves no index.
@@ -54,6 +56,7 @@ impl Default for Options<'_> {
         Options {
             index: true,
             ignore_stack_roots: false,
+            limits: read::Limits::default(),
             progress: &|_| (),
             stop: None,
         }
@@ -152,6 +155,7 @@ fn linked(
     let progress = |bytes: u64| (options.progress)(Progress::Reading(bytes, size));
     let reading = read::Options {
         values: Values::FULL,
+        limits: options.limits,
         progress: Some(&progress),
         stop: options.stop,
     };

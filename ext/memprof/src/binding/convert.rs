@@ -50,6 +50,7 @@ fn run(
     let source = read::open(Path::new(path))?;
     let reading = read::Options {
         values,
+        limits: read::Limits::default(),
         progress: None,
         stop: Some(abandoned),
     };

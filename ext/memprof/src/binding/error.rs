@@ -7,20 +7,23 @@ use memprof_heap::analysis;
 
 use super::dump::failure;
 
-/// A dump that cannot be read: a Memprof::InvalidDump if it is none, else a Memprof::Error.
+/// A dump that cannot be read: a Memprof::InvalidDump if it is none, a Memprof::DumpTooLarge if it is larger than it may
+/// be, else a Memprof::Error.
 pub fn of_input(ruby: &Ruby, error: &io::Error) -> Error {
-    let broken = matches!(
-        error.kind(),
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
-    );
+    let name = match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => "InvalidDump",
+        // The system's own EFBIG is about files that are written.
+        io::ErrorKind::FileTooLarge if error.raw_os_error().is_none() => "DumpTooLarge",
+        _ => return failure(ruby, error),
+    };
     let class = || -> Result<ExceptionClass, Error> {
         ruby.class_object()
             .const_get::<_, RModule>("Memprof")?
-            .const_get("InvalidDump")
+            .const_get(name)
     };
     match class() {
-        Ok(class) if broken => Error::new(class, error.to_string()),
-        _ => failure(ruby, error),
+        Ok(class) => Error::new(class, error.to_string()),
+        Err(error) => error,
     }
 }
 

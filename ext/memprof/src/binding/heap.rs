@@ -49,7 +49,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let heap = native.define_class("Heap", ruby.class_object())?;
     heap.undef_default_alloc_func();
-    heap.define_singleton_method("open", function!(opening::open, 3))?;
+    heap.define_singleton_method("open", function!(opening::open, 4))?;
     heap.define_singleton_method("read", function!(opening::read, 3))?;
     heap.define_singleton_method("capture", function!(capture::capture, 4))?;
     heap.define_method("ask", method!(ask, 2))?;

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use super::super::binary::{FOOTER, HEADER, Header, RECORDS, VERSION};
 use super::feed::{Line, Piece};
 use super::invalid;
+use super::limits::{Limits, too_large};
 use super::unpack::Unpacked;
 
 /// Bytes read at once.
@@ -15,7 +16,7 @@ const LARGE: u64 = 16 * 1024 * 1024;
 
 /// Hands over all blocks behind the magic. A broken one is left out, and the next is looked for behind its beginning.
 /// False if nobody takes them any more.
-pub(super) fn read(input: &mut Unpacked, line: &Line) -> io::Result<bool> {
+pub(super) fn read(input: &mut Unpacked, line: &Line, limits: Limits) -> io::Result<bool> {
     let mut window = Window {
         input,
         bytes: Vec::new(),
@@ -23,11 +24,20 @@ pub(super) fn read(input: &mut Unpacked, line: &Line) -> io::Result<bool> {
     };
     version(&mut window)?;
     let mut unpacker = zstd::bulk::Decompressor::new()?;
+    let mut total = 0;
     loop {
         let mut plain = line.buffer();
         let sound = match window.block()? {
             Some(block) if block.footer => return Ok(line.send(Piece::Footer)),
-            Some(block) => Some(unpack(&block, &mut unpacker, &mut plain)),
+            Some(block) => {
+                total = block.length.saturating_add(total);
+                limits.check(total)?;
+                // What one block says to have is one record, or many small ones.
+                if block.length > limits.record {
+                    return Err(too_large("one of its blocks", limits.record));
+                }
+                Some(unpack(&block, &mut unpacker, &mut plain))
+            }
             None => None,
         };
         let piece = match sound {

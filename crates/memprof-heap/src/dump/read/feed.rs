@@ -9,9 +9,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::super::binary::MAGIC;
-use super::Options;
 use super::blocks;
 use super::unpack::Unpacked;
+use super::{Limits, Options};
 
 /// Bytes of text in a chunk.
 const CHUNK: usize = 256 * 1024;
@@ -65,8 +65,9 @@ impl<'o> Feed<'o> {
         let (spare, emptied) = bounded(WAITING + 2);
         let line = Line { filled, emptied };
         let counted = Arc::clone(&count);
+        let limits = options.limits;
         let run = move || {
-            if let Err(error) = read(input, counted, &line) {
+            if let Err(error) = read(input, counted, &line, limits) {
                 // Nobody wants to know if the other end is gone.
                 let _ = line.filled.send(Err(error));
             }
@@ -138,15 +139,20 @@ impl Line {
     }
 }
 
-fn read(input: Box<dyn Read + Send>, count: Arc<AtomicU64>, line: &Line) -> io::Result<()> {
+fn read(
+    input: Box<dyn Read + Send>,
+    count: Arc<AtomicU64>,
+    line: &Line,
+    limits: Limits,
+) -> io::Result<()> {
     let mut unpacked = Unpacked::new(input, count)?;
     let mut start = [0; MAGIC.len()];
     let have = unpacked.fill(&mut start)?;
     if start == MAGIC {
-        if !line.send(Piece::Binary) || !blocks::read(&mut unpacked, line)? {
+        if !line.send(Piece::Binary) || !blocks::read(&mut unpacked, line, limits)? {
             return Ok(());
         }
-    } else if !text(&start[..have], &mut unpacked, line)? {
+    } else if !text(&start[..have], &mut unpacked, line, limits)? {
         return Ok(());
     }
     line.send(Piece::End {
@@ -156,8 +162,9 @@ fn read(input: Box<dyn Read + Send>, count: Arc<AtomicU64>, line: &Line) -> io::
 }
 
 /// Hands over all text; false if nobody takes it any more.
-fn text(start: &[u8], unpacked: &mut Unpacked, line: &Line) -> io::Result<bool> {
+fn text(start: &[u8], unpacked: &mut Unpacked, line: &Line, limits: Limits) -> io::Result<bool> {
     let mut begun = start.len();
+    let mut total = 0;
     loop {
         let mut bytes = line.buffer();
         bytes.resize(HEAD + CHUNK + PAD, 0);
@@ -167,6 +174,8 @@ fn text(start: &[u8], unpacked: &mut Unpacked, line: &Line) -> io::Result<bool> 
         if end == HEAD {
             return Ok(true);
         }
+        total += (end - HEAD) as u64;
+        limits.check(total)?;
         bytes[end..].fill(0);
         bytes.truncate(end + PAD);
         if !line.send(Piece::Text { bytes, end }) {

@@ -1,5 +1,6 @@
 //! Reading line by line.
 
+use super::limits::too_large;
 use super::target::Target;
 use super::window::Window;
 use super::{Fallible, Skipped, Stop};
@@ -52,6 +53,7 @@ pub(super) fn read(
             break;
         }
         number += 1;
+        window.begin();
         window.spaces();
         if window.end_line().is_ok() {
             window.skip(1);
@@ -69,6 +71,10 @@ pub(super) fn read(
                 } else {
                     last_broken = true;
                 }
+            }
+            Err(Stop::TooLarge(most)) => {
+                let error = too_large(&format!("the record in line {number}"), most);
+                return Err(Stop::Input(error));
             }
             Err(stop) => return Err(stop),
         }

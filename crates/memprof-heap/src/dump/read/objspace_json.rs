@@ -251,6 +251,7 @@ impl Reader {
             window.ensure()?;
             self.references.push(window.address()?);
             if window.starts_with(b", ") {
+                window.hold(8);
                 window.skip(2);
             } else if !window.more(b']')? {
                 return Ok(());

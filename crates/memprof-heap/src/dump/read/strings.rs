@@ -15,6 +15,7 @@ impl Window<'_> {
             let Some(place) = memchr::memchr3(b'"', b'\\', b'\n', rest) else {
                 out.extend_from_slice(rest);
                 self.skip(rest.len());
+                self.check(out.len())?;
                 self.go_on()?;
                 continue;
             };
@@ -24,6 +25,7 @@ impl Window<'_> {
             match found {
                 b'"' => {
                     self.skip(1);
+                    self.hold(out.len() as u64);
                     return Ok(());
                 }
                 b'\\' => {
@@ -91,6 +93,7 @@ impl Window<'_> {
             let Some(place) = memchr::memchr2(b'"', b'\n', rest) else {
                 out.extend_from_slice(rest);
                 self.skip(rest.len());
+                self.check(out.len())?;
                 self.go_on()?;
                 continue;
             };

@@ -1,6 +1,7 @@
 mod cut;
 mod golden;
 mod hostile;
+mod limits;
 mod mutants;
 mod policy;
 mod real;

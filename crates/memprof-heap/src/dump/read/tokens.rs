@@ -15,6 +15,9 @@ pub(super) struct Key {
     to: usize,
 }
 
+/// Bytes of memory that a value in a list takes.
+const VALUE: u64 = 16;
+
 /// The word of a key that is none.
 const LONG: Word = Word(u64::MAX, u64::MAX);
 
@@ -59,6 +62,7 @@ impl Window<'_> {
     /// After a value: true if another follows, false if this was the last.
     #[inline(always)]
     pub fn more(&mut self, closing: u8) -> Fallible<bool> {
+        self.hold(VALUE);
         if self.byte() == b',' {
             self.skip(1);
             self.spaces();

@@ -20,11 +20,14 @@ pub(super) struct Window<'o> {
     safe: usize,
     over: bool,
     cut: bool,
+    /// Bytes that the values of this record take, and how many they may.
+    held: u64,
+    most: u64,
 }
 
 impl<'o> Window<'o> {
-    /// Begins with a piece that was read already.
-    pub fn new(feed: Feed<'o>, first: Piece) -> Fallible<Window<'o>> {
+    /// Begins with a piece that was read already. No record may take more than `most` bytes of memory.
+    pub fn new(feed: Feed<'o>, first: Piece, most: u64) -> Fallible<Window<'o>> {
         let mut window = Window {
             feed,
             bytes: vec![0; HEAD + PAD],
@@ -33,6 +36,8 @@ impl<'o> Window<'o> {
             safe: 0,
             over: false,
             cut: false,
+            held: 0,
+            most,
         };
         window.take(first);
         window.ensure()?;
@@ -64,9 +69,30 @@ impl<'o> Window<'o> {
 
     #[cold]
     fn refill(&mut self) -> Fallible<()> {
+        self.check(0)?;
         while !self.over && self.end - self.at < AHEAD {
             let piece = self.feed.next().map_err(Stop::Input)?;
             self.take(piece);
+        }
+        Ok(())
+    }
+
+    /// A record begins.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        self.held = 0;
+    }
+
+    /// So many bytes are kept of this record until it is told. Whether that is too much is looked at when more is read.
+    #[inline(always)]
+    pub fn hold(&mut self, bytes: u64) {
+        self.held += bytes;
+    }
+
+    /// Fails if this record takes too much memory with so many bytes more.
+    pub fn check(&self, more: usize) -> Fallible<()> {
+        if self.held + more as u64 > self.most {
+            return Err(Stop::TooLarge(self.most));
         }
         Ok(())
     }
@@ -168,6 +194,7 @@ impl<'o> Window<'o> {
             let end = memchr::memchr(b'\n', rest);
             out.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
             self.at += end.unwrap_or(rest.len());
+            self.check(out.len())?;
             if end.is_some() {
                 return Ok(());
             }

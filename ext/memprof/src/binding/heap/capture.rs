@@ -36,7 +36,7 @@ pub fn capture(
             index: false,
             ignore_stack_roots,
             progress: &progress,
-            stop: None,
+            ..Options::default()
         };
         let source = Source {
             format: "live".to_owned(),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use magnus::{Error, Ruby, Value};
+use memprof_heap::dump::read::Limits;
 use memprof_heap::heap::{Heap, Options, Progress};
 
 use super::super::dump::duplicate;
@@ -55,18 +56,21 @@ impl State {
     }
 }
 
-/// Opens the dump at a path.
+/// Opens the dump at a path. One of unknown origin may have so many bytes without its compression.
 pub fn open(
     ruby: &Ruby,
     path: PathBuf,
     index: bool,
     ignore_stack_roots: bool,
+    max_bytes: Option<u64>,
 ) -> Result<NativeHeap, Error> {
+    let limits = max_bytes.map_or_else(Limits::default, Limits::strict);
     opened(ruby, move |state, abandoned| {
         let progress = |progress| state.tell(progress);
         let options = Options {
             index,
             ignore_stack_roots,
+            limits,
             progress: &progress,
             stop: Some(&abandoned),
         };
@@ -87,6 +91,7 @@ pub fn read(
         let options = Options {
             index: false,
             ignore_stack_roots,
+            limits: Limits::default(),
             progress: &progress,
             stop: None,
         };
