@@ -22,7 +22,11 @@ module Memprof
 
     VARIABLE = "MEMPROF_LIBRARY"
     LOCK = ".lock"
-    private_constant :LOCK
+    # What a dump that has a limit may become without its compression: so many times its size, which no usual
+    # one reaches, and room for a few large Strings.
+    UNPACKED_TIMES = 100
+    UNPACKED_BYTES = 1024**3
+    private_constant :LOCK, :UNPACKED_TIMES, :UNPACKED_BYTES
 
     # There is no room: what is there is never deleted for what comes.
     class Full < Error; end
@@ -85,7 +89,8 @@ module Memprof
     #
     # @param app [String] the application, as its user calls it
     # @param name [String, nil] of the dump; that of the application if nil
-    # @param limit [Integer, nil] bytes that the dump may have
+    # @param limit [Integer, nil] bytes that the dump may have. Of a dump that has a limit, what
+    #   it becomes without its compression is bounded, too
     # @param facts [Hash{Symbol => Object}] what the dump itself may not tell: `:host`, `:pid`
     # @param progress [Proc, nil] is told how far it is read, as {Heap.open} tells its block
     # @yieldparam part [Part] to be written to
@@ -97,7 +102,7 @@ module Memprof
       Part.open(@directory, limit: limit, room: room) do |part|
         yield(part)
         part.finish
-        heap = Memprof::Heap.open(part.path, &progress)
+        heap = heap_of(part, limit, &progress)
         about = Entry.about(heap, part.size, app: app, name: name, facts: facts)
         locked { keep(part, about) }
       end
@@ -124,6 +129,14 @@ module Memprof
     end
 
     private
+
+    # Compression makes gigabytes of a few megabytes, and who looks at them needs as much memory.
+    def heap_of(part, limit, &progress)
+      most = UNPACKED_BYTES + UNPACKED_TIMES * part.size if limit
+      Memprof::Heap.open(part.path, max_bytes: most, &progress)
+    rescue DumpTooLarge => e
+      raise TooLarge, "this dump is too large: #{e.message.delete_prefix("can't read #{part.path}: ")}"
+    end
 
     # Numbers are moments, in milliseconds since 1970, that no other dump has.
     def keep(part, about)

@@ -7,8 +7,9 @@ require "open3"
 require "socket"
 require "timeout"
 require "tmpdir"
+require "zlib"
 
-# `memprof web --library` with both servers, and `memprof --pid --url`, as users run them.
+# `memprof web --library`, and `memprof --pid --url`, as users run them.
 RSpec.describe "memprof web --library" do
   include HeapDumps
 
@@ -24,13 +25,9 @@ RSpec.describe "memprof web --library" do
   after { FileUtils.rm_rf(directory) }
 
   # Runs the server; gives its address, what it says besides, and its process id.
-  def serve(*arguments, env: {}, webrick: false)
-    program = [RbConfig.ruby, "-I#{ChildRuby::LIB}"]
-    if webrick
-      File.write(File.join(directory, "puma.rb"), "raise LoadError, 'not installed'")
-      program << "-I#{directory}"
-    end
-    program += [File.join(ChildRuby::ROOT, "exe/memprof"), "web", "--no-open", "--token", "long enough"]
+  def serve(*arguments, env: {})
+    program = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof"), "web",
+      "--no-open", "--token", "long enough"]
     errors = File.join(directory, "errors")
     env = { "RUBYOPT" => nil, "MEMPROF_KEY" => nil, "MEMPROF_LIBRARY" => nil }.merge(env)
     IO.popen([env, *program, *arguments, { err: errors }]) do |server|
@@ -67,6 +64,31 @@ RSpec.describe "memprof web --library" do
     [certificate.sign(secret, OpenSSL::Digest.new("SHA256")), secret]
   end
 
+  # A proxy with TLS before a server.
+  def secured(certificate, secret, port)
+    context = OpenSSL::SSL::SSLContext.new.tap { |made|
+      made.cert = certificate
+      made.key = secret
+    }
+    OpenSSL::SSL::SSLServer.new(TCPServer.new("127.0.0.1", 0), context).tap do |proxy|
+      Thread.new {
+        loop {
+          forward(proxy.accept, TCPSocket.new("127.0.0.1", port)) rescue next unless proxy.closed?
+        }
+      }
+    end
+  end
+
+  def forward(outside, inside)
+    back = Thread.new { IO.copy_stream(inside, outside) && outside.close }
+    IO.copy_stream(outside, inside)
+  rescue SystemCallError, IOError, OpenSSL::SSL::SSLError
+    nil # one of them has gone
+  ensure
+    back&.join
+    inside.close
+  end
+
   def parts
     Dir.children(place).grep(/part/)
   end
@@ -76,72 +98,108 @@ RSpec.describe "memprof web --library" do
     File.read("/proc/#{pid}/status")[/VmHWM:\s*(\d+)/, 1].to_i * 1024
   end
 
-  { "puma" => false, "webrick" => true }.each do |name, webrick|
-    it "takes the dump of a process from the seed's command (#{name})" do
-      serve("--library", place, "--key", key, webrick: webrick) do |uri, errors, _|
-        live_program do |program|
-          stdout, stderr, status = classic("--pid", program.pid, "--url", uri.to_s)
-          expect([stderr, status.exitstatus]).to eq(["", 0]), stdout
-          entry = library.first
-          address = "#{uri}heaps/#{entry.number}/"
-          expect(stdout).to include("Uploading ", "Look at it: #{address}\n", "Deleted dump file.\n")
-          expect(program.dumps).to be_empty
-          expect(entry.to_h).to include(app: "my_leaky_app", pid: program.pid, objects: be > 1000)
-          shown = eventually("the heap") do
-            page(uri, URI(address).path).then { |answer| answer if answer.code == "200" }
-          end
-          expect(shown.body.force_encoding("UTF-8")).to include("<h1>my_leaky_app</h1>")
-          expect(page(uri, "/library").body).to include("my_leaky_app")
+  it "takes the dump of a process from the seed's command" do
+    serve("--library", place, "--key", key) do |uri, errors, _|
+      live_program do |program|
+        stdout, stderr, status = classic("--pid", program.pid, "--url", uri.to_s)
+        expect([stderr, status.exitstatus]).to eq(["", 0]), stdout
+        entry = library.first
+        address = "#{uri}heaps/#{entry.number}/"
+        expect(stdout).to include("Uploading ", "Look at it: #{address}\n", "Deleted dump file.\n")
+        expect(program.dumps).to be_empty
+        expect(entry.to_h).to include(app: "my_leaky_app", pid: program.pid, objects: be > 1000)
+        shown = eventually("the heap") do
+          page(uri, URI(address).path).then { |answer| answer if answer.code == "200" }
         end
-        expect(File.read(errors) + `ps -o args= -p #{Process.pid}`).not_to include(key)
+        expect(shown.body.force_encoding("UTF-8")).to include("<h1>my_leaky_app</h1>")
+        expect(page(uri, "/library").body).to include("my_leaky_app")
       end
-    end
-
-    it "refuses in one line, and leaves the dump where it is (#{name})" do
-      limits = ["--max-upload", "300KB", "--max-size", "2MB"]
-      serve("--library", place, "--key", key, *limits, webrick: webrick) do |uri, _, _|
-        dump = File.join(directory, "heap.memprof")
-        FileUtils.cp(cache_dump, dump)
-        large = File.join(directory, "large.memprof")
-        File.binwrite(large, "memprof" + "x" * 5_000_000)
-        notes = File.join(directory, "notes.json")
-        File.write(notes, "no dump")
-        {
-          [dump, "-k", "another key"] => /this is not the key of this library \(--key\)/,
-          [large] => /a dump may have 293.0 KiB \(--max-upload\)/,
-          [notes] => /this is no heap dump, so it was not kept/,
-          [dump, "-u", "http://127.0.0.1:#{uri.port}/elsewhere"] => /it refuses \(--key\)/,
-          [dump, "-u", "http://127.0.0.1:1"] => /Connection refused/,
-          [dump, "-u", "http://nowhere.invalid"] => /Can't upload to http:\/\/nowhere.invalid:80: /,
-          [dump, "-u", "https://127.0.0.1:#{uri.port}"] => /SSL/
-        }.each do |(file, *arguments), message|
-          stdout, _, status = classic("--file", file, "-d", "--url", uri.to_s, *arguments)
-          expect([stdout.lines.last, status.exitstatus]).to match([message, 1])
-          expect(stdout.lines.last).to end_with("The dump is kept; send it again with --file #{file}\n")
-          expect(File.exist?(file)).to be(true)
-        end
-        expect(library.to_a).to be_empty
-        expect(parts).to be_empty
-      end
-    end
-
-    it "takes nothing of an upload whose socket is closed in the middle (#{name})" do
-      serve("--library", place, "--key", key, webrick: webrick) do |uri, _, _|
-        head = "POST /upload?name=a HTTP/1.1\r\nHost: #{uri.host}:#{uri.port}\r\n" \
-               "Authorization: Bearer #{key}\r\nContent-Length: 100000000\r\n\r\n"
-        TCPSocket.open(uri.host, uri.port) do |socket|
-          socket.write(head, File.binread(cache_dump))
-        end
-        eventually("an end") { parts.empty? && page(uri, "/library.json").code == "200" }
-        expect(JSON.parse(page(uri, "/library.json").body)["dumps"]).to be_empty
-        expect(classic("--file", cache_dump, "--url", uri.to_s).status.exitstatus).to eq(0)
-        expect(library.count).to eq(1)
-      end
+      expect(File.read(errors) + `ps -o args= -p #{Process.pid}`).not_to include(key)
     end
   end
 
-  it "never has a dump whole in memory with webrick" do
-    serve("--library", place, "--key", key, webrick: true) do |uri, _, pid|
+  it "refuses in one line, and leaves the dump where it is" do
+    limits = ["--max-upload", "300KB", "--max-size", "2MB"]
+    serve("--library", place, "--key", key, *limits) do |uri, _, _|
+      dump = File.join(directory, "heap.memprof")
+      FileUtils.cp(cache_dump, dump)
+      large = File.join(directory, "large.memprof")
+      File.binwrite(large, Random.new(1).bytes(5_000_000))
+      notes = File.join(directory, "notes.json")
+      File.write(notes, "no dump")
+      {
+        [dump, "-k", "another key"] => /this is not the key of this library \(--key\)/,
+        [large] => /a dump may have 293.0 KiB \(--max-upload\)/,
+        [notes] => /this is no heap dump, so it was not kept/,
+        [dump, "-u", "http://127.0.0.1:#{uri.port}/elsewhere"] => /it refuses \(--key\)/,
+        [dump, "-u", "http://127.0.0.1:1"] => /Connection refused/,
+        [dump, "-u", "http://nowhere.invalid"] => /Can't upload to http:\/\/nowhere.invalid:80: /,
+        [dump, "-u", "https://127.0.0.1:#{uri.port}"] => /SSL/
+      }.each do |(file, *arguments), message|
+        stdout, _, status = classic("--file", file, "-d", "--url", uri.to_s, *arguments)
+        expect([stdout.lines.last, status.exitstatus]).to match([message, 1])
+        expect(stdout.lines.last).to end_with("The dump is kept; send it again with --file #{file}\n")
+        expect(File.exist?(file)).to be(true)
+      end
+      expect(library.to_a).to be_empty
+      expect(parts).to be_empty
+    end
+  end
+
+  it "takes nothing of an upload whose socket is closed in the middle" do
+    serve("--library", place, "--key", key) do |uri, _, _|
+      head = "POST /upload?name=a HTTP/1.1\r\nHost: #{uri.host}:#{uri.port}\r\n" \
+             "Authorization: Bearer #{key}\r\nContent-Length: 100000000\r\n\r\n"
+      TCPSocket.open(uri.host, uri.port) do |socket|
+        socket.write(head, File.binread(cache_dump))
+      end
+      eventually("an end") { parts.empty? && page(uri, "/library.json").code == "200" }
+      expect(JSON.parse(page(uri, "/library.json").body)["dumps"]).to be_empty
+      expect(classic("--file", cache_dump, "--url", uri.to_s).status.exitstatus).to eq(0)
+      expect(library.count).to eq(1)
+    end
+  end
+
+  it "refuses another key before anything of an endless upload is kept" do
+    serve("--library", place, "--key", key, env: { "TMPDIR" => directory }) do |uri, _, pid|
+      page(uri, "/library")
+      before = peak(pid)
+      TCPSocket.open(uri.host, uri.port) do |socket|
+        socket.write("POST /upload?name=a HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer #{key}x\r\n" \
+                     "Transfer-Encoding: chunked\r\n\r\n")
+        chunk = "100000\r\n#{"x" * 1_048_576}\r\n"
+        sender = Thread.new do
+          2000.times { socket.write(chunk) }
+        rescue SystemCallError, IOError
+          :cut
+        end
+        expect(Timeout.timeout(120) { socket.gets }).to start_with("HTTP/1.1 403")
+        expect(Timeout.timeout(120) { sender.value }).to eq(:cut)
+      end
+      expect(parts).to be_empty
+      expect(Dir.glob("#{directory}/**/*", File::FNM_DOTMATCH).sum { |file|
+               File.size(file)
+             }).to be < 1024 * 1024
+      expect(peak(pid) - before).to be < 60 * 1024 * 1024
+    end
+  end
+
+  it "sends a dump compressed, and one that is compressed as it is" do
+    serve("--library", place, "--key", key) do |uri, _, _|
+      json = File.join(directory, "heap.json")
+      run_memprof("convert", "--format", "objspace", cache_dump, json)
+        .then { |result| raise result.stderr unless result.success? }
+      [json, cache_dump].each { |dump| classic("--file", dump, "--url", uri.to_s, "--name", "a") }
+      binary, text = library.to_a
+      expect(FileUtils.identical?(binary.path, cache_dump)).to be(true)
+      expect(Zlib::GzipReader.open(text.path, &:read).b).to eq(File.binread(json))
+      expect(text.path).to end_with(".json.gz")
+      expect(text.size).to be < File.size(json) / 4
+    end
+  end
+
+  it "never has a dump whole in memory" do
+    serve("--library", place, "--key", key) do |uri, _, pid|
       page(uri, "/library")
       before = peak(pid)
       large = File.join(directory, "large.json")
@@ -196,16 +254,13 @@ RSpec.describe "memprof web --library" do
 
   it "takes uploads by https, of a server that it can trust" do
     require "memprof/web"
-    require "memprof/web/server/webrick"
+    require "memprof/web/server"
     require "openssl"
-    require "webrick/https"
     certificate, secret = certify("127.0.0.1")
     uploads = Memprof::Web::Uploads.new(library, key, limit: 1 << 30)
-    server = WEBrick::HTTPServer.new(BindAddress: "127.0.0.1", Port: 0, AccessLog: [], SSLEnable: true,
-      Logger: WEBrick::Log.new(nil, 0), SSLCertificate: certificate, SSLPrivateKey: secret)
-    server.mount("/", Memprof::Web::Server::Webrick::Servlet, Memprof::Web.new(uploads: uploads))
-    thread = Thread.new { server.start }
-    url = "https://127.0.0.1:#{server.listeners.first.addr[1]}"
+    server = Memprof::Web::Server.new(Memprof::Web.new(uploads: uploads)).tap(&:start)
+    proxy = secured(certificate, secret, server.port)
+    url = "https://127.0.0.1:#{proxy.addr[1]}"
     trusted = File.join(directory, "certificate.pem")
     File.write(trusted, certificate.to_pem)
     env = client.merge("SSL_CERT_FILE" => trusted)
@@ -216,8 +271,8 @@ RSpec.describe "memprof web --library" do
     expect(stdout.lines.last).to match(/certificate verify failed.*The dump is kept/)
     expect(library.count).to eq(1)
   ensure
-    server&.shutdown
-    thread&.join
+    proxy&.close
+    server&.stop
   end
 
   it "answers to another name if it is told" do

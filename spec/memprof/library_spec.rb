@@ -85,6 +85,16 @@ RSpec.describe Memprof::Library do
     expect(take(library, limit: size).size).to eq(size)
   end
 
+  it "refuses what becomes too large without its compression" do
+    stub_const("Memprof::Library::UNPACKED_BYTES", 1000)
+    stub_const("Memprof::Library::UNPACKED_TIMES", 1)
+    expect { take(library, limit: 1 << 30) }
+      .to raise_error(described_class::TooLarge,
+        /this dump is too large: unpacked, it is larger than the limit/)
+    expect(files).to be_empty
+    expect(take(library).size).to eq(File.size(cache_dump))
+  end
+
   it "refuses what there is no room for, and deletes nothing" do
     take(library)
     full = described_class.new(directory, max_size: library.size + 1000)

@@ -29,8 +29,6 @@ module Memprof
         MEMPROF_LIBRARY, or ~/.local/share/memprof), and takes more of them from
         `memprof --pid PID --name NAME --key KEY --url URL`, which may run elsewhere.
 
-        Needs a web server: gem install puma (or webrick).
-
         Examples:
           memprof web heap.memprof
           memprof web --no-open --port 7000 before.memprof after.memprof

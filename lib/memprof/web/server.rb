@@ -1,15 +1,25 @@
 # frozen_string_literal: true
 
+require "socket"
 require_relative "../errors"
+require_relative "server/connection"
 
 module Memprof
   class Web
-    # Serves an application on a port of this machine: with puma if it is installed, else with webrick.
+    # Serves an application on a port of this machine: HTTP/1.1 with one request for each connection.
+    #
+    # One thread waits for connections and for the heads of requests, however many and however slow they are.
+    # A request whose head is there goes to a fixed number of threads. Its body is read when the application
+    # reads it: of a request that is refused, nothing is kept.
     #
     # @api private
     class Server
-      ADVICE = "`memprof web` needs a web server: gem install puma (or webrick)"
-      private_constant :ADVICE
+      THREADS = 16
+      # Connections that have not sent a head yet. The oldest makes room for the next.
+      WAITING = 400
+      # Requests that no thread has begun with.
+      QUEUED = 400
+      private_constant :THREADS, :WAITING, :QUEUED
 
       # @return [String] of the interface
       attr_reader :bind
@@ -19,11 +29,15 @@ module Memprof
       # @param app [#call] a Rack application
       # @param bind [String] address of the interface
       # @param port [Integer] 0 for any that is free
-      # @raise [Memprof::Error] if no web server is installed
-      def initialize(app, bind: "127.0.0.1", port: 0)
+      # @param patience [Numeric] seconds that a connection may be silent
+      def initialize(app, bind: "127.0.0.1", port: 0, patience: 10)
+        @app = app
         @bind = bind
         @port = port
-        @engine = engine.new(app)
+        @patience = patience
+        @waiting = {}
+        @requests = Queue.new
+        @answered = Queue.new
       end
 
       # Starts to answer, in threads of its own.
@@ -31,7 +45,11 @@ module Memprof
       # @return [void]
       # @raise [Memprof::Error] if the port can't be had
       def start
-        @port = @engine.start(@bind, @port)
+        @listener = TCPServer.new(@bind, @port)
+        @port = @listener.addr[1]
+        @alarm, @wake = IO.pipe
+        @threads = Array.new(THREADS) { Thread.new { work } }
+        @acceptor = Thread.new { accept_and_wait }
       rescue SystemCallError, SocketError => e
         raise Error, "can't listen on #{@bind}:#{@port}: #{e.message}"
       end
@@ -47,21 +65,78 @@ module Memprof
       #
       # @return [void]
       def stop
-        @engine.stop
+        @stopping = true
+        ring
+        @acceptor.join
+        THREADS.times { @requests << nil }
+        @threads.each(&:join)
+        @answered.pop.close until @answered.empty?
       end
 
       private
 
-      def engine
-        require_relative "server/puma"
-        Puma
-      rescue LoadError
-        begin
-          require_relative "server/webrick"
-          Webrick
-        rescue LoadError
-          raise Error, ADVICE
+      def work
+        while (connection = @requests.pop)
+          connection.answer(@app)
+          @answered << connection
+          ring
         end
+      end
+
+      # The pipe is full only if the other end has enough to wake up for.
+      def ring
+        @wake.write_nonblock(".", exception: false)
+      end
+
+      def accept_and_wait
+        until @stopping
+          ready = IO.select([@listener, @alarm, *@waiting.keys], nil, nil, 1)&.first || []
+          @alarm.read_nonblock(256, exception: false) if ready.delete(@alarm)
+          accept if ready.delete(@listener)
+          ready.each { |socket| go_on(@waiting[socket]) }
+          wait_for(@answered.pop) until @answered.empty?
+          drop_silent
+        end
+      ensure
+        @listener.close
+        @waiting.each_value(&:close)
+      end
+
+      def accept
+        while (socket = @listener.accept_nonblock(exception: false)) != :wait_readable
+          drop_oldest if @waiting.size >= WAITING
+          connection = Connection.new(socket, @port, @patience)
+          wait_for(connection)
+          go_on(connection)
+        end
+      rescue Errno::EMFILE, Errno::ENFILE
+        # There is no file left for the next connection.
+        drop_oldest || sleep(0.05)
+      rescue SystemCallError
+        nil # who asked has gone
+      end
+
+      def wait_for(connection)
+        connection.closed? ? nil : @waiting[connection.socket] = connection
+      end
+
+      def go_on(connection)
+        return if connection.nil? || connection.advance == :waiting
+
+        @waiting.delete(connection.socket)
+        return if connection.closed?
+
+        @requests.size < QUEUED ? @requests << connection : connection.close
+      end
+
+      def drop_oldest
+        _, connection = @waiting.shift
+        connection&.close
+      end
+
+      def drop_silent
+        now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+        @waiting.delete_if { |_, connection| connection.late?(now) && (connection.close || true) }
       end
     end
   end

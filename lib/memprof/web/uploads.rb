@@ -8,7 +8,8 @@ require_relative "secret"
 module Memprof
   class Web
     # `POST /upload?name=my_app`: takes a dump into the library, from whoever has the key
-    # (`Authorization: Bearer KEY`). The body is the dump as it is; it goes to the disk as it comes.
+    # (`Authorization: Bearer KEY`). The body is the dump as it is, compressed
+    # or not; it goes to the disk as it comes. The key is looked at before any of the body is read.
     #
     # @api private
     class Uploads

@@ -102,6 +102,26 @@ RSpec.describe Memprof::Web::Uploads do
     expect(pages.map(&:body).join).not_to include("<script>alert")
   end
 
+  # What the dump looks like whose second line has a String of so many bytes.
+  def packed(bytes)
+    packed = StringIO.new("".b)
+    gzip = Zlib::GzipWriter.new(packed, Zlib::BEST_SPEED)
+    gzip.write(%({"address":"0x1000", "type":"OBJECT", "ivars":0, "memsize":40}\n))
+    gzip.write(%({"address":"0x2000", "type":"STRING", "value":"))
+    (bytes / 1024**2).times { gzip.write("a" * 1024**2) }
+    gzip.write(%(", "memsize":#{bytes}}\n))
+    gzip.close
+    packed.string
+  end
+
+  it "takes what is compressed, and no more of it than there is memory for" do
+    expect(upload(packed(1024**2))).to match([201, include(objects: 2)])
+    library.each { |entry| library.delete(entry.number) }
+    told = /this dump is too large: the record in line 2 is larger than the limit of 512 MiB/
+    expect(upload(packed(600 * 1024**2))).to match([413, { error: told }])
+    expect(files).to be_empty
+  end
+
   context "with a limit" do
     let(:limit) { File.size(cache_dump) - 1 }
 

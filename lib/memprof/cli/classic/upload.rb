@@ -4,6 +4,7 @@ require "json"
 require "net/http"
 require "socket"
 require "uri"
+require "zlib"
 require_relative "../../printable"
 require_relative "../../units"
 require_relative "../../version"
@@ -11,20 +12,51 @@ require_relative "../../version"
 module Memprof
   module CLI
     class Classic
-      # Sends a dump to a server that runs `memprof web --library`, as it lies on the disk.
+      # Sends a dump to a server that runs `memprof web --library`, compressed.
       #
       # @api private
       class Upload
         OPEN = 10 # seconds until the server must have answered at all
         ANSWER = 900 # seconds in which it must have read the dump
         CONTINUE = 2 # seconds to wait for a word of who refuses before all of the dump is sent
+        # What compressed files begin with: gzip, zstd, and memprof's binary format.
+        COMPRESSED = ["\x1F\x8B".b, "\x28\xB5\x2F\xFD".b, "memprof\x89".b].freeze
         LOCAL = /\A(?:localhost|127\.[\d.]+|\[::1\])\z/
         TROUBLE = [SystemCallError, SocketError, IOError, Timeout::Error, Net::ProtocolError,
           Net::HTTPBadResponse].freeze
-        private_constant :OPEN, :ANSWER, :CONTINUE, :LOCAL, :TROUBLE
+        private_constant :OPEN, :ANSWER, :CONTINUE, :COMPRESSED, :LOCAL, :TROUBLE
 
         # The server said no.
         class Refused < StandardError; end
+
+        # A stream with gzip, made of another one as it is read.
+        class Gzip
+          PIECE = 262_144
+          private_constant :PIECE
+
+          # @param source [#read]
+          def initialize(source)
+            @source = source
+            @deflate = Zlib::Deflate.new(Zlib::DEFAULT_COMPRESSION, Zlib::MAX_WBITS + 16)
+            @ready = "".b
+          end
+
+          # @param length [Integer]
+          # @param buffer [String] is given what was read
+          # @return [String, nil] nil at the end
+          def read(length, buffer = "".b)
+            fill until @ready.bytesize >= length || @deflate.finished?
+            buffer.replace(@ready.slice!(0, length))
+            buffer unless buffer.empty?
+          end
+
+          private
+
+          def fill
+            piece = @source.read(PIECE)
+            @ready << (piece ? @deflate.deflate(piece) : @deflate.finish)
+          end
+        end
 
         # Tells how much of a file was read.
         class Meter
@@ -44,7 +76,7 @@ module Memprof
             end
           end
         end
-        private_constant :Refused, :Meter
+        private_constant :Refused, :Gzip, :Meter
 
         # @param url [String] of the server
         # @return [URI::HTTP] where dumps are taken
@@ -74,7 +106,8 @@ module Memprof
         # @raise [Failure] if it was not taken; says why, and where the dump is
         def run
           warn_of_listeners
-          @terminal.puts("Uploading #{Units.bytes(File.size(@dump))} to #{place}...")
+          how = " as gzip" unless compressed?
+          @terminal.puts("Uploading #{Units.bytes(File.size(@dump))}#{how} to #{place}...")
           @terminal.puts("Look at it: #{page(send_dump)}")
         rescue Refused, *TROUBLE => e
           raise Failure, "Can't upload to #{place}: #{Printable.line(e.message)}. The dump is kept; send " \
@@ -120,13 +153,22 @@ module Memprof
         def request(file)
           total = file.size
           query = { name: @options[:name], pid: @options[:pid], host: Socket.gethostname }.compact
+          length = compressed? ? { "Content-Length" => total.to_s } : { "Transfer-Encoding" => "chunked" }
           request = Net::HTTP::Post.new("#{@uri.path}?#{URI.encode_www_form(query)}",
             "Authorization" => "Bearer #{@options[:key]}", "Content-Type" => "application/octet-stream",
-            "Content-Length" => total.to_s, "User-Agent" => "memprof/#{VERSION}")
+            "User-Agent" => "memprof/#{VERSION}", **length)
           # Net::HTTP takes what TLS itself sends for the server's word, and would wait for all of it.
           request["Expect"] = "100-continue" unless @uri.scheme == "https"
-          request.body_stream = Meter.new(file) { |done| show(done, total) }
+          meter = Meter.new(file) { |done| show(done, total) }
+          request.body_stream = compressed? ? meter : Gzip.new(meter)
           request
+        end
+
+        def compressed?
+          return @compressed unless @compressed.nil?
+
+          head = File.binread(@dump, 8).to_s
+          @compressed = COMPRESSED.any? { |bytes| head.start_with?(bytes) }
         end
 
         def show(done, total)

@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+require "io/wait"
+
+module Memprof
+  class Web
+    class Server
+      # The body of a request, read from its connection as the application reads it: never more is in memory
+      # than was asked for, and nothing is on a disk.
+      #
+      # @api private
+      class Body
+        PIECE = 65_536
+        LONGEST_LINE = 4096 # of a chunk's length, or a trailer
+        TRAILERS = 64
+        private_constant :PIECE, :LONGEST_LINE, :TRAILERS
+
+        # @param socket [IO]
+        # @param head [Head]
+        # @param patience [Numeric] seconds to wait for the next byte
+        def initialize(socket, head, patience)
+          @socket = socket
+          @patience = patience
+          @buffer = head.rest
+          @continue = head.expects_continue?
+          @chunked = head.chunked?
+          # Bytes that are left: of the body, or of the chunk.
+          @left = @chunked ? 0 : head.length || 0
+          @over = !@chunked && @left.zero?
+          @lines = String.new(encoding: Encoding::BINARY)
+        end
+
+        # @param length [Integer, nil] bytes at most; nil for all
+        # @param buffer [String, nil] is given what was read
+        # @return [String, nil] nil at the end if a length was given
+        # @raise [IOError] if it ends early, or nothing comes
+        def read(length = nil, buffer = nil)
+          taken = @lines.slice!(0, length || @lines.bytesize)
+          while (length.nil? || taken.bytesize < length) && (part = part(length && (length - taken.bytesize)))
+            taken << part
+          end
+          taken = nil if taken.empty? && length&.positive?
+          buffer ? buffer.replace(taken.to_s) && taken : taken
+        end
+
+        # @return [String, nil] a line
+        def gets
+          until @lines.include?("\n")
+            part = part(PIECE) or break
+            @lines << part
+          end
+          @lines.slice!(/\A[^\n]*\n?/n).then { |line| line unless line.to_s.empty? }
+        end
+
+        # @yieldparam line [String]
+        # @return [void]
+        def each
+          while (line = gets)
+            yield(line)
+          end
+        end
+
+        # @return [Boolean] whether all of it was read
+        def complete? = @over && @buffer.empty?
+
+        # @return [void]
+        def close; end
+
+        private
+
+        # Something of the body, or nil at its end.
+        def part(most)
+          next_chunk if @chunked && @left.zero? && !@over
+          return if @over
+
+          fill if @buffer.empty?
+          taken = @buffer.slice!(0, [@left, most || PIECE, PIECE].min)
+          @left -= taken.bytesize
+          @chunked ? end_chunk : @over = @left.zero?
+          taken
+        end
+
+        def next_chunk
+          size = line[/\A\h{1,15}(?=\s*(?:;|\z))/] or raise IOError, "a chunk has no length"
+          @left = size.hex
+          return if @left.positive?
+
+          TRAILERS.times { return @over = true if line.empty? }
+          raise IOError, "the body ends with too many trailers"
+        end
+
+        def end_chunk
+          raise IOError, "a chunk is longer than it says" if @left.zero? && !line.empty?
+        end
+
+        def line
+          until (place = @buffer.index("\r\n"))
+            raise IOError, "a line between chunks is too long" if @buffer.bytesize > LONGEST_LINE
+
+            fill
+          end
+          @buffer.slice!(0, place + 2).chomp("\r\n")
+        end
+
+        def fill
+          if @continue
+            @continue = false
+            @socket.write("HTTP/1.1 100 Continue\r\n\r\n")
+          end
+          while (read = @socket.read_nonblock(PIECE, exception: false)) == :wait_readable
+            @socket.wait_readable(@patience) || raise(IOError, "nothing came for #{@patience} seconds")
+          end
+          raise EOFError, "the connection was closed" if read.nil?
+
+          @buffer << read
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Web
+    class Server
+      # The head of a request: its first line and its headers. What has two readings is refused.
+      #
+      # @api private
+      class Head
+        # A request that is not answered, with the status that says why.
+        class Invalid < StandardError
+          # @return [Integer]
+          attr_reader :status
+
+          # @param status [Integer]
+          # @param message [String]
+          def initialize(status, message)
+            super(message)
+            @status = status
+          end
+        end
+
+        LONGEST = 32_768
+        ENDING = "\r\n\r\n"
+        FIRST = %r{\A([A-Z]{1,20}) (?:https?://[^/ ]*)?(/[^ ?#]*)(?:\?([^ #]*))? HTTP/1\.([01])\z}n
+        FIELD = /\A([!#$%&'*+.^`|~0-9A-Za-z_-]+):[ \t]*([^\0\r\n]*?)[ \t]*\z/n
+        private_constant :LONGEST, :ENDING, :FIRST, :FIELD
+
+        class << self
+          # @param received [String] up to now
+          # @return [Boolean] whether the head is there, or so much that it is none
+          def complete?(received)
+            received.include?(ENDING) || received.bytesize > LONGEST || !received.match?(/\A[A-Z]/n)
+          end
+
+          # @param received [String]
+          # @return [Head]
+          # @raise [Invalid]
+          def parse(received)
+            head, rest = received.split(ENDING, 2)
+            raise Invalid.new(431, "the head of this request is too large") if received.bytesize > LONGEST &&
+              (rest.nil? || head.bytesize > LONGEST)
+
+            first, *lines = head.to_s.split("\r\n", -1)
+            match = FIRST.match(first.to_s) || raise(Invalid.new(400, "this is no request of HTTP/1.1"))
+            new(match, fields(lines), rest)
+          end
+
+          private
+
+          def fields(lines)
+            lines.each_with_object({}) do |line, fields|
+              name, value = FIELD.match(line)&.captures
+              raise Invalid.new(400, "a header of this request is malformed") unless name
+
+              key = name.upcase.tr("-", "_")
+              # Another name that would be the same variable.
+              next if name.include?("_")
+
+              fields[key] =
+                fields.key?(key) ? [fields[key], value].join(key == "COOKIE" ? "; " : ", ") : value
+            end
+          end
+        end
+
+        # @return [Integer, nil] bytes of the body; nil if nothing says so
+        attr_reader :length
+        # @return [String] what came after the head
+        attr_reader :rest
+
+        # @param match [MatchData] of the first line
+        # @param fields [Hash{String => String}] by names as Rack has them, without HTTP_
+        # @param rest [String]
+        # @raise [Invalid]
+        def initialize(match, fields, rest)
+          @verb, @path, @query, @minor = match.captures
+          @fields = fields
+          @rest = rest
+          @length = check_length
+        end
+
+        # @return [Boolean] whether the body comes in chunks
+        def chunked? = @fields.key?("TRANSFER_ENCODING")
+
+        # @return [Boolean] whether the client waits for a word before it sends the body
+        def expects_continue? = @fields["EXPECT"].to_s.casecmp?("100-continue") && !old?
+
+        # @return [Boolean] whether the client speaks HTTP/1.0
+        def old? = @minor == "0"
+
+        # @return [Boolean] whether no body is wanted
+        def head? = @verb == "HEAD"
+
+        # @return [Hash{String => Object}] what Rack calls the environment, without the connection's part
+        def environment
+          named = @fields.to_h { |name, value| [special?(name) ? name : "HTTP_#{name}", value] }
+          named.merge(
+            "REQUEST_METHOD" => @verb, "SCRIPT_NAME" => "", "PATH_INFO" => @path,
+            "QUERY_STRING" => @query.to_s,
+            "SERVER_NAME" => @fields["HOST"].to_s[/\A(\[[^\]]*\]|[^:]*)/] || "localhost",
+            "SERVER_PROTOCOL" => "HTTP/1.#{@minor}", "rack.version" => [1, 6], "rack.url_scheme" => "http",
+            "rack.multithread" => true, "rack.multiprocess" => false, "rack.run_once" => false
+          )
+        end
+
+        private
+
+        def special?(name)
+          %w[CONTENT_TYPE CONTENT_LENGTH].include?(name)
+        end
+
+        def check_length
+          length = @fields["CONTENT_LENGTH"]
+          if chunked?
+            raise Invalid.new(501, "only chunked bodies are read") unless
+              @fields["TRANSFER_ENCODING"].casecmp?("chunked")
+            raise Invalid.new(400, "this request has two lengths") if length || old?
+          end
+          return if length.nil?
+
+          length.match?(/\A\d{1,18}\z/) ? length.to_i : raise(Invalid.new(400, "the length is no number"))
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+require "io/wait"
+require "time"
+
+module Memprof
+  class Web
+    class Server
+      # Writes the answer to a request.
+      #
+      # @api private
+      class Reply
+        REASONS = {
+          200 => "OK", 201 => "Created", 202 => "Accepted", 204 => "No Content", 303 => "See Other",
+          304 => "Not Modified", 400 => "Bad Request", 403 => "Forbidden", 404 => "Not Found",
+          405 => "Method Not Allowed", 409 => "Conflict", 413 => "Content Too Large",
+          422 => "Unprocessable Content", 431 => "Request Header Fields Too Large",
+          500 => "Internal Server Error", 501 => "Not Implemented", 503 => "Service Unavailable",
+          507 => "Insufficient Storage"
+        }.freeze
+        EMPTY = [204, 304].freeze
+        # What only the server knows.
+        OWN = %w[connection content-length transfer-encoding date].freeze
+        private_constant :REASONS, :EMPTY, :OWN
+
+        # @param socket [IO]
+        # @param head [Head, nil] of the request; nil if it has none that can be read
+        # @param patience [Numeric] seconds to wait until the other end takes something
+        def initialize(socket, head, patience)
+          @socket = socket
+          @head = head
+          @patience = patience
+        end
+
+        # @param status [Integer]
+        # @param headers [Hash{String => String, Array<String>}]
+        # @param parts [#each] of the body
+        # @return [void]
+        # @raise [IOError, SystemCallError] if the other end does not take it
+        def write(status, headers, parts)
+          without = EMPTY.include?(status) || @head&.head?
+          length = parts.sum(&:bytesize) if parts.is_a?(Array)
+          chunked = length.nil? && !without && !@head&.old?
+          send(start(status, headers, without ? nil : length, chunked))
+          return if without
+
+          parts.each { |part| send(chunked ? chunk(part) : part) unless part.empty? }
+          send("0\r\n\r\n") if chunked
+        end
+
+        private
+
+        def start(status, headers, length, chunked)
+          lines = ["HTTP/1.1 #{status} #{REASONS[status]}", "date: #{Time.now.httpdate}", "connection: close"]
+          lines << "content-length: #{length}" if length
+          lines << "transfer-encoding: chunked" if chunked
+          headers.each do |name, values|
+            next if OWN.include?(name.downcase) || name.start_with?("rack.")
+
+            Array(values).flat_map { |value|
+              value.to_s.split("\n")
+            }.each { |value| lines << "#{name}: #{value}" }
+          end
+          "#{lines.map { |line| line.delete("\r\n") }.join("\r\n")}\r\n\r\n"
+        end
+
+        def chunk(part)
+          "#{part.bytesize.to_s(16)}\r\n".b << part.b << "\r\n"
+        end
+
+        def send(text)
+          rest = text.b
+          until rest.empty?
+            written = @socket.write_nonblock(rest, exception: false)
+            if written == :wait_writable
+              @socket.wait_writable(@patience) || raise(IOError, "nobody reads the answer")
+            else
+              rest = rest.byteslice(written..)
+            end
+          end
+        end
+      end
+    end
+  end
+end
