@@ -7,7 +7,8 @@ module Memprof
     # @api private
     module Filter
       ESCAPES = { "\\" => "\\\\", '"' => '\\"', "\n" => '\\n', "\r" => '\\r', "\t" => '\\t' }.freeze
-      private_constant :ESCAPES
+      LONGEST_PATTERN = 4096
+      private_constant :ESCAPES, :LONGEST_PATTERN
 
       module_function
 
@@ -22,6 +23,19 @@ module Memprof
       def site(site)
         line = " and line = #{site[:line]}" if site[:line].to_i.positive?
         "file = #{quoted(site[:file])}#{line}"
+      end
+
+      # @param category [String] of a dump: anything
+      # @return [String] objects that these roots hold
+      def root(category) = "root = #{quoted(category)}"
+
+      # @param field [String] name of a field that is text
+      # @param text [String]
+      # @return [String] objects whose field contains the text, in upper or lower case
+      def contains(field, text)
+        pattern = Regexp.escape(text).gsub("/", "\\/").gsub(/\p{Cc}/) { |char| format("\\x{%x}", char.ord) }
+        # Longer ones the language does not take.
+        pattern.bytesize > LONGEST_PATTERN ? "#{field} ~ #{quoted(text)}" : "#{field} =~ /#{pattern}/i"
       end
 
       # @param name [String] of a class or module

@@ -135,6 +135,15 @@ module Memprof
         raise BadRequest, "#{name} must be a whole number of at least #{least}, not #{value.inspect}"
       end
 
+      # Rows of one page of a list.
+      #
+      # @raise [NotFound] if the list ends before that page
+      def existing(rows, number)
+        return rows if number == 1 || !rows.empty?
+
+        raise NotFound, "there is no page #{number}: the list ends before it"
+      end
+
       # A parameter that is one of a few words.
       def word(name, words, default)
         value = text(name) or return default

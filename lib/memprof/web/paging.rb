@@ -11,6 +11,9 @@ module Memprof
 
       private
 
+      # @return [Integer] rows of a page
+      def each = EACH
+
       # @return [Integer] which page is shown
       def number
         whole(:page, 1)
@@ -18,14 +21,15 @@ module Memprof
 
       # @return [Hash] limit and offset, for a question
       def part
-        { limit: EACH, offset: (number - 1) * EACH }
+        { limit: each, offset: (number - 1) * each }
       end
 
-      # @param shown [Integer] rows that are shown
+      # @param rows [Array] that are shown
       # @param more [Integer] rows behind them
       # @return [Hash] what {Helpers::Tables#pager} needs
-      def paging(shown, more)
-        { page: number, each: EACH, total: part[:offset] + shown + more }
+      # @raise [NotFound] if the list ends before this page
+      def paging(rows, more)
+        { page: number, each: each, total: part[:offset] + existing(rows, number).size + more }
       end
     end
   end

@@ -2,6 +2,7 @@
 
 require "securerandom"
 require "uri"
+require_relative "../errors"
 
 module Memprof
   class Web
@@ -9,6 +10,11 @@ module Memprof
     #
     # @api private
     class BadRequest < StandardError; end
+
+    # It can't be done now, as it is being done already: 409.
+    #
+    # @api private
+    class Conflict < Error; end
 
     # There is nothing of that name: 404.
     #

@@ -33,6 +33,8 @@ module Memprof
         trouble(400, "That can't be answered", e)
       rescue Opening => e
         opening(e.entry)
+      rescue Conflict => e
+        trouble(409, "That is being done already", e)
       rescue Memprof::Error => e
         trouble(500, "That did not work", e)
       end

@@ -13,6 +13,17 @@ RSpec.describe Memprof::Web::Filter do
     end
   end
 
+  it "writes what contains a text in any case" do
+    texts = ["It's \"SO\"", "back\\slash/[x]", "two\nlines\r\t", "\e[1m\u0001 a-b#c <d> é {2}"]
+    kept = texts.map { |text| "before #{text} behind" }
+    texts.zip(kept) do |text, whole|
+      filter = described_class.contains("value", text.swapcase)
+      expect(heap.where(filter).map(&:value)).to include(whole), filter
+    end
+    expect(described_class.contains("name", "x" * 5000)).to start_with('name ~ "xxx')
+    expect(described_class.root('a "root"')).to eq('root = "a \\"root\\""')
+  end
+
   it "writes places" do
     expect(described_class.site(file: 'a"b.rb', line: 3)).to eq('file = "a\\"b.rb" and line = 3')
     expect(described_class.site(file: "a.rb", line: 0)).to eq('file = "a.rb"')

@@ -112,6 +112,26 @@ RSpec.describe Memprof::Web::Live do
     expect(post("/live/dumps/#{number}/delete").status).to eq(404)
   end
 
+  it "takes one dump at a time, and says so" do
+    turn = Queue.new
+    allow(Memprof).to receive(:dump_all) { turn.pop }
+    place = post("/live/dumps").location
+    expect(place).to start_with("/live/dumps/")
+    second = post("/live/dumps")
+    expect([second.status, second.body])
+      .to match([409, /process #{Process.pid} is writing a dump already: wait until it is there/])
+  ensure
+    turn << true
+  end
+
+  it "has no page behind the last one" do
+    Memprof.start
+    answer = ask(app, "/live?page=999999999")
+    expect([answer.status, answer.body]).to match([404, /there is no page 999999999/])
+  ensure
+    Memprof.stop
+  end
+
   it "says why there is no dump" do
     allow(Memprof).to receive(:dump_all).and_raise(Memprof::Error, "can't write it: No space left on device")
     place = post("/live/dumps").location

@@ -38,9 +38,34 @@ RSpec.describe Memprof::Web::Page do
 
   it "groups objects, and the groups again" do
     data = json("/heaps/1/groups?by=class&then=line&sort=count")
-    expected = heap.histogram(by: :class, then: :line, sort: :count, limit: 50, then_limit: 5)
+    expected = heap.histogram(by: :class, then: :line, sort: :count, limit: 15, then_limit: 5)
     expect(data[:rows]).to eq(expected[:rows])
     expect(page("/heaps/1/groups?by=class&then=line")).to include("heap_cache.rb:18")
+  end
+
+  it "has pages of groups of groups that weigh what any page does" do
+    body = page("/heaps/1/groups?by=class&then=line")
+    expect(body.bytesize).to be < 80 * 1024
+    second = json("/heaps/1/groups?by=class&then=line&page=2")
+    expected = heap.histogram(by: :class, then: :line, limit: 15, offset: 15, then_limit: 5)
+    expect(second[:rows]).to eq(expected[:rows])
+    expect(second[:paging]).to include(page: 2, each: 15)
+    charted = json("/heaps/1/groups?by=length&then=class")
+    expect(charted[:rows].size).to be_between(2, 15)
+    expect(charted[:paging][:total]).to eq(json("/heaps/1/groups?by=length")[:paging][:total])
+  end
+
+  it "has no page behind the last one of a list" do
+    store = heap.where("type = HASH").top(1).first.address
+    %W[objects? groups? groups?by=size& groups?by=class&then=line& strings? procs? threads?].each do |list|
+      far = ask(app, "/heaps/1/#{list}page=999999999")
+      expect([far.status, far.body]).to match([404, include("there is no page 999999999")]), list
+    end
+    expect(ask(app, "/heaps/1/objects/#{store}?references=999999999").status).to eq(404)
+    expect(ask(app, "/heaps/1/objects/#{store}?referrers=2").status).to eq(404)
+    expect(ask(app,
+      "/heaps/1/objects.json?page=999999999").json[:error]).to include("there is no page 999999999")
+    expect(json("/heaps/1/objects?where=class+%3D+Nothing")[:objects]).to eq([])
   end
 
   it "passes over the rows of earlier pages" do
@@ -211,6 +236,69 @@ RSpec.describe Memprof::Web::Page do
     expect(classes.map { |row| row[:text] }).to include("class Session")
     expect(page("/heaps/1/search?q=nowhere-at-all")).to include("No class, file or text")
     expect(page("/heaps/1/search")).to include("address, the name of a class")
+  end
+
+  it "finds classes in upper and lower case" do
+    %w[sess SESSION SeSsIoN].each do |words|
+      classes = json("/heaps/1/search?q=#{words}")[:classes]
+      expect(classes[:objects].map { |row| row[:text] }).to include("class Session"), words
+      list = "/heaps/1/objects?#{URI.encode_www_form(where: classes[:where])}"
+      expect(json(list)[:count]).to eq(classes[:count])
+    end
+    odd = ["a.*b", "x/y z", "[", "\\", "#-{", "<a>", "x" * 5000]
+    odd.each { |words|
+      expect(ask(app, "/heaps/1/search?#{URI.encode_www_form(q: words)}").status).to be < 400, words
+    }
+  end
+
+  it "links to what a root holds, whatever that is called" do
+    directory = Dir.mktmpdir("memprof-spec-")
+    dump = File.join(directory, "heap.json")
+    root = "odd root\" or size > 0 (x)"
+    File.write(dump, <<~TEXT)
+      {"address":"0x1000", "type":"STRING", "value":"one", "bytesize":3, "memsize":40}
+      {"address":"0x1028", "type":"STRING", "value":"two", "bytesize":3, "memsize":40}
+      #{JSON.generate({ type: "ROOT", root: root, references: ["0x1000"] })}
+    TEXT
+    app = web_app(dump)
+    links = ["/heaps/1/", "/heaps/1/leaks", "/heaps/1/tree", "/heaps/1/objects/0x1000",
+      "/heaps/1/groups?by=root"]
+      .flat_map { |target|
+      ask(app, target).links
+    }.grep(/where=root/).uniq
+    expect(links.size).to be_positive
+    found = links.map { |link| ask(app, link.sub("objects?", "objects.json?")).json }
+    expect(found).to all(include(count: 1))
+  ensure
+    FileUtils.rm_rf(directory)
+  end
+
+  it "shows where a proc was written, with its lines" do
+    directory = Dir.mktmpdir("memprof-spec-")
+    program = File.join(directory, "blocks.rb")
+    dump = File.join(directory, "heap.memprof")
+    File.write(program, <<~RUBY)
+      require "memprof"
+      def keep(&block) = block
+      Memprof.start
+      $kept = keep do
+        :the_block_itself
+      end
+      Memprof.dump_all(ARGV.first)
+    RUBY
+    run_ruby(program, args: [dump]).then { |result| raise result.stderr unless result.success? }
+    app = web_app(dump)
+    row = ask(app, "/heaps/1/procs.json").json[:rows].find { |found|
+      found[:file] == program && found[:line] == 4
+    }
+    data = ask(app, "/heaps/1/objects/#{row[:example][:address]}.json").json
+    expect(data[:written]).to include(file: program, line: 4)
+    expect(data[:written][:source].map { |line| line[:text] }).to include("  :the_block_itself")
+    body = ask(app, "/heaps/1/objects/#{row[:example][:address]}").body
+    expect(body).to include('href="#written"', 'id="written"', "blocks.rb:4", ":the_block_itself",
+      "<mark>    4  $kept = keep do</mark>")
+  ensure
+    FileUtils.rm_rf(directory)
   end
 
   it "asks the same only once" do

@@ -130,7 +130,7 @@ module Memprof
         end
 
         def branch_url(branch)
-          return objects_url("root = #{branch[:class]}") if branch[:address].nil?
+          return objects_url(Filter.root(branch[:class])) if branch[:address].nil?
           return object_url(branch[:address]) if branch[:count] == 1
 
           class_url(branch[:class])

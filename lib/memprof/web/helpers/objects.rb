@@ -18,7 +18,7 @@ module Memprof
         # @return [Html] what it is; of a root, with a link to what it holds
         def object(object)
           address = object[:address]
-          target = address ? object_url(address) : objects_url("root = #{object[:class]}")
+          target = address ? object_url(address) : objects_url(Filter.root(object[:class]))
           link(short(object[:text] || address), target, class: "object")
         end
 
@@ -88,6 +88,16 @@ module Memprof
 
           text = value.is_a?(String) ? value : JSON.generate(value, max_nesting: 0)
           Html.escape(text.length > 2000 ? "#{text[0, 2000]}..." : text)
+        end
+
+        # @param lines [Array<Hash>] of {Source}
+        # @param marked [Integer] number of the one that is meant
+        # @return [Html]
+        def source_lines(lines, marked)
+          rows = lines.map do |row|
+            Html.tag(row[:line] == marked ? :mark : :span, row[:line].to_s.rjust(5), "  ", row[:text])
+          end
+          Html.tag(:pre, rows, class: "source")
         end
 
         # @param parts [Array<String, Hash>] words of an answer, places in files apart

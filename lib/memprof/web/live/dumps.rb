@@ -65,10 +65,12 @@ module Memprof
         # Begins a dump: a forked child writes it, while the program goes on.
         #
         # @return [Integer] its number
-        # @raise [Memprof::Error] if one is being written, or there is no place for it
+        # @raise [Conflict] if one is being written
+        # @raise [Memprof::Error] if there is no place for it
         def take
           @lock.synchronize do
-            raise Error, "process #{Process.pid} is writing a dump already" if @thread&.alive?
+            raise Conflict, "process #{Process.pid} is writing a dump already: wait until it is there" if
+              @thread&.alive?
 
             number = free_number
             path = File.join(directory, "#{prefix}-#{number}-#{Process.pid}.memprof")

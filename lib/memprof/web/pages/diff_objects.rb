@@ -30,7 +30,9 @@ module Memprof
 
         # @return [Hash{Symbol => Object}] `:objects`, `:count`, `:size`, `:warnings`
         def data
-          ask(:objects, change: change, sort: sort, limit: EACH, offset: (number - 1) * EACH)
+          answer = ask(:objects, change: change, sort: sort, limit: EACH, offset: (number - 1) * EACH)
+          existing(answer[:objects], number)
+          answer
         end
 
         # @return [Integer] of the page of the list

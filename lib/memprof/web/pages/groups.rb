@@ -28,7 +28,9 @@ module Memprof
         # Groups that the picture is made of at most.
         READ = 5000
         WITHIN = 5
-        private_constant :BARS, :READ, :WITHIN
+        # Groups of a page if there are groups in them: a row for each, and one for those that are left out.
+        EACH_WITH_GROUPS = 15
+        private_constant :BARS, :READ, :WITHIN, :EACH_WITH_GROUPS
 
         # @param key [Integer, String] of a group of {CHARTED}: a number, or "32..63"
         # @return [Array(Integer, Integer)] the numbers that it stands for
@@ -47,7 +49,7 @@ module Memprof
         #   `:chart`: the groups in the order of their keys
         def data
           answer = charted? ? parted(histogram(limit: READ)) : histogram(**part)
-          answer.merge(then: inner, where: text(:where), paging: paging(answer[:rows].size, answer[:more]))
+          answer.merge(then: inner, where: text(:where), paging: paging(answer[:rows], answer[:more]))
         end
 
         private
@@ -60,6 +62,8 @@ module Memprof
           inner = word(:then, BY.keys, nil)
           inner unless inner == by || [by, inner].any? { |word| TREES.include?(word) }
         end
+
+        def each = inner ? EACH_WITH_GROUPS : EACH
 
         def sort
           word(:sort, SORT, nil)
@@ -77,7 +81,7 @@ module Memprof
         def parted(answer)
           rows = answer[:rows]
           more = [rows.size - part.values.sum, 0].max + answer[:more]
-          answer.merge(rows: rows.drop(part[:offset]).first(EACH), more: more, chart: chart(rows))
+          answer.merge(rows: rows.drop(part[:offset]).first(each), more: more, chart: chart(rows))
         end
 
         def chart(rows)

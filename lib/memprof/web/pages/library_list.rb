@@ -30,7 +30,8 @@ module Memprof
           sort = word(:sort, SORTS.keys, :added)
           number = whole(:page, 1)
           {
-            dumps: sorted(chosen, sort).drop((number - 1) * EACH).first(EACH), total: chosen.size, each: EACH,
+            dumps: existing(sorted(chosen, sort).drop((number - 1) * EACH).first(EACH), number),
+            total: chosen.size, each: EACH,
             page: number, sort: sort, app: text(:app), apps: apps(all), directory: library.directory,
             size: library.size, max_size: library.max_size
           }

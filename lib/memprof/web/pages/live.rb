@@ -50,7 +50,7 @@ module Memprof
           rows = live.tracking.rows(file: text(:file))
           {
             running: true, file: text(:file), objects: rows.sum { |row| row[:count] }, places: rows.size,
-            page: number, each: ROWS, rows: rows.drop((number - 1) * ROWS).first(ROWS)
+            page: number, each: ROWS, rows: existing(rows.drop((number - 1) * ROWS).first(ROWS), number)
           }
         rescue NotRunning
           { running: false } # stopped in between

@@ -12,7 +12,7 @@ module Memprof
         at "/live/dumps", verb: "POST"
 
         # @return [String]
-        # @raise [Memprof::Error] if one is being written already
+        # @raise [Conflict] if one is being written already
         def act(_request) = "/live/dumps/#{live.dumps.take}"
       end
 

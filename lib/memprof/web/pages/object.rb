@@ -30,9 +30,13 @@ module Memprof
         def styles = ["references.css"]
 
         # @return [Hash{Symbol => Object}] the answer to `object`; `:below`: what it dominates itself, as
-        #   `tree` has it; `:source`: lines around the one that made it, if the file is there
+        #   `tree` has it; `:source`: lines around the one that made it, if the file is there; `:written`: of
+        #   a proc, where it was written, `:file`, `:line` and `:source` in the same way
+        # @raise [NotFound] if there are no references so far behind
         def data
-          answer.merge(below: ask(:tree, of: answer[:address], depth: 1, limit: EACH), source: source,
+          %i[references referrers].each { |name| existing(answer[name], number(name)) }
+          answer.merge(below: ask(:tree, of: answer[:address], depth: 1, limit: EACH),
+            source: source(answer[:site]), written: written,
             each: EACH, references_page: number(:references), referrers_page: number(:referrers))
         end
 
@@ -57,9 +61,17 @@ module Memprof
           (number(name) - 1) * EACH
         end
 
-        def source
-          site = answer[:site]
+        def source(site)
           site && Source.lines(site[:file], site[:line])
+        end
+
+        # Where a proc was written is not where it was made: that is the line whose block is called, or which
+        # calls `proc` or `to_proc`.
+        def written
+          file, line = answer[:facts].to_h.values_at("source_file", "source_line")
+          return unless file.is_a?(String) && line.is_a?(Integer)
+
+          { file: file, line: line, source: source({ file: file, line: line }) }
         end
       end
     end

@@ -24,7 +24,7 @@ module Memprof
         # @return [Hash{Symbol => Object}] the answer to `top`; `:where`, `:paging`
         def data
           answer = ask(:top, where: text(:where), sort: word(:sort, SORT, :retained), **part)
-          answer.merge(where: text(:where), paging: paging(answer[:objects].size, answer[:more]))
+          answer.merge(where: text(:where), paging: paging(answer[:objects], answer[:more]))
         end
       end
     end

@@ -24,7 +24,7 @@ module Memprof
         # @return [Hash{Symbol => Object}] the answer to `procs`; `:where`, `:paging`
         def data
           answer = ask(:procs, where: text(:where), sort: word(:sort, SORT, :retained), **part)
-          answer.merge(where: text(:where), paging: paging(answer[:rows].size, answer[:more]))
+          answer.merge(where: text(:where), paging: paging(answer[:rows], answer[:more]))
         end
       end
     end

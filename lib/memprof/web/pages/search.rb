@@ -28,15 +28,14 @@ module Memprof
         end
 
         # @return [Hash{Symbol => Object}] `:q`; `:classes`, `:strings` (as `top` has them) and `:files` (as
-        #   `histogram` has them) that contain it
+        #   `histogram` has them) that contain it. For classes case does not count
         def data
           return { q: nil } unless wanted
 
-          quoted = Filter.quoted(wanted)
           {
             q: wanted,
-            classes: top("type in (CLASS, MODULE) and not singleton and name ~ #{quoted}"),
-            files: files, strings: top("type in (STRING, SYMBOL) and value ~ #{quoted}")
+            classes: top("type in (CLASS, MODULE) and not singleton and #{Filter.contains("name", wanted)}"),
+            files: files, strings: top("type in (STRING, SYMBOL) and value ~ #{Filter.quoted(wanted)}")
           }
         end
 

@@ -22,7 +22,7 @@ module Memprof
         # @return [Hash{Symbol => Object}] the answer to `duplicates`; `:where`, `:paging`
         def data
           answer = ask(:duplicates, where: text(:where), **part)
-          answer.merge(where: text(:where), paging: paging(answer[:rows].size, answer[:more]))
+          answer.merge(where: text(:where), paging: paging(answer[:rows], answer[:more]))
         end
       end
     end

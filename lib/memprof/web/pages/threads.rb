@@ -19,7 +19,7 @@ module Memprof
         # @return [Hash{Symbol => Object}] the answer to `threads`; `:paging`
         def data
           answer = ask(:threads, where: text(:where), **part)
-          answer.merge(paging: paging(answer[:rows].size, answer[:more]))
+          answer.merge(paging: paging(answer[:rows], answer[:more]))
         end
       end
     end

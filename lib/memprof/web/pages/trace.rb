@@ -81,7 +81,7 @@ module Memprof
         def worst
           chosen = wanted.worst(sort)
           chosen = chosen.select { |entry| entry.public_send(by) == text(:only) } if text(:only)
-          rows = chosen.drop((number - 1) * EACH).first(EACH)
+          rows = existing(chosen.drop((number - 1) * EACH).first(EACH), number)
           { chosen: chosen.size, worst: rows.map { |entry| row(entry) } }
         end
 

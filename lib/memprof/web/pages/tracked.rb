@@ -23,7 +23,7 @@ module Memprof
         def data
           rows = content.rows(by, sort)
           { facts: content.facts, values: content.values, stacks: content.stacks?, count: rows.size,
-            rows: rows.drop((number - 1) * EACH).first(EACH) }
+            rows: existing(rows.drop((number - 1) * EACH).first(EACH), number) }
         end
 
         # @return [Integer] of the page of the list

@@ -52,6 +52,7 @@ RSpec.describe "comparisons of Memprof::Web" do
 
   it "lists what changed, page by page, and links to the heap that has it" do
     second = "/diff/objects?a=1&b=2&change=gone&page=2"
+    expect(ask(app, second.sub("page=2", "page=999999999")).status).to eq(404)
     gone = json(second)
     expect(gone[:objects].size).to eq(100)
     expect(gone[:objects].map { |object| object[:change] }.uniq).to eq(["gone"])

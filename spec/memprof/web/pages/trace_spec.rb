@@ -67,6 +67,7 @@ RSpec.describe "traced requests in Memprof::Web" do
     only = json("/traces/1?only=users%23index")
     expect([only[:chosen], only[:worst].map { |row| row[:action] }.uniq]).to eq([12, ["users#index"]])
     expect(json("/traces/1?page=3")[:worst].size).to eq(20)
+    expect(ask(app, "/traces/1?page=999999999").status).to eq(404)
     expect(ask(app, "/traces/1?sort=colour").body).to include("sort must be one of time, objects")
   end
 
