@@ -35,7 +35,4 @@ Gem::Specification.new do |spec|
   spec.executables = ["memprof"]
   spec.require_paths = ["lib"]
   spec.extensions = ["ext/memprof/extconf.rb"]
-
-  # Builds the extension; nothing else is needed at run time.
-  spec.add_dependency "rb_sys", "~> 0.9"
 end

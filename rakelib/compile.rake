@@ -13,7 +13,7 @@ module MemprofBuild
   # rb-sys asks the Ruby named in RUBY, else the first on PATH: name the one that runs this task.
   ENVIRONMENT = { "RUBY" => RbConfig.ruby, "CARGO_TARGET_DIR" => TARGET_DIR }.freeze
 
-  # Builds with nothing but cargo, and puts the library where Ruby looks for it.
+  # Builds with cargo, and puts the library where Ruby looks for it.
   def self.with_cargo(profile)
     sh(ENVIRONMENT, "cargo", "build", *CARGO_LOCKED, "--package", "memprof", "--profile", profile)
     built = "#{TARGET_DIR}/#{profile == "dev" ? "debug" : profile}/libmemprof.#{RbConfig::CONFIG["SOEXT"]}"
@@ -25,23 +25,8 @@ module MemprofBuild
   end
 end
 
-begin
-  raise LoadError, "not wanted" if ENV["MEMPROF_PLAIN_CARGO"]
+desc "Build the extension for this Ruby (fast build)"
+task(:compile) { MemprofBuild.with_cargo("dev") }
 
-  require "rb_sys/extensiontask"
-  MemprofBuild::ENVIRONMENT.each { |name, value| ENV[name] = value }
-  ENV["RB_SYS_CARGO_PROFILE"] ||= "dev"
-  # Only cargo knows what a build depends on (crates/, the profile), so it is asked each time: to rake, a file
-  # that depends on a plain task is always out of date.
-  task("compile:ask_cargo")
-  RbSys::ExtensionTask.new("memprof", Gem::Specification.load("memprof.gemspec")) do |extension|
-    extension.lib_dir = File.dirname(MemprofBuild::EXTENSION)
-    extension.define_singleton_method(:source_files) { super() << "compile:ask_cargo" }
-  end
-rescue LoadError
-  desc "Build the extension for this Ruby (fast build; cargo alone, as the rb_sys gem is not there)"
-  task(:compile) { MemprofBuild.with_cargo("dev") }
-
-  desc "Build the extension as it is published (optimised)"
-  task("compile:release") { MemprofBuild.with_cargo("release") }
-end
+desc "Build the extension as it is published (optimised)"
+task("compile:release") { MemprofBuild.with_cargo("release") }

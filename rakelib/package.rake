@@ -12,5 +12,5 @@ task :package do
     "--output", "pkg/#{specification.file_name}")
 end
 
-desc "Install the gem of pkg/ into an empty GEM_HOME and use it (needs the rb_sys gem)"
+desc "Install the gem of pkg/ into an empty GEM_HOME and use it"
 task("package:test") { rspec("--tag", "package", "spec/integration/package_spec.rb") }

@@ -2,5 +2,5 @@
 
 module Memprof
   # Version of the gem, as in CHANGELOG.md.
-  VERSION = "0.1.0"
+  VERSION = "1.0.0.pre"
 end

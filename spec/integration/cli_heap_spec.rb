@@ -275,8 +275,14 @@ RSpec.describe "memprof, asking a dump" do
       _, stderr, status = memprof("export", cache_dump, "heap.dot")
       expect(stderr).to eq("memprof: heap.dot is there already; --force replaces it\n")
       expect(status.exitstatus).to eq(2)
-      stdout, = memprof("export", cache_dump, "-", "--format", "csv", "--limit", "3")
+      stdout, = memprof("export", cache_dump, "-", "--format", "objects-csv", "--limit", "3")
       expect(stdout.lines.size).to eq(4)
+    end
+
+    it "has the names of Memprof::Heap#export" do
+      require "memprof/cli"
+      names = Memprof::CLI::Export::FORMATS.keys.map(&:to_s)
+      expect(names).to match_array(Memprof::Native::Heap.export_formats.map(&:first))
     end
 
     it "refuses an ending that says nothing, and a directory that is not there" do

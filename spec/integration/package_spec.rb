@@ -3,7 +3,7 @@
 require "fileutils"
 require "tmpdir"
 
-# The gem as a user gets it. Slow, and needs the rb_sys gem: only `rake package:test` runs it.
+# The gem as a user gets it. Slow: only `rake package:test` runs it.
 RSpec.describe "The packaged gem", :package do
   home = nil
 
@@ -44,7 +44,7 @@ RSpec.describe "The packaged gem", :package do
 
   it "has the command" do
     stdout, stderr, status = run_installed("#{home}/bin/memprof", "--version")
-    expect([stdout, stderr]).to match([/\bmemprof 0\.\d+\.\d+/i, ""])
+    expect([stdout, stderr]).to match([/\bmemprof 1\.\d+\.\d+/i, ""])
     expect(status).to be_success
   end
 
@@ -55,5 +55,25 @@ RSpec.describe "The packaged gem", :package do
 
   it "leaves no build directory behind" do
     expect(Dir[File.join(home, "{gems,extensions}/**/*.rlib")]).to be_empty
+  end
+
+  it "has one library, which is small and knows the names of its functions" do
+    libraries = Dir[File.join(home, "**/*.{so,bundle,dylib}")]
+    expect(libraries.size).to eq(1), libraries.join("\n")
+    expect(File.size(libraries.first)).to be < 8 * 1024 * 1024
+    files = Dir.glob(File.join(home, "{gems,extensions}/**/*"), File::FNM_DOTMATCH)
+    expect(files.sum { |file| File.file?(file) ? File.size(file) : 0 }).to be < 16 * 1024 * 1024
+    expect(File.binread(libraries.first)).to include(".symtab") if RUBY_PLATFORM.include?("linux")
+  end
+
+  it "needs no other gem, also under Bundler" do
+    specification = Gem::Specification.load(Dir[File.join(home, "specifications/memprof-*.gemspec")].first)
+    expect(specification.runtime_dependencies).to eq([])
+    gemfile = File.join(home, "Gemfile")
+    File.write(gemfile, "gem 'memprof', '>= 1.0.0.pre'\n")
+    program = "require 'memprof'; puts Memprof::VERSION, Memprof.report { 'a' * 2 }.total_allocated.positive?"
+    stdout, stderr, status = run_command(RbConfig.ruby, "-rbundler/setup", "-e", program, chdir: home,
+      env: { "GEM_HOME" => home, "GEM_PATH" => home, "RUBYLIB" => nil, "BUNDLE_GEMFILE" => gemfile })
+    expect([status.success?, stdout]).to eq([true, "#{specification.version}\ntrue\n"]), stderr
   end
 end

@@ -10,29 +10,27 @@ module Memprof
     #
     # @api private
     class Export < HeapCommand
-      # Names, and what the endings of files stand for.
+      # Names, as the heap has them, and what the endings of files stand for.
       FORMATS = {
-        heapsnapshot: %w[.heapsnapshot], gml: %w[.gml], gexf: %w[.gexf], dot: %w[.dot .gv], flame: %w[.html],
-        collapsed: %w[.collapsed .folded], csv: %w[.csv], references: %w[.references.csv],
-        mongo: %w[.jsonl .ndjson .json]
+        heapsnapshot: %w[.heapsnapshot], gml: %w[.gml], gexf: %w[.gexf], dot: %w[.dot .gv],
+        flamegraph: %w[.html], collapsed: %w[.collapsed .folded], "objects-csv": %w[.csv],
+        "references-csv": %w[.references.csv], mongo: %w[.jsonl .ndjson .json]
       }.freeze
-      # Where the heap has other names.
-      NAMES = { flame: "flamegraph", csv: "objects-csv", references: "references-csv" }.freeze
       VIEWERS = {
         heapsnapshot: "open it in Chrome: DevTools, Memory, Load", gml: "open it in Gephi",
-        gexf: "open it in Gephi", dot: "draw it: dot -Tsvg -O FILE", flame: "open it in a browser",
+        gexf: "open it in Gephi", dot: "draw it: dot -Tsvg -O FILE", flamegraph: "open it in a browser",
         collapsed: "draw it: flamegraph.pl, inferno, speedscope", mongo: "load it: mongoimport --file FILE"
       }.freeze
-      private_constant :NAMES, :VIEWERS
+      private_constant :VIEWERS
 
       SUMMARY = "writes a dump for Chrome, Gephi, Graphviz, MongoDB, ..."
       USAGE = "[OPTIONS] FILE OUT"
       DETAILS = <<~TEXT
         FORMAT is heapsnapshot (Chrome's DevTools), gml, gexf (Gephi), dot (Graphviz),
-        flame (a page with a flame graph of what retains what), collapsed (the same as
-        stacks), csv (a table of objects), references (one of references) or mongo (JSON
-        lines). Without it the ending of OUT says which: .heapsnapshot, .gml, .gexf,
-        .dot, .html, .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
+        flamegraph (a page with one of what retains what), collapsed (the same as
+        stacks), objects-csv and references-csv (tables) or mongo (JSON lines). Without
+        it the ending of OUT says which: .heapsnapshot, .gml, .gexf, .dot, .html,
+        .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
 
         Formats that people look at get the objects that retain most, as many as their
         viewers can bear. The others get all.
@@ -102,7 +100,7 @@ module Memprof
       def export(heap, path, format)
         Loading.busy(@terminal) do
           @terminal.progress("writing #{File.basename(path)}")
-          heap.export(path, format: NAMES.fetch(format, format.to_s), **@options.slice(:where, :limit))
+          heap.export(path, format: format.to_s, **@options.slice(:where, :limit))
         end
       rescue ArgumentError, Memprof::Error => e
         raise UsageError, e.message

@@ -67,7 +67,7 @@ fn header(format: &str) -> String {
         .unwrap_or_default();
     serde_json::json!({
         "_id": "header", "type": "header", "format": format, "version": 1,
-        "memprof": env!("CARGO_PKG_VERSION"), "pid": std::process::id(), "time": time.as_micros() as u64,
+        "memprof": env!("CARGO_PKG_VERSION").replace('-', "."), "pid": std::process::id(), "time": time.as_micros() as u64,
     })
     .to_string()
 }
