@@ -400,13 +400,9 @@ end
 
 # What a signal handler may want, as it can't load files. Not where `memprof run` loads memprof before the
 # program, and before its Bundler: these need gems that come with Ruby, of which its lockfile may have others.
+# By their constants: a file that is being loaded by its name would load itself again where it names its own.
 unless Memprof.const_defined?(:Autorun, false)
-  require "memprof/dump"
-  require "memprof/heap"
-  require "memprof/trace"
-  require "memprof/growth"
-  require "memprof/census"
-  require "memprof/iseqs"
+  %i[Census Dump Growth Heap Iseqs Trace].each { |part| Memprof.const_get(part) }
   %i[Classic Json Markdown Overview Text].each { |format| Memprof::Report.const_get(format) }
   %i[Sparkline Text].each { |part| Memprof::Growth.const_get(part) }
   Memprof::Iseqs.const_get(:Text)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "clock"
+require_relative "loading"
 require_relative "dump/result"
 require_relative "dump/options"
 require_relative "dump/facts"
@@ -49,6 +50,7 @@ module Memprof
       private
 
       def write(target, options, pretty: false)
+        Loading.json
         options.check_target(target)
         path = Output.file_path(target)
         beginning = Clock.now

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "json"
+require_relative "loading"
 require_relative "native"
 require_relative "errors"
 require_relative "output"
@@ -143,6 +143,7 @@ module Memprof
     # @api private
     # @param native [Native::Heap]
     def initialize(native)
+      Loading.json
       @native = native.freeze
       freeze
     end

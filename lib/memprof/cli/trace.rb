@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require_relative "heap_command"
 require_relative "../trace/log/entry"
 

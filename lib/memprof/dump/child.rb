@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "io/wait"
-require "json"
 require_relative "../clock"
 
 module Memprof

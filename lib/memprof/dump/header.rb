@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "etc"
-require "json"
 require_relative "../printable"
 require_relative "../version"
 

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-
 module Memprof
   module Dump
     # A dump for people: one object after another, indented. What is about the dump itself, such as its first

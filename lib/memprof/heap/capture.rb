@@ -33,6 +33,7 @@ module Memprof
           raise Unsupported, "only the main Ractor can capture the heap: others run meanwhile"
         end
 
+        Loading.json
         GC.start if gc
         Native.quiet { Dump.still { walk(!!ignore_stack_roots, &progress) } }
       rescue NotRunning, Unsupported

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require_relative "page"
 require_relative "response"
 require_relative "trouble"
