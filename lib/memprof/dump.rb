@@ -96,7 +96,12 @@ module Memprof
         Thread.handle_interrupt(Object => :never) { disabled = !GC.disable }
         yield
       ensure
-        Thread.handle_interrupt(Object => :never) { GC.enable if disabled }
+        # Twice: an interrupt may come here, before they are held off.
+        begin
+          Thread.handle_interrupt(Object => :never) { GC.enable if disabled }
+        ensure
+          GC.enable if disabled
+        end
       end
     end
   end

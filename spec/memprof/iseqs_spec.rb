@@ -92,7 +92,7 @@ RSpec.describe Memprof::Iseqs do
         puts iseqs
       RUBY
       expect(lines.values_at(0, 1, 2, 4, 5)).to eq ["steps.rb:42", "10000", "10000", "10000", "true"]
-      expect(lines.grep(/10,000  step_\d+, step_\d+, step_\d+ and 9,997 more  steps\.rb:42/).size).to eq 1
+      expect(lines.grep(/10,000  step_\d+, step_\d+, step_\d+ and 9,997 more +steps\.rb:42/).size).to eq 1
     end
 
     it "include those that are half built, while code is compiled and after that failed" do

@@ -16,6 +16,10 @@ module Memprof
       # @return [Object] what the block returns
       def self.hold
         entered = false
+        release = -> {
+          leave if entered
+          entered = false
+        }
         begin
           # Both or neither, also if the thread is ended in the middle.
           Thread.handle_interrupt(Object => :never) do
@@ -24,7 +28,12 @@ module Memprof
           end
           yield
         ensure
-          Thread.handle_interrupt(Object => :never) { leave if entered }
+          # Twice: an interrupt may come here, before they are held off.
+          begin
+            Thread.handle_interrupt(Object => :never) { release.call }
+          ensure
+            Thread.handle_interrupt(Object => :never) { release.call }
+          end
         end
       end
 
