@@ -145,7 +145,7 @@ module Memprof
         rows = stats
         rows = rows.reject { |row| inline_cache?(row, caller) } if caller
         rows = rows.first(limit) if limit
-        rows.map { |count, file, line, class_name| format("%7d %s:%d:%s", count, file, line, class_name) }
+        rows.map { |count, *place| format("%7d %s", count, Printable.line(place.join(":"))) }
       end
     end
 

@@ -53,7 +53,7 @@ module Memprof
         @outcome = nil
         return false unless block.is_a?(Proc)
 
-        judge(Testing::Measurement.new(block, plan)).pass?
+        judge(measure(block)).pass?
       end
 
       # @api private
@@ -93,13 +93,16 @@ module Memprof
       end
       alias_method :|, :or
 
-      # RSpec puts a matcher that says so inside of the other one, where it sees the block and not the other
-      # matcher's work. It asks only when it joins matchers, which also tells that the block must run once.
+      # RSpec asks only when it joins matchers, which means that the block must run once. It puts a matcher
+      # that says yes inside of the other one, and refuses two of these. The answer is no, so that a matcher
+      # which rescues or catches (`raise_error`, `throw_symbol`) can be inside of this one; {Nesting} sees to
+      # it that its work does not count.
       #
       # @api private
-      # @return [true]
+      # @return [false]
       def expects_call_stack_jump?
         @compound = true
+        false
       end
 
       # @return [String] the expectation in words
@@ -126,8 +129,15 @@ module Memprof
       def join(word, matcher)
         return Joined.new(word, self, matcher) if matcher.is_a?(BudgetMatcher)
 
-        expects_call_stack_jump?
+        @compound = true
         nil
+      end
+
+      def measure(block)
+        nesting = Nesting.of(block)
+        return Testing::Measurement.new(block, plan) unless nesting
+
+        Testing::Measurement.new(nesting.block, plan) { |work| nesting.call(work) }
       end
     end
   end

@@ -38,7 +38,7 @@ module Memprof
 
       def expects_call_stack_jump?
         @matchers.each(&:expects_call_stack_jump?)
-        true
+        false
       end
 
       # RSpec does not negate joined matchers either: it is not clear what the sentence means.

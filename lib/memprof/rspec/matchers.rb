@@ -9,6 +9,7 @@ end
 
 require_relative "../testing"
 require_relative "block_matcher"
+require_relative "nesting"
 require_relative "budget_matcher"
 require_relative "joined"
 require_relative "allocate_at_most"
@@ -28,6 +29,8 @@ module Memprof
     #   `allocate_at_most(2..5)`.
     # - The block runs once before it is measured, so that what only a first run makes does not count; see
     #   {BudgetMatcher#warmup}. Joined with another block matcher (`.and change { }`) it runs only once.
+    # - With `.and raise_error`, in either order, what the block allocates up to the exception counts, the
+    #   exception and its backtrace included.
     # - The VM's own objects (`<iseq>`, `<callcache>`) do not count: it makes them when it likes. See
     #   {BudgetMatcher#with_internal_objects}.
     # - Retained is what is alive after a full collection, the block's value dropped.

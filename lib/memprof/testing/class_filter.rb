@@ -2,23 +2,35 @@
 
 module Memprof
   module Testing
-    # Tells which of the named classes an object's class belongs to. A class stands for itself and its
+    # Tells which of the given classes an object's class belongs to. A class stands for itself and its
     # subclasses, a module for the classes that include it, a String for the class of just that name (internal
     # objects have no other: `"<iseq>"`). Where several fit, the nearest takes the object: of `Object` and
     # `Array` an Array belongs to `Array`.
     #
+    # Sites know a class without a name by the nearest class above it that has one: `#<Class < Array>`. So
+    # such classes count together with all others of that name: a limit may be exceeded because of a sibling,
+    # but never kept because an object was missed.
+    #
     # @api private
     class ClassFilter
-      # Some classes define `name` or `to_s` anew; this is the name that the VM knows, also for classes
-      # without one.
-      NAME = Module.instance_method(:to_s)
+      # Some classes define `name` anew; this is the name that the VM knows.
+      NAME = Module.instance_method(:name)
       private_constant :NAME
 
       # @param key [Module, String]
       # @return [String] the name that sites carry
       def self.name_of(key)
-        key.is_a?(Module) ? NAME.bind_call(key) : key
+        return key unless key.is_a?(Module)
+
+        NAME.bind_call(key) || (key.is_a?(Class) ? nameless(key) : "#<Module>")
       end
+
+      def self.nameless(klass)
+        parent = klass.superclass
+        parent = parent.superclass until parent.nil? || NAME.bind_call(parent)
+        parent ? "#<Class < #{NAME.bind_call(parent)}>" : "#<Class>"
+      end
+      private_class_method :nameless
 
       # @param keys [Array<Module, String>]
       # @param exact [Boolean] true: a class stands for itself alone
@@ -48,12 +60,16 @@ module Memprof
         key.is_a?(String) ? -1 : klass.ancestors.index(key)
       end
 
-      # The classes that a key stands for, by name.
+      # The classes that a key stands for, by name; of several without one, the nearest to the key.
       def classes(key)
         return { key => nil } if key.is_a?(String)
 
         classes = @exact ? [key] : family(key)
-        classes.to_h { |klass| [self.class.name_of(klass), klass] }
+        classes.each_with_object({}) do |klass, by_name|
+          name = self.class.name_of(klass)
+          nearer = by_name[name]
+          by_name[name] = klass if nearer.nil? || distance(klass, key) < distance(nearer, key)
+        end
       end
 
       def family(key)

@@ -2,7 +2,8 @@
 
 module Memprof
   module Testing
-    # Runs a block many times and tells the sites whose live objects grow, as {Memprof.growth} judges it.
+    # Runs a block many times and tells the sites whose live objects grow, as {Memprof.growth} judges it. When
+    # in doubt it runs on, up to six times as often, and compares with what the whole heap has of the class.
     #
     # @api private
     class Leaks
@@ -33,7 +34,8 @@ module Memprof
       # @param block [Proc]
       # @return [Boolean] true if something grows
       def found?(block)
-        growth = Memprof.growth(times: times, warmup: warmup, &block)
+        growth = Growth.measure(times: times, warmup: warmup, settle: method(:counts?).to_proc, &block)
+        @runs = growth.runs
         @sites = growth.select { |site| counts?(site.class_name) }
         @sites.any?
       end
@@ -47,6 +49,7 @@ module Memprof
       # @return [String] the failure message when something grew, with the sites that grow most
       def message
         grown = @sites.size == 1 ? "1 site grew" : "#{@sites.size} sites grew"
+        grown += " over #{@runs}"
         "expected block not to #{description}, but #{grown}\n#{SiteTable.of_growth(@sites)}".chomp
       end
 

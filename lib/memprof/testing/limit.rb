@@ -7,10 +7,10 @@ module Memprof
     # @api private
     class Limit
       # @param value [Numeric, Range]
-      # @raise [ArgumentError] if the value is neither, or negative
+      # @raise [ArgumentError] if the value is neither, no whole number, negative, or a range that is empty
       def initialize(value)
         unless usable?(value)
-          raise ArgumentError, "#{value.inspect} is not a limit: give a number (the most) or a range"
+          raise ArgumentError, "#{value.inspect} is not a limit: give a whole number (the most) or a range"
         end
 
         @range = value.is_a?(Range) ? value : (0..value)
@@ -44,8 +44,25 @@ module Memprof
       private
 
       def usable?(value)
-        ends = value.is_a?(Range) ? [value.begin, value.end].compact : [value]
-        ends.any? && ends.all? { |number| number.is_a?(Numeric) && number.real? && number >= 0 }
+        return whole?(value) unless value.is_a?(Range)
+
+        ends = [value.begin, value.end].compact
+        ends.any? && ends.all? { |number| whole?(number) || unlimited?(value, number) } && !empty?(value)
+      end
+
+      # True for 5, and for 5.0 as of a computed limit.
+      def whole?(number)
+        number.is_a?(Numeric) && number.real? && number.finite? && number >= 0 && number == number.floor
+      end
+
+      def unlimited?(range, number)
+        number.equal?(range.end) && number == Float::INFINITY
+      end
+
+      # No count is in such a range, so no code could pass.
+      def empty?(range)
+        first = range.begin || 0
+        !range.end.nil? && (range.exclude_end? ? first >= range.end : first > range.end)
       end
     end
   end

@@ -43,14 +43,15 @@ module Memprof
 
       # @param block [Proc]
       # @param plan [Plan]
-      def initialize(block, plan)
+      # @yield [work] with a block: calls `work`, and may rescue what it raises
+      # @yieldparam work [Proc] runs the block that is measured
+      def initialize(block, plan, &around)
         @allocated = @retained = []
         put_back = Leftovers.last_match(block) if plan.retained
-        plan.warmup.times { block.call }
-        Leftovers.sink { plan.bytes ? GCPause.hold { run(block, true) } : run(block, false) }
+        plan.warmup.times { block.call } unless around
+        Leftovers.sink { call(around || :call.to_proc, work(block, plan, around), plan.bytes) }
         put_back&.call
-        read_retained(plan.bytes) if plan.retained
-        @allocated = rows("allocated") unless plan.bytes || plan.retained
+        read(plan) if @session
       ensure
         # Here, for a block can be left in many ways, `throw` among them.
         @session&.close
@@ -59,6 +60,7 @@ module Memprof
 
       private
 
+<<<<<<< HEAD
       # Runs the block and drops its value. Nothing may be allocated between open and the block, or the block
       # and finish.
       def run(block, read_now)
@@ -66,11 +68,45 @@ module Memprof
         begin
           @session.open
           block.call
+=======
+      # The block as it is measured. Where somebody rescues what it raises, it warms up in there, too.
+      def work(block, plan, around)
+        ->(*arguments) {
+          plan.warmup.times { warm_up(block, arguments) } if around
+          run(plan.bytes) { block.call(*arguments) }
+        }
+      end
+
+      def warm_up(block, arguments)
+        block.call(*arguments)
+      rescue StandardError, ScriptError, SystemExit
+        # It is raised once more when it counts.
+      end
+
+      # Drops the value.
+      def call(around, work, pause)
+        pause ? GCPause.hold { around.call(work) } : around.call(work)
+        nil
+      end
+
+      # Nothing may be allocated between open and the block, or the block and finish. What the block raises is
+      # the caller's; what it allocated up to there counts.
+      def run(read_now)
+        @session&.close
+        @session = Session.open(scope: :thread)
+        begin
+          yield
+>>>>>>> bce9a95 (Judge leaks by net growth; mend matchers and lines)
         ensure
           @session.finish
+          @allocated = rows("allocated") if read_now
         end
-        @allocated = rows("allocated") if read_now
-        nil
+      end
+
+      def read(plan)
+        return read_retained(plan.bytes) if plan.retained
+
+        @allocated = rows("allocated") unless plan.bytes
       end
 
       def read_retained(allocated_known)

@@ -123,6 +123,37 @@ RSpec.describe Memprof::RSpec::AllocateAtMost do
     end.to fail_with(/at most|no objects, but it allocated 1 object/)
   end
 
+  # The exception and its backtrace are allocated by the block, too.
+  it "joins with matchers that rescue or catch, in either order" do
+    stub_const("Thing", Class.new)
+    failing = -> { 3.times.map { Thing.new }.then { raise KeyError, "gone" } }
+    expect(&failing).to raise_error(KeyError).and allocate_at_most(3).of(Thing)
+    expect(&failing).to allocate_at_most(3).of(Thing).and raise_error(KeyError, "gone")
+    expect(&failing).to raise_error(KeyError).and retain_at_most(0).of(Struct)
+    expect(&failing).to raise_error(KeyError).and allocate_at_most(100_000).bytes.warmup(2)
+    expect { 2.times.map { Thing.new } && throw(:x) }.to throw_symbol(:x).and allocate_at_most(2).of(Thing)
+    expect { expect(&failing).to allocate_at_most(3).of(Thing) }.to raise_error(KeyError)
+    [
+      [raise_error(KeyError).and(allocate_at_most(2).of(Thing)), /allocated 3/],
+      [allocate_at_most(2).of(Thing).and(raise_error(KeyError)), /allocated 3/],
+      [raise_error(TypeError).and(allocate_at_most(3).of(Thing)), /TypeError/]
+    ].each do |matcher, message|
+      expect { expect(&failing).to matcher }.to fail_with(message)
+    end
+  end
+
+  it "does not count what the other matcher allocates" do
+    expect { nil }.to change { Array.new(5) { Object.new }.size }.by(0).and allocate_at_most(0)
+    expect { |probe| 3.times(&probe) }.to yield_successive_args(0, 1, 2).and allocate_at_most(50)
+  end
+
+  it "counts classes without a name" do
+    nameless = Class.new(Array)
+    expect { expect { nameless.new }.to allocate_at_most(0).of(nameless) }.to fail_with(/allocated 1 object/)
+    expect { expect { nameless.new }.to allocate_at_most(0).of(Array) }.to fail_with(/allocated 1 object/)
+    expect { nameless.new }.to allocate_at_most(0).of(String)
+  end
+
   it "wants a block" do
     matcher = allocate_at_most(1)
     expect(matcher.matches?(5)).to be(false)

@@ -27,7 +27,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     line = __LINE__ + 1
     block = -> { 2.times { kept << Object.new } }
     expect { expect(&block).not_to leak_objects.over(8).runs }.to fail_with(<<~MESSAGE.chomp)
-      expected block not to leak objects over 8 runs, but 1 site grew
+      expected block not to leak objects over 8 runs, but 1 site grew over 48
         Objects/run  Class   Allocated at
               +2.00  Object  spec/memprof/rspec/leak_objects_spec.rb:#{line}
     MESSAGE
@@ -54,5 +54,32 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     expect { leak_objects.warmup(:x) }.to raise_error(ArgumentError, /warm-up/)
     expect { leak_objects.of(1) }.to raise_error(ArgumentError, /not a class/)
     expect(leak_objects.over(5).of(String).description).to eq("leak objects of String over 5 runs")
+  end
+
+  # In a process of its own: each run has a full collection.
+  it "finds no leak in the turnover of bounded structures, and a slow leak" do
+    result = run_ruby(<<~'RUBY', timeout: 300)
+      require "memprof/testing"
+      def verdict(name, &block) = puts("#{name} #{Memprof::Testing::Leaks.new.found?(block)}")
+      random = Random.new(7)
+      turn = 0
+      ring = Array.new(64) { Object.new }
+      verdict("ring") { ring[(turn += 1) % 64] = Object.new }
+      memo = {}
+      verdict("memo") { memo[random.rand(15)] ||= Object.new }
+      cache = {}
+      verdict("lru") do
+        key = random.rand(30)
+        cache[key] = cache.delete(key) || Object.new
+        cache.shift if cache.size > 10
+      end
+      kept = []
+      verdict("leak") { kept << Object.new if ((turn += 1) % 5).zero? }
+      nameless = Class.new
+      verdict("nameless") { kept << nameless.new }
+    RUBY
+    expect(result.stderr).to eq("")
+    verdicts = ["ring false", "memo false", "lru false", "leak true", "nameless true"]
+    expect(result.stdout.lines(chomp: true)).to eq(verdicts)
   end
 end

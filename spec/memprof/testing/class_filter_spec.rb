@@ -36,8 +36,11 @@ RSpec.describe Memprof::Testing::ClassFilter do
 
   it "knows classes without a name, and those that lie about it" do
     nameless = Class.new(Array)
-    expect(key_for(nameless.to_s, Array)).to eq(Array)
-    expect(key_for(nameless.to_s, nameless)).to eq(nameless)
+    expect(key_for("#<Class < Array>", Array)).to eq(Array)
+    expect(key_for("#<Class < Array>", nameless)).to eq(nameless)
+    expect(key_for("#<Class < Array>", Enumerable)).to eq(Enumerable)
+    expect(key_for("#<Class < Array>", Array, nameless)).to eq(nameless)
+    expect(key_for("#<Class < Array>", String)).to be_nil
     stub_const("Liar", Class.new { def self.name = raise("no") })
     Liar.define_singleton_method(:to_s) { "Truth" }
     expect(key_for("Liar", Liar)).to eq(Liar)

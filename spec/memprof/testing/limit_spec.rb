@@ -15,6 +15,11 @@ RSpec.describe Memprof::Testing::Limit do
     expect((1..6).select { |actual| described_class.new(5..).allow?(actual) }).to eq([5, 6])
   end
 
+  it "takes whole numbers of any kind, and ranges without an end" do
+    expect(described_class.new(5.0).allow?(5)).to be(true)
+    expect(described_class.new(1..Float::INFINITY).allow?(1_000_000)).to be(true)
+  end
+
   it "says itself in words" do
     words = [5, 0, 2..5, 2...5, 0..5, ...5, 3..3, 4.., ..4].map { |value| described_class.new(value).to_s }
     expect(words).to eq(["at most 5", "no", "2 to 5", "2 to below 5", "at most 5", "fewer than 5",
@@ -22,7 +27,9 @@ RSpec.describe Memprof::Testing::Limit do
   end
 
   it "refuses what is no limit" do
-    [nil, -1, :many, "5", "a".."c", (nil..nil), Complex(1, 1), -3..2].each do |value|
+    no_limits = [nil, -1, :many, "5", "a".."c", (nil..nil), Complex(1, 1), -3..2, 1.5, 0.5..2, Float::NAN,
+      Float::INFINITY, 5..2, 3...3, ...0]
+    no_limits.each do |value|
       expect { described_class.new(value) }.to raise_error(ArgumentError, /is not a limit/), value.inspect
     end
   end

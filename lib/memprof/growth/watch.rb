@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require_relative "population"
+
+module Memprof
+  class Growth
+    # A block that runs over and over, and what lives after each run.
+    #
+    # @api private
+    class Watch
+      # More runs when in doubt, in multiples of those that were asked for: three times as many in all, then
+      # six times. bench/leak_power.rb measures how often the verdict is wrong.
+      MORE = [2, 3].freeze
+      private_constant :MORE
+
+      # @return [Integer] runs up to now
+      attr_reader :runs
+
+      # @param block [Proc]
+      def initialize(block)
+        @block = block
+        @session = Session.open(scope: :process)
+        @series = Series.new
+        @population = nil
+        @runs = 0
+      end
+
+      # @param times [Integer]
+      # @return [void]
+      def run(times)
+        times.times do
+          @block.call
+          GC.start
+          Native.quiet do
+            @series.add(@session.stats)
+            @population&.add
+          end
+        end
+        @runs += times
+      end
+
+      # Runs on as long as something may grow: a full buffer, a cache that fills up and a leak in every fifth
+      # run look the same for a while.
+      #
+      # @param times [Integer] runs that were asked for
+      # @yieldparam class_name [String]
+      # @yieldreturn [Boolean] whether objects of the class matter
+      # @return [void]
+      def settle(times, &matters)
+        MORE.each do |more|
+          @suspects = Native.quiet { suspects(&matters) }
+          break if @suspects.empty?
+
+          @population ||= Native.quiet { Population.new(@suspects.map(&:last)) }
+          run(times * more)
+        end
+      end
+
+      # @return [Hash{Array => Array<Integer>}] counts by file, line and class; after {#settle} of what may
+      #   grow, and does so by more than it replaces
+      def series
+        return @series.to_h unless @suspects
+
+        @series.to_h.slice(*@suspects).select { |(_, _, class_name), _| @population.grows?(class_name) }
+      end
+
+      # @return [Native::Profile]
+      def profile
+        @session.finish
+        @session.profile
+      end
+
+      # @return [void]
+      def close
+        @session.close
+      end
+
+      private
+
+      def suspects
+        @series.to_h.filter_map do |place, counts|
+          halves = @population ? [counts, counts.last(counts.size / 2)] : [counts]
+          place if yield(place.last) && halves.all? { |part| rises?(part) }
+        end
+      end
+
+      # True if there is more in the last third of the runs than in the first.
+      def rises?(counts)
+        third = [counts.size / 3, 1].max
+        counts.last(third).sort[third / 2] > counts.first(third).sort[third / 2]
+      end
+    end
+  end
+end
