@@ -75,9 +75,11 @@ module Memprof
       super() { |entry| entry.number == number }
     end
 
-    # @return [Integer] bytes that are taken: dumps, their indexes, what is being uploaded
+    # @return [Integer] bytes that are taken: dumps, their indexes, what is being uploaded. An index that is
+    #   being written does not count before it is whole
     def size
-      Dir.children(@directory).sum { |name| bytes(File.join(@directory, name)) }
+      names = Dir.children(@directory).grep_v(Part::UNFINISHED_INDEX)
+      names.sum { |name| bytes(File.join(@directory, name)) }
     end
 
     # @return [Integer, nil] bytes that are left; nil if there is no limit

@@ -2,6 +2,7 @@
 
 require "json"
 require "stringio"
+require "tempfile"
 require "tmpdir"
 require_relative "heap/shop"
 
@@ -40,6 +41,18 @@ RSpec.describe Memprof::Heap do
       expect { described_class.read(StringIO.new("{}\n")) }
         .to raise_error(Memprof::InvalidDump, /\Acan't read the dump: this is no heap dump; line 1: /)
       expect { described_class.open(nil) }.to raise_error(TypeError)
+    end
+
+    it "names compressions that it does not read, and what undoes them" do
+      { "\xFD7zXZ\x00rest".b => /it is compressed with xz: run `xz -d`/,
+        "BZh91AY&SY".b => /it is compressed with bzip2: run `bzip2 -d`/,
+        "\x04\x22\x4D\x18rest".b => /compressed with lz4: run `lz4 -d`/,
+        "PK\x03\x04rest".b => /compressed with zip: run `unzip`/ }.each do |bytes, problem|
+        Tempfile.create("memprof-spec") do |file|
+          File.binwrite(file.path, bytes)
+          expect { described_class.open(file.path) }.to raise_error(Memprof::InvalidDump, problem)
+        end
+      end
     end
   end
 

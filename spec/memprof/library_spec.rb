@@ -180,6 +180,22 @@ RSpec.describe Memprof::Library do
     end
   end
 
+  it "neither counts nor keeps an index whose writer was killed" do
+    entry = take(library)
+    size = library.size
+    left = "#{entry.path}.memprof-index.4711.IN_PROGRESS"
+    written = "#{entry.path}.memprof-index.4712.IN_PROGRESS"
+    [left, written].each { |path| File.write(path, "half" * 1000) }
+    expect(library.size).to eq(size)
+    File.open(written) do |writer|
+      writer.flock(File::LOCK_EX)
+      described_class.new(directory)
+      expect([File.exist?(left), File.exist?(written)]).to eq([false, true])
+    end
+    expect(described_class.new(directory).size).to eq(size)
+    expect(files.grep(/IN_PROGRESS/)).to eq([])
+  end
+
   it "does not wait at pipes in its directory" do
     library
     File.mkfifo(File.join(directory, ".part-#{"a" * 16}"))

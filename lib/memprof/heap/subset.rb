@@ -184,10 +184,12 @@ module Memprof
       # @return [Subset]
       def common_cleanup = made(@native.plain("common_cleanup"))
 
-      # @return [Array(Subset, Objects)] without references to what is no member, and what these led to
+      # @return [Array(Subset, Array<String>)] without references to what is no member, and the addresses that
+      #   these led to, be there an object in the heap or not
       def remove_invalid_references
-        set, missing = @native.remove_invalid_references
-        [made(set), Objects.new(@heap, missing)]
+        set, objects, addresses = @native.remove_invalid_references
+        others = Objects.new(@heap, objects).map(&:address)
+        [made(set), others + addresses.map { |address| format("0x%x", address) }]
       end
       alias_method :cleanup_references, :remove_invalid_references
 

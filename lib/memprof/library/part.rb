@@ -16,6 +16,8 @@ module Memprof
     class Part
       PREFIX = ".part-"
       INDEX = ".memprof-index"
+      # An index that is being written, by the process of that number.
+      UNFINISHED_INDEX = /#{Regexp.escape(INDEX)}\.\d+\.IN_PROGRESS\z/
       WRITE = File::WRONLY | File::BINARY
       LOOK = File::RDONLY | File::NOFOLLOW | File::NONBLOCK # at a pipe, too, without waiting
       private_constant :PREFIX, :WRITE, :LOOK
@@ -40,10 +42,13 @@ module Memprof
           [path, path + INDEX].each { |left| FileUtils.rm_f(left) } if path
         end
 
+        # Removes what killed processes left: dumps on their way, and indexes.
+        #
         # @param directory [String]
         # @return [void]
         def remove_left(directory)
-          Dir.children(directory).grep(/\A#{Regexp.escape(PREFIX)}\h{16}\z/).each do |name|
+          unfinished = Regexp.union(/\A#{Regexp.escape(PREFIX)}\h{16}\z/, UNFINISHED_INDEX)
+          Dir.children(directory).grep(unfinished).each do |name|
             path = File.join(directory, name)
             File.open(path, LOOK) do |file|
               FileUtils.rm_f([path, path + INDEX]) if file.flock(File::LOCK_EX | File::LOCK_NB)

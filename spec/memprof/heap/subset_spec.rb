@@ -72,6 +72,7 @@ RSpec.describe Memprof::Heap::Subset do
     expect(set.roots.size).to be > 0
     valid, missing = sessions.remove_invalid_references
     expect([valid.size, missing.size]).to eq([100, 200])
+    expect(missing).to all(match(/\A0x\h+\z/))
     expect(set.add_children(sessions).size).to eq(300)
     expect(set.group("all sessions", sessions).size).to eq(set.size - 99)
     nobody = set.objects_of_class("Nothing")
@@ -95,6 +96,25 @@ RSpec.describe Memprof::Heap::Subset do
     expect(set.out_degree(min: 100).values).to all(be >= 100)
     expect(set.replace_class).to equal(set)
     expect(set.with_class_references.references_of(sessions.first).map(&:type)).to include(:class)
+  end
+
+  it "tells addresses at which the dump has nothing, also from its index" do
+    Dir.mktmpdir do |directory|
+      path = File.join(directory, "heap.json")
+      File.write(path, <<~JSON)
+        {"type":"ROOT", "root":"vm", "references":["0x1000", "0x5000"]}
+        {"address":"0x1000", "type":"ARRAY", "length":2, "references":["0x1028", "0xdead0"]}
+        {"address":"0x1028", "type":"ARRAY", "length":1, "references":["0xbeef8", "0xdead0"]}
+      JSON
+      2.times do
+        whole = Memprof::Heap.open(path).subset
+        valid, missing = whole.remove_invalid_references
+        expect([valid.size, missing]).to eq([3, %w[0x5000 0xbeef8 0xdead0]])
+        expect(valid.remove_invalid_references.last).to eq([])
+        expect(whole.find_all("address = 0x1000").remove_invalid_references.last).to eq(%w[0x1028 0xdead0])
+      end
+      expect(File.exist?("#{path}.memprof-index")).to be(true)
+    end
   end
 
   it "writes GML, and dumps that can be opened again" do

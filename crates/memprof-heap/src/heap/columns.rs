@@ -144,4 +144,14 @@ pub(super) struct Columns {
     pub offsets: Column<u32>,
     pub targets: Column<u32>,
     pub labels: Column<u32>,
+    pub dangling: Dangling,
+}
+
+/// References to what is no object of the dump.
+#[derive(Default)]
+pub(super) struct Dangling {
+    /// The nodes that have them, in order.
+    pub from: Column<u32>,
+    /// The addresses to which they lead.
+    pub to: Column<u64>,
 }

@@ -6,6 +6,7 @@
 
 mod fingerprint;
 mod read;
+mod unfinished;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::Source;
 pub(super) use fingerprint::Fingerprint;
 pub(super) use read::read;
+pub use unfinished::Unfinished;
+pub(super) use unfinished::remove_stale;
 pub(super) use write::{begin, write};
 
 /// First bytes of an index, and the last.

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem;
 
-use super::columns::Columns;
+use super::columns::{Columns, Dangling};
 use super::facts::Facts;
 use super::groups::{ClassFacts, Naming};
 use super::label::{Label, Packed};
@@ -31,8 +31,9 @@ pub(super) fn link(
     }
     drop(codes);
     let addresses = numbers.addresses();
-    let missing = resolve(&mut builder, &numbers, stop)?;
-    let categories = roots(&mut builder, &numbers)?;
+    let mut dangling = Vec::new();
+    let missing = resolve(&mut builder, &numbers, &mut dangling, stop)?;
+    let categories = roots(&mut builder, &numbers, &mut dangling)?;
     let mut classes: Vec<ClassFacts> = mem::take(&mut builder.classes);
     for facts in &mut classes {
         facts.superclass = resolved(&numbers, facts.superclass);
@@ -74,6 +75,18 @@ pub(super) fn link(
             .map(|label| label.0)
             .collect::<Vec<u32>>()
             .into(),
+        dangling: Dangling {
+            from: dangling
+                .iter()
+                .map(|&(from, _)| from)
+                .collect::<Vec<u32>>()
+                .into(),
+            to: dangling
+                .iter()
+                .map(|&(_, to)| to)
+                .collect::<Vec<u64>>()
+                .into(),
+        },
     };
     let heap = Heap {
         source: Source { missing, ..source },
@@ -187,8 +200,14 @@ fn reorder(
     Ok(())
 }
 
-/// Turns codes into numbers, in place. References to what is no object of the dump are left out; returns how many.
-fn resolve(builder: &mut Builder, numbers: &Numbers, stop: Stop<'_>) -> Result<u64, Stopped> {
+/// Turns codes into numbers, in place. References to what is no object of the dump are left out, and noted as dangling;
+/// returns how many.
+fn resolve(
+    builder: &mut Builder,
+    numbers: &Numbers,
+    dangling: &mut Vec<(u32, u64)>,
+    stop: Stop<'_>,
+) -> Result<u64, Stopped> {
     let rows = &mut builder.rows;
     let count = rows.offsets.len();
     let end = rows.targets.len() as u32;
@@ -201,6 +220,7 @@ fn resolve(builder: &mut Builder, numbers: &Numbers, stop: Stop<'_>) -> Result<u
         for index in range {
             let id = numbers.id(rows.targets[index]);
             if id == NONE {
+                dangling.push((source as u32, numbers.address(rows.targets[index])));
                 // The value of a key that is not there has nothing to be named by.
                 if let Some(next) = rows
                     .labels
@@ -226,7 +246,11 @@ fn resolve(builder: &mut Builder, numbers: &Numbers, stop: Stop<'_>) -> Result<u
 }
 
 /// Appends the rows of root categories, and that of the super root.
-fn roots(builder: &mut Builder, numbers: &Numbers) -> io::Result<Vec<Category>> {
+fn roots(
+    builder: &mut Builder,
+    numbers: &Numbers,
+    dangling: &mut Vec<(u32, u64)>,
+) -> io::Result<Vec<Category>> {
     let rows = &mut builder.rows;
     let mut categories = Vec::new();
     let labelled = !rows.labels.is_empty()
@@ -241,6 +265,8 @@ fn roots(builder: &mut Builder, numbers: &Numbers) -> io::Result<Vec<Category>> 
         for (index, &code) in edges.targets.iter().enumerate() {
             let id = numbers.id(code);
             if id == NONE {
+                let node = numbers.count() + categories.len() as u32;
+                dangling.push((node, numbers.address(code)));
                 continue;
             }
             rows.targets.push(id);

@@ -37,7 +37,7 @@ pub use builder::Builder;
 pub use columns::{Column, SizeColumn};
 pub use facts::Facts;
 pub use groups::{Class, ClassObject, Group};
-pub use index::path_of as index_path;
+pub use index::{Unfinished, path_of as index_path};
 pub use label::{Label, Packed};
 pub use names::Names;
 pub use object::Object;
@@ -314,6 +314,16 @@ impl Heap {
     /// See [`Heap::group_numbers`].
     pub fn labels(&self) -> io::Result<&[u32]> {
         self.columns.labels.get()
+    }
+
+    /// References to what is no object of the dump: a node that has one, in order, and the address.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn dangling(&self) -> io::Result<impl Iterator<Item = (u32, u64)> + '_> {
+        let dangling = &self.columns.dangling;
+        let (from, to) = (dangling.from.get()?, dangling.to.get()?);
+        Ok(from.iter().copied().zip(to.iter().copied()))
     }
 
     /// The class object of each group, for [`Heap::graph`].

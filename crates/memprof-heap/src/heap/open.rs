@@ -1,14 +1,14 @@
 //! Opening a heap: from its index, or from the dump.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::builder::Builder;
 use super::derived::Derived;
-use super::index::{self, Fingerprint};
+use super::index::{self, Fingerprint, Unfinished};
 use super::link::link;
 use super::{Heap, Source, fold, own, thread_locals};
 use crate::dump::read::{self, Outcome};
@@ -49,6 +49,8 @@ pub struct Options<'o> {
     pub progress: &'o dyn Fn(Progress),
     /// Opening ends with an error soon after this becomes true, and leaves no index.
     pub stop: Option<&'o AtomicBool>,
+    /// What is being written of an index, for whoever sees to it that nothing of that is left.
+    pub unfinished: Option<&'o Unfinished>,
 }
 
 impl Default for Options<'_> {
@@ -59,6 +61,7 @@ impl Default for Options<'_> {
             limits: read::Limits::default(),
             progress: &|_| (),
             stop: None,
+            unfinished: None,
         }
     }
 }
@@ -77,6 +80,7 @@ impl Heap {
         let dump = File::open(path)?;
         let fingerprint = Fingerprint::of(&dump)?;
         let index = index::path_of(path);
+        index::remove_stale(&index);
         let known = index::read(&index, &fingerprint, metadata.uid());
         let mut heap = match known {
             Some(heap) => heap,
@@ -190,10 +194,11 @@ fn built(
     fingerprint: Fingerprint,
     options: &Options<'_>,
 ) -> io::Result<Heap> {
-    let Some((file, unfinished)) = unfinished(index) else {
+    let own = Unfinished::default();
+    let unfinished = options.unfinished.unwrap_or(&own);
+    let Some(mut file) = unfinished.create(index) else {
         return Heap::read(Box::new(dump), Some(path), options);
     };
-    let mut file = file;
     // What the index has does for any opening.
     let with_all_roots = Options {
         ignore_stack_roots: false,
@@ -205,31 +210,17 @@ fn built(
     let (heap, file) = match result {
         Ok(both) => both,
         Err(error) => {
-            let _ = fs::remove_file(&unfinished);
+            unfinished.discard();
             return Err(error);
         }
     };
     (options.progress)(Progress::Writing);
     let stop = Stop::from(options.stop);
     let written = index::write(&heap, file, fingerprint, stop);
-    if written
-        .and_then(|()| fs::rename(&unfinished, index))
-        .is_err()
-    {
-        let _ = fs::remove_file(&unfinished);
+    if written.and_then(|()| unfinished.finish(index)).is_err() {
+        unfinished.discard();
         stop.check()?;
         // Without an index the next opening takes as long as this one: no reason to fail.
     }
     Ok(heap)
-}
-
-/// A new file to write an index to; `None` if there can be none here.
-fn unfinished(index: &Path) -> Option<(File, PathBuf)> {
-    let mut name = index.as_os_str().to_owned();
-    name.push(format!(".{}.IN_PROGRESS", std::process::id()));
-    let path = PathBuf::from(name);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o600);
-    let file = options.open(&path).ok()?;
-    Some((file, path))
 }

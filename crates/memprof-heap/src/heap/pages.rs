@@ -144,6 +144,12 @@ impl Numbers {
         self.before[word] + (self.bits[word] & (bit - 1)).count_ones()
     }
 
+    /// The address with this code, be there an object or not.
+    pub fn address(&self, code: u32) -> u64 {
+        let position = self.rank[(code >> PLACE_BITS) as usize] as usize;
+        address(self.keys[position], (code & PLACE_MASK) as u16)
+    }
+
     /// The way back, from numbers to addresses.
     pub fn addresses(&self) -> Addresses {
         let mut addresses = Addresses {

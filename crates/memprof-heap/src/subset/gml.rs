@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::ops::Deref;
 
+use rustc_hash::FxHashSet;
+
 use super::Subset;
 use crate::analysis::{Error, Words};
 use crate::export::Gml;
@@ -10,7 +12,7 @@ use crate::heap::Heap;
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// Writes the graph as GML: a node for each member, an edge for each member that it refers to. Annotations become
-    /// attributes of nodes.
+    /// attributes of nodes. No two nodes have the same label: networkx takes labels for names of nodes.
     ///
     /// # Errors
     /// If it cannot be written; see [`Subset::all`], too.
@@ -18,10 +20,14 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let words = Words::new(&self.heap)?;
         let sizes = self.heap.memsizes()?;
         let view = self.view()?;
+        let mut labels = Labels {
+            heap: &self.heap,
+            taken: FxHashSet::default(),
+        };
         let mut gml = Gml::new(out);
         for node in self.iter() {
             let group = self.grouped(node);
-            let label = group.map_or_else(|| words.object(node), |group| group.name.clone());
+            let label = labels.of(node, group.map(|group| &*group.name), words.object(node));
             let class = group.map_or(words.class(node), |group| &group.name);
             let size = group.map_or_else(|| sizes.get(node), |group| group.size);
             gml.node(node);
@@ -50,6 +56,26 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         }
         gml.finish()?;
         Ok(())
+    }
+}
+
+/// Labels of nodes, each another one.
+struct Labels<'h> {
+    heap: &'h Heap,
+    /// Those of roots and groups.
+    taken: FxHashSet<String>,
+}
+
+impl Labels<'_> {
+    fn of(&mut self, node: u32, group: Option<&str>, words: String) -> String {
+        if node < self.heap.len() {
+            return format!("{words} {:#x}", self.heap.addresses().of(node));
+        }
+        let mut label = group.map_or(words, str::to_owned);
+        if !self.taken.insert(label.clone()) {
+            label = format!("{label} (node {node})");
+        }
+        label
     }
 }
 

@@ -34,6 +34,7 @@ pub use answer::{Answer, Member};
 pub use choose::Stats;
 pub use keepalive::Interface;
 pub use name::Name;
+pub use rewrite::Missing;
 
 use crate::analysis::Error;
 use crate::graph::BitSet;
@@ -60,6 +61,8 @@ pub struct Subset<H> {
     heap: H,
     members: BitSet,
     edges: Edges,
+    /// References to what is no object of the dump were removed.
+    closed: bool,
     groups: Arc<Vec<Grouped>>,
     annotations: BTreeMap<String, Arc<Annotation>>,
 }
@@ -98,6 +101,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             heap,
             members,
             edges: Edges::default(),
+            closed: false,
             groups: Arc::default(),
             annotations: BTreeMap::new(),
         }

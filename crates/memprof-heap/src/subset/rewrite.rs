@@ -12,6 +12,15 @@ use crate::heap::Heap;
 /// The method that writes a dump: what it made belongs to the dump, not to the program.
 const DUMPER: &str = "dump_all";
 
+/// What references lead to that are not valid in a set.
+#[derive(Debug)]
+pub struct Missing {
+    /// Nodes of the heap that are no members.
+    pub nodes: BitSet,
+    /// Addresses at which the dump has no object, in order.
+    pub addresses: Vec<u64>,
+}
+
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// Without these members, and without the references to them.
     pub fn without(&self, entries: &Subset<H>) -> Subset<H> {
@@ -26,25 +35,34 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         }
     }
 
-    /// The same members, without references to what is no member; and the nodes to which these led.
-    ///
-    /// References to what is no object of the dump at all are left out when it is read (`missing` of
-    /// [`crate::heap::Source`]).
+    /// The same members, without references to what is no member; and what these led to.
     ///
     /// # Errors
     /// See [`Subset::all`].
-    pub fn remove_invalid_references(&self) -> Result<(Subset<H>, BitSet), Error> {
+    pub fn remove_invalid_references(&self) -> Result<(Subset<H>, Missing), Error> {
         let view = self.view()?;
-        let mut missing = BitSet::new(self.nodes() as usize);
+        let mut nodes = BitSet::new(self.nodes() as usize);
         for node in self.iter() {
             for target in view
                 .references(node)
                 .filter(|&target| !self.contains(target))
             {
-                missing.insert(target);
+                nodes.insert(target);
             }
         }
-        Ok((self.closed(self.members.clone()), missing))
+        let mut addresses = Vec::new();
+        if !self.closed {
+            let dangling = self.heap.dangling()?;
+            let of_members = dangling.filter(|&(from, _)| self.contains(from));
+            addresses.extend(of_members.map(|(_, to)| to));
+            addresses.sort_unstable();
+            addresses.dedup();
+        }
+        let set = Subset {
+            closed: true,
+            ..self.closed(self.members.clone())
+        };
+        Ok((set, Missing { nodes, addresses }))
     }
 
     /// Without these members: what referred to one of them refers to what it referred to instead.

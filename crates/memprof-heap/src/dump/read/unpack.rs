@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::invalid;
+
 /// Bytes of compressed data read at once.
 const CAPACITY: usize = 256 * 1024;
 
@@ -31,14 +33,31 @@ impl Read for Counted {
     }
 }
 
+/// A compression that is not read: its name, and the command that undoes it.
+fn unknown(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    [
+        (&b"\xfd7zXZ\x00"[..], "xz", "xz -d"),
+        (b"BZh", "bzip2", "bzip2 -d"),
+        (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
+        (b"PK\x03\x04", "zip", "unzip"),
+    ]
+    .into_iter()
+    .find_map(|(head, name, command)| start.starts_with(head).then_some((name, command)))
+}
+
 impl Unpacked {
     /// Looks at the first bytes for a compression. `count` becomes the number of bytes taken from the input.
     pub fn new(input: Box<dyn Read + Send>, count: Arc<AtomicU64>) -> io::Result<Unpacked> {
         let mut source = Counted { input, count };
         let mut start = Vec::new();
-        (&mut source).take(4).read_to_end(&mut start)?;
+        (&mut source).take(6).read_to_end(&mut start)?;
         let gzip = start.starts_with(&[0x1f, 0x8b]);
         let zstd = start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        if let Some((name, command)) = unknown(&start) {
+            return Err(invalid(format!(
+                "it is compressed with {name}: run `{command}`"
+            )));
+        }
         let source = io::Cursor::new(start).chain(source);
         let reader: Box<dyn Read> = if gzip {
             let source = BufReader::with_capacity(CAPACITY, source);

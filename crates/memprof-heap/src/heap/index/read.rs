@@ -1,17 +1,18 @@
 //! Reading an index: its directory and small tables at once, columns when they are asked for.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytemuck::Pod;
 use rustc_hash::FxHashMap;
+use rustix::fs::OFlags;
 
 use super::{Directory, Fingerprint, HEAD, MAGIC, VERSION};
 use crate::dump::record::{Kind, NameId, Shape, Site};
-use crate::heap::columns::{Column, Columns, Part, SizeColumn};
+use crate::heap::columns::{Column, Columns, Dangling, Part, SizeColumn};
 use crate::heap::derived::{Derived, Tree};
 use crate::heap::facts::Facts;
 use crate::heap::groups::{Class, ClassObject, Group};
@@ -30,7 +31,10 @@ fn trusted(metadata: &Metadata, own: u32) -> bool {
 
 /// The heap of an index; `None` if there is none for this dump.
 pub(in super::super) fn read(path: &Path, fingerprint: &Fingerprint, own: u32) -> Option<Heap> {
-    let file = File::open(path).ok()?;
+    // Without waiting: somebody may have put a pipe there.
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = options.read(true).custom_flags(flags).open(path).ok()?;
     if !trusted(&file.metadata().ok()?, own) {
         return None;
     }
@@ -176,6 +180,10 @@ fn heap(directory: Directory, file: Arc<File>) -> io::Result<Heap> {
             offsets: parts.column("offsets")?,
             targets: parts.column("targets")?,
             labels: parts.column("labels")?,
+            dangling: Dangling {
+                from: parts.column("dangling.from")?,
+                to: parts.column("dangling.to")?,
+            },
         },
         derived: Derived {
             dominators: Tree::stored(parts.part("dominators")?, parts.part("dominators.order")?),

@@ -85,6 +85,8 @@ pub(in super::super) fn write(
     for (name, column) in named {
         out.part(name, column.get()?)?;
     }
+    out.part("dangling.from", columns.dangling.from.get()?)?;
+    out.part("dangling.to", columns.dangling.to.get()?)?;
     let tree = heap.dominators()?;
     out.part("dominators", &tree.parent)?;
     out.part("dominators.order", &tree.order)?;

@@ -2,6 +2,8 @@
 
 use std::io::Seek;
 
+use rustc_hash::FxHashSet;
+
 use super::{all, each_heap, naive, some};
 use crate::dump::record::Value;
 use crate::dump::{Compression, Format, Options, create};
@@ -40,6 +42,33 @@ fn writes_gml() {
             let is_frame = ["graph", "node", "edge", "[", "]"].contains(&line);
             assert!(quoted || is_frame || value.parse::<f64>().is_ok(), "{line}");
         }
+        let labels = text.lines().filter(|line| line.starts_with("    label "));
+        let labels: Vec<&str> = labels.collect();
+        let distinct: FxHashSet<&str> = labels.iter().copied().collect();
+        assert_eq!((labels.len(), distinct.len()), (set.len(), set.len()));
+    });
+}
+
+/// Groups may have any name, also the same, or that of a root.
+#[test]
+fn gives_nodes_that_stand_for_many_labels_of_their_own() {
+    each_heap(|_, heap| {
+        let mut set = all(heap);
+        if set.len() < 2 {
+            return;
+        }
+        for _ in 0..2 {
+            let first = set.iter().next().expect("a member");
+            set = set
+                .group("vm", &Subset::of(heap, [first]))
+                .expect("a group")
+                .0;
+        }
+        let mut out = Vec::new();
+        set.to_gml(&mut out).expect("room");
+        let text = String::from_utf8(out).expect("ASCII");
+        let labels = text.lines().filter(|line| line.starts_with("    label "));
+        assert_eq!(labels.collect::<FxHashSet<&str>>().len(), set.len());
     });
 }
 

@@ -134,13 +134,19 @@ fn tells_references_that_lead_nowhere() {
     let owner = all.of_class(&named("/^Own/")).expect("in memory");
     let (closed, missing) = owner.remove_invalid_references().expect("in memory");
     let ids = [B, C].map(|address| heap.at(address).expect("there"));
-    assert_eq!(missing.iter().collect::<Vec<u32>>(), ids);
+    assert_eq!(missing.nodes.iter().collect::<Vec<u32>>(), ids);
+    assert!(missing.addresses.is_empty());
     assert!(
         closed
             .references(heap.at(A).expect("there"))
             .expect("in memory")
             .is_empty()
     );
-    let (_, missing) = all.remove_invalid_references().expect("in memory");
-    assert!(missing.is_empty());
+    let (valid, missing) = all.remove_invalid_references().expect("in memory");
+    assert_eq!(
+        (missing.nodes.is_empty(), missing.addresses),
+        (true, vec![0xdead])
+    );
+    let (_, missing) = valid.remove_invalid_references().expect("in memory");
+    assert!(missing.nodes.is_empty() && missing.addresses.is_empty());
 }

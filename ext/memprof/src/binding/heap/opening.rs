@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use magnus::{Error, Ruby, Value};
 use memprof_heap::dump::read::Limits;
-use memprof_heap::heap::{Heap, Options, Progress};
+use memprof_heap::heap::{Heap, Options, Progress, Unfinished};
 
 use super::super::dump::duplicate;
 use super::super::error::{of_input, of_nothing};
@@ -65,7 +65,9 @@ pub fn open(
     max_bytes: Option<u64>,
 ) -> Result<NativeHeap, Error> {
     let limits = max_bytes.map_or_else(Limits::default, Limits::strict);
-    opened(ruby, move |state, abandoned| {
+    let unfinished = Unfinished::default();
+    let written = unfinished.clone();
+    let heap = opened(ruby, move |state, abandoned| {
         let progress = |progress| state.tell(progress);
         let options = Options {
             index,
@@ -73,9 +75,13 @@ pub fn open(
             limits,
             progress: &progress,
             stop: Some(&abandoned),
+            unfinished: Some(&written),
         };
         Heap::open(&path, &options)
-    })
+    });
+    // Interrupted: the process may end before the thread that writes it sees that.
+    unfinished.discard();
+    heap
 }
 
 /// Reads a dump from a file descriptor.
@@ -94,6 +100,7 @@ pub fn read(
             limits: Limits::default(),
             progress: &progress,
             stop: None,
+            unfinished: None,
         };
         let input = Input {
             file,

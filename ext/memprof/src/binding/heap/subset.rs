@@ -324,14 +324,15 @@ fn interface_with(
     Ok((native.like(interface.border), native.like(interface.inside)))
 }
 
-/// Without references to what is no member, and what these were.
+/// Without references to what is no member; the objects that these led to, and addresses at which there is none.
 fn remove_invalid_references(
     ruby: &Ruby,
     native: &NativeSubset,
-) -> Answer<(NativeSubset, NativeObjects)> {
+) -> Answer<(NativeSubset, NativeObjects, Vec<u64>)> {
     let (set, missing) = put(ruby, native, |set| set.remove_invalid_references())?;
-    let missing = NativeObjects::new(Arc::clone(&native.opened), missing.iter().collect());
-    Ok((native.like(set), missing))
+    let nodes = missing.nodes.iter().collect();
+    let objects = NativeObjects::new(Arc::clone(&native.opened), nodes);
+    Ok((native.like(set), objects, missing.addresses))
 }
 
 /// What a member reaches, depth first, itself first.
