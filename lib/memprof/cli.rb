@@ -14,7 +14,7 @@ module Memprof
       "run" => :Run, "track" => :Track, "dump" => :Dump, "start" => :Start, "stop" => :Stop,
       "stats" => :Stats, "trace" => :Trace, "leaks" => :Leaks, "top" => :Top, "histogram" => :Histogram,
       "query" => :Query, "show" => :Show, "path" => :Path, "tree" => :Tree, "dups" => :Dups,
-      "slots" => :Slots, "diff" => :Diff, "export" => :Export, "console" => :Console,
+      "slots" => :Slots, "diff" => :Diff, "subset" => :Subset, "export" => :Export, "console" => :Console,
       "web" => :Web, "convert" => :Convert, "help" => :Help
     }.freeze
 
@@ -38,6 +38,7 @@ module Memprof
     autoload :Dups, "#{__dir__}/cli/dups"
     autoload :Slots, "#{__dir__}/cli/slots"
     autoload :Diff, "#{__dir__}/cli/diff"
+    autoload :Subset, "#{__dir__}/cli/subset"
     autoload :Export, "#{__dir__}/cli/export"
     autoload :Console, "#{__dir__}/cli/console"
     autoload :Web, "#{__dir__}/cli/web"

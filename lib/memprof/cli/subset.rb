@@ -1,0 +1,199 @@
+# frozen_string_literal: true
+
+require_relative "heap_command"
+require_relative "../output"
+
+module Memprof
+  module CLI
+    # `memprof subset`: a part of a heap, taken apart step by step, with the operations of memdump.
+    #
+    # @api private
+    class Subset < HeapCommand
+      # Options that are steps: what they take, and what they leave.
+      STEPS = {
+        class: ["NAME", "objects of this class, or /REGEXP/"],
+        type: ["TYPE", "objects of this type: STRING, HASH, ..."],
+        where: ["QUERY", "objects that meet a condition"],
+        subgraph_of: ["ADDRESS", "what it leads to (see --depth)"],
+        root_of: ["ADDRESS", "what leads to it"],
+        roots_of: ["QUERY", "a shortest path from a root to each"],
+        parents_of: ["QUERY", "what refers to these (see --min)"],
+        common_ancestors: ["QUERY", "what leads to all of these"],
+        reachable_from: ["QUERY", "what these lead to"],
+        remove_node: ["ADDRESS", "what stays reachable without it"],
+        without: ["QUERY", "all but these"],
+        collapse: ["QUERY", "all but these; references lead past them"],
+        cleanup: [nil, "without weak references; sets, arrays,", "hashes and internal objects collapsed"],
+        small: ["N", "without components of N objects or fewer"],
+        roots: [nil, "what nothing refers to"],
+        sample: ["RATIO", "each with this probability"],
+        diff: ["LATER", "what is in the dump LATER only"],
+        class_references: [nil, "all, with references to classes"],
+        valid: [nil, "all, without references to what is left", "out; lists these addresses"]
+      }.freeze
+      private_constant :STEPS
+
+      SUMMARY = "takes a part of a dump, step by step, for GML or another dump"
+      USAGE = "[OPTIONS] FILE [OUT]"
+      DETAILS = <<~TEXT
+        The set begins with all objects and roots of FILE. Each step leaves another set;
+        steps are done in the order in which they are given. OUT gets the set and the
+        references in it: as GML if it ends with .gml, else as a dump. Without OUT the
+        set is counted by class.
+
+        Examples:
+          memprof subset --cleanup --roots-of 'class = Session' heap.memprof out.gml
+          memprof subset --diff after.memprof --class /Session/ before.memprof
+          memprof subset --subgraph-of 0x7f12a0 --depth 3 heap.memprof part.json
+          memprof subset --out-degree --min 1000 heap.memprof
+      TEXT
+
+      # @param arguments [Array<String>] a dump, and a file to write
+      # @return [Integer] exit status
+      # @raise [UsageError] if a step makes no sense, or OUT can't be written
+      def call(arguments)
+        file, out = expect_arguments(arguments, "FILE", "[OUT]")
+        check_output(out) if out
+        set = open_heap(file).subset
+        sizes = @steps.map { |step, value| (set = take(set, step, value)).size }
+        out ? write(set, out) : show(set, sizes)
+      rescue ArgumentError, Memprof::Error => e
+        raise UsageError, e.message
+      end
+
+      private
+
+      def define_own_options(parser)
+        @steps = []
+        STEPS.each do |step, (argument, *text)|
+          name = "--#{step.name.tr("_", "-")}"
+          parser.on([name, argument].compact.join(" "), *text) { |value| @steps << [step, value] }
+        end
+        count(parser, "--depth N", "references in a row, of --subgraph-of", :depth)
+        count(parser, "--min N", "more references than N, of --parents-of;", "N or more, of --out-degree",
+          :min)
+        flag(parser, "--out-degree", "list objects by their references", :out_degree)
+        limit(parser, "the first N rows", 20)
+        flag(parser, "--force", "replace OUT if it is there", :force)
+      end
+
+      def check_output(out)
+        raise UsageError, "--out-degree is for the screen: it needs no OUT" if @options[:out_degree]
+        return if out == "-"
+
+        output_path(out, "OUT")
+        return unless File.exist?(out) && !@options[:force] && Output.file_path(out)
+
+        raise UsageError, "#{out} is there already; --force replaces it"
+      end
+
+      def take(set, step, value)
+        Loading.busy(@terminal) { public_step(set, step, value) }
+      end
+
+      def public_step(set, step, value)
+        case step
+        when :class then set.objects_of_class(name(value))
+        when :type then set.objects_of_type(name(value))
+        when :where then set.find_all(value)
+        when :roots, :class_references, :cleanup, :valid then plain(set, step)
+        when :small then set.remove_small_components(max_size: number(:Integer, "--small", value))
+        when :sample then set.sample(number(:Float, "--sample", value))
+        when :diff then set.diff(open_heap(value).subset)
+        when :subgraph_of then set.subgraph_of(address(value), **depth)
+        when :root_of, :remove_node then set.public_send(step, address(value))
+        when :parents_of then set.parents_of(set.find_all(value), min: @options.fetch(:min, 0)).first
+        else set.public_send(step, set.find_all(value))
+        end
+      end
+
+      def plain(set, step)
+        case step
+        when :roots then set.roots
+        when :cleanup then set.common_cleanup
+        when :class_references then set.with_class_references
+        else
+          set, @missing = set.remove_invalid_references
+          set
+        end
+      end
+
+      def depth
+        @options[:depth] ? { max_depth: @options[:depth] } : {}
+      end
+
+      def name(text)
+        match = %r{\A/(?<source>.*)/(?<fold>i?)\z}m.match(text)
+        match ? Regexp.new(match[:source], match[:fold].empty? ? nil : Regexp::IGNORECASE) : text
+      rescue RegexpError => e
+        raise UsageError, "#{text} is no regular expression: #{e.message}"
+      end
+
+      def number(kind, option, text)
+        Kernel.public_send(kind, text)
+      rescue ArgumentError
+        raise UsageError, "#{option} takes a number, not #{text}"
+      end
+
+      def write(set, out)
+        path = out == "-" ? $stdout : out
+        Loading.busy(@terminal) { out.end_with?(".gml") ? set.to_gml(path) : set.save(path) }
+        @terminal.warn("#{out == "-" ? "stdout" : out}: #{Units.objects(set.size)}")
+        0
+      end
+
+      def show(set, sizes)
+        answer = answer(set, sizes)
+        present(answer) do |page|
+          page.heading(Units.objects(answer[:objects]))
+          page.listing(listing(answer))
+          more(page, answer[:more], "row")
+          steps = answer[:steps].map { |step| "#{step[:step]}: #{Units.objects(step[:objects])}" }
+          page.paragraph("Steps: #{steps.join(", ")}.") unless steps.empty?
+          missing(page, answer[:missing]) if answer[:missing]
+        end
+      end
+
+      def answer(set, sizes)
+        steps = @steps.zip(sizes).map do |(step, value), size|
+          { step: step.name.tr("_", "-"), value: value, objects: size }.compact
+        end
+        rows = @options[:out_degree] ? out_degree(set) : classes(set)
+        limit = @options.fetch(:limit, 20)
+        { objects: set.size, rows: rows.first(limit), more: [rows.size - limit, 0].max, steps: steps,
+          missing: @missing }.compact
+      end
+
+      def classes(set)
+        unknown, counts = set.stats
+        rows = counts.map { |name, count| { count: count, class: name } }
+        unknown.zero? ? rows : [*rows, { count: unknown, class: nil }]
+      end
+
+      # The most first.
+      def out_degree(set)
+        set.out_degree(min: @options.fetch(:min, 0)).to_a.reverse.map do |object, count|
+          { count: count, class: object.class_name, address: object.address }
+        end
+      end
+
+      def listing(answer)
+        degrees = @options[:out_degree]
+        listing = Listing.new.column(degrees ? "References" : "Objects", :count, :count)
+          .column("Class", :name, :class)
+        listing.column("Address", :address, :address) if degrees
+        keys = degrees ? %i[count class address] : %i[count class]
+        answer[:rows].each do |row|
+          row = row.merge(class: "(not known)") if row[:class].nil?
+          listing.row(*row.values_at(*keys))
+        end
+        listing
+      end
+
+      def missing(page, addresses)
+        page.paragraph("References to what is left out led to #{plural(addresses.size, "address")}: " \
+                       "#{addresses.first(10).join(", ")}#{", ..." if addresses.size > 10}")
+      end
+    end
+  end
+end
