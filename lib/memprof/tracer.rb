@@ -21,7 +21,7 @@ module Memprof
   # the reply a line is written if the app raises, streams its body or takes over the connection, and under
   # other servers.
   #
-  # The calls that are counted are interposed from its making on, see {Tracers}.
+  # Calls are interposed as soon as the middleware is built, and stay so, see {Tracers}.
   #
   # Works with Rack 2 and 3 and requires neither.
   #
@@ -60,7 +60,7 @@ module Memprof
 
       @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, max_size: max_size,
         when_full: when_full, one_in: one_in, per_second: per_second)
-      @requests.keep # what is prepared before the first request is known in all of them
+      @requests.keep # statements that are prepared before the first request are noticed
       @app = app
       @only = only
     end

@@ -236,7 +236,8 @@ RSpec.describe Memprof::Tracer do
     File.rename(path, "#{path}.1")
     tracer.call({ "PATH_INFO" => "/two" })
     files = [requests("#{path}.1"), requests]
-    expect(files.map { |lines| lines.map { |line| line["request"]["PATH_INFO"] } }).to eq([["/one"], ["/two"]])
+    paths = files.map { |lines| lines.map { |line| line["request"]["PATH_INFO"] } }
+    expect(paths).to eq([["/one"], ["/two"]])
   end
 
   it "lets the file grow to its greatest size, as it is asked to" do

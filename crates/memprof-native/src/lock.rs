@@ -6,7 +6,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// Guards data for a few instructions at a time. Whoever forks takes it before and releases it after, in both processes.
+/// Guards data for a few instructions at a time. A thread that forks takes it before the fork and releases it after, in both processes.
 pub(crate) struct Lock<T> {
     is_taken: AtomicBool,
     data: UnsafeCell<T>,

@@ -1,5 +1,5 @@
-//! What is remembered of connections from one call to the next, and from one trace to the next: who waits for an answer,
-//! and what kinds of statements were prepared.
+//! What is remembered of connections from one call to the next, and from one trace to the next: the thread that waits for
+//! an answer, and the kinds of prepared statements.
 
 mod support;
 
@@ -153,7 +153,7 @@ fn a_wait_that_is_given_up_belongs_to_its_trace() {
 }
 
 #[test]
-fn whoever_waits_for_what_another_sent_waits_from_then_on() {
+fn a_wait_for_what_another_trace_sent_begins_with_the_first_call() {
     alone(|| {
         let (client, _kept) = (Client::new(), kept());
         drop(traced(Scope::Thread, || {
@@ -272,7 +272,7 @@ fn kinds_live_as_long_as_their_statements() {
         assert_eq!(client.kinds(&[(0, "b"), (1, "a")]), ["unknown"; 2]);
         client.prepare(0, "b", "select 1");
         drop(upkeep);
-        // Closed and opened again, for all that anybody has seen.
+        // The connection may have been closed and opened again meanwhile.
         let _again = kept();
         assert_eq!(client.kinds(&[(0, "b")]), ["unknown"]);
     });

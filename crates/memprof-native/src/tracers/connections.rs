@@ -2,8 +2,8 @@
 //! the kinds of its prepared statements.
 //!
 //! A wait belongs to the thread that sent the query, and to the innermost trace of that thread at this moment. With that
-//! trace it ends: when a program gives up a query, as by a timeout, the rest of it is nobody's. Whoever asks the
-//! connection for an answer afterwards waits from then on.
+//! trace it ends: when a program gives up a query, as by a timeout, the rest of it belongs to no trace. The next thread or
+//! trace that asks the connection for an answer waits from its own first call on.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -34,10 +34,10 @@ struct Connection {
     statements: HashMap<Box<[u8]>, Kind>,
 }
 
-/// A query that was sent, and whose answer nobody has seen yet.
+/// A query that was sent, and whose answer the program has not seen yet.
 struct Wait {
     kind: Kind,
-    /// Who waits; None if the trace that it began in has ended.
+    /// The thread that waits; None if the trace that it began in has ended.
     waiter: Option<Waiter>,
 }
 
@@ -174,7 +174,7 @@ impl Connections {
         })
     }
 
-    /// A prepared statement is no more.
+    /// A prepared statement was deallocated.
     pub fn deallocated(&self, connection: usize, name: &[u8]) {
         self.with(|table| {
             let connection = table.connections.get_mut(&(self.base, connection));
@@ -184,7 +184,7 @@ impl Connections {
         });
     }
 
-    /// No prepared statement of a connection is left.
+    /// All prepared statements of a connection were deallocated.
     pub fn deallocated_all(&self, connection: usize) {
         self.with(|table| {
             if let Some(connection) = table.connections.get_mut(&(self.base, connection)) {

@@ -1,4 +1,4 @@
-//! Which prepared statements a statement of PostgreSQL does away with: `DEALLOCATE`, and `DISCARD ALL`.
+//! Which prepared statements a statement of PostgreSQL deallocates: `DEALLOCATE` and `DISCARD ALL` do.
 
 use super::sql::behind_comments;
 
@@ -24,7 +24,7 @@ pub(super) fn deallocated(sql: &[u8]) -> Option<Deallocated> {
     }
 }
 
-/// `"all"` in quotes, which is a name, too, is passed over: the program prepares it again or has an unknown kind.
+/// `"all"` in quotes, which is a name, is taken for the keyword: more kinds are unknown then than need be.
 fn one_or_all(name: Vec<u8>) -> Deallocated {
     if name == b"all" {
         Deallocated::All

@@ -48,7 +48,7 @@ fn kind(connection: Connection, statement: Text) -> Kind {
     CONNECTIONS.kind(connection as usize, name(statement))
 }
 
-/// The kind of a query, which may also do away with prepared statements.
+/// The kind of a query, which may also deallocate prepared statements.
 fn asked(connection: Connection, query: Text) -> Kind {
     let kind = Kind::of_text(query);
     if kind == Kind::Unknown && !query.is_null() {
