@@ -31,6 +31,49 @@ RSpec.describe "memprof dump, start, stop and stats" do
     end
   end
 
+  it "names no file after the code of `ruby -e`, and no file so that it looks like an option" do
+    live_program("secret_411111 = 1\nputs :made\nsleep") do |program|
+      program.line
+      socket_of(program)
+      name = run_memprof("dump", "--pid", program.pid).stdout
+      expect(name).to match(/\Aruby-e-#{program.pid}-[\d-]+\.json$/)
+    end
+  end
+
+  it "prints what a hostile process answers as text only" do
+    error = "\e]0;owned\a no \u202e dump\n\e[31mred"
+    { { ok: false, error: error } => [%w[dump start stop stats], "\\e]0;owned"],
+      { ok: true, path: "/nowhere/\e[31m" } => [%w[dump], "\\e[31m"],
+      { ok: true, path: 7 } => [%w[dump], "names no file"],
+      { ok: true, lines: ["\e[31m"] } => [%w[stats], "\\e[31m"] }.each do |answer, (verbs, shown)|
+      verbs.each do |verb|
+        stdout, stderr, status = hostile(answer) { |pid| run_memprof(verb, "--pid", pid) }
+        expect(stdout + stderr).to include(shown)
+        expect(stdout + stderr).not_to match(/[\e\a\u202e]/)
+        expect(status.exitstatus).to be <= 2
+      end
+    end
+  end
+
+  # A process that answers whatever it is asked with the same line.
+  def hostile(answer)
+    live_program(<<~RUBY) do |program|
+      sleep(0.01) until (path = Dir.glob(File.join(ENV.fetch("MEMPROF_DIR"), "*.sock")).first)
+      File.unlink(path)
+      server = UNIXServer.new(path)
+      puts :made
+      loop do
+        client = server.accept
+        client.gets
+        2.times { client.puts(#{JSON.generate(answer).inspect}) }
+        client.close
+      end
+    RUBY
+      program.line
+      yield(program.pid)
+    end
+  end
+
   it "writes it where and how it is wanted" do
     live_program do |program|
       socket_of(program)

@@ -108,7 +108,9 @@ module Memprof
 
       def dump(target, out)
         path = dump_of(target, @wanted, @options.fetch(:seconds, DEFAULT_SECONDS))
-        raise UsageError, "#{path} is no file of process #{target.pid}: left there" unless target.ours?(path)
+        unless target.ours?(path)
+          raise UsageError, "#{Printable.line(path)} is no file of process #{target.pid}: left there"
+        end
 
         out ||= Collection.name(target, path)
         Collection.move(path, out)

@@ -29,12 +29,19 @@ module Memprof
       end
 
       def asked(target, client, wanted, seconds)
-        path = target.outside(client.ask({ do: "dump" }.merge(wanted))["path"])
+        path = target.outside(path_of(client.ask({ do: "dump" }.merge(wanted))))
         wait(target, seconds, path) { client.wait(GLANCE) }
         client.answer
         path
       rescue Control::Broken => e
         raise UsageError, "process #{target.pid} gave no dump: #{e.message}"
+      end
+
+      def path_of(answer)
+        path = answer["path"]
+        raise Control::Broken, "it names no file" unless path.is_a?(String) && !path.include?("\0")
+
+        path
       end
 
       def wait(target, seconds, path)
@@ -81,7 +88,8 @@ module Memprof
       end
 
       def late(target, seconds, path)
-        "the dump of process #{target.pid} was not whole within #{seconds} s (--seconds): #{path}"
+        "the dump of process #{target.pid} was not whole within #{seconds} s (--seconds): " +
+          Printable.line(path)
       end
 
       # How large it will be is not known, so the bar only moves.

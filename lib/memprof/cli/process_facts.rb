@@ -12,7 +12,11 @@ module Memprof
       RUNNERS = /\A(?:ruby[\d.]*|bundle|env|sh|bash)\z/
       # Programs that serve an application, which has the name of its directory.
       SERVERS = /\A(?:puma|rails|rake|rackup|unicorn|sidekiq|thin|falcon|passenger|irb|spring)\b/
-      private_constant :RUNNERS, :SERVERS
+      # An option of Ruby's that code follows, or that holds it: -e, -ne.
+      CODE = /\A-[acdlnpsSUvwy]*e/
+      # Options of Ruby's that a word follows, which is no program.
+      WITH_WORD = /\A-[CEIrX]\z/
+      private_constant :RUNNERS, :SERVERS, :CODE, :WITH_WORD
 
       # @param pid [Integer]
       def initialize(pid)
@@ -92,7 +96,15 @@ module Memprof
       end
 
       def program(words)
-        words = words.drop_while { |word| word.start_with?("-") || RUNNERS.match?(File.basename(word)) }
+        before = nil
+        words = words.drop_while do |word|
+          # The code of `ruby -e` may hold anything, a password too.
+          return "ruby-e" if CODE.match?(word)
+
+          belongs = WITH_WORD.match?(before.to_s)
+          before = word
+          belongs || word.start_with?("-") || RUNNERS.match?(File.basename(word))
+        end
         File.basename(words.first.to_s.split.first.to_s.delete_suffix(":"))
       end
 

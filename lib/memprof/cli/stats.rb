@@ -52,7 +52,7 @@ module Memprof
 
       def live(arguments)
         answer = ask(target(arguments), { do: "stats" }.merge(@options.slice(:limit)))
-        @terminal.print(answer.fetch("lines", []).map { |line| "#{line}\n" }.join) ? 0 : 2
+        @terminal.print(Array(answer["lines"]).map { |line| "#{Printable.line(line)}\n" }.join) ? 0 : 2
       end
 
       def steps(file)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../printable"
 require_relative "address"
 require_relative "wire"
 
@@ -47,7 +48,8 @@ module Memprof
       def answer(seconds: SECONDS)
         answer = Wire.read(@socket, seconds: seconds, limit: LIMIT, ahead: @ahead)
         raise Broken, "the process ended, or broke off" unless answer
-        raise Broken, answer["error"].to_s unless answer["ok"]
+        # Whoever listens there may have written anything, for a terminal to act on.
+        raise Broken, Printable.line(answer["error"]) unless answer["ok"]
 
         answer
       end
