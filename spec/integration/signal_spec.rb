@@ -349,6 +349,18 @@ RSpec.describe "memprof/signal" do
       end
     end
 
+    it "removes what a killed worker left there" do
+      live_program do |program|
+        socket_of(program)
+        gone = Process.wait(spawn("true"))
+        left = File.join(program.directory, "memprof-#{gone}-1700000000.json.IN_PROGRESS")
+        File.write(left, "half")
+        program.signal
+        eventually("a dump") { program.dumps.size == 1 }
+        expect(File.exist?(left)).to be(false)
+      end
+    end
+
     it "says why if the directory is gone" do
       live_program do |program|
         socket_of(program)

@@ -15,7 +15,9 @@ module Memprof
       SUFFIX = ".IN_PROGRESS"
       WRITE = File::WRONLY | File::BINARY
       LOOK = File::RDONLY | File::NOFOLLOW | File::NONBLOCK
-      private_constant :WRITE, :LOOK
+      # Dumps that a process makes when it is asked from outside, see {OnSignal::Dumper}.
+      NAMED_AFTER_PROCESS = /\Amemprof-(?<pid>\d+)-[\d-]+\.[a-z.]+#{SUFFIX}\z/
+      private_constant :WRITE, :LOOK, :NAMED_AFTER_PROCESS
 
       class << self
         # Opens a new file for a block, mode 0600, and renames it to `path` when the block has ended. What was
@@ -49,7 +51,40 @@ module Memprof
           end
         end
 
+        # Removes what processes left in a directory that were killed while they wrote dumps there: files
+        # named after a process that is no more, without a lock. A process of another container may have that
+        # number and write, but then it has the lock.
+        #
+        # @param directory [String]
+        # @return [void]
+        def sweep(directory)
+          Dir.each_child(directory) do |name|
+            pid = name[NAMED_AFTER_PROCESS, :pid]
+            remove_stale(File.join(directory, name)) if pid && !running?(pid.to_i)
+          end
+        rescue SystemCallError
+          nil # it can't be read, so whether anything is left there is not known
+        end
+
         private
+
+        def running?(pid)
+          Process.kill(0, pid) ? true : false
+        rescue Errno::ESRCH, RangeError
+          false
+        rescue SystemCallError
+          true # somebody else's
+        end
+
+        def remove_stale(path)
+          File.open(path, LOOK) do |file|
+            stat = file.stat
+            stale = stat.file? && stat.owned? && file.flock(File::LOCK_EX | File::LOCK_NB)
+            File.unlink(path) if stale && same?(file, path)
+          end
+        rescue SystemCallError
+          nil # gone in between, or a link, or not ours to remove
+        end
 
         def create(path, made)
           Native.create_locked(path, made) while made.empty?

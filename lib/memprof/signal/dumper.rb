@@ -53,6 +53,7 @@ module Memprof
       # is gone ({Dump::Child}, {Dump::InProgress}).
       def write(path, options, block)
         outcome = Error.new("the thread that waited for it was ended")
+        Dump::InProgress.sweep(File.dirname(path))
         outcome = Memprof.dump_all(path, fork: true, format: options.format, values: options.values,
           compression: options.compression)
       rescue StandardError => e

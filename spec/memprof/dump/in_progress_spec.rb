@@ -25,6 +25,25 @@ RSpec.describe Memprof::Dump::InProgress do
     expect(File.stat(path).mode & 0o777).to eq(0o600)
   end
 
+  it "sweeps what killed processes left, and nothing else" do
+    gone = Process.wait(spawn("true"))
+    stale = %w[17.json 17-1.memprof 17.json.gz].map { |name| "memprof-#{gone}-#{name}.IN_PROGRESS" }
+    kept = ["memprof-#{Process.pid}-17.json.IN_PROGRESS", "memprof-#{gone}-17.json", "heap.json.IN_PROGRESS"]
+    kept += ["other-#{gone}-1.json.IN_PROGRESS", "memprof-#{gone}-2.json.IN_PROGRESS"]
+    (stale + kept).each { |name| File.write(name, "half") }
+    File.symlink(File.expand_path(kept[1]), "memprof-#{gone}-3.json.IN_PROGRESS")
+    Dir.mkdir("memprof-#{gone}-4.json.IN_PROGRESS")
+    File.open(kept.last) do |locked|
+      locked.flock(File::LOCK_EX)
+      described_class.sweep(".")
+      expect(Dir.children(".").sort)
+        .to eq([*kept, "memprof-#{gone}-3.json.IN_PROGRESS", "memprof-#{gone}-4.json.IN_PROGRESS"].sort)
+    end
+    described_class.sweep(".")
+    expect(File.exist?(kept.last)).to be(false)
+    expect { described_class.sweep("nowhere") }.not_to raise_error
+  end
+
   it "replaces what was there, and leaves it if the block fails" do
     File.write(path, "old")
     expect { described_class.open(path) { |file| file.write("half") && raise("no") } }.to raise_error("no")
