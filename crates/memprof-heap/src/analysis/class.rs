@@ -5,7 +5,7 @@ mod tests;
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
@@ -73,7 +73,8 @@ pub struct Answer {
     pub versions: Vec<Described>,
     /// Its superclass.
     pub superclass: Option<Described>,
-    /// Superclasses and included modules in the order in which methods are looked for.
+    /// Prepended modules, superclasses and included modules in the order in which methods are looked for. The class itself
+    /// is among them only behind what is prepended to it.
     pub ancestors: Vec<Described>,
     /// Objects whose class it is, not those of subclasses.
     pub instances: Instances,
@@ -130,10 +131,9 @@ impl Question {
                 .into_iter()
                 .map(|other| describer.describe(other))
                 .collect(),
-            superclass: ancestors
-                .iter()
-                .find(|node| is_class(node))
-                .map(|&node| describer.describe(node)),
+            superclass: Some(asked.above(node))
+                .filter(is_class)
+                .map(|node| describer.describe(node)),
             ancestors: ancestors
                 .iter()
                 .map(|&node| describer.describe(node))
@@ -146,10 +146,10 @@ impl Question {
             r#where: asked.filter(node),
             subclasses,
             subclasses_count,
-            constants: asked.part(Some(node), |label| matches!(label, Label::Constant(_))),
-            methods: asked.part(Some(node), |label| matches!(label, Label::Method(_))),
-            singleton_methods: asked.part(singleton, |label| matches!(label, Label::Method(_))),
-            variables: asked.part(Some(node), |label| {
+            constants: asked.part(&[node], |label| matches!(label, Label::Constant(_))),
+            methods: asked.methods(Some(node)),
+            singleton_methods: asked.methods(singleton),
+            variables: asked.part(&[node], |label| {
                 matches!(label, Label::Ivar(_) | Label::ClassVariable(_))
             }),
         })
@@ -202,20 +202,51 @@ impl Asked<'_, '_> {
         flags.is_some_and(|flags| flags & Flags::SINGLETON.0 != 0)
     }
 
-    /// What stands above a class: for what stands for an included module, the module.
-    fn ancestors(&self, node: u32) -> Vec<u32> {
+    /// The class, and what stands above it in the dump.
+    fn chain(&self, node: u32) -> impl Iterator<Item = u32> {
         let above = |node: &u32| {
             let facts = self.heap.class_object(*node)?;
             Some(facts.superclass).filter(|&superclass| superclass != NONE)
         };
-        let chain = std::iter::successors(above(&node), above).take(STEPS);
-        let shown = chain.map(|node| match self.kind(node) {
+        std::iter::successors(Some(node), above).take(STEPS)
+    }
+
+    /// The class or module that something in a chain stands for: for an included class, what is included.
+    fn stands_for(&self, node: u32) -> u32 {
+        match self.kind(node) {
             Some(Kind::ICLASS) => self.describer.words.class_of(node).unwrap_or(node),
             _ => node,
-        });
-        let mut shown: Vec<u32> = shown.collect();
-        shown.dedup();
-        shown
+        }
+    }
+
+    /// What has the methods of a class or module to which others are prepended: the included class behind these that
+    /// stands for it. `None` if there are no such modules.
+    fn origin(&self, node: u32) -> Option<u32> {
+        let mut chain = self.chain(node).skip(1);
+        let included = |&node: &u32| self.kind(node) == Some(Kind::ICLASS);
+        chain
+            .by_ref()
+            .take_while(included)
+            .find(|&above| self.stands_for(above) == node)
+    }
+
+    /// What methods are looked for in, as Ruby's `ancestors` answers it, without the class itself if that comes first.
+    fn ancestors(&self, node: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        // By module with prepended ones: it is there twice each time, and counts where its methods are.
+        let mut begun: FxHashMap<u32, bool> = FxHashMap::default();
+        for place in self.chain(node) {
+            let shown = self.stands_for(place);
+            let begun = begun.entry(shown).or_insert(false);
+            *begun = !*begun && self.origin(shown).is_some();
+            if !*begun {
+                found.push(shown);
+            }
+        }
+        if found.first() == Some(&node) {
+            found.remove(0);
+        }
+        found
     }
 
     /// Instances of all classes, by their numbers.
@@ -295,17 +326,31 @@ impl Asked<'_, '_> {
         Some(format!("class = {:?}", self.heap.name(class.name)))
     }
 
-    /// The references of a class that have such a label.
-    fn part(&self, node: Option<u32>, wanted: impl Fn(Label) -> bool) -> Part {
+    /// The methods of a class.
+    fn methods(&self, node: Option<u32>) -> Part {
+        let nodes: Vec<u32> = node
+            .into_iter()
+            .flat_map(|node| [Some(node), self.origin(node)])
+            .flatten()
+            .collect();
+        self.part(&nodes, |label| matches!(label, Label::Method(_)))
+    }
+
+    /// The references of these that have such a label. Of one label that is the first: dumps of earlier versions have
+    /// entries of the caches of a class behind its methods.
+    fn part(&self, nodes: &[u32], wanted: impl Fn(Label) -> bool) -> Part {
         let words = &self.describer.words;
-        let edges = node.and_then(|node| words.row(node)).unwrap_or(0..0);
+        let edges = nodes.iter().filter_map(|&node| words.row(node)).flatten();
         let labels = self.heap.labels().unwrap_or(&[]);
         let label = |edge: usize| Packed(labels.get(edge).copied().unwrap_or(0)).label();
+        let mut seen = FxHashSet::default();
         let mut rows: Vec<Reference> = edges
             .filter(|&edge| wanted(label(edge)))
-            .map(|edge| Reference {
-                label: words.label_of(edge),
-                object: self.describer.describe(words.target(edge)),
+            .map(|edge| (words.label_of(edge), words.target(edge)))
+            .filter(|(label, _)| seen.insert(label.clone()))
+            .map(|(label, object)| Reference {
+                label,
+                object: self.describer.describe(object),
             })
             .collect();
         rows.sort_by(|one, other| {

@@ -123,7 +123,7 @@ impl Thing {
             .fact("source_line", Fact::Number(line))
     }
 
-    /// A reference: `@user`, `[3]`, `local user`, `$cache`, `CONST`, `self`; without a label if it is empty.
+    /// A reference: `@user`, `[3]`, `local user`, `$cache`, `CONST`, `#call`, `self`; without a label if it is empty.
     pub fn to(mut self, label: &str, address: u64) -> Thing {
         self.edges.push((label.to_owned(), address));
         self
@@ -160,6 +160,7 @@ fn edge(tables: &mut Tables, label: &str, address: u64) -> Edge<'static> {
     let label = match label.split_at(label.len().min(1)) {
         ("", _) => Label::None,
         ("@", _) => Label::Ivar(tables.intern(label)),
+        ("#", name) => Label::Method(tables.intern(name)),
         ("$", _) => Label::Global(tables.intern(label)),
         ("[", rest) => Label::Index(rest.trim_end_matches(']').parse().unwrap_or(0)),
         _ => match label.strip_prefix("local ") {
@@ -176,9 +177,10 @@ fn edge(tables: &mut Tables, label: &str, address: u64) -> Edge<'static> {
 }
 
 fn tell(builder: &mut Builder, tables: &mut Tables, thing: &Thing, things: &[Thing]) {
-    let class = things
-        .iter()
-        .find(|other| other.kind == Kind::CLASS && other.name.as_deref() == Some(&thing.class));
+    let class = things.iter().find(|other| {
+        let named = other.name.as_deref() == Some(&thing.class);
+        named && matches!(other.kind, Kind::CLASS | Kind::MODULE)
+    });
     let name = thing.name.as_deref().map(|name| tables.intern(name));
     let content = match (&thing.text, thing.mark) {
         (Some(text), _) if thing.truncated => Content::Truncated(text),

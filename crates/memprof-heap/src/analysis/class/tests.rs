@@ -88,6 +88,79 @@ fn where_a_class_stands_is_told() {
     assert_eq!(object["superclass"], Value::Null);
 }
 
+/// `module M; prepend P; end`, `class C; include M; prepend Q; def call; end; end`, `class D < C; prepend M; end`.
+fn prepending() -> Heap {
+    let module = |at: u64, name: &str, above: u64| {
+        let mut module = thing(address(at), Kind::MODULE, "Module").named(name);
+        module.superclass = above;
+        module
+    };
+    let included = |at: u64, name: &str, above: u64| {
+        let mut included = thing(address(at), Kind::ICLASS, name);
+        included.superclass = above;
+        included
+    };
+    let all: Vec<u64> = (0..20).map(address).collect();
+    heap(
+        &[("vm", &all)],
+        &[
+            class(address(0), "Object", 0),
+            module(1, "P", 0),
+            module(2, "M", address(3)),
+            included(3, "P", address(4)),
+            included(4, "M", 0),
+            module(5, "Q", 0),
+            class(address(6), "C", address(7)),
+            included(7, "Q", address(8)),
+            included(8, "C", address(9))
+                .to("#call", address(19))
+                .to("#call", address(18)),
+            included(9, "M", address(10)),
+            included(10, "P", address(11)),
+            included(11, "M", address(0)),
+            class(address(12), "D", address(13)),
+            included(13, "M", address(14)),
+            included(14, "P", address(15)),
+            included(15, "M", address(16)),
+            included(16, "D", address(6)),
+            thing(address(18), Kind::IMEMO, "").size(40),
+            thing(address(19), Kind::IMEMO, "").size(80),
+        ],
+    )
+}
+
+#[test]
+fn ancestors_are_in_rubys_order() {
+    let heap = prepending();
+    let names = |of: &str| {
+        let answer = put(&heap, of);
+        let names = texts(&answer["ancestors"]).join(" ");
+        names.replace("class ", "").replace("module ", "")
+    };
+    assert_eq!(names("C"), "Q C P M Object");
+    assert_eq!(names("D"), "P M D Q C P M Object");
+    assert_eq!(names("M"), "P M");
+    assert_eq!(names("Object"), "");
+    let superclass = |of: &str| put(&heap, of)["superclass"]["text"].clone();
+    assert_eq!(superclass("C"), "class Object");
+    assert_eq!(superclass("D"), "class C");
+    assert_eq!(superclass("M"), Value::Null);
+}
+
+#[test]
+fn methods_are_those_of_the_class_each_once() {
+    let methods = &put(&prepending(), "C")["methods"];
+    assert_eq!(methods["count"], 1);
+    assert_eq!(
+        methods["rows"][0]["object"]["address"],
+        format!("{:#x}", address(19))
+    );
+    assert_eq!(
+        methods["retained"],
+        methods["rows"][0]["object"]["retained"]
+    );
+}
+
 #[test]
 fn instances_and_what_is_in_a_class_are_told() {
     let heap = shop();
