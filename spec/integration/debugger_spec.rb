@@ -151,6 +151,31 @@ RSpec.describe "The functions for a debugger" do
       RUBY
     end
 
+    it "refuse in a thread that sleeps beside a busy one" do
+      skip "the owner of the lock is looked for on Linux only" unless RUBY_PLATFORM.include?("linux")
+
+      why = "this thread waits, or runs C code, without Ruby's lock (GVL); choose another one"
+      expect_refusal(<<~'RUBY', prints: "woken\n", why: why, names: %w[heapdump_dump] * 3)
+        # A signal's handler runs where a debugger would call: in a thread that does not have the lock.
+        int = Fiddle::TYPE_INT
+        Fiddle::Function.new(C["signal"], [int, Fiddle::TYPE_VOIDP], Fiddle::TYPE_VOIDP)
+          .call(Signal.list.fetch("USR2"), LIBRARY["heapdump_dump"])
+        tgkill = Fiddle::Function.new(C["tgkill"], [int] * 3, int, need_gvl: true)
+        queue, mutex = Queue.new, Mutex.new.tap(&:lock)
+        sleeping = [-> { sleep }, -> { queue.pop }, -> { mutex.lock }].map { |wait| Thread.new(&wait) }
+        reader, writer = IO.pipe
+        stderr = $stderr.dup
+        $stderr.reopen(writer)
+        sleeping.each do |thread|
+          Thread.pass until thread.stop? && thread.native_thread_id
+          tgkill.call(Process.pid, thread.native_thread_id, Signal.list.fetch("USR2"))
+          nil until (line = reader.read_nonblock(1000, exception: false)).is_a?(String) # busy, with the lock
+          stderr.write(line)
+        end
+        puts "woken"
+      RUBY
+    end
+
     it "refuse in a thread that Ruby does not know" do
       why = "this thread is none of Ruby's; choose another one"
       expect_refusal(<<~'RUBY', prints: "joined\n", why: why)
@@ -218,8 +243,8 @@ RSpec.describe "The functions for a debugger" do
     let(:child) do
       program = <<~'RUBY'
         require "memprof"
-        Shelf = Class.new
-        kept = { 1 => Shelf.new }
+        Shop = Class.new
+        kept = { 1 => Shop.new }
         Thread.new { loop { sleep 0.05; kept[1] } }
         $stdout.sync = true
         puts "ready"
@@ -264,11 +289,21 @@ RSpec.describe "The functions for a debugger" do
       end
     end
 
-    it "are called at a breakpoint in a process that was attached to" do
-      result = gdb("tbreak rb_hash_aref", "continue", "set scheduler-locking on",
-        'printf "%s\n", (char *)heapdump_count_objects_return("Shelf", 0)', pid: child.pid)
-      expect(result.stdout).to include('"user_types":{"Shelf":1}}')
-      expect(end_of_child).to eq ["the program went on\n"]
+    # The commands that the document shows, one by one.
+    it "are called at a breakpoint in a process that was attached to, as the document says" do
+      Dir.mktmpdir do |directory|
+        heap = File.join(directory, "heap.json")
+        document = File.read(File.join(ChildRuby::ROOT, "docs/heap-dump.md"))
+        commands = document.scan(/^\(gdb\) (.+)$/).flatten
+        dump = %r{memprof_dump_all\("/tmp/heap.json"\)}
+        expect(commands).to include("set scheduler-locking on", dump, "detach")
+        commands.each { |command| command.sub!("/tmp/heap.json", heap) }
+        result = gdb(*commands, pid: child.pid)
+        expect(result.stdout).to include('"user_types":{"Shop":1}}')
+        types = File.readlines(heap).values_at(0, -1).map { |line| JSON.parse(line)["type"] }
+        expect(types).to eq %w[header footer]
+        expect(end_of_child.last).to eq "the program went on\n"
+      end
     end
 
     it "refuse in a thread that waits" do

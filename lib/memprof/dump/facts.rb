@@ -40,7 +40,7 @@ module Memprof
       def self.of_the_heap(options)
         globals = Globals.read
         header(options).merge(
-          before: [["globals", Globals.json(globals, options)], *Frames.notes],
+          before: [["globals", Globals.json(globals, options)], *Frames.notes(options)],
           threads: Threads.facts(options), globals: globals
         )
       end

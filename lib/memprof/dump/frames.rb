@@ -2,6 +2,7 @@
 
 require_relative "../paths"
 require_relative "../printable"
+require_relative "source_names"
 
 module Memprof
   module Dump
@@ -13,12 +14,13 @@ module Memprof
       private_constant :LIMIT
 
       class << self
+        # @param options [Options]
         # @param thread [Thread] whose frames; memprof's own innermost ones are left out
         # @return [Array<Array(String, String)>] notes, the innermost frame first
-        def notes(thread = subject)
+        def notes(options, thread = subject)
           locations = thread.backtrace_locations(0, LIMIT) || []
           frames = locations.drop_while { |location| own?(location) }
-          frames.each_with_index.map { |location, index| ["frame", json(location, index)] }
+          frames.each_with_index.map { |location, index| ["frame", json(location, index, options.contents?)] }
         end
 
         # Whose frames tell what the program was doing: those of a thread of memprof's own do not.
@@ -35,8 +37,9 @@ module Memprof
           path.start_with?("<internal:") || Paths.own?(Printable.utf8(path))
         end
 
-        def json(location, index)
-          JSON.generate(_id: "frame:#{index}", type: "frame", file: Printable.utf8(location.path),
+        def json(location, index, contents)
+          file = SourceNames.path(location, contents)
+          JSON.generate(_id: "frame:#{index}", type: "frame", file: file,
             line: location.lineno, method: location.base_label && Printable.utf8(location.base_label),
             label: location.label && Printable.utf8(location.label))
         end

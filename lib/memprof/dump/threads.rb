@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../paths"
+require_relative "source_names"
 require_relative "values"
 
 module Memprof
@@ -11,7 +12,7 @@ module Memprof
     module Threads
       FRAMES = 100
       # Thread's own methods: a subclass may have others under these names.
-      METHODS = %i[status name priority group keys [] thread_variables thread_variable_get backtrace
+      METHODS = %i[status name priority group keys [] thread_variables thread_variable_get backtrace_locations
         native_thread_id].to_h { |name| [name, Thread.instance_method(name)] }.freeze
       private_constant :FRAMES, :METHODS
 
@@ -29,7 +30,7 @@ module Memprof
         private
 
         def describe(thread, contents)
-          state(thread).merge(variables(thread, contents), backtrace: backtrace(thread)).compact
+          state(thread).merge(variables(thread, contents), backtrace: backtrace(thread, contents)).compact
         end
 
         def state(thread)
@@ -63,9 +64,10 @@ module Memprof
           Values.table(pairs, contents: contents) unless pairs.empty?
         end
 
-        def backtrace(thread)
-          lines = ask(thread, :backtrace, 0, FRAMES)&.map { |line| Printable.utf8(line) }
-          lines&.drop_while { |line| Paths.own?(line) }
+        def backtrace(thread, contents)
+          locations = ask(thread, :backtrace_locations, 0, FRAMES)
+          locations = locations&.drop_while { |location| Paths.own?(Printable.utf8(location.to_s)) }
+          locations&.map { |location| SourceNames.line(location, contents) }
         end
 
         def text(name)

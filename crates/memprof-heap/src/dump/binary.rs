@@ -18,6 +18,7 @@ use std::io;
 use super::pipe::Pipe;
 use super::record::{Counts, Edge, Label, NoteKind, Object, Shape, Tables, Value};
 use super::tally::Tally;
+use super::worker::Worker;
 use super::writer::{Like, LiveWriter, Writer};
 use block::{Blocks, Task, Told};
 use encode::Interned;
@@ -107,12 +108,12 @@ impl Binary {
     ///
     /// # Errors
     /// If the second thread could not be started, or the file not be written to.
-    pub fn new(file: File) -> io::Result<Binary> {
+    pub fn new(file: File, worker: Worker) -> io::Result<Binary> {
         Ok(Binary {
             block: vec![0; BLOCK + SLACK],
             at: 0,
             told: Told::default(),
-            pipe: Pipe::new(file, Blocks::new)?,
+            pipe: Pipe::new(file, worker, Blocks::new)?,
             bytes: 0,
             tally: Tally::default(),
             interned: Interned::default(),

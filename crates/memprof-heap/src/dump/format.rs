@@ -10,6 +10,7 @@ use super::memprof_json::MemprofJson;
 use super::objspace_json::ObjspaceJson;
 use super::record::{Counts, Edge, NoteKind, Object, Shape, Tables};
 use super::sink::Sink;
+use super::worker::Worker;
 use super::writer::Writer;
 
 /// A format of dumps.
@@ -107,12 +108,20 @@ enum Kind {
     HeapDump(Box<HeapDumpJson>),
 }
 
-/// Begins a dump in `file`, where that stands.
+/// Begins a dump in `file`, where that stands. A second thread writes it.
 ///
 /// # Errors
-/// If the thread that writes could not be started, or the options contradict each other.
+/// If the compression could not be set up, or the options contradict each other.
 pub fn create(file: File, options: Options) -> io::Result<Dump> {
-    let sink = |file| Sink::new(file, options.compression);
+    create_by(file, options, Worker::Thread)
+}
+
+/// The same, by a chosen worker.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_by(file: File, options: Options, worker: Worker) -> io::Result<Dump> {
+    let sink = |file| Sink::by(file, options.compression, worker);
     let writer = match options.format {
         Format::Memprof => Kind::Memprof(Box::new(MemprofJson::new(sink(file)?))),
         Format::Objspace => Kind::Objspace(Box::new(ObjspaceJson::new(sink(file)?, options.ruby))),
@@ -120,7 +129,7 @@ pub fn create(file: File, options: Options) -> io::Result<Dump> {
             let text = "the binary format is compressed by itself; write it without compression";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        Format::Binary => Kind::Binary(Box::new(Binary::new(file)?)),
+        Format::Binary => Kind::Binary(Box::new(Binary::new(file, worker)?)),
         Format::HeapDump => Kind::HeapDump(Box::new(HeapDumpJson::new(sink(file)?))),
     };
     Ok(Dump { writer })

@@ -9,6 +9,7 @@ mod object;
 
 use std::io;
 
+use super::large;
 use super::record::{Counts, Edge, NoteKind, Object, Shape, Tables};
 use super::sink::Sink;
 use super::tally::Tally;
@@ -161,7 +162,14 @@ impl Writer for HeapDumpJson {
         self.begin()?;
         self.tally.object(object);
         self.held.object(object.kind);
-        object::head(self.sink.buffer(), tables, object);
+        match large::split(object) {
+            None => object::head(self.sink.buffer(), tables, object),
+            Some((small, bytes)) => {
+                let start = self.sink.buffer().len();
+                object::head(self.sink.buffer(), tables, &small);
+                large::write(&mut self.sink, start, ",\"val\":", bytes, true)?;
+            }
+        }
         Ok(())
     }
 

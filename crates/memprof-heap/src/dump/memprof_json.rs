@@ -12,10 +12,12 @@ use std::io;
 
 use super::format::Compression;
 pub(super) use super::kinds::from_lower as kind_of;
+use super::large;
 use super::record::{Counts, Edge, NoteKind, Object, Shape, Tables};
 use super::sink::Sink;
 use super::tally::Tally;
 use super::text;
+use super::worker::Worker;
 use super::writer::{LiveWriter, Writer};
 use edges::Edges;
 pub(super) use edges::{item, value};
@@ -58,8 +60,8 @@ impl MemprofJson {
     ///
     /// # Errors
     /// If the thread that writes could not be started.
-    pub fn create(file: File, compression: Compression) -> io::Result<Self> {
-        Ok(MemprofJson::new(Sink::new(file, compression)?))
+    pub fn create(file: File, compression: Compression, worker: Worker) -> io::Result<Self> {
+        Ok(MemprofJson::new(Sink::by(file, compression, worker)?))
     }
 
     /// Bytes that the file got; known when the dump is finished.
@@ -157,7 +159,14 @@ impl Writer for MemprofJson {
         self.tally.object(object);
         self.code = object.kind.0;
         self.edges.object(object);
-        object::head(self.sink.buffer(), &mut self.parts, tables, object);
+        match large::split(object) {
+            None => object::head(self.sink.buffer(), &mut self.parts, tables, object),
+            Some((small, bytes)) => {
+                let start = self.sink.buffer().len();
+                object::head(self.sink.buffer(), &mut self.parts, tables, &small);
+                large::write(&mut self.sink, start, ",\"data\":", bytes, true)?;
+            }
+        }
         self.tail.clear();
         object::tail(&mut self.tail, &mut self.parts, tables, object);
         Ok(())

@@ -9,6 +9,7 @@ mod flags;
 pub mod format;
 pub mod heap_dump_json;
 mod kinds;
+mod large;
 pub mod memprof_json;
 pub mod objspace_json;
 mod pipe;
@@ -16,12 +17,14 @@ pub mod read;
 pub mod record;
 mod side;
 pub mod sink;
+pub mod source_name;
 mod tables;
 mod tally;
 #[cfg(test)]
 pub(crate) mod testing;
 mod text;
 pub mod values;
+pub mod worker;
 pub mod writer;
 
 pub use format::{Compression, Dump, Format, Options, create};

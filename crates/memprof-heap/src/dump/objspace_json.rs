@@ -13,10 +13,12 @@ use std::io;
 use super::chunks::Chunks;
 use super::format::Compression;
 pub(super) use super::kinds::from_upper as kind_of;
+use super::large;
 use super::record::{Counts, Edge, Kind, NoteKind, Object, Shape, Tables, Value};
 use super::sink::Sink;
 use super::tally::Tally;
 use super::text;
+use super::worker::Worker;
 use super::writer::{Like, LiveWriter, Writer};
 use encodings::Encodings;
 use likes::Likes;
@@ -68,8 +70,16 @@ impl ObjspaceJson {
     ///
     /// # Errors
     /// If the thread that writes could not be started.
-    pub fn create(file: File, compression: Compression, ruby: (u8, u8)) -> io::Result<Self> {
-        Ok(ObjspaceJson::new(Sink::new(file, compression)?, ruby))
+    pub fn create(
+        file: File,
+        compression: Compression,
+        worker: Worker,
+        ruby: (u8, u8),
+    ) -> io::Result<Self> {
+        Ok(ObjspaceJson::new(
+            Sink::by(file, compression, worker)?,
+            ruby,
+        ))
     }
 
     /// Bytes that the file got; known when the dump is finished.
@@ -98,6 +108,31 @@ impl ObjspaceJson {
         let out = self.sink.buffer();
         out.extend_from_slice(b"{\"address\":");
         text::address(out, object.address);
+    }
+
+    /// The line of an object, up to its references.
+    #[inline]
+    fn line(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
+        let ruby = self.ruby;
+        self.begin(object);
+        let out = self.sink.buffer();
+        detail::head(out, &mut self.heads, object, ruby);
+        if !self.short {
+            detail::detail(out, tables, &mut self.encodings, object, ruby);
+            detail::tail(&mut self.tail, &mut self.flags, tables, object, ruby);
+        }
+        Ok(())
+    }
+
+    /// The same for one with a large string. Whether that is written is seen by its bytes, too.
+    #[cold]
+    fn large(&mut self, tables: &Tables, mut small: Object<'_>, bytes: &[u8]) -> io::Result<()> {
+        if !bytes.is_ascii() {
+            large::stand_in(&mut small, large::NOT_ASCII);
+        }
+        let start = self.sink.buffer().len();
+        self.line(tables, &small)?;
+        large::write(&mut self.sink, start, ", \"value\":", bytes, false)
     }
 
     #[inline(always)]
@@ -152,15 +187,10 @@ impl Writer for ObjspaceJson {
 
     #[inline]
     fn object(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
-        let ruby = self.ruby;
-        self.begin(object);
-        let out = self.sink.buffer();
-        detail::head(out, &mut self.heads, object, ruby);
-        if !self.short {
-            detail::detail(out, tables, &mut self.encodings, object, ruby);
-            detail::tail(&mut self.tail, &mut self.flags, tables, object, ruby);
+        match large::split(object) {
+            None => self.line(tables, object),
+            Some((small, bytes)) => self.large(tables, small, bytes),
         }
-        Ok(())
     }
 
     #[inline]
@@ -204,7 +234,8 @@ impl LiveWriter for ObjspaceJson {
     #[inline(always)]
     fn like(&mut self, tables: &Tables, like: Like, object: &Object<'_>) -> io::Result<()> {
         // Each of these has something of its own in its tail.
-        if object.allocation.is_some() || object.object_id.is_some() {
+        let own = object.allocation.is_some() || object.object_id.is_some();
+        if own || large::split(object).is_some() {
             return self.object(tables, object);
         }
         let ruby = self.ruby;

@@ -1,4 +1,5 @@
-//! A second thread that takes filled buffers from the one that makes the dump: it compresses and writes.
+//! A second thread that takes filled buffers from the one that makes the dump: it compresses and writes. Where there is
+//! none, the thread that makes the dump does so itself.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,10 +10,12 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
+use super::worker::Worker;
+
 /// Filled buffers that may wait. More would only cost memory: the slower thread decides.
 const WAITING: usize = 3;
 
-/// What the second thread does with each buffer.
+/// What is done with each buffer.
 pub(super) trait Stage: Send + 'static {
     /// Goes along with a buffer.
     type Tag: Send + 'static;
@@ -24,40 +27,37 @@ pub(super) trait Stage: Send + 'static {
     fn finish(self) -> io::Result<u64>;
 }
 
-/// The way to the second thread, and buffers back from it.
+/// The way to the file.
 pub(super) struct Pipe<S: Stage> {
-    filled: Option<Sender<(Vec<u8>, S::Tag)>>,
-    spare: Receiver<Vec<u8>>,
-    thread: Option<JoinHandle<io::Result<u64>>>,
+    way: Way<S>,
     failure: Option<Failure>,
     abandoned: Arc<AtomicBool>,
 }
 
+enum Way<S: Stage> {
+    Thread(Helper<S>),
+    Inline(S),
+    Closed,
+}
+
+/// The way to the second thread, and buffers back from it.
+struct Helper<S: Stage> {
+    filled: Sender<(Vec<u8>, S::Tag)>,
+    spare: Receiver<Vec<u8>>,
+    thread: JoinHandle<io::Result<u64>>,
+}
+
 impl<S: Stage> Pipe<S> {
-    /// Starts the thread. `stage` gets the file to write to.
-    pub fn new(file: File, stage: impl FnOnce(Output) -> io::Result<S>) -> io::Result<Pipe<S>> {
+    /// Starts the thread, if there is to be one. `stage` gets the file to write to.
+    pub fn new(
+        file: File,
+        worker: Worker,
+        stage: impl FnOnce(Output) -> io::Result<S>,
+    ) -> io::Result<Pipe<S>> {
         let abandoned = Arc::new(AtomicBool::new(false));
-        let mut stage = stage(Output::new(file, Arc::clone(&abandoned)))?;
-        let (filled, work) = bounded::<(Vec<u8>, S::Tag)>(WAITING);
-        let (back, spare) = bounded(WAITING + 1);
-        let run = move || {
-            for (bytes, tag) in work {
-                stage.take(&bytes, tag)?;
-                // Nobody waits for it if the other side is gone.
-                let _ = back.try_send(bytes);
-            }
-            stage.finish()
-        };
-        // In a forked child glibc would hand out the stack of a thread that the child does not have, and Ruby keeps
-        // a thread's frames on it, which the walk still reads. None of those stacks is as large as this.
-        let builder = thread::Builder::new()
-            .name("memprof-dump".to_owned())
-            .stack_size(64 << 20);
-        let thread = builder.spawn(run)?;
+        let stage = stage(Output::new(file, Arc::clone(&abandoned)))?;
         Ok(Pipe {
-            filled: Some(filled),
-            spare,
-            thread: Some(thread),
+            way: Way::new(worker, stage),
             failure: None,
             abandoned,
         })
@@ -69,12 +69,24 @@ impl<S: Stage> Pipe<S> {
     /// # Errors
     /// What went wrong in the other thread, now or earlier.
     pub fn send(&mut self, buffer: &mut Vec<u8>, tag: S::Tag) -> io::Result<()> {
-        let spare = self.spare.try_recv().unwrap_or_default();
-        let bytes = std::mem::replace(buffer, spare);
-        match &self.filled {
-            Some(filled) if filled.send((bytes, tag)).is_ok() => Ok(()),
-            _ => self.finish().and(Err(closed())),
+        match &mut self.way {
+            Way::Thread(helper) => {
+                let spare = helper.spare.try_recv().unwrap_or_default();
+                let bytes = std::mem::replace(buffer, spare);
+                if helper.filled.send((bytes, tag)).is_ok() {
+                    return Ok(());
+                }
+            }
+            Way::Inline(stage) => match stage.take(buffer, tag) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    self.failure = Some(Failure::of(&error));
+                    self.way = Way::Closed;
+                }
+            },
+            Way::Closed => {}
         }
+        self.finish().and(Err(closed()))
     }
 
     /// Waits until all is written; the bytes that the file got.
@@ -82,19 +94,56 @@ impl<S: Stage> Pipe<S> {
     /// # Errors
     /// What went wrong in the other thread, now or earlier.
     pub fn finish(&mut self) -> io::Result<u64> {
-        drop(self.filled.take());
+        let way = std::mem::replace(&mut self.way, Way::Closed);
         if let Some(failure) = &self.failure {
             return Err(failure.error());
         }
-        let Some(thread) = self.thread.take() else {
-            return Err(closed());
+        let result = match way {
+            Way::Thread(Helper { filled, thread, .. }) => {
+                drop(filled);
+                let joined = thread.join();
+                joined.unwrap_or_else(|_| Err(io::Error::other("the writing thread died")))
+            }
+            Way::Inline(stage) => stage.finish(),
+            Way::Closed => return Err(closed()),
         };
-        let result = thread.join();
-        let result = result.unwrap_or_else(|_| Err(io::Error::other("the writing thread died")));
         if let Err(error) = &result {
             self.failure = Some(Failure::of(error));
         }
         result
+    }
+}
+
+impl<S: Stage> Way<S> {
+    fn new(worker: Worker, stage: S) -> Way<S> {
+        let Some(builder) = worker.builder() else {
+            return Way::Inline(stage);
+        };
+        let (filled, work) = bounded::<(Vec<u8>, S::Tag)>(WAITING);
+        let (back, spare) = bounded(WAITING + 1);
+        // Behind the thread, as a thread that cannot be had takes with it what it is made with.
+        let (hand, stages) = bounded::<S>(1);
+        let run = move || {
+            let mut stage = stages.recv().map_err(|_| closed())?;
+            for (bytes, tag) in work {
+                stage.take(&bytes, tag)?;
+                // Nobody waits for it if the other side is gone.
+                let _ = back.try_send(bytes);
+            }
+            stage.finish()
+        };
+        match builder.spawn(run) {
+            Ok(thread) => match hand.send(stage) {
+                Ok(()) => Way::Thread(Helper {
+                    filled,
+                    spare,
+                    thread,
+                }),
+                Err(unsent) => Way::Inline(unsent.into_inner()),
+            },
+            // Limits of the process, or no memory: it takes longer, but needs no thread.
+            Err(_) => Way::Inline(stage),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the text formats write: a buffer that a second thread compresses and writes to the file.
+//! Where the text formats write: a buffer that a [`Worker`] compresses and writes to the file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,6 +7,7 @@ use flate2::write::GzEncoder;
 
 use super::format::Compression;
 use super::pipe::{Output, Pipe, Stage};
+use super::worker::Worker;
 
 /// Bytes that are handed over at once.
 const CAPACITY: usize = 256 * 1024;
@@ -17,7 +18,7 @@ const SLACK: usize = 32 * 1024;
 /// Level of gzip and zstd: the dump should not have to wait for its compression.
 const LEVEL: u8 = 1;
 
-/// A file that is written by a second thread.
+/// A file that is written by a [`Worker`].
 ///
 /// Dropped without [`Sink::finish`], it leaves the file as it is, and waits for nothing.
 pub struct Sink {
@@ -26,14 +27,22 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Writes to `file` from where it stands.
+    /// Writes to `file` from where it stands, by a second thread.
     ///
     /// # Errors
-    /// If the thread could not be started.
+    /// If the compression could not be set up.
     pub fn new(file: File, compression: Compression) -> io::Result<Sink> {
+        Sink::by(file, compression, Worker::Thread)
+    }
+
+    /// The same, by a chosen worker.
+    ///
+    /// # Errors
+    /// As [`Sink::new`].
+    pub fn by(file: File, compression: Compression, worker: Worker) -> io::Result<Sink> {
         Ok(Sink {
             buffer: Vec::with_capacity(CAPACITY + SLACK),
-            pipe: Pipe::new(file, |output| Compressor::new(output, compression))?,
+            pipe: Pipe::new(file, worker, |output| Compressor::new(output, compression))?,
         })
     }
 

@@ -1,4 +1,4 @@
-//! How much of the contents of strings a dump tells: the `values:` option.
+//! How much of the values of a program a dump contains: the `values:` option.
 
 use std::hash::Hasher;
 use std::str::FromStr;
@@ -6,7 +6,8 @@ use std::str::FromStr;
 use super::format::named;
 use super::record::Content;
 
-/// What is written of the text of strings, symbols, regexps and large integers.
+/// What is written of the text of strings, symbols, regexps and large integers. Other numbers are written under
+/// [`Policy::Full`] and [`Policy::Truncate`] only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Policy {
     /// All of it.
@@ -20,6 +21,9 @@ pub enum Policy {
     /// Nothing.
     None,
 }
+
+/// What replaces a number, and the name of a file that is none, in a dump without contents.
+pub const HIDDEN: &str = "(hidden)";
 
 /// Bytes that [`Policy::Truncate`] keeps.
 pub const KEPT: usize = 128;
@@ -97,7 +101,7 @@ impl Values {
         }
     }
 
-    /// True if the beginning of a text may be told, as of a hash key in the label of its entry.
+    /// True if numbers and the beginning of a text may be written, as of a hash key in the label of its entry.
     pub fn previews(&self) -> bool {
         self.policy <= Policy::Truncate
     }

@@ -12,6 +12,7 @@ use magnus::{Error, Module, Object, RArray, RHash, RModule, Ruby, TryConvert, Va
 use memprof_heap::dump::format::Options;
 use memprof_heap::dump::record::NoteKind;
 use memprof_heap::dump::values::{Key, Policy, Values};
+use memprof_heap::dump::worker::Worker;
 use memprof_profile::sessions::SessionId;
 
 use crate::convert::to_ruby;
@@ -29,7 +30,8 @@ fn dump_heap(ruby: &Ruby, descriptor: i32, options: RHash) -> Result<Value, Erro
     let file = duplicate(ruby, descriptor)?;
     let request = tracker::suspended(|| request(ruby, options))?;
     heap::prepare();
-    let written = heap::dump(file, request).map_err(|error| failure(ruby, &error))?;
+    let written =
+        heap::dump(file, request, Worker::Thread).map_err(|error| failure(ruby, &error))?;
     written_to_ruby(ruby, &written)
 }
 

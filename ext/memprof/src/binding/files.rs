@@ -17,6 +17,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("kind_of_file", function!(kind_of_file, 1))?;
     native.define_singleton_method("size_at", function!(size_at, 2))?;
     native.define_singleton_method("taken?", function!(is_taken, 1))?;
+    native.define_singleton_method("source_file?", function!(is_source, 1))?;
     native.define_singleton_method("open_files", function!(open_files, 0))?;
     native.define_singleton_method("process_sizes", function!(process_sizes, 0))
 }
@@ -66,6 +67,10 @@ fn size_at(ruby: &Ruby, descriptor: i32, path: PathBuf) -> Result<Option<u64>, E
 
 fn is_taken(path: PathBuf) -> bool {
     files::is_taken(&path)
+}
+
+fn is_source(name: String) -> bool {
+    files::is_source(&name)
 }
 
 /// Descriptor, flags or nil, type bits, and name as bytes, of each open file.

@@ -13,7 +13,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_class("Guard", ruby.class_object())?;
     guard::init(ruby)?;
     naming::init();
-    entry::init();
+    entry::init(ruby);
     tracker::after_fork();
     native.define_singleton_method("open", function!(open, 5))?;
     native.define_singleton_method("finish", function!(finish, 1))?;

@@ -8,6 +8,8 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use memprof_heap::dump::source_name;
+
 /// For its owner only; no link is followed.
 fn new_file() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -94,4 +96,10 @@ pub fn size_at(descriptor: RawFd, path: &Path) -> io::Result<Option<u64>> {
 /// True if something has this name, be it a link to nothing.
 pub fn is_taken(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
+}
+
+/// True for the name of a file of code that is there, or one that Ruby itself gives to code that is from no file.
+pub fn is_source(name: &str) -> bool {
+    let path = source_name::behind_eval(name);
+    source_name::is_own(path) || fs::metadata(path).is_ok_and(|file| file.is_file())
 }

@@ -4,6 +4,7 @@ use crate::dump::record::{
     Text, Value,
 };
 use crate::dump::testing::{scratch, written};
+use crate::dump::worker::Worker;
 use crate::dump::writer::{Like, LiveWriter, Writer};
 
 use super::{Compression, ObjspaceJson};
@@ -183,7 +184,7 @@ fn lines_of(ruby: (u8, u8), live: bool) -> String {
     use std::io::{Read, Seek};
     let file = scratch();
     let mut back = file.try_clone().unwrap();
-    let mut writer = ObjspaceJson::create(file, Compression::None, ruby).unwrap();
+    let mut writer = ObjspaceJson::create(file, Compression::None, Worker::Thread, ruby).unwrap();
     strings(ruby, |tables, like, object| {
         let edges = [0x200, 0x300, object.address].map(|address| Edge {
             label: Label::None,

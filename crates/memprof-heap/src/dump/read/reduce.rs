@@ -2,14 +2,30 @@
 
 use serde_json::Value as Json;
 
-use super::super::record::{Content, Detail, Field, Kind, NoteKind, Object, Tables, Text, Value};
-use super::super::values::{Policy, Values};
+use super::super::record::{
+    Allocation, Content, Detail, Field, Kind, NameId, NoteKind, Object, Site, Tables, Text, Value,
+};
+use super::super::source_name;
+use super::super::values::{HIDDEN, Policy, Values};
 
 /// Keys of notes and of structured facts that have values of variables below them.
 const SECRET: [&str; 4] = ["variables", "locals", "captured", "thread_variables"];
 
-/// A value: symbols lose their names.
+/// Keys of facts that are numbers of the program, not about it: the parts of a Rational or Complex.
+const NUMBERS: [&str; 4] = ["numerator", "denominator", "real", "imaginary"];
+
+/// A value of the program: symbols lose their names, numbers and texts are hidden.
 pub(super) fn value(values: &Values, tables: &mut Tables, value: Value) -> Value {
+    match value {
+        Value::Int(_) | Value::Float(_) | Value::Name(_) if !values.previews() => {
+            Value::Name(tables.intern(HIDDEN))
+        }
+        _ => fact(values, tables, value),
+    }
+}
+
+/// A fact about an object: its numbers and names are not the program's data.
+fn fact(values: &Values, tables: &mut Tables, value: Value) -> Value {
     match value {
         Value::Symbol(name) => match values.symbol(tables.name(name)) {
             Some(text) => Value::Symbol(tables.intern(&text)),
@@ -28,14 +44,20 @@ pub(super) fn fields(values: &Values, tables: &mut Tables, object: &Object<'_>) 
     let hidden_path = object.kind == Kind::FILE && !values.previews();
     let reduced = |field: &Field, tables: &mut Tables| Field {
         name: field.name,
-        value: match field.value {
-            Value::Json(json) if SECRET.contains(&tables.name(field.name)) => {
+        value: match (tables.name(field.name), field.value) {
+            (key, Value::Json(json)) if SECRET.contains(&key) => {
                 match hidden(values, tables.name(json)) {
                     Some(text) => Value::Json(tables.intern(&text)),
                     None => field.value,
                 }
             }
-            _ => value(values, tables, field.value),
+            ("source_file", Value::Name(file)) => Value::Name(self::file(values, tables, file)),
+            ("backtrace", Value::Json(lines)) => match backtrace(values, tables.name(lines)) {
+                Some(lines) => Value::Json(tables.intern(&lines)),
+                None => field.value,
+            },
+            (key, _) if NUMBERS.contains(&key) => value(values, tables, field.value),
+            _ => fact(values, tables, field.value),
         },
     };
     let mut kept = Vec::with_capacity(object.fields.len());
@@ -53,6 +75,7 @@ pub(super) fn detail<'a>(values: &Values, tables: &mut Tables, detail: Detail<'a
         Detail::Symbol(string) => Detail::Symbol(text(values, string)),
         Detail::Regexp(string) => Detail::Regexp(text(values, string)),
         Detail::Bignum(string) => Detail::Bignum(text(values, string)),
+        Detail::Float(_) if !values.previews() => Detail::None,
         Detail::Hash {
             size,
             default,
@@ -95,7 +118,8 @@ pub(super) fn note(values: &Values, kind: NoteKind, text: &str) -> Option<String
         NoteKind::Header => header(values, text),
         NoteKind::Footer | NoteKind::Ps => None,
         NoteKind::Lsof => open_file(values, text),
-        NoteKind::Finalizers | NoteKind::Globals | NoteKind::Frame => json(values, text),
+        NoteKind::Frame => frame(values, text),
+        NoteKind::Finalizers | NoteKind::Globals => json(values, text),
     }
 }
 
@@ -121,6 +145,48 @@ fn open_file(values: &Values, text: &str) -> Option<String> {
             file.remove("fd_name");
         }
     })
+}
+
+/// A frame, without the name that its code was evaluated under.
+fn frame(values: &Values, text: &str) -> Option<String> {
+    rewritten(values, text, |values, tree| {
+        below(values, tree);
+        if let Some(Json::String(file)) = tree.get_mut("file") {
+            if !source_name::looks_like_one(file) {
+                HIDDEN.clone_into(file);
+            }
+        }
+    })
+}
+
+/// The lines of a thread's backtrace, likewise.
+fn backtrace(values: &Values, text: &str) -> Option<String> {
+    rewritten(values, text, |_, tree| {
+        for line in tree.as_array_mut().into_iter().flatten() {
+            if let Json::String(line) = line {
+                *line = source_name::line(line);
+            }
+        }
+    })
+}
+
+/// The name of a file of code.
+fn file(values: &Values, tables: &mut Tables, file: NameId) -> NameId {
+    if values.previews() || source_name::looks_like_one(tables.name(file)) {
+        file
+    } else {
+        tables.intern(HIDDEN)
+    }
+}
+
+/// Where an object was allocated.
+pub(super) fn allocation(values: &Values, tables: &mut Tables, known: Allocation) -> Allocation {
+    let Some(site) = tables.site(known.site) else {
+        return known;
+    };
+    let file = file(values, tables, site.file);
+    let site = tables.intern_site(Site { file, ..site });
+    Allocation { site, ..known }
 }
 
 /// JSON with what is below the keys [`SECRET`] reduced; `None` if it may stay as it is.

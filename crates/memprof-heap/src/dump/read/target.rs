@@ -88,6 +88,9 @@ impl<'w> Target<'w> {
         let object = Object {
             detail: reduce::detail(&self.values, &mut self.tables, object.detail),
             fields: &fields,
+            allocation: object
+                .allocation
+                .map(|known| reduce::allocation(&self.values, &mut self.tables, known)),
             memsize: object.memsize.min(LARGEST),
             ..*object
         };

@@ -7,6 +7,7 @@
 
 mod moment;
 mod output;
+mod owner;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io::{self, Write};

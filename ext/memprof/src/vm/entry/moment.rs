@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use magnus::Ruby;
+
+use super::owner;
 use crate::vm::protect::protect;
 use crate::vm::symbols::symbols;
 use crate::vm::tracker;
@@ -13,13 +16,14 @@ use crate::vm::tracker;
 static VM_UP: AtomicBool = AtomicBool::new(false);
 
 /// Allows the functions to be called, until the VM ends.
-pub fn init() {
+pub fn init(ruby: &Ruby) {
     extern "C" fn down(_: *mut rb_sys::ruby_vm_t) {
         VM_UP.store(false, Ordering::Relaxed);
     }
     // SAFETY: called while the extension is loaded; the hook sets a variable.
     unsafe { rb_sys::ruby_vm_at_exit(Some(down)) };
     VM_UP.store(true, Ordering::Relaxed);
+    owner::find(ruby);
 }
 
 /// Does the work, or says on stderr why not, and returns `refused`.
@@ -54,7 +58,7 @@ fn bad_moment() -> Option<&'static str> {
     if says_no(symbols().native_thread_p) {
         return Some("not now: this thread is none of Ruby's; choose another one");
     }
-    if says_no(symbols().thread_has_gvl_p) {
+    if says_no(symbols().thread_has_gvl_p) || owner::has_gvl() == Some(false) {
         return Some(
             "not now: this thread waits, or runs C code, without Ruby's lock (GVL); choose another one",
         );

@@ -17,7 +17,8 @@ use super::locals::{LocalTable, Probe};
 /// One object of each type that is looked into; procs whose local variables are known, with different numbers of
 /// parameters and of others.
 const SAMPLES: &str = "\
-    [proc {}, method(:puts), binding, Thread.current, [].each, Fiber.new {}, [\
+    [proc {}, method(:puts), binding, Thread.current, [].each, Fiber.new {}, {}.compare_by_identity, \
+    Array.new(20) { |index| [index, index] }.to_h, [\
     proc { |memprof_a| memprof_b = memprof_c = 0; [memprof_b, memprof_c] },\
     proc { |memprof_d, memprof_e| memprof_f = memprof_g = memprof_h = memprof_i = memprof_j = 0; \
     [memprof_f, memprof_g, memprof_h, memprof_i, memprof_j] },\
@@ -40,7 +41,7 @@ fn find(ruby: &Ruby) -> Result<Known, Error> {
     let samples: RArray = ruby.eval(SAMPLES)?;
     let object =
         |index: isize| -> Result<VALUE, Error> { Ok(samples.entry::<Value>(index)?.as_raw()) };
-    let procs = RArray::try_convert(samples.entry::<Value>(6)?)?;
+    let procs = RArray::try_convert(samples.entry::<Value>(8)?)?;
     let mut probes = Vec::new();
     for (index, letters) in NAMES.iter().enumerate() {
         let proc: Value = procs.entry(index as isize)?;
@@ -56,6 +57,8 @@ fn find(ruby: &Ruby) -> Result<Known, Error> {
         thread: object(3)?,
         enumerator: object(4)?,
         fiber: object(5)?,
+        identity: object(6)?,
+        table: object(7)?,
     };
     let probes: Option<Vec<Probe>> = probes.into_iter().collect();
     let locals = probes.as_deref().and_then(LocalTable::find);

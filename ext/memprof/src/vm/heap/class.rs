@@ -6,7 +6,7 @@ use memprof_heap::dump::record::{Detail, Flags as Bits, Label};
 use rb_sys::{ID, VALUE, ruby_value_type};
 
 use super::walk::Walk;
-use super::{imemo, values};
+use super::{imemo, method, values};
 use crate::vm::classes::{self, is_singleton};
 use crate::vm::object::Flags;
 use crate::vm::symbols::symbols;
@@ -116,6 +116,17 @@ pub unsafe fn label(
             }
         }
     }
+    // SAFETY: as above. Methods of a class that has prepended modules are those of an included class that stands for it;
+    // what the class itself refers to then are entries of its caches.
+    let owner = unsafe {
+        if flags.is(ruby_value_type::RUBY_T_ICLASS) {
+            Some(crate::vm::object::class_word(object))
+        } else {
+            (!has_prepended(object)).then_some(object)
+        }
+    };
+    let mut names = std::mem::take(&mut walk.methods);
+    names.clear();
     for index in 0..walk.references.len() {
         let reference = walk.references[index];
         // SAFETY: what an object of the walk refers to is an object.
@@ -124,12 +135,39 @@ pub unsafe fn label(
             continue;
         }
         if other.imemo_type() == imemo::METHOD {
-            // SAFETY: a method entry.
-            let name = walk.names.id(unsafe { imemo::method_id(reference) });
-            labels.push((Label::Method(name), reference));
+            // SAFETY: a method entry. The table of methods comes before the caches, which may have another of its name.
+            let (id, own) = unsafe {
+                let own = owner.is_some_and(|owner| method::is_of(reference, owner));
+                (method::id(reference), own)
+            };
+            let label = if own && names.insert(id) {
+                Label::Method(walk.names.id(id))
+            } else {
+                Label::Role(walk.names.word("cache"))
+            };
+            labels.push((label, reference));
         } else if imemo::is_fields(other) {
             labels.push((Label::Role(walk.names.word("fields")), reference));
         }
+    }
+    walk.methods = names;
+}
+
+/// True for a class or module to which modules are prepended: of the included classes right above it, one stands for it.
+///
+/// # Safety
+/// `class` is a class or module of the walk.
+unsafe fn has_prepended(class: VALUE) -> bool {
+    // SAFETY: what stands above a class is a class, or 0.
+    unsafe {
+        let mut above = rb_sys::rb_class_get_superclass(class);
+        while values::is_address(above) && Flags::of(above).is(ruby_value_type::RUBY_T_ICLASS) {
+            if crate::vm::object::class_word(above) == class {
+                return true;
+            }
+            above = rb_sys::rb_class_get_superclass(above);
+        }
+        false
     }
 }
 
@@ -157,7 +195,8 @@ unsafe fn constants(walk: &mut Walk, class: VALUE, labels: &mut Vec<(Label, VALU
         }
     }
     for (id, value) in found {
-        if values::is_address(value) {
+        // One that is to be loaded on demand has no value yet.
+        if value != rb_sys::Qundef as VALUE {
             labels.push((Label::Constant(walk.names.id(id)), value));
         }
     }

@@ -11,7 +11,7 @@ use super::pass::Pass;
 use super::reach::reachable;
 use super::visitor::Visitor;
 use super::walk::Walk;
-use super::{class, details, imemo, ivars, known, shapes, streams, text, values};
+use super::{class, details, imemo, ivars, known, plain, shapes, streams, text, values};
 use crate::vm::object::Flags;
 use crate::vm::symbols::symbols;
 
@@ -60,6 +60,10 @@ pub unsafe fn edges<W: LiveWriter>(
     flags: Flags,
     class: VALUE,
 ) -> io::Result<()> {
+    if is_plain(flags) && flags.is(ruby_value_type::RUBY_T_HASH) {
+        // SAFETY: a T_HASH, as the caller vouches.
+        return unsafe { plain::entries(pass, object) };
+    }
     if is_plain(flags) && !flags.is(ruby_value_type::RUBY_T_OBJECT) {
         // A number; the others of its kind are described by `plain`.
         return Ok(());
@@ -317,5 +321,5 @@ fn merge<W: LiveWriter>(
 
 /// True for what is written also if it is no reference: a program's data, unlike the VM's own words.
 fn is_content(label: Label) -> bool {
-    !matches!(label, Label::Role(_) | Label::None | Label::Constant(_))
+    !matches!(label, Label::Role(_) | Label::None)
 }

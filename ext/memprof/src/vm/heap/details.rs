@@ -1,6 +1,6 @@
 //! What is known of an object by its type.
 
-use memprof_heap::dump::record::{Detail, Flags as Bits, Kind, Object};
+use memprof_heap::dump::record::{Detail, Flags as Bits, Kind, Object, Value};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_value_type};
 
 use super::walk::Walk;
@@ -125,15 +125,25 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'s
                 }
                 _ => Detail::None,
             },
-            Kind::FLOAT => Detail::Float(rb_sys::rb_float_value(object)),
+            Kind::FLOAT if walk.names.values.previews() => {
+                Detail::Float(rb_sys::rb_float_value(object))
+            }
             Kind::BIGNUM => numeric::bignum(walk, object),
             Kind::ARRAY => {
                 let length = api.rarray_len(object) as u64;
                 bits = array_bits(flags, length);
+                if walk.scope.labels && is_shared_array(flags) {
+                    offset(walk, object);
+                }
                 Detail::Length(length)
             }
             Kind::STRUCT => Detail::Length((rb_sys::rb_struct_size(object) as u64) >> 1),
-            Kind::HASH => hash(walk, object, flags),
+            Kind::HASH => {
+                if walk.scope.labels && compares_by_identity(&walk.known, object) {
+                    walk.field("compare_by_identity", Value::True);
+                }
+                hash(walk, object, flags)
+            }
             Kind::OBJECT => {
                 bits.set(Bits::EMBEDDED, is_embedded_object(flags));
                 bits.set(Bits::TOO_COMPLEX, is_too_complex(object, flags));
@@ -164,6 +174,62 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'s
         }
     };
     (detail, bits)
+}
+
+/// What the table of a hash compares keys by: the address of its functions. `None` for one that has no table (a few entries
+/// that are not compared by identity).
+///
+/// # Safety
+/// `hash` is a T_HASH.
+#[inline(always)]
+pub unsafe fn compared_by(hash: VALUE) -> Option<usize> {
+    /// RHASH_ST_TABLE_FLAG in internal/hash.h.
+    const HAS_TABLE: usize = 1 << 15;
+    /// Word of struct RHash with the table, up to Ruby 3.2 its address, and of the table with its functions (st.h).
+    const TABLE: usize = if cfg!(ruby_gte_3_3) { 3 } else { 2 };
+    const FUNCTIONS: usize = 1;
+    // SAFETY: the caller vouches; a hash with this flag has a table.
+    unsafe {
+        if Flags::of(hash).0 & HAS_TABLE == 0 {
+            None
+        } else if cfg!(ruby_gte_3_3) {
+            Some(word(hash, TABLE + FUNCTIONS) as usize)
+        } else {
+            Some(word(word(hash, TABLE), FUNCTIONS) as usize)
+        }
+    }
+}
+
+/// True for a hash that compares its keys by identity.
+///
+/// # Safety
+/// `hash` is a T_HASH.
+#[inline(always)]
+pub unsafe fn compares_by_identity(known: &known::Known, hash: VALUE) -> bool {
+    // SAFETY: the caller vouches.
+    known.identity != 0 && unsafe { compared_by(hash) } == Some(known.identity)
+}
+
+/// Where in the shared array the elements of an array begin that has them from there, as a fact.
+///
+/// # Safety
+/// `array` is a T_ARRAY with shared elements; `walk.references` has what it refers to.
+unsafe fn offset(walk: &mut Walk, array: VALUE) {
+    let is_array = |other: &&VALUE| {
+        // SAFETY: what an object of the walk refers to is an object.
+        unsafe { Flags::of(**other) }.is(ruby_value_type::RUBY_T_ARRAY)
+    };
+    // Instance variables may be arrays, too: the elements are in one of them only.
+    let offset = walk.references.iter().filter(is_array).find_map(|root| {
+        // SAFETY: both are arrays, which nothing changes.
+        let (own, all) = unsafe { (super::contents::slice(array), super::contents::slice(*root)) };
+        let (start, range) = (own.as_ptr(), all.as_ptr_range());
+        (!own.is_empty() && range.contains(&start))
+            .then(|| (start as usize - range.start as usize) / size_of::<VALUE>())
+    });
+    if let Some(offset) = offset {
+        walk.field("offset", Value::Int(offset as i64));
+    }
 }
 
 /// Size and default of a hash.

@@ -9,6 +9,7 @@ use magnus::Ruby;
 use memprof_heap::dump::format::{Compression, Options};
 use memprof_heap::dump::record::{Counts, NoteKind};
 use memprof_heap::dump::values::{Key, Policy, Values};
+use memprof_heap::dump::worker::Worker;
 
 use super::{Globals, Request, binding};
 use crate::errors;
@@ -29,7 +30,8 @@ pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String
     outcome
 }
 
-/// As [`dump_file`], to a file that is open.
+/// As [`dump_file`], to a file that is open. No second thread writes it: with `set scheduler-locking on` a debugger lets
+/// only the thread run that it calls in, and would wait for the other one for ever.
 pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> {
     let request = Request {
         options: Options {
@@ -48,7 +50,7 @@ pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> 
         globals: Globals::default(),
     };
     super::prepare();
-    let (counts, _) = super::dump(file, request)
+    let (counts, _) = super::dump(file, request, Worker::Inline)
         .map_err(|error| format!("cannot write the dump: {}", errors::text(&error)))?;
     Ok(counts)
 }

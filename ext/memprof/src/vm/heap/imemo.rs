@@ -5,8 +5,8 @@
 use memprof_heap::dump::record::{Detail, Label, NameId, Value};
 use rb_sys::{ID, VALUE};
 
-use super::values;
 use super::walk::Walk;
+use super::{method, values};
 use crate::vm::object::Flags;
 
 /// enum imemo_type: numbers that all versions share.
@@ -69,7 +69,7 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'st
             }
             receiver_class = if cfg!(ruby_gte_3_3) && live { class } else { 0 };
         } else if kind == METHOD && walk.scope.labels {
-            method_facts(walk, object);
+            method::facts(walk, object);
         } else if kind == ISEQ && walk.scope.labels {
             place(walk, object);
         }
@@ -95,7 +95,8 @@ pub unsafe fn place(walk: &mut Walk, iseq: VALUE) {
             return;
         }
         if let Some(path) = walk.names.string(rb_sys::rb_profile_frame_path(iseq)) {
-            walk.field("source_file", Value::Name(path));
+            let file = walk.names.file(path);
+            walk.field("source_file", Value::Name(file));
         }
         let line = rb_sys::rb_profile_frame_first_lineno(iseq);
         if line & 1 == 1 {
@@ -114,36 +115,6 @@ unsafe fn complete(walk: &Walk, iseq: VALUE) -> bool {
         Some(locals) => unsafe { locals.has_path(iseq) },
         None => false,
     }
-}
-
-/// Name, owner and class of a method entry, as facts.
-///
-/// # Safety
-/// `entry` is a method entry.
-pub unsafe fn method_facts(walk: &mut Walk, entry: VALUE) {
-    // SAFETY: the caller vouches; the owner is a class that the entry refers to.
-    unsafe {
-        let id = word(entry, 3);
-        if id != 0 {
-            let name = walk.names.id(id as ID);
-            walk.field("name", Value::Name(name));
-        }
-        let owner = word(entry, 4);
-        if values::is_address(owner) && super::details::is_module(owner) {
-            if let Some(name) = walk.names.class(owner) {
-                walk.field("owner", Value::Name(name));
-            }
-        }
-    }
-}
-
-/// Name of the method of an entry.
-///
-/// # Safety
-/// As [`method_facts`].
-pub unsafe fn method_id(entry: VALUE) -> ID {
-    // SAFETY: the caller vouches.
-    unsafe { word(entry, 3) as ID }
 }
 
 /// Labels of what an imemo refers to.

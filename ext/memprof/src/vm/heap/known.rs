@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::locals::LocalTable;
 use super::walk::Walk;
-use super::{imemo, values};
+use super::{details, imemo, method, values};
 use crate::vm::object::Flags;
 
 /// Types of objects that are looked into, by the address of their rb_data_type_t; 0 where there is none.
@@ -19,6 +19,8 @@ pub struct Known {
     pub thread: usize,
     pub enumerator: usize,
     pub fiber: usize,
+    /// What the table of a hash has that compares by identity: its functions; 0 if that is not known.
+    pub identity: usize,
     /// Where an iseq has the names of its local variables.
     pub locals: Option<LocalTable>,
     /// Facts about threads that were asked for beforehand: key and JSON.
@@ -33,6 +35,10 @@ pub struct Samples {
     pub thread: VALUE,
     pub enumerator: VALUE,
     pub fiber: VALUE,
+    /// A hash that compares by identity.
+    pub identity: VALUE,
+    /// One that does not, and has a table, too.
+    pub table: VALUE,
 }
 
 impl Known {
@@ -44,6 +50,13 @@ impl Known {
             thread: data_type(samples.thread) as usize,
             enumerator: data_type(samples.enumerator) as usize,
             fiber: data_type(samples.fiber) as usize,
+            // SAFETY: two hashes.
+            identity: match unsafe {
+                [samples.identity, samples.table].map(|hash| details::compared_by(hash))
+            } {
+                [Some(identity), Some(table)] if identity != table => identity,
+                _ => 0,
+            },
             locals,
             threads: FxHashMap::default(),
         }
@@ -71,6 +84,16 @@ pub fn data_type(object: VALUE) -> *const rb_data_type_t {
 unsafe fn is_initialized(object: VALUE) -> bool {
     // SAFETY: the caller vouches.
     !unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(object) }.is_null()
+}
+
+/// Address of the C struct of a typed T_DATA; `None` for anything else.
+pub fn data(object: VALUE) -> Option<usize> {
+    if data_type(object).is_null() {
+        return None;
+    }
+    // SAFETY: a typed T_DATA.
+    let data = unsafe { rb_sys::stable_api::get_default().rtypeddata_get_data(object) };
+    (!data.is_null()).then_some(data as usize)
 }
 
 /// Reads a word of the C struct of a T_DATA; `None` if it has none yet.
@@ -193,9 +216,13 @@ pub unsafe fn facts(walk: &mut Walk, object: VALUE) {
     // SAFETY: the struct is that of the type.
     unsafe {
         if kind == walk.known.proc || kind == walk.known.binding {
-            if let (Some(code), Some(kind)) = (word(object, BLOCK_CODE), word(object, BLOCK_TYPE)) {
-                if (kind as i32) < BLOCK_SYMBOL && walk.references.contains(&code) {
+            if let (Some(code), Some(block)) = (word(object, BLOCK_CODE), word(object, BLOCK_TYPE))
+            {
+                if (block as i32) < BLOCK_SYMBOL && walk.references.contains(&code) {
                     imemo::place(walk, code);
+                    if kind == walk.known.binding {
+                        line_of_binding(walk, object);
+                    }
                     captured(walk);
                 }
             }
@@ -222,6 +249,31 @@ pub unsafe fn facts(walk: &mut Walk, object: VALUE) {
                 value: Value::Json(json),
             });
         }
+    }
+}
+
+/// Words of rb_binding_t behind its block: where it was made, and the line.
+const BINDING_PATH: usize = 4;
+const BINDING_LINE: usize = 5;
+
+/// A binding knows the line at which it was made, not only the method around that.
+///
+/// # Safety
+/// `object` is a Binding of the walk.
+unsafe fn line_of_binding(walk: &mut Walk, object: VALUE) {
+    // SAFETY: the caller vouches.
+    let (Some(path), Some(line)) =
+        (unsafe { (word(object, BINDING_PATH), word(object, BINDING_LINE)) })
+    else {
+        return;
+    };
+    let line = line as i32;
+    if line < 1 || !walk.references.contains(&path) {
+        return;
+    }
+    let key = walk.names.word("source_line");
+    for field in walk.fields.iter_mut().filter(|field| field.name == key) {
+        field.value = Value::Int(line.into());
     }
 }
 
@@ -267,6 +319,6 @@ unsafe fn method(walk: &mut Walk) {
     });
     if let Some(entry) = entry {
         // SAFETY: a method entry.
-        unsafe { imemo::method_facts(walk, entry) };
+        unsafe { method::facts(walk, entry) };
     }
 }

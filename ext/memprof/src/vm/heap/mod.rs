@@ -19,6 +19,7 @@ pub mod known;
 mod left;
 mod likes;
 pub mod locals;
+mod method;
 mod names;
 mod numeric;
 mod pass;
@@ -43,6 +44,7 @@ use memprof_heap::dump::memprof_json::MemprofJson;
 use memprof_heap::dump::objspace_json::ObjspaceJson;
 use memprof_heap::dump::record::{Counts, NoteKind};
 use memprof_heap::dump::values::Values;
+use memprof_heap::dump::worker::Worker;
 use memprof_heap::dump::writer::LiveWriter;
 use memprof_profile::sessions::SessionId;
 use rb_sys::VALUE;
@@ -113,9 +115,9 @@ fn check() -> io::Result<()> {
 }
 
 /// Dumps the heap to a file. Called with the GVL, after [`prepare`].
-pub fn dump(file: File, request: Request) -> io::Result<Written> {
+pub fn dump(file: File, request: Request, worker: Worker) -> io::Result<Written> {
     check()?;
-    choose(file, request, true)
+    choose(file, request, worker)
 }
 
 /// As [`dump`], in a forked child, which has other Ractors standing still already and is never to collect garbage.
@@ -126,12 +128,13 @@ fn walk_in_child(file: File, request: Request) -> io::Result<Written> {
         // SAFETY: as above; ends one that is under way.
         None => unsafe { rb_sys::rb_gc_disable() as VALUE },
     };
-    choose(file, request, false)
+    choose(file, request, Worker::ThreadOfChild)
 }
 
-/// Dumps by a walk that is compiled for the format, where that is worth its size, else by one for all formats. `noisy` is
-/// the heap of a program that goes on.
-fn choose(file: File, request: Request, noisy: bool) -> io::Result<Written> {
+/// Dumps by a walk that is compiled for the format, where that is worth its size, else by one for all formats.
+fn choose(file: File, request: Request, worker: Worker) -> io::Result<Written> {
+    // In a child nothing else runs.
+    let noisy = worker != Worker::ThreadOfChild;
     let Options {
         format,
         compression,
@@ -139,18 +142,18 @@ fn choose(file: File, request: Request, noisy: bool) -> io::Result<Written> {
     } = request.options;
     match (format, compression) {
         (Format::Binary, Compression::None) => {
-            write(Binary::new(file)?, Binary::bytes, request, noisy)
+            write(Binary::new(file, worker)?, Binary::bytes, request, noisy)
         }
         (Format::Objspace, _) => {
-            let writer = ObjspaceJson::create(file, compression, ruby)?;
+            let writer = ObjspaceJson::create(file, compression, worker, ruby)?;
             write(writer, ObjspaceJson::bytes, request, noisy)
         }
         (Format::Memprof, _) => {
-            let writer = MemprofJson::create(file, compression)?;
+            let writer = MemprofJson::create(file, compression, worker)?;
             write(writer, MemprofJson::bytes, request, noisy)
         }
         _ => {
-            let dump = format::create(file, request.options)?;
+            let dump = format::create_by(file, request.options, worker)?;
             write(dump, Dump::bytes, request, noisy)
         }
     }

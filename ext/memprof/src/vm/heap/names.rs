@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 
-use memprof_heap::dump::record::{NameId, Site, SiteId, Tables};
-use memprof_heap::dump::values::Values;
+use memprof_heap::dump::record::{NameId, Site, SiteId, Tables, Value};
+use memprof_heap::dump::values::{HIDDEN, Values};
 use memprof_profile::sites as profile;
 use rb_sys::{ID, VALUE};
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::text;
 use crate::vm::object::{self, Flags};
 use crate::vm::symbols::symbols;
-use crate::vm::{classes, tracker};
+use crate::vm::{classes, files, tracker};
 
 /// Slots of a direct-mapped cache.
 const SLOTS: usize = 4096;
@@ -138,12 +138,19 @@ pub struct Names {
     /// Kinds of imemo.
     imemos: [Option<NameId>; 16],
     sites: FxHashMap<profile::SiteId, Option<SiteId>>,
+    /// Names of files of code, as they are shown.
+    files: FxHashMap<NameId, NameId>,
+    /// What replaces numbers, where they are not shown.
+    hidden: Option<NameId>,
 }
 
 impl Names {
     pub fn new(values: Values) -> Self {
+        let mut tables = Tables::default();
         Names {
-            tables: Tables::default(),
+            hidden: (!values.previews()).then(|| tables.intern(HIDDEN)),
+            files: FxHashMap::default(),
+            tables,
             values,
             ids: Ids::default(),
             symbols: Cache::new(),
@@ -155,6 +162,30 @@ impl Names {
             imemos: [None; 16],
             sites: FxHashMap::default(),
         }
+    }
+
+    /// A number of the program's, as far as it may be shown.
+    #[inline(always)]
+    pub fn number(&self, number: Value) -> Value {
+        match self.hidden {
+            None => number,
+            Some(hidden) => Value::Name(hidden),
+        }
+    }
+
+    /// The name of a file of code. Code that was evaluated has any name that the program gave it, so in a dump without
+    /// contents there must be such a file.
+    pub fn file(&mut self, file: NameId) -> NameId {
+        let Some(hidden) = self.hidden else {
+            return file;
+        };
+        if let Some(shown) = self.files.get(&file) {
+            return *shown;
+        }
+        let is_source = files::is_source(self.tables.name(file));
+        let shown = if is_source { file } else { hidden };
+        self.files.insert(file, shown);
+        shown
     }
 
     /// A word of the walk's own.
@@ -313,7 +344,7 @@ impl Names {
             let id = match self.sites.get(&site) {
                 Some(id) => *id,
                 None => {
-                    let id = intern_site(&mut self.tables, &recorder.sites, site);
+                    let id = self.intern_site(&recorder.sites, site);
                     self.sites.insert(site, id);
                     id
                 }
@@ -321,22 +352,20 @@ impl Names {
             Some((id?, generation, time))
         })?
     }
-}
 
-fn intern_site(
-    tables: &mut Tables,
-    sites: &profile::Sites,
-    site: profile::SiteId,
-) -> Option<SiteId> {
-    let place = sites.get(site)?.place;
-    let (file, line) = sites.location(place);
-    let file = tables.intern(file);
-    let label = sites
-        .node(place)
-        .and_then(|node| sites.frame_key(node.frame))
-        .map_or("", |key| key.label.as_str());
-    let method = (!label.is_empty() && !label.starts_with('<')).then(|| tables.intern(label));
-    Some(tables.intern_site(Site { file, line, method }))
+    fn intern_site(&mut self, sites: &profile::Sites, site: profile::SiteId) -> Option<SiteId> {
+        let place = sites.get(site)?.place;
+        let (file, line) = sites.location(place);
+        let file = self.tables.intern(file);
+        let file = self.file(file);
+        let label = sites
+            .node(place)
+            .and_then(|node| sites.frame_key(node.frame))
+            .map_or("", |key| key.label.as_str());
+        let named = !label.is_empty() && !label.starts_with('<');
+        let method = named.then(|| self.tables.intern(label));
+        Some(self.tables.intern_site(Site { file, line, method }))
+    }
 }
 
 /// The name of an ID, if it has one.

@@ -22,7 +22,11 @@ pub unsafe fn numbers(walk: &mut Walk, object: VALUE, names: [&'static str; 2]) 
     Detail::None
 }
 
-/// Digits of an Integer that is an object: decimal up to 128 bits, hexadecimal beyond.
+/// Most words of an Integer that is written in decimal digits, of which that are some twenty thousand: to find them takes a
+/// time that grows with the square of the words.
+const DECIMAL_WORDS: usize = 1024;
+
+/// Digits of an Integer that is an object: decimal up to [`DECIMAL_WORDS`], hexadecimal beyond.
 ///
 /// # Safety
 /// `object` is a T_BIGNUM.
@@ -51,6 +55,7 @@ pub unsafe fn bignum(walk: &mut Walk, object: VALUE) -> Detail<'static> {
         [] => "0".to_owned(),
         [low] => format!("{sign}{low}"),
         [low, high] => format!("{sign}{}", u128::from(*high) << 64 | u128::from(*low)),
+        words if words.len() <= DECIMAL_WORDS => format!("{sign}{}", decimal(words)),
         _ => {
             let tail: String = words
                 .iter()
@@ -74,4 +79,32 @@ pub unsafe fn bignum(walk: &mut Walk, object: VALUE) -> Detail<'static> {
         coderange: CodeRange::SevenBit,
         content: walk.names.values.content(bytes),
     })
+}
+
+/// The decimal digits of a number whose words come the lowest first.
+fn decimal(words: &[u64]) -> String {
+    /// The largest power of ten in a word, and its zeros.
+    const POWER: u64 = 10_000_000_000_000_000_000;
+    const ZEROS: usize = 19;
+    let mut words = words.to_vec();
+    let mut groups = Vec::new();
+    while let Some(top) = words.last() {
+        if *top == 0 {
+            words.pop();
+            continue;
+        }
+        let mut rest = 0;
+        for word in words.iter_mut().rev() {
+            let number = u128::from(rest) << 64 | u128::from(*word);
+            // Below the power of two, as the rest is below the divisor.
+            *word = (number / u128::from(POWER)) as u64;
+            rest = (number % u128::from(POWER)) as u64;
+        }
+        groups.push(rest);
+    }
+    let mut digits = groups.pop().unwrap_or(0).to_string();
+    for group in groups.iter().rev() {
+        digits += &format!("{group:0ZEROS$}");
+    }
+    digits
 }

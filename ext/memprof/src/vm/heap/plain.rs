@@ -43,6 +43,10 @@ pub unsafe fn describe<W: LiveWriter>(
         match Kind(flags.value_type() as u8) {
             Kind::STRING => one.string(pass)?,
             Kind::ARRAY => one.array(pass)?,
+            // It has a fact of its own.
+            Kind::HASH if W::LABELS && details::compares_by_identity(&pass.walk.known, address) => {
+                return Ok(false);
+            }
             Kind::HASH => one.hash(pass)?,
             Kind::OBJECT => return one.object(pass),
             _ => return Ok(false),
@@ -80,10 +84,12 @@ impl One {
         let write = |common: &Common| {
             Detail::String(Text {
                 length: values.length(bytes.len() as u64),
-                capacity: capacity.map(|capacity| match common.overhead {
-                    Some(_) => capacity,
-                    // SAFETY: as above; reads the capacity from the string's slot.
-                    None => unsafe { rb_sys::rb_str_capacity(self.address) as u64 },
+                capacity: capacity.and_then(|capacity| {
+                    values.length(match common.overhead {
+                        Some(_) => capacity,
+                        // SAFETY: as above; reads the capacity from the string's slot.
+                        None => unsafe { rb_sys::rb_str_capacity(self.address) as u64 },
+                    })
                 }),
                 encoding: common.encoding,
                 coderange,
@@ -122,22 +128,8 @@ impl One {
             let (collector, like) = self.like(pass, Bits::default());
             self.begin(pass, collector, like, 0, |_| detail)?;
         }
-        let mut outcome = Ok(());
         // SAFETY: as above.
-        unsafe {
-            contents::each_entry(self.address, |key, value| {
-                if outcome.is_ok() {
-                    outcome = pass.entry(key, value);
-                }
-            });
-        }
-        outcome?;
-        // SAFETY: as above; struct RHash has this word.
-        let default = unsafe { details::word(self.address, details::HASH_DEFAULT) };
-        if values::is_address(default) {
-            let role = pass.walk.names.word("default");
-            pass.edge(Label::Role(role), default)?;
-        }
+        unsafe { entries(pass, self.address)? };
         pass.end()
     }
 
@@ -258,6 +250,31 @@ impl One {
         pass.writer
             .like(&pass.walk.names.tables, Like(like), &object)
     }
+}
+
+/// The entries of a hash, and its default.
+///
+/// # Safety
+/// `hash` is a T_HASH that nothing changes meanwhile.
+#[inline(always)]
+pub unsafe fn entries<W: LiveWriter>(pass: &mut Pass<'_, W>, hash: VALUE) -> io::Result<()> {
+    let mut outcome = Ok(());
+    // SAFETY: the caller vouches.
+    unsafe {
+        contents::each_entry(hash, |key, value| {
+            if outcome.is_ok() {
+                outcome = pass.entry(key, value);
+            }
+        });
+    }
+    outcome?;
+    // SAFETY: as above; struct RHash has this word.
+    let default = unsafe { details::word(hash, details::HASH_DEFAULT) };
+    if values::is_address(default) {
+        let role = pass.walk.names.word("default");
+        pass.edge(Label::Role(role), default)?;
+    }
+    Ok(())
 }
 
 /// Bytes that an object says it has besides its slot.

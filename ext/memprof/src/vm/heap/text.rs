@@ -56,7 +56,8 @@ pub unsafe fn describe<'a>(names: &mut Names, string: VALUE, flags: Flags) -> (T
         text.content = Content::Absent;
     } else if !is_embedded(flags) {
         // SAFETY: as above; reads the capacity from the string's slot.
-        text.capacity = Some(unsafe { rb_sys::rb_str_capacity(string) } as u64);
+        let capacity = unsafe { rb_sys::rb_str_capacity(string) } as u64;
+        text.capacity = names.values.length(capacity);
     }
     (text, bits)
 }

@@ -23,7 +23,7 @@ pub fn decode(names: &mut Names, value: VALUE) -> Value {
         return Value::Address(value);
     }
     if value & 1 == 1 {
-        return Value::Int((value as i64) >> 1);
+        return names.number(Value::Int((value as i64) >> 1));
     }
     immediate(names, value)
 }
@@ -40,6 +40,7 @@ pub fn json(names: &mut Names, value: VALUE) -> String {
         Value::Symbol(name) => {
             serde_json::Value::from(format!(":{}", names.tables.name(name))).to_string()
         }
+        Value::Name(name) => serde_json::Value::from(names.tables.name(name)).to_string(),
         _ => "null".into(),
     }
 }
@@ -53,7 +54,7 @@ fn immediate(names: &mut Names, value: VALUE) -> Value {
     } else if value == rb_sys::Qfalse as VALUE {
         Value::False
     } else if value & 3 == 2 {
-        Value::Float(flonum(value))
+        names.number(Value::Float(flonum(value)))
     } else if value & 0xff == SYMBOL_FLAG {
         Value::Symbol(names.symbol((value >> SPECIAL_SHIFT) as ID))
     } else {

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use memprof_heap::dump::record::{Edge, Field, Label, NameId, Value};
 use memprof_profile::sessions::SessionId;
-use rb_sys::VALUE;
-use rustc_hash::FxHashMap;
+use rb_sys::{ID, VALUE};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::class::Constants;
 use super::collector;
@@ -50,6 +50,8 @@ pub struct Walk {
     pub labels: Vec<(Label, VALUE)>,
     /// References of that object that have no label yet.
     pub left: Left,
+    /// Methods of the class that is being described.
+    pub methods: FxHashSet<ID>,
     /// For the constants of the class that is being described.
     pub constants: Constants,
     /// Digits of the Integer that is being described.
@@ -76,6 +78,7 @@ impl Walk {
             references: Vec::new(),
             labels: Vec::new(),
             left: Left::default(),
+            methods: FxHashSet::default(),
             constants: Constants::default(),
             digits: Vec::new(),
             members: FxHashMap::default(),

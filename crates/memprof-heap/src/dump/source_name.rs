@@ -1,0 +1,81 @@
+//! Names of the files that code is from. Code that a program evaluates has any name that the program gives it, which is
+//! a value of the program: a dump without contents does not contain it.
+
+use super::values::HIDDEN;
+
+/// Names that Ruby itself gives to code that is from no file.
+const OWN: [&str; 6] = ["", ".", "-", "-e", "(eval)", "(irb)"];
+
+/// True for a name that Ruby itself gives to code that is from no file.
+pub fn is_own(name: &str) -> bool {
+    OWN.contains(&name) || name.starts_with("<internal:")
+}
+
+/// True for a full path, and for a name that Ruby itself gives: all that can be said where the files are not at hand.
+pub fn looks_like_one(name: &str) -> bool {
+    let path = behind_eval(name);
+    is_own(path) || path.starts_with('/')
+}
+
+/// Ruby 3.3 and later name evaluated code after the place of the `eval`, as `(eval at app.rb:3)`: the file of that place.
+/// Any other name as it is.
+pub fn behind_eval(name: &str) -> &str {
+    name.strip_prefix("(eval at ")
+        .and_then(|rest| rest.strip_suffix(')'))
+        .and_then(|place| place.rsplit_once(':'))
+        .filter(|(_, line)| line.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(name, |(path, _)| path)
+}
+
+/// A line of a backtrace, as `app.rb:3:in 'call'`, without a name that does not look like a file's.
+pub(super) fn line(line: &str) -> String {
+    let bytes = line.as_bytes();
+    // The last colon before a line's number: a name may have some, too.
+    let ends_name = |at: &usize| {
+        let digits = bytes[at + 1..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit());
+        let end = at + 1 + digits.count();
+        end > at + 1 && (end == bytes.len() || bytes[end..].starts_with(b":in "))
+    };
+    let colons = line.match_indices(':').map(|(at, _)| at);
+    let name_end = colons.filter(ends_name).last().unwrap_or(line.len());
+    let (name, rest) = line.split_at(name_end);
+    if looks_like_one(name) {
+        line.to_owned()
+    } else {
+        format!("{HIDDEN}{rest}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_paths_and_names_of_rubys_own_are_shown() {
+        let shown = [
+            "/app/a b.x",
+            "-e",
+            "(eval)",
+            "<internal:kernel>",
+            "(eval at -e:12)",
+        ];
+        assert!(shown.into_iter().all(looks_like_one));
+        let hidden = [
+            "card 4111.rb",
+            "(eval at card:1)",
+            "(eval at /x)",
+            "(eval 4111)",
+        ];
+        assert!(!hidden.into_iter().any(looks_like_one));
+    }
+
+    #[test]
+    fn backtraces_keep_the_rest_of_a_line() {
+        assert_eq!(line("/app.rb:3:in 'call'"), "/app.rb:3:in 'call'");
+        assert_eq!(line("card:41:11:3:in 'call'"), "(hidden):3:in 'call'");
+        assert_eq!(line("(eval at -e:1):2"), "(eval at -e:1):2");
+        assert_eq!(line("card"), "(hidden)");
+    }
+}
