@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../loading"
 require_relative "header"
 require_relative "globals"
 require_relative "frames"
@@ -19,6 +20,7 @@ module Memprof
       # @param options [Options]
       # @return [Hash{Symbol => Object}]
       def self.header(options)
+        Loading.json
         facts = options.to_native
         options.notes? ? facts.merge(header: Header.json(options)) : facts
       end
@@ -38,6 +40,7 @@ module Memprof
       # @param options [Options]
       # @return [Hash{Symbol => Object}]
       def self.of_the_heap(options)
+        Loading.json
         globals = Globals.read
         header(options).merge(
           before: [["globals", Globals.json(globals, options)], *Frames.notes(options)],
