@@ -63,19 +63,6 @@ module Memprof
     class << self
       private
 
-<<<<<<< HEAD
-      def record(times)
-        series = Series.new
-        Session.run(scope: :process) do |session|
-          times.times do
-            yield
-            GC.start
-            Native.quiet { series.add(session.stats) }
-          end
-          session.finish
-          Native.quiet { [series.to_h, sizes(session.profile)] }
-        end
-=======
       def record(times, settle, block)
         watch = Watch.new(block)
         watch.run(times)
@@ -83,7 +70,6 @@ module Memprof
         Native.quiet { [watch.series, sizes(watch.profile), watch.runs] }
       ensure
         watch&.close
->>>>>>> bce9a95 (Judge leaks by net growth; mend matchers and lines)
       end
 
       # Mean memsize of an object, by site and class.

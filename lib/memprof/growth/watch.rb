@@ -19,7 +19,7 @@ module Memprof
       # @param block [Proc]
       def initialize(block)
         @block = block
-        @session = Session.open(scope: :process)
+        @session = Session.prepare(scope: :process)
         @series = Series.new
         @population = nil
         @runs = 0
@@ -28,6 +28,8 @@ module Memprof
       # @param times [Integer]
       # @return [void]
       def run(times)
+        # Not where it is made: whoever made it must have it by then, to close it.
+        @session.open if @session.closed?
         times.times do
           @block.call
           GC.start

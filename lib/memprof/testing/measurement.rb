@@ -60,15 +60,6 @@ module Memprof
 
       private
 
-<<<<<<< HEAD
-      # Runs the block and drops its value. Nothing may be allocated between open and the block, or the block
-      # and finish.
-      def run(block, read_now)
-        @session = Session.prepare(scope: :thread)
-        begin
-          @session.open
-          block.call
-=======
       # The block as it is measured. Where somebody rescues what it raises, it warms up in there, too.
       def work(block, plan, around)
         ->(*arguments) {
@@ -93,10 +84,10 @@ module Memprof
       # the caller's; what it allocated up to there counts.
       def run(read_now)
         @session&.close
-        @session = Session.open(scope: :thread)
+        @session = Session.prepare(scope: :thread)
         begin
+          @session.open
           yield
->>>>>>> bce9a95 (Judge leaks by net growth; mend matchers and lines)
         ensure
           @session.finish
           @allocated = rows("allocated") if read_now
