@@ -69,11 +69,11 @@ RSpec.describe Memprof::Web::Page do
   end
 
   it "passes over the rows of earlier pages" do
-    rows = heap.histogram(by: :line, limit: 100)[:rows]
-    data = json("/heaps/1/groups?by=line&page=2")
+    rows = heap.histogram(by: :class, limit: 100)[:rows]
+    data = json("/heaps/1/groups?by=class&page=2")
     expect(data[:rows]).to eq(rows.drop(50))
     expect(data[:paging]).to include(page: 2, each: 50)
-    expect(page("/heaps/1/groups?by=line&page=2")).to include("by=line&amp;page=1")
+    expect(page("/heaps/1/groups?by=class&page=2")).to include("by=class&amp;page=1")
   end
 
   it "draws what has an order, in that order" do
