@@ -116,7 +116,7 @@ module Memprof
 
     def report(session)
       heading = "\n#{RULE}\n#{RULE}\n#{"#{FORCING}\n" if @force_gc}"
-      session.stats_lines(limit: @limit).each_with_object(heading) { |line, text| text << line << "\n" }
+      session.stats_text(limit: @limit, heading: heading)
     end
 
     def warn_once(what, error)

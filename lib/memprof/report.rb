@@ -132,7 +132,7 @@ module Memprof
     # @example
     #   Memprof.report { Object.new }.sites.map(&:location)
     def sites
-      @sites ||= profile.sites("memory", nil).map { |row| Site.new(row) }.freeze
+      @sites ||= profile.enum_for(:each_site).map { |row| Site.new(row) }.freeze
     end
 
     # Calls the block with each site; see {#sites}.
@@ -149,13 +149,20 @@ module Memprof
       self
     end
 
-    # The sites without regard to their stacks: one for each file, line, method and class.
+    # The sites without regard to their stacks that have objects of this kind: one for each file, line, method
+    # and class.
     #
     # @api private
-    # @return [Array<Site>]
-    def places
-      @places ||= sites.group_by { |site| [site.file, site.line, site.method_name, site.class_name] }
-        .map { |_, same| Site.merge(same) }.freeze
+    # @param kind [Symbol] `:allocated`, `:retained` or `:freed`
+    # @param limit [Integer] so many at most
+    # @param sort [String] "memory" or "objects": those with most come first
+    # @return [Array(Integer, Array<Site>)] how many there are, and the first of them
+    def places(kind, limit:, sort: "memory")
+      @places ||= {}
+      @places[[kind, limit, sort]] ||= begin
+        count, rows = profile.places(kind.to_s, sort, limit)
+        [count, rows.map { |row| Site.new(row) }.freeze].freeze
+      end
     end
 
     # Facts of the run: Ruby, duration, collections, sampling.
@@ -192,7 +199,9 @@ module Memprof
     #   puts Memprof.report { Object.new }.to_json
     def to_json(*state)
       Loading.json
-      to_h.to_json(*state)
+      return to_h.to_json(*state) if state.any?
+
+      (+"").tap { |text| Json.new(self).each_part { |part| text << part } }
     end
 
     # The report for people: what stays on top, then what is made.
@@ -268,7 +277,7 @@ module Memprof
       content =
         case Output.check_format(format, FORMATS)
         when :text then to_s(limit: limit, color: Paint.wanted?(path_or_io, color))
-        when :json then "#{to_json}\n"
+        when :json then return write_json(path_or_io)
         when :markdown then to_markdown(limit: limit)
         else profile.export(format.to_s, value_name(value))
         end
@@ -285,6 +294,15 @@ module Memprof
     end
 
     private
+
+    # Piece by piece: of a large program it is some hundred megabytes.
+    def write_json(path_or_io)
+      Output.open(path_or_io) do |io|
+        Json.new(self).each_part { |part| io.write(part) }
+        io.write("\n")
+      end
+      nil
+    end
 
     def strings(kind)
       profile.strings(kind, top).map do |value, _objects, locations|

@@ -133,6 +133,16 @@ module Memprof
       Native.stats(id).tap { warn_if_incomplete }
     end
 
+    # {#stats} as one text, safe to print: a server asks for it at each request.
+    #
+    # @param limit [Integer, nil] lines at most
+    # @param heading [String] what goes before them
+    # @return [String] lines as `"%7d file:line:Class\n"`
+    # @raise [NotRunning] if the session is closed
+    def stats_text(limit: nil, heading: "")
+      Native.stats_text(id, limit, heading)
+    end
+
     # {#stats} as text.
     #
     # @param limit [Integer, nil] lines at most

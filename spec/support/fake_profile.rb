@@ -73,6 +73,27 @@ class FakeProfile
     @rows.sort_by { |row| [-row["allocated"][key], row["file"], row["line"]] }.first(limit || @rows.size)
   end
 
+  def each_site(&block)
+    sites("memory", nil).each(&block)
+  end
+
+  def places(kind, sort, limit)
+    key = sort == "memory" ? "bytes" : "objects"
+    rows = @rows.group_by { |row| row.values_at("file", "line", "class", "method") }.map do |_, same|
+      main = same.max_by { |row| row["retained"]["bytes"] }
+      main.merge(%w[allocated retained freed].to_h { |name| [name, sum(same, name)] })
+    end
+    rows = rows.select { |row| row[kind]["objects"].positive? }
+    rows = rows.sort_by { |row| [-row[kind][key], *row.values_at("file", "line", "class", "method")] }
+    [rows.size, rows.first(limit)]
+  end
+
+  def sites_json
+    sites("memory", nil).each_with_index do |row, index|
+      yield "#{"," if index.positive?}#{Memprof::Report::Site.new(row).to_h.to_json}"
+    end
+  end
+
   def strings(kind, limit)
     @strings.fetch(kind).first(limit || @strings.fetch(kind).size)
   end

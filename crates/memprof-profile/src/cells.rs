@@ -176,6 +176,12 @@ impl Cells {
         }
     }
 
+    /// Forgets all cells, and keeps the memory for others.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        self.free.clear();
+    }
+
     /// Number of cells in use.
     pub fn len(&self) -> usize {
         self.cells.len() - self.free.len()

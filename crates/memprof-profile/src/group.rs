@@ -1,7 +1,9 @@
 //! A profile summed up: by gem, file, location, class and method.
 
 mod names;
+mod places;
 mod report;
+mod site_rows;
 
 use std::fmt;
 use std::hash::Hash;
@@ -15,6 +17,7 @@ use crate::profile::{Amount, Frame, Profile, SiteRow};
 
 pub(crate) use names::Names;
 pub use report::{AgesReport, Report, SiteReport, StringLocation, StringReport, Strings};
+pub use site_rows::SiteRows;
 
 /// What stands for an empty name, as that of a file which the VM could not tell.
 pub const NO_NAME: &str = "(no name)";

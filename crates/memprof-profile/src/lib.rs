@@ -8,6 +8,7 @@ pub mod export;
 pub mod gems;
 pub mod group;
 pub mod growth;
+pub mod line;
 pub mod live;
 pub mod profile;
 pub mod recorder;

@@ -49,6 +49,9 @@ impl Record {
     }
 }
 
+/// Pages that [`LiveTable::clear`] keeps: some 13 KB each.
+const KEPT_PAGES: usize = 512;
+
 const NO_PAGE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -130,6 +133,19 @@ impl LiveTable {
             .map(|page| page.records.capacity() * 8 + size_of::<Page>())
             .sum::<usize>()
             + self.by_base.capacity() * 16
+    }
+
+    /// Forgets all objects. Keeps the memory of [`KEPT_PAGES`] pages at most: the next objects mostly lie there, too.
+    pub fn clear(&mut self) {
+        if self.pages.len() > KEPT_PAGES {
+            *self = LiveTable::new();
+            return;
+        }
+        for page in self.pages.iter_mut().filter(|page| page.live > 0) {
+            page.records.fill(0);
+            page.live = 0;
+        }
+        self.live = 0;
     }
 
     #[inline(always)]

@@ -71,27 +71,34 @@ impl Recorder {
         finished
     }
 
-    /// Forgets a session. What no other session sees is forgotten with it; with the last session, everything is.
+    /// Forgets a session. What no other session sees is forgotten with it; with the last session, everything but sites.
     pub fn close(&mut self, id: SessionId) {
         for change in self.sessions.close(id) {
             match change {
                 Change::Joined(segment, target) => self.join(segment, target),
                 Change::Retired(segment) => {
-                    for cell in self.take_cells(segment).into_values() {
-                        self.cells.retire(cell);
+                    if let Some(cells) = self.by_site.get_mut(segment.0 as usize) {
+                        cells.drain().for_each(|(_, cell)| self.cells.retire(cell));
                     }
                     self.take_strings(segment);
                 }
             }
         }
         if self.sessions.is_empty() {
-            self.sites = Sites::default();
-            self.live = LiveTable::new();
-            self.cells = Cells::default();
-            (self.by_site, self.strings) = (Vec::new(), Vec::new());
+            self.live.clear();
+            self.cells.clear();
+            self.strings = Vec::new();
             self.begun = Generations::default();
         }
         self.resample();
+    }
+
+    /// Forgets sites, too, and gives the memory back. Only without a session.
+    pub fn forget(&mut self) {
+        self.sites = Sites::default();
+        self.live = LiveTable::new();
+        self.cells = Cells::default();
+        self.by_site = Vec::new();
     }
 
     /// One sequence for all sessions: one that began anew with each would choose the same objects in each.

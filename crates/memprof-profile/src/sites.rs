@@ -113,7 +113,11 @@ pub struct Site {
 /// All frames, stacks, classes and sites that were seen.
 #[derive(Debug, Default)]
 pub struct Sites {
-    frames: Interner<FrameKey>,
+    /// Frames, with the era that met them first.
+    frames: Interner<(FrameKey, u32)>,
+    era: u32,
+    /// Bytes of the names.
+    text: usize,
     /// Qualified names of methods, where they became known; index is the frame's number.
     methods: Vec<Option<String>>,
     stacks: Interner<Node>,
@@ -124,17 +128,28 @@ pub struct Sites {
 impl Sites {
     /// The frame's number, and whether it is new and so has no qualified name yet.
     pub fn frame(&mut self, key: FrameKey) -> (FrameId, bool) {
-        let id = self.frames.intern(key);
+        let text = key.file.len() + key.label.len();
+        let id = self.frames.intern((key, self.era));
         let new = id as usize == self.methods.len();
         if new {
             self.methods.push(None);
+            // The interner holds the key twice.
+            self.text += 2 * text;
         }
         (FrameId(id), new)
+    }
+
+    /// Sessions begin after a time without any. What a frame was called before is no longer certain if the host does not
+    /// remember the frame itself: two methods that were evaluated may have the same file, label and line. So frames that
+    /// are met from now on are others than those met before.
+    pub fn begin_era(&mut self) {
+        self.era = self.era.wrapping_add(1);
     }
 
     /// Gives a frame its qualified name, as `Cache#fetch`.
     pub fn name_method(&mut self, frame: FrameId, method: String) {
         if let Some(name) = self.methods.get_mut(frame.0 as usize) {
+            self.text += method.len();
             *name = Some(method);
         }
     }
@@ -150,7 +165,12 @@ impl Sites {
 
     /// The class with this name.
     pub fn class(&mut self, name: &str) -> ClassId {
-        ClassId(self.classes.intern(name.to_owned()))
+        let before = self.classes.len();
+        let id = self.classes.intern(name.to_owned());
+        if self.classes.len() > before {
+            self.text += 2 * name.len();
+        }
+        ClassId(id)
     }
 
     /// The site.
@@ -170,14 +190,14 @@ impl Sites {
 
     /// What is known of the frame.
     pub fn frame_key(&self, id: FrameId) -> Option<&FrameKey> {
-        self.frames.get(id.0)
+        self.frames.get(id.0).map(|(key, _)| key)
     }
 
     /// Best name of a method: qualified if that is known.
     pub fn method(&self, id: FrameId) -> &str {
         let qualified = self.methods.get(id.0 as usize).and_then(Option::as_deref);
         qualified
-            .or_else(|| self.frames.get(id.0).map(|key| key.label.as_str()))
+            .or_else(|| self.frame_key(id).map(|key| key.label.as_str()))
             .unwrap_or("")
     }
 
@@ -192,8 +212,7 @@ impl Sites {
             return ("", 0);
         };
         (
-            self.frames
-                .get(node.frame.0)
+            self.frame_key(node.frame)
                 .map_or("", |key| key.file.as_str()),
             node.line,
         )
@@ -201,7 +220,8 @@ impl Sites {
 
     /// Bytes that the tables take.
     pub fn memsize(&self) -> usize {
-        self.frames.memsize()
+        self.text
+            + self.frames.memsize()
             + self.stacks.memsize()
             + self.classes.memsize()
             + self.sites.memsize()

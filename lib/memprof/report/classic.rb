@@ -85,10 +85,10 @@ module Memprof
 
       def ages
         title "freed objects by site"
-        sites = @report.places.select { |site| site.freed_objects.positive? }
+        _, sites = @report.places(:freed, sort: "objects", limit: @report.top)
         line "NO DATA" if sites.empty?
         sites.sort_by { |site| [-site.freed_objects, site.location, site.class_name, site.method_name] }
-          .first(@report.top).each { |site| entry(site.freed_objects, freed(site)) }
+          .each { |site| entry(site.freed_objects, freed(site)) }
       end
 
       def freed(site)

@@ -19,19 +19,43 @@ module Memprof
       end
 
       def to_h
+        document { @report.sites.map(&:to_h) }
+      end
+
+      # The same as JSON, without an object for each site.
+      #
+      # @yieldparam part [String] the next piece of the text
+      # @return [void]
+      def each_part(&block)
+        Loading.json
+        document { nil }.each_with_index do |(key, value), index|
+          block.call("#{index.zero? ? "{" : ","}#{JSON.generate(key.to_s)}:")
+          key == :sites ? sites(&block) : block.call(JSON.generate(value))
+        end
+        block.call("}")
+      end
+
+      private
+
+      def sites(&block)
+        block.call("[")
+        @report.profile.sites_json(&block)
+        block.call("]")
+      end
+
+      # What is known of the report, with the sites that the block gives.
+      def document
         {
           format: FORMAT, version: VERSION,
           meta: symbolize(@report.meta), totals: symbolize(@report.totals),
           groups: GROUPS.to_h { |name| [name, @report.public_send(name)] },
-          sites: @report.sites.map(&:to_h),
+          sites: yield,
           strings: {
             allocated: strings(@report.strings_allocated),
             retained: strings(@report.strings_retained)
           }
         }
       end
-
-      private
 
       def symbolize(hash)
         hash.to_h { |key, value| [key.to_sym, plain(value)] }

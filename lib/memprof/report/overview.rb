@@ -52,7 +52,7 @@ module Memprof
         table = Table.new
         table.number("Retained", style: :red).number("Objects").number("Kept")
         table.name("Class", style: :cyan).name("Location")
-        retained_sites.first(@limit).each do |site|
+        places(:retained).last.each do |site|
           table.row(Units.bytes(site.retained_bytes), Units.count(site.retained_objects),
             Units.percent(site.retained_objects, site.allocated_objects), *names(site),
             notes: callers(site, site.retained_bytes.fdiv(@report.total_retained_memsize)))
@@ -65,7 +65,7 @@ module Memprof
         table = Table.new
         table.number("Allocated", style: :yellow).number("Objects").number("Freed").number("Mean age")
         table.name("Class", style: :cyan).name("Location")
-        allocated_sites.first(@limit).each do |site|
+        places(:allocated).last.each do |site|
           table.row(Units.bytes(site.allocated_bytes), Units.count(site.allocated_objects),
             Units.percent(site.freed_objects, site.allocated_objects), age(site), *names(site),
             notes: callers(site, site.allocated_bytes.fdiv(@report.total_allocated_memsize)))
@@ -81,25 +81,14 @@ module Memprof
 
       # A line on the sites that a table leaves out, nil if there are none.
       def rest(kind)
-        left = (kind == :retained ? retained_sites : allocated_sites).size - @limit
+        left = places(kind).first - @limit
         "#{Units.count(left)} more site#{"s" unless left == 1}" if left.positive?
       end
 
       private
 
-      def retained_sites
-        @retained_sites ||=
-          sorted(@report.places.select { |site| site.retained_objects.positive? }, :retained_bytes)
-      end
-
-      def allocated_sites
-        @allocated_sites ||= sorted(@report.places, :allocated_bytes)
-      end
-
-      def sorted(sites, key)
-        sites.sort_by do |site|
-          [-site.public_send(key), site.file, site.line, site.class_name, site.method_name]
-        end
+      def places(kind)
+        @report.places(kind, limit: @limit)
       end
 
       def amount(objects, bytes)

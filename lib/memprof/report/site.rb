@@ -39,26 +39,6 @@ module Memprof
       # @return [Array<String>] frames as `"file:line:in method"`, innermost first
       attr_reader :stack
 
-      # One site of those that differ in their stacks alone; it has the stack that most was retained by.
-      #
-      # @api private
-      # @param sites [Array<Site>] of the same file, line, method and class
-      # @return [Site]
-      def self.merge(sites)
-        return sites.first if sites.size == 1
-
-        sum = ->(name) { sites.sum { |site| site.public_send(name) } }
-        amounts = %w[allocated retained freed].to_h do |kind|
-          [kind, { "objects" => sum.("#{kind}_objects"), "bytes" => sum.("#{kind}_bytes") }]
-        end
-        main = sites.max_by { |site| [site.retained_bytes, site.allocated_bytes] }
-        age = sites.sum { |site| site.mean_age * site.freed_objects } / [amounts["freed"]["objects"], 1].max
-        new({
-          "file" => main.file, "line" => main.line, "method" => main.method_name, "class" => main.class_name,
-          "ages" => { "mean" => age, "max" => sites.map(&:max_age).max }, "stack" => main.stack, **amounts
-        })
-      end
-
       # @api private
       # @param row [Hash] a row of Native::Profile#sites
       def initialize(row)

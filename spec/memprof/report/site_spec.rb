@@ -26,16 +26,6 @@ RSpec.describe Memprof::Report::Site do
     expect(site.callers).to eq frames.last(2)
   end
 
-  it "joins what differs in the stack alone" do
-    other = described_class.new(FakeProfile.row(row["file"], 12, "String", method: "Cache#fetch",
-      retained: [5, 200], freed: [2, 80], ages: [4.0, 9], stack: ["other.rb:1:in <main>"]))
-    expect(described_class.merge([site, other])).to have_attributes(
-      location: site.location, allocated_objects: 17, allocated_bytes: 680, retained_objects: 7,
-      retained_bytes: 280, freed_objects: 10, freed_bytes: 400, mean_age: 2.0, max_age: 9, stack: other.stack
-    )
-    expect(described_class.merge([site])).to equal site
-  end
-
   it "has no callers if no frames but its own were kept" do
     expect(described_class.new(FakeProfile.row("a.rb", 1, "String")).callers).to eq []
     expect(described_class.new(FakeProfile.row("a.rb", 1, "String", stack: [])).callers).to eq []

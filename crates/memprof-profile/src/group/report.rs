@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use super::{Kind, Names, Sort, Totals, keep_most, location, named};
+use super::{Kind, SiteRows, Sort, Totals, keep_most, location, named};
 use crate::profile::{Amount, Meta, Profile, StringRow};
 
 /// Age of freed objects in GC generations.
@@ -85,41 +85,9 @@ impl Profile {
     ///
     /// Rows that read the same are one row. `limit` keeps the first so many.
     pub fn sites(&self, sort: Sort, limit: Option<usize>) -> Vec<SiteReport> {
-        let names = Names::new(self);
-        let rows = keep_most(names.rows(), limit, |row| sort.measure(row.allocated));
-        let sites = rows.into_iter().map(|row| {
-            let site = self.stacks[row.site as usize];
-            let frame = &self.frames[site.frame as usize];
-            let mean = if row.freed.objects == 0 {
-                0.0
-            } else {
-                row.ages.sum as f64 / row.freed.objects as f64
-            };
-            SiteReport {
-                file: self.file_name(frame).to_owned(),
-                line: site.line,
-                method: named(&frame.method).to_owned(),
-                class: names.class(row.class).to_owned(),
-                allocated: row.allocated,
-                retained: row.retained,
-                freed: row.freed,
-                ages: AgesReport {
-                    mean,
-                    max: row.ages.max,
-                },
-                stack: names
-                    .path(row.stack)
-                    .map(|node| stack_line(&names, node))
-                    .collect(),
-            }
-        });
-        let mut sites: Vec<SiteReport> = sites.collect();
-        sites.sort_by(|a, b| {
-            let most_first = sort.measure(b.allocated).cmp(&sort.measure(a.allocated));
-            most_first.then_with(|| place(a).cmp(&place(b)))
-        });
-        sites.truncate(limit.unwrap_or(usize::MAX));
-        sites
+        let sites = SiteRows::new(self);
+        let rows = sites.rows(sort, limit);
+        rows.iter().map(|row| sites.whole_site(row)).collect()
     }
 
     /// The string values of one kind with their locations: most first, ties by value. Freed strings are not known.
@@ -231,23 +199,6 @@ impl Profile {
     pub fn to_json_value(&self) -> serde_json::Value {
         serde_json::to_value(self.to_report()).expect("a report has only keys that are strings")
     }
-}
-
-/// A frame of a stack in the form of Ruby's backtraces.
-fn stack_line(names: &Names<'_>, node: u32) -> String {
-    let (file, line) = names.place(node);
-    format!("{file}:{line}:in {}", names.method(node))
-}
-
-/// What the order of sites with equal amounts follows.
-fn place(site: &SiteReport) -> (&str, u32, &str, &str, &[String]) {
-    (
-        &site.file,
-        site.line,
-        &site.method,
-        &site.class,
-        &site.stack,
-    )
 }
 
 /// The names of `ids`, each once, in order.

@@ -372,3 +372,58 @@ fn takes_many_rows_in_a_moment() {
     println!("sites: {:?}", one.elapsed());
     assert!(started.elapsed().as_secs() < 30);
 }
+
+#[test]
+fn joins_stacks_of_one_place() {
+    let profile = profile();
+    let sites = profile.sites(Sort::Memory, None);
+    for (kind, sort) in [
+        (Kind::Allocated, Sort::Memory),
+        (Kind::Retained, Sort::Memory),
+        (Kind::Freed, Sort::Objects),
+    ] {
+        let amount = |site: &SiteReport| match kind {
+            Kind::Allocated => site.allocated,
+            Kind::Retained => site.retained,
+            Kind::Freed => site.freed,
+        };
+        let mut expected = std::collections::BTreeMap::new();
+        for site in sites.iter().filter(|site| amount(site).objects > 0) {
+            let place = (&site.file, site.line, &site.class, &site.method);
+            let sum: &mut Amount = expected.entry(place).or_default();
+            sum.add(amount(site));
+        }
+        let (count, places) = profile.places(kind, sort, 100);
+        assert_eq!((count, places.len()), (expected.len(), expected.len()));
+        for place in &places {
+            let key = (&place.file, place.line, &place.class, &place.method);
+            assert_eq!(expected[&key], amount(place));
+        }
+        let order: Vec<u64> = places
+            .iter()
+            .map(|place| sort.measure(amount(place)))
+            .collect();
+        assert!(order.is_sorted_by(|a, b| a >= b), "{order:?}");
+        let (all, first) = profile.places(kind, sort, 1);
+        assert_eq!((all, first.as_slice()), (count, &places[..1]));
+    }
+}
+
+#[test]
+fn writes_the_same_sites_as_json() {
+    let profile = profile();
+    let mut json = b"[".to_vec();
+    let written = SiteRows::new(&profile).write_json(|chunk| {
+        json.extend_from_slice(chunk);
+        Ok::<(), ()>(())
+    });
+    assert_eq!(written, Ok(()));
+    json.push(b']');
+    let mut rows: Vec<serde_json::Value> = serde_json::from_slice(&json).expect("is JSON");
+    for row in &mut rows {
+        let gem = row.as_object_mut().and_then(|row| row.remove("gem"));
+        assert_eq!(gem, Some("other".into()));
+    }
+    let sites = serde_json::to_value(profile.sites(Sort::Memory, None)).expect("are JSON");
+    assert_eq!(serde_json::Value::Array(rows), sites);
+}

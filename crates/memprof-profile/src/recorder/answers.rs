@@ -1,14 +1,18 @@
 //! What the recorder is asked: live objects by place, and profiles.
 
+use std::cmp::Reverse;
+use std::fmt::Write;
+
 use rustc_hash::FxHashMap;
 
 use super::Recorder;
 use super::builder::ProfileBuilder;
 use crate::cells::{Cell, CellId};
 use crate::group::NO_NAME;
+use crate::line;
 use crate::profile::{Amount, Meta, Profile, SiteRow, StringRow};
 use crate::sessions::{SegmentId, SessionId};
-use crate::sites::SiteId;
+use crate::sites::{FrameId, SiteId};
 use crate::strings::StringCounts;
 
 /// What is alive of each cell, as found on the heap: objects, and their memsizes.
@@ -32,6 +36,32 @@ pub struct StatsRow {
     pub class: String,
 }
 
+/// Names by number, and the place of each in their order.
+#[derive(Default)]
+struct Ranks<'a> {
+    numbers: FxHashMap<&'a str, u32>,
+    names: Vec<&'a str>,
+}
+
+impl<'a> Ranks<'a> {
+    fn number(&mut self, name: &'a str) -> u32 {
+        *self.numbers.entry(name).or_insert_with(|| {
+            self.names.push(name);
+            self.names.len() as u32 - 1
+        })
+    }
+
+    fn ranks(&self) -> Vec<u32> {
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        order.sort_unstable_by_key(|number| self.names[*number]);
+        let mut ranks = vec![0; order.len()];
+        for (rank, number) in order.into_iter().enumerate() {
+            ranks[number] = rank as u32;
+        }
+        ranks
+    }
+}
+
 impl Recorder {
     fn cells_of(&self, session: SessionId) -> impl Iterator<Item = (CellId, &Cell, u64)> + '_ {
         self.sessions.segments_of(session).flat_map(move |segment| {
@@ -51,45 +81,87 @@ impl Recorder {
 
     /// Live objects of a session by file, line and class: most first, ties by place.
     pub fn stats(&self, session: SessionId) -> Vec<StatsRow> {
-        let mut counts: FxHashMap<(&str, u32, &str), u64> = FxHashMap::default();
-        for (_, cell, scale) in self
-            .cells_of(session)
-            .filter(|(_, cell, _)| cell.live() > 0)
-        {
-            let Some(site) = self.sites.get(cell.site) else {
-                continue;
-            };
-            let (file, line) = self.sites.location(site.place);
-            let file = if file.is_empty() { NO_NAME } else { file };
-            *counts
-                .entry((file, line, self.sites.class_name(site.class)))
-                .or_default() += cell.live() * scale;
-        }
-        let mut rows: Vec<StatsRow> = (counts.into_iter())
-            .map(|((file, line, class), objects)| StatsRow {
+        (self.ranked(session).into_iter())
+            .map(|(objects, (file, line, class))| StatsRow {
                 objects,
                 file: file.into(),
                 line,
                 class: class.into(),
             })
-            .collect();
-        rows.sort_unstable_by(|a, b| {
-            b.objects
-                .cmp(&a.objects)
-                .then_with(|| (&a.file, a.line, &a.class).cmp(&(&b.file, b.line, &b.class)))
+            .collect()
+    }
+
+    /// [`Recorder::stats`] as text: `heading`, and the first `limit` rows, a line each.
+    pub fn stats_text(&self, session: SessionId, limit: Option<usize>, heading: &str) -> String {
+        let rows = self.ranked(session);
+        let limit = limit.unwrap_or(usize::MAX);
+        let mut text = String::with_capacity(heading.len() + rows.len().min(limit) * 100);
+        text.push_str(heading);
+        for (objects, (file, line, class)) in rows.into_iter().take(limit) {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{objects:>7} ");
+            line::push(&mut text, file);
+            let _ = write!(text, ":{line}:");
+            line::push(&mut text, class);
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Names are long and much alike: files and classes are ranked once, and rows compared by ranks.
+    fn ranked(&self, session: SessionId) -> Vec<(u64, (&str, u32, &str))> {
+        let (mut files, mut classes) = (Ranks::default(), Ranks::default());
+        let mut file_of: FxHashMap<FrameId, u32> = FxHashMap::default();
+        let mut counts: FxHashMap<(u32, u32, u32), u64> = FxHashMap::default();
+        for (_, cell, scale) in (self.cells_of(session)).filter(|(_, cell, _)| cell.live() > 0) {
+            let Some(site) = self.sites.get(cell.site) else {
+                continue;
+            };
+            let Some(node) = self.sites.node(site.place) else {
+                continue;
+            };
+            let file = *file_of.entry(node.frame).or_insert_with(|| {
+                let key = self.sites.frame_key(node.frame);
+                let file = key.map_or("", |key| key.file.as_str());
+                files.number(if file.is_empty() { NO_NAME } else { file })
+            });
+            let class = classes.number(self.sites.class_name(site.class));
+            *counts.entry((file, node.line, class)).or_default() += cell.live() * scale;
+        }
+        let (file_ranks, class_ranks) = (files.ranks(), classes.ranks());
+        let mut rows: Vec<_> = counts.into_iter().collect();
+        rows.sort_unstable_by_key(|((file, line, class), objects)| {
+            let place = (
+                file_ranks[*file as usize],
+                *line,
+                class_ranks[*class as usize],
+            );
+            (Reverse(*objects), place)
         });
-        rows
+        let names = |((file, line, class), objects): ((u32, u32, u32), u64)| {
+            let place = (
+                files.names[file as usize],
+                line,
+                classes.names[class as usize],
+            );
+            (objects, place)
+        };
+        rows.into_iter().map(names).collect()
     }
 
     /// What a session saw, as plain data.
     pub fn profile(&self, session: SessionId, survivors: &Survivors, meta: Meta) -> Profile {
         let mut builder = ProfileBuilder::new(&self.sites);
-        let mut rows: FxHashMap<SiteId, SiteRow> = FxHashMap::default();
+        // Frames of two eras may read the same, so rows are told apart by what they say.
+        let mut rows: FxHashMap<(u32, u32, u32), (SiteId, SiteRow)> = FxHashMap::default();
         for (id, cell, scale) in self.cells_of(session) {
             let Some(site) = self.sites.get(cell.site) else {
                 continue;
             };
-            let row = rows.entry(cell.site).or_insert_with(|| builder.row(site));
+            let empty = builder.row(site);
+            let (first, row) =
+                (rows.entry((empty.site, empty.stack, empty.class))).or_insert((cell.site, empty));
+            *first = cell.site.min(*first);
             let scaled = |amount: Amount| Amount::new(amount.objects * scale, amount.bytes * scale);
             let retained = scaled(
                 survivors
@@ -108,7 +180,7 @@ impl Recorder {
             row.ages.sum += cell.ages.sum * scale;
             row.ages.max = row.ages.max.max(cell.ages.max);
         }
-        let mut rows: Vec<(SiteId, SiteRow)> = rows.into_iter().collect();
+        let mut rows: Vec<(SiteId, SiteRow)> = rows.into_values().collect();
         rows.sort_unstable_by_key(|(site, _)| *site);
         let (allocated, retained) = self.string_rows(session, survivors, &mut builder);
         Profile {

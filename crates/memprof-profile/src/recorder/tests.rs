@@ -259,3 +259,31 @@ fn short_sessions_sample_each_object_alike() {
     // 100 on average, with a standard deviation of 14.
     assert!(chi_square < 200.0, "chi-square {chi_square}: {seen:?}");
 }
+
+#[test]
+fn keeps_sites_but_no_numbers_when_the_last_session_closes() {
+    let mut recorder = Recorder::new(1);
+    for request in 1..200u64 {
+        let id = recorder.open(options(Some(7)));
+        for object in 0..request % 5 + 1 {
+            born(&mut recorder, 7, 40 * (object + request), 3);
+        }
+        let rows = recorder.stats(id);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].objects, request % 5 + 1);
+        let text = recorder.stats_text(id, None, "head\n");
+        assert_eq!(
+            text,
+            format!("head\n{:>7} app.rb:3:Object\n", request % 5 + 1)
+        );
+        recorder.close(id);
+        assert_eq!((recorder.live_objects(), recorder.cells.len()), (0, 0));
+    }
+    let kept = recorder.sites.memsize();
+    let id = recorder.open(options(None));
+    born(&mut recorder, 7, 40, 3);
+    recorder.close(id);
+    assert_eq!(recorder.sites.memsize(), kept);
+    recorder.forget();
+    assert_eq!(recorder.sites.memsize(), 0);
+}

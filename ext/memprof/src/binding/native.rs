@@ -19,6 +19,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("finish", function!(finish, 1))?;
     native.define_singleton_method("close", function!(close, 1))?;
     native.define_singleton_method("stats", function!(stats, 1))?;
+    native.define_singleton_method("stats_text", function!(stats_text, 3))?;
     native.define_singleton_method("profile", function!(profile, 4))?;
     native.define_singleton_method("fit", function!(fit, 1))?;
     native.define_singleton_method("sessions", function!(sessions::count, 0))?;
@@ -95,6 +96,17 @@ fn stats(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
         }
         Ok(array)
     })
+}
+
+/// Live objects as text, a line for each place and class, the first `limit`.
+fn stats_text(
+    ruby: &Ruby,
+    id: u64,
+    limit: Option<usize>,
+    heading: String,
+) -> Result<String, Error> {
+    tracker::suspended(|| sessions::stats_text(SessionId(id), limit, &heading))
+        .map_err(|raised| census::failure(ruby, raised.to_string()))
 }
 
 fn profile(

@@ -4,11 +4,12 @@ use std::str::FromStr;
 
 use magnus::{
     Class, DataTypeFunctions, Error, Module, RArray, RHash, RModule, RString, Ruby, TryConvert,
-    TypedData, Value, method,
+    TypedData, Value, method, value::ReprValue,
 };
 use memprof_profile::export::{self, Format};
-use memprof_profile::group::{By, Kind, Sort};
+use memprof_profile::group::{By, Kind, SiteRows, Sort};
 use memprof_profile::profile::Profile;
+use rustc_hash::FxHashMap;
 
 use crate::convert::to_ruby;
 
@@ -28,6 +29,9 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("totals", method!(NativeProfile::totals, 0))?;
     class.define_method("group", method!(NativeProfile::group, 4))?;
     class.define_method("sites", method!(NativeProfile::sites, 2))?;
+    class.define_method("each_site", method!(NativeProfile::each_site, 0))?;
+    class.define_method("places", method!(NativeProfile::places, 3))?;
+    class.define_method("sites_json", method!(NativeProfile::sites_json, 0))?;
     class.define_method("strings", method!(NativeProfile::strings, 2))?;
     class.define_method("files", method!(NativeProfile::files, 0))?;
     class.define_method("classes", method!(NativeProfile::classes, 0))?;
@@ -73,6 +77,55 @@ impl NativeProfile {
 
     fn sites(ruby: &Ruby, this: &Self, sort: String, limit: Option<usize>) -> Result<Value, Error> {
         to_ruby(ruby, &this.0.sites(parse::<Sort>(ruby, &sort)?, limit))
+    }
+
+    /// Yields each site, most bytes allocated first. Sites share the lines of their stacks.
+    fn each_site(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        let sites = SiteRows::new(&this.0);
+        let lines = ruby.ary_new();
+        let mut numbers: FxHashMap<u32, isize> = FxHashMap::default();
+        for row in sites.rows(Sort::Memory, None) {
+            let site = RHash::try_convert(to_ruby(ruby, &sites.site(&row))?)?;
+            let stack = ruby.ary_new();
+            for node in sites.stack(&row) {
+                let number = match numbers.get(&node) {
+                    Some(number) => *number,
+                    None => {
+                        let line = ruby.str_new(sites.line(node));
+                        line.freeze();
+                        lines.push(line)?;
+                        numbers.insert(node, lines.len() as isize - 1);
+                        lines.len() as isize - 1
+                    }
+                };
+                stack.push(lines.entry::<Value>(number)?)?;
+            }
+            site.aset("stack", stack)?;
+            ruby.yield_value::<_, Value>(site)?;
+        }
+        Ok(())
+    }
+
+    /// How many places have objects of this kind, and the first of them: sites without regard to their stacks.
+    fn places(
+        ruby: &Ruby,
+        this: &Self,
+        kind: String,
+        sort: String,
+        limit: usize,
+    ) -> Result<(usize, Value), Error> {
+        let (kind, sort): (Kind, Sort) = (parse(ruby, &kind)?, parse(ruby, &sort)?);
+        let (count, rows) = this.0.places(kind, sort, limit);
+        Ok((count, to_ruby(ruby, &rows)?))
+    }
+
+    /// Yields the sites as the elements of a JSON array, in chunks.
+    fn sites_json(ruby: &Ruby, this: &Self) -> Result<(), Error> {
+        SiteRows::new(&this.0).write_json(|chunk| {
+            // JSON that serde writes of Strings is UTF-8.
+            let chunk = ruby.enc_str_new(chunk, ruby.utf8_encoding());
+            ruby.yield_value::<_, Value>(chunk).map(|_| ())
+        })
     }
 
     fn strings(

@@ -1,7 +1,7 @@
 //! Classes of new objects: from the class word to a name that is kept when the class is gone.
 
 use rb_sys::{VALUE, ruby_value_type};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use memprof_profile::sites::{ClassId, Sites};
 
@@ -27,36 +27,57 @@ pub fn key(flags: Flags, class_word: VALUE) -> u64 {
 #[derive(Default)]
 pub struct Classes {
     by_address: FxHashMap<u64, ClassId>,
+    /// Classes whose name is not final.
+    unnamed: FxHashSet<u64>,
 }
 
 impl Classes {
-    /// The class of an object with these flags and this [`key`].
+    /// The class of an object with these flags and this [`key`], and whether it keeps its name.
     ///
     /// Called in a birth hook, with what was read of the object just born: its class is alive.
-    pub fn id(&mut self, sites: &mut Sites, flags: Flags, key: u64) -> ClassId {
+    pub fn id(&mut self, sites: &mut Sites, flags: Flags, key: u64) -> (ClassId, bool) {
         if let Some(id) = self.by_address.get(&key) {
-            return *id;
+            return (*id, true);
         }
         let class = if key < 0x1000 { 0 } else { real(key as VALUE) };
-        if class == 0 {
-            let id = sites.class(&object::internal_name(flags));
-            self.by_address.insert(key, id);
-            return id;
-        }
-        match name(class) {
-            Some(name) => {
-                let id = sites.class(&name);
-                self.by_address.insert(key, id);
-                id
-            }
-            // It may get a name yet, so it is asked again when the place cache has forgotten it.
-            None => sites.class(&anonymous_name(class)),
-        }
+        let name = match class {
+            0 => object::internal_name(flags),
+            class => match name(class) {
+                Some(name) if is_final(&name) => name,
+                name => {
+                    // It may get a name yet, so it is asked again when the place cache has forgotten it.
+                    self.unnamed.insert(key);
+                    let name = name.unwrap_or_else(|| anonymous_name(class));
+                    return (sites.class(&name), false);
+                }
+            },
+        };
+        let id = sites.class(&name);
+        self.by_address.insert(key, id);
+        (id, true)
     }
 
     /// The object at this address is gone, or another one is there now. True if it was a class that is known.
     pub fn forget(&mut self, address: VALUE) -> bool {
-        self.by_address.remove(&{ address }).is_some()
+        let named = self.by_address.remove(&{ address }).is_some();
+        self.unnamed.remove(&{ address }) || named
+    }
+
+    /// Where the classes are.
+    pub fn addresses(&self) -> impl Iterator<Item = VALUE> + '_ {
+        (self.by_address.keys().copied())
+            .filter(|key| *key >= 0x1000)
+            .chain(self.unnamed.iter().copied())
+            .map(|key| key as VALUE)
+    }
+
+    /// Keeps the classes for which `lives` is true. True if some are gone.
+    pub fn keep(&mut self, lives: impl Fn(u64) -> bool) -> bool {
+        let before = self.by_address.len() + self.unnamed.len();
+        self.by_address
+            .retain(|key, _| *key < 0x1000 || lives(*key));
+        self.unnamed.retain(|key| lives(*key));
+        self.by_address.len() + self.unnamed.len() < before
     }
 
     /// Classes moved in memory.
@@ -67,7 +88,15 @@ impl Classes {
             .into_iter()
             .filter_map(|(key, id)| Some((now(key)?, id)))
             .collect();
+        let unnamed = std::mem::take(&mut self.unnamed);
+        self.unnamed = unnamed.into_iter().filter_map(now).collect();
     }
+}
+
+/// True for the name of a constant. An anonymous class may still be assigned to one, and a temporary name, which no constant
+/// has, be replaced.
+fn is_final(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_uppercase())
 }
 
 /// The class itself, or the first of its ancestors that is neither a singleton class nor an included module; 0 if there

@@ -19,6 +19,9 @@ pub const MAX_FRAMES: usize = 2048;
 /// Frames to look through for one that is written in Ruby, when the innermost ones are not.
 const SEARCH: usize = 64;
 
+/// Frames to look through first: mostly one of them is the one, and each that is read costs as much as an object.
+const NEAR: usize = 4;
+
 #[derive(Clone, Copy)]
 struct Known {
     id: FrameId,
@@ -47,6 +50,8 @@ pub struct Found {
     pub place: StackId,
     /// The innermost frame.
     pub stack: StackId,
+    /// The frame is of a file that was loaded: other than in code that was evaluated, its path and line name one method.
+    pub loaded: bool,
 }
 
 /// Frames that were seen, and buffers to read them into.
@@ -120,25 +125,33 @@ impl Frames {
     /// it. The path is kept alive from now on, so that its address names the file. Evaluated code is left to
     /// [`Frames::stack`]: many methods evaluate code that has the same path.
     pub fn single(&mut self, sites: &mut Sites, path: VALUE, line: u32) -> Option<Origin> {
-        let count = self.read(SEARCH);
-        for at in 0..count {
-            let frame = self.values[at];
-            let known = self.know(sites, frame, path);
-            if known.native {
-                continue;
+        let mut seen = 0;
+        for limit in [NEAR, SEARCH] {
+            let count = self.read(limit);
+            for at in seen..count {
+                let frame = self.values[at];
+                let known = self.know(sites, frame, path);
+                if known.native {
+                    continue;
+                }
+                self.paths.insert(path);
+                if known.own {
+                    return Some(Origin::Own);
+                }
+                let plain = known.user && !self.evaluated.contains_key(&(frame, path));
+                return plain.then(|| {
+                    let place = sites.stack(None, known.id, line);
+                    Origin::Program(Found {
+                        place,
+                        stack: place,
+                        loaded: is_loaded(frame),
+                    })
+                });
             }
-            self.paths.insert(path);
-            if known.own {
-                return Some(Origin::Own);
+            if count < limit {
+                break;
             }
-            let plain = known.user && !self.evaluated.contains_key(&(frame, path));
-            return plain.then(|| {
-                let place = sites.stack(None, known.id, line);
-                Origin::Program(Found {
-                    place,
-                    stack: place,
-                })
-            });
+            seen = count;
         }
         None
     }
@@ -253,6 +266,7 @@ impl Frames {
         Origin::Program(Found {
             place,
             stack: kept.unwrap_or(place),
+            loaded: false,
         })
     }
 
@@ -333,6 +347,40 @@ impl Frames {
         known
     }
 
+    /// Where the frames are that are known.
+    pub fn addresses(&self) -> impl Iterator<Item = VALUE> + '_ {
+        self.known.keys().copied()
+    }
+
+    /// Keeps the frames for which `lives` is true. True if some are gone.
+    pub fn keep(&mut self, lives: impl Fn(u64) -> bool) -> bool {
+        let before = self.known.len();
+        self.known.retain(|frame, _| lives(*frame as u64));
+        let gone = self.known.len() < before;
+        if gone {
+            let known = &self.known;
+            self.evaluated
+                .retain(|(frame, _), _| known.contains_key(frame));
+            self.forget_stacks();
+        }
+        gone
+    }
+
+    /// Forgets frames by address, but for those that are still to be named: these are marked, and so alive.
+    pub fn forget_known(&mut self) {
+        self.known.clear();
+        self.evaluated.clear();
+        self.forget_stacks();
+    }
+
+    /// Bytes that the tables take.
+    pub fn memsize(&self) -> usize {
+        self.stacks.memsize()
+            + (self.known.capacity() + self.evaluated.capacity())
+                * (2 * size_of::<VALUE>() + size_of::<Known>())
+            + self.paths.capacity() * size_of::<VALUE>()
+    }
+
     /// Frames moved in memory. What is [`Frames::pinned`] did not.
     pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>) {
         let known = std::mem::take(&mut self.known);
@@ -362,5 +410,12 @@ fn nowhere(sites: &mut Sites) -> Found {
     Found {
         place,
         stack: place,
+        loaded: false,
     }
+}
+
+/// True for code of a file that was loaded; what is evaluated may give any path and line for its own.
+fn is_loaded(frame: VALUE) -> bool {
+    // SAFETY: a frame that rb_profile_frames just wrote, so alive; returns nil or a String that the VM holds.
+    unsafe { rb_sys::rb_profile_frame_absolute_path(frame) != rb_sys::Qnil as VALUE }
 }

@@ -1,11 +1,13 @@
 //! The tracker's own object: the VM marks through it and tells it of compaction.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Ruby, TypedData, gc};
 use rb_sys::VALUE;
+use rustc_hash::FxHashMap;
 
+use super::kept;
 use super::object::{self, Flags};
 use super::symbols::symbols;
 use super::tracker;
@@ -21,6 +23,7 @@ pub struct Guard;
 impl DataTypeFunctions for Guard {
     fn mark(&self, _: &gc::Marker) {
         tracker::with(|tracker| {
+            kept::mark(tracker);
             for object in tracker.frames.pinned() {
                 // SAFETY: in a mark function; the object was alive when it was noted and has been marked since.
                 unsafe { rb_sys::rb_gc_mark(object) };
@@ -58,8 +61,9 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
 /// Tells where an object is after compaction. An entry of the tracker may be dead (Ruby drops death events of a thread
 /// that is in another tool's hook) and its heap page given back, so a page is looked at before what is on it.
 #[derive(Default)]
-struct Pages {
+pub struct Pages {
     last: Cell<(u64, bool)>,
+    mapped: RefCell<FxHashMap<u64, bool>>,
 }
 
 /// Pages of the operating system that are asked for one by one; no platform has smaller ones.
@@ -78,7 +82,8 @@ impl Pages {
         Some(unsafe { rb_sys::rb_gc_location(address as VALUE) } as u64)
     }
 
-    fn is_heap(&self, address: u64) -> bool {
+    /// True if the address is in a page of the heap.
+    pub fn is_heap(&self, address: u64) -> bool {
         if let Some(pointer_to_heap_p) = symbols().pointer_to_heap_p {
             // SAFETY: takes any address.
             return unsafe { pointer_to_heap_p(address as VALUE) };
@@ -88,7 +93,8 @@ impl Pages {
         if last == page {
             return mapped;
         }
-        let mapped = is_mapped(page << OS_PAGE_BITS);
+        let mapped = *(self.mapped.borrow_mut().entry(page))
+            .or_insert_with(|| is_mapped(page << OS_PAGE_BITS));
         self.last.set((page, mapped));
         mapped
     }

@@ -10,15 +10,16 @@ use rb_sys::{VALUE, rb_trace_arg_t, ruby_value_type};
 use memprof_profile::cells::CellId;
 use memprof_profile::live::Record;
 use memprof_profile::sessions::SegmentId;
-use memprof_profile::sites::Site;
+use memprof_profile::sites::{Site, SiteId};
 
 use super::classes;
 use super::event::Event;
 use super::event_hook::EventHook;
-use super::frames::Origin;
+use super::frames::{Found, Origin};
 use super::object::{self, Flags};
+use super::places::{Known, Place};
 use super::protect::protect;
-use super::tracker::{self, Place, Tracker};
+use super::tracker::{self, Tracker};
 
 const BIRTH: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
 const DEATH: u32 = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
@@ -267,16 +268,39 @@ fn first_cell(
     place: Place,
     path: VALUE,
 ) -> Option<CellId> {
-    match tracker
-        .frames
-        .single(&mut tracker.recorder.sites, path, place.line)
-    {
-        Some(origin) => intern(tracker, flags, place, origin),
-        None => {
+    let known = match tracker.places.known(&place) {
+        Some(known) => known,
+        None => find(tracker, flags, &place, path),
+    };
+    match known {
+        Known::Site(site) => Some(count_at(tracker, place, site)),
+        Known::Own => {
+            tracker.places.put(place, OWN);
+            None
+        }
+        Known::Internal => {
             tracker.places.put(place, STACK);
             stack_cell(tracker, event, flags, place.class, place.segment)
         }
     }
+}
+
+/// Looks at the frames for what a place is.
+fn find(tracker: &mut Tracker, flags: Flags, place: &Place, path: VALUE) -> Known {
+    let sites = &mut tracker.recorder.sites;
+    let known = match tracker.frames.single(sites, path, place.line) {
+        None => Known::Internal,
+        Some(Origin::Own) => Known::Own,
+        Some(Origin::Program(found)) => {
+            let (site, lasts) = site(tracker, flags, place.class, found);
+            if !(lasts && found.loaded) {
+                return Known::Site(site);
+            }
+            Known::Site(site)
+        }
+    };
+    tracker.places.learn(place, known);
+    known
 }
 
 /// The counters of a birth whose place is not the innermost Ruby frame, or whose stack is kept.
@@ -304,25 +328,27 @@ fn stack_cell(
     if let Some(cell) = tracker.places.get(&place) {
         return cell_id(cell);
     }
-    intern(tracker, flags, place, origin)
+    let (site, _) = site(tracker, flags, class, found);
+    Some(count_at(tracker, place, site))
 }
 
-fn intern(tracker: &mut Tracker, flags: Flags, place: Place, origin: Origin) -> Option<CellId> {
-    let Origin::Program(found) = origin else {
-        tracker.places.put(place, OWN);
-        return None;
-    };
-    let class = tracker
-        .classes
-        .id(&mut tracker.recorder.sites, flags, place.class);
-    let site = tracker.recorder.sites.site(Site {
+/// The site of an object, and whether it is that of all objects with this class word made there, as the class's name is
+/// final.
+fn site(tracker: &mut Tracker, flags: Flags, class: u64, found: Found) -> (SiteId, bool) {
+    let sites = &mut tracker.recorder.sites;
+    let (class, lasts) = tracker.classes.id(sites, flags, class);
+    let site = sites.site(Site {
         class,
         place: found.place,
         stack: found.stack,
     });
+    (site, lasts)
+}
+
+fn count_at(tracker: &mut Tracker, place: Place, site: SiteId) -> CellId {
     let cell = tracker.recorder.cell(place.segment, site);
     tracker.places.put(place, cell.0);
-    Some(cell)
+    cell
 }
 
 /// # Safety

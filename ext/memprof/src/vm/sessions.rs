@@ -8,7 +8,7 @@ use memprof_profile::sessions::{Options, SessionId};
 
 use super::protect::Raised;
 use super::tracker::{self, Facts, Tracker};
-use super::{hooks, naming, objspace, symbols};
+use super::{hooks, kept, naming, objspace, symbols};
 
 /// Opens a session; `by_thread` follows the calling thread and those that it starts.
 pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionId {
@@ -35,13 +35,14 @@ pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionI
         id
     });
     hooks::install();
+    kept::resume();
     // The tracker is free outside hooks, so there is an id.
     id.unwrap_or(SessionId(0))
 }
 
 /// Sessions have changed, and with them cells and the sampling interval.
 fn changed(tracker: &mut Tracker) {
-    tracker.places.clear();
+    tracker.places.forget_cells();
     tracker::set_skip(tracker.recorder.sample_gap());
     tracker::follow_threads(tracker.recorder.sessions.by_thread());
 }
@@ -67,6 +68,8 @@ fn close_orphans(tracker: &mut Tracker) {
 fn check_hook() {
     if hooks::revive() {
         tracker::with(|tracker| {
+            // What was freed meanwhile is not known either.
+            kept::forget_addresses(tracker);
             for facts in tracker.facts.values_mut() {
                 facts.incomplete |= facts.ended.is_none();
             }
@@ -94,7 +97,7 @@ pub fn finish(id: SessionId) {
     });
 }
 
-/// Forgets a session; with the last one, everything.
+/// Forgets a session; with the last one, all but what the next one may meet again.
 pub fn close(id: SessionId) {
     let last = tracker::with(|tracker| {
         tracker.recorder.close(id);
@@ -104,7 +107,7 @@ pub fn close(id: SessionId) {
     });
     if last == Some(true) {
         hooks::remove();
-        tracker::with(Tracker::reset);
+        kept::pause();
     }
 }
 
@@ -119,11 +122,27 @@ pub fn count() -> usize {
 /// If the VM raised while the heap was read.
 pub fn stats(id: SessionId) -> Result<Vec<StatsRow>, Raised> {
     check_hook();
-    // Before Ruby 4.0 a hook is told only of what its own Ractor sweeps, so the heap is asked who lives.
+    drop_freed(id)?;
+    Ok(tracker::with(|tracker| tracker.recorder.stats(id)).unwrap_or_default())
+}
+
+/// [`stats`] as text, a line each, after `heading`.
+///
+/// # Errors
+/// As [`stats`].
+pub fn stats_text(id: SessionId, limit: Option<usize>, heading: &str) -> Result<String, Raised> {
+    check_hook();
+    drop_freed(id)?;
+    let text = tracker::with(|tracker| tracker.recorder.stats_text(id, limit, heading));
+    Ok(text.unwrap_or_default())
+}
+
+/// Before Ruby 4.0 a hook is told only of what its own Ractor sweeps, so the heap is asked who lives.
+fn drop_freed(id: SessionId) -> Result<(), Raised> {
     if tracker::ractors_seen() {
         drop(objspace::survivors(id)?);
     }
-    Ok(tracker::with(|tracker| tracker.recorder.stats(id)).unwrap_or_default())
+    Ok(())
 }
 
 /// What the session saw, with the memsizes of what lives; `None` if it is closed.

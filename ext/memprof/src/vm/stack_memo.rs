@@ -49,6 +49,8 @@ pub struct StackMemo {
     by_hash: FxHashMap<u64, u32>,
     /// Index of the stack met last.
     last: usize,
+    /// Frames of all stacks.
+    frames: usize,
 }
 
 impl StackMemo {
@@ -71,6 +73,7 @@ impl StackMemo {
         }
         self.last = self.stacks.len();
         self.by_hash.insert(hash(raw), self.last as u32);
+        self.frames += raw.values.len();
         self.stacks.push(Remembered {
             values: raw.values.into(),
             lines: raw.lines.into(),
@@ -84,6 +87,13 @@ impl StackMemo {
     pub fn clear(&mut self) {
         self.stacks.clear();
         self.by_hash.clear();
+        self.frames = 0;
+    }
+
+    /// Bytes that the stacks take.
+    pub fn memsize(&self) -> usize {
+        self.frames * (size_of::<VALUE>() + size_of::<c_int>())
+            + self.stacks.capacity() * size_of::<Remembered>()
     }
 }
 

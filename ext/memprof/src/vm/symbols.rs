@@ -32,6 +32,8 @@ pub struct Symbols {
     pub slot_size: Option<unsafe extern "C" fn(VALUE) -> usize>,
     /// 3.4 and later.
     pub garbage_object_p: Option<unsafe extern "C" fn(VALUE) -> bool>,
+    /// Whether the last collection that marked found an object, on the Rubies that have no `garbage_object_p`.
+    pub marked_object_p: Option<unsafe extern "C" fn(VALUE) -> c_int>,
     /// 3.4 and 4.0.
     pub pointer_to_heap_p: Option<unsafe extern "C" fn(VALUE) -> bool>,
     /// 3.4 and 4.0: "default" or "mmtk".
@@ -140,6 +142,7 @@ pub fn symbols() -> &'static Symbols {
             imemo_name: function!(c"rb_imemo_name", unsafe extern "C" fn(c_int) -> *const c_char),
             slot_size: function!(c"rb_gc_obj_slot_size", unsafe extern "C" fn(VALUE) -> usize),
             garbage_object_p: function!(c"rb_objspace_garbage_object_p", unsafe extern "C" fn(VALUE) -> bool),
+            marked_object_p: function!(c"rb_objspace_marked_object_p", unsafe extern "C" fn(VALUE) -> c_int),
             pointer_to_heap_p: function!(c"rb_gc_pointer_to_heap_p", unsafe extern "C" fn(VALUE) -> bool),
             active_gc_name: function!(c"rb_gc_active_gc_name", unsafe extern "C" fn() -> *const c_char),
             preregister_job: function!(

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime};
 
 use memprof_profile::recorder::Recorder;
-use memprof_profile::sessions::{SegmentId, SessionId};
+use memprof_profile::sessions::SessionId;
 use rustc_hash::FxHashMap;
 
 use super::classes::Classes;
 use super::frames::Frames;
 use super::hooks::current_thread;
+use super::kept::Pause;
+use super::places::Places;
 use super::quiet::Quiet;
 
 /// All that is known while something is tracked.
@@ -21,14 +23,18 @@ pub struct Tracker {
     pub frames: Frames,
     /// Classes of the VM that were seen.
     pub classes: Classes,
-    /// Recently used cells.
-    pub places: PlaceCache,
+    /// What counts the objects of a place.
+    pub places: Places,
     /// When sessions began and ended.
     pub facts: FxHashMap<SessionId, Facts>,
     /// The process that sessions were opened in.
     pub pid: u32,
     /// Threads whose allocations are not recorded now.
     pub quiet: Quiet,
+    /// When the last session was closed and the hook removed, if none is open.
+    pub pause: Option<Pause>,
+    /// The collection whose garbage was forgotten last (see [`super::kept`]).
+    pub swept: Option<usize>,
 }
 
 /// When a session began and ended, and the number of collections up to then.
@@ -55,101 +61,13 @@ impl Tracker {
             recorder: Recorder::new(super::seed::seed()),
             frames: Frames::default(),
             classes: Classes::default(),
-            places: PlaceCache::default(),
+            places: Places::default(),
+            pause: None,
+            swept: None,
             facts: FxHashMap::default(),
             pid: std::process::id(),
             quiet: Quiet::default(),
         }
-    }
-
-    /// Forgets everything that names objects of the VM by address: with the hook gone, nobody tells of deaths. Threads
-    /// that are quiet go on being so.
-    pub fn reset(&mut self) {
-        self.frames = Frames::default();
-        self.classes = Classes::default();
-        self.places.clear();
-        self.facts.clear();
-    }
-}
-
-/// What a birth is counted by: class word, innermost frame of interest (or interned stack), its line, and segment.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Class word, or what stands for it (see [`super::classes::key`]).
-    pub class: u64,
-    /// Address of the frame, or number of the interned stack.
-    pub frame: u64,
-    /// Line.
-    pub line: u32,
-    /// Segment.
-    pub segment: SegmentId,
-}
-
-#[derive(Clone, Copy)]
-struct Entry {
-    place: Place,
-    cell: u32,
-    epoch: u32,
-}
-
-/// Direct-mapped cache from place to cell: most births hit it and so hash nothing else.
-pub struct PlaceCache {
-    entries: Vec<Entry>,
-    epoch: u32,
-}
-
-const ENTRIES: usize = 4096;
-
-impl Default for PlaceCache {
-    fn default() -> Self {
-        let place = Place {
-            class: 0,
-            frame: 0,
-            line: 0,
-            segment: SegmentId(u32::MAX),
-        };
-        PlaceCache {
-            entries: vec![
-                Entry {
-                    place,
-                    cell: 0,
-                    epoch: 0
-                };
-                ENTRIES
-            ],
-            epoch: 1,
-        }
-    }
-}
-
-impl PlaceCache {
-    #[inline]
-    fn index(place: &Place) -> usize {
-        let mixed = (place.frame >> 3)
-            .wrapping_add(u64::from(place.line).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-            .wrapping_add(place.class.wrapping_mul(0xff51_afd7_ed55_8ccd))
-            .wrapping_add(u64::from(place.segment.0) << 7);
-        ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 52) as usize & (ENTRIES - 1)
-    }
-
-    /// The cell of a place seen lately.
-    #[inline]
-    pub fn get(&self, place: &Place) -> Option<u32> {
-        let entry = self.entries.get(Self::index(place))?;
-        (entry.epoch == self.epoch && entry.place == *place).then_some(entry.cell)
-    }
-
-    /// Remembers the cell of a place.
-    pub fn put(&mut self, place: Place, cell: u32) {
-        let epoch = self.epoch;
-        if let Some(entry) = self.entries.get_mut(Self::index(&place)) {
-            *entry = Entry { place, cell, epoch };
-        }
-    }
-
-    /// Forgets all: a class or a frame is gone or has moved, or cells changed.
-    pub fn clear(&mut self) {
-        self.epoch = self.epoch.wrapping_add(1);
     }
 }
 

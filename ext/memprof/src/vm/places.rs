@@ -1,0 +1,131 @@
+//! From the place of an allocation to what counts it.
+
+use memprof_profile::sessions::SegmentId;
+use memprof_profile::sites::SiteId;
+use rustc_hash::FxHashMap;
+
+/// What an allocation is counted by: class word, innermost frame of interest (or interned stack), its line, and segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Class word, or what stands for it (see [`super::classes::key`]).
+    pub class: u64,
+    /// Address of the frame's path, or number of the interned stack.
+    pub frame: u64,
+    /// Line.
+    pub line: u32,
+    /// Segment.
+    pub segment: SegmentId,
+}
+
+/// What is known of a place whatever sessions are open.
+#[derive(Clone, Copy)]
+pub enum Known {
+    /// Its site.
+    Site(SiteId),
+    /// It is memprof's own.
+    Own,
+    /// It is inside the VM (`<internal:kernel>`): the caller must be looked up.
+    Internal,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    place: Place,
+    cell: u32,
+    epoch: u32,
+}
+
+/// Two tables. The first is a direct-mapped cache from place to cell: most allocations hit it and so hash nothing else. It
+/// is emptied when sessions change. The second one, from place to site, outlives sessions: a server's next request
+/// allocates where the one before did.
+pub struct Places {
+    entries: Vec<Entry>,
+    epoch: u32,
+    known: FxHashMap<(u64, u64, u32), Known>,
+}
+
+const ENTRIES: usize = 4096;
+
+/// Places of which the site is remembered.
+const KNOWN: usize = 1 << 16;
+
+impl Default for Places {
+    fn default() -> Self {
+        let place = Place {
+            class: 0,
+            frame: 0,
+            line: 0,
+            segment: SegmentId(u32::MAX),
+        };
+        Places {
+            entries: vec![
+                Entry {
+                    place,
+                    cell: 0,
+                    epoch: 0
+                };
+                ENTRIES
+            ],
+            epoch: 1,
+            known: FxHashMap::default(),
+        }
+    }
+}
+
+impl Places {
+    #[inline]
+    fn index(place: &Place) -> usize {
+        let mixed = (place.frame >> 3)
+            .wrapping_add(u64::from(place.line).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .wrapping_add(place.class.wrapping_mul(0xff51_afd7_ed55_8ccd))
+            .wrapping_add(u64::from(place.segment.0) << 7);
+        ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 52) as usize & (ENTRIES - 1)
+    }
+
+    /// The cell of a place seen lately.
+    #[inline]
+    pub fn get(&self, place: &Place) -> Option<u32> {
+        let entry = self.entries.get(Self::index(place))?;
+        (entry.epoch == self.epoch && entry.place == *place).then_some(entry.cell)
+    }
+
+    /// Remembers the cell of a place.
+    pub fn put(&mut self, place: Place, cell: u32) {
+        let epoch = self.epoch;
+        if let Some(entry) = self.entries.get_mut(Self::index(&place)) {
+            *entry = Entry { place, cell, epoch };
+        }
+    }
+
+    /// What is known of a place, also from sessions that are closed.
+    pub fn known(&self, place: &Place) -> Option<Known> {
+        self.known
+            .get(&(place.class, place.frame, place.line))
+            .copied()
+    }
+
+    /// Remembers what a place is.
+    pub fn learn(&mut self, place: &Place, known: Known) {
+        if self.known.len() >= KNOWN {
+            self.known.clear();
+        }
+        self.known
+            .insert((place.class, place.frame, place.line), known);
+    }
+
+    /// Sessions have changed, and with them cells.
+    pub fn forget_cells(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// Forgets all: a class or a frame is gone or has moved.
+    pub fn clear(&mut self) {
+        self.forget_cells();
+        self.known.clear();
+    }
+
+    /// Bytes that the tables take.
+    pub fn memsize(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>() + self.known.capacity() * 40
+    }
+}
