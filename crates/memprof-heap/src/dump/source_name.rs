@@ -38,8 +38,8 @@ pub(super) fn line(line: &str) -> String {
         let end = at + 1 + digits.count();
         end > at + 1 && (end == bytes.len() || bytes[end..].starts_with(b":in "))
     };
-    let colons = line.match_indices(':').map(|(at, _)| at);
-    let name_end = colons.filter(ends_name).last().unwrap_or(line.len());
+    let mut colons = line.match_indices(':').map(|(at, _)| at);
+    let name_end = colons.rfind(ends_name).unwrap_or(line.len());
     let (name, rest) = line.split_at(name_end);
     if looks_like_one(name) {
         line.to_owned()

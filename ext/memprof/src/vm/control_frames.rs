@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicI8, Ordering};
 
 use rb_sys::VALUE;
 
+use super::layouts;
+
 /// The head of struct rb_execution_context_struct.
 #[repr(C)]
 pub struct Context {
@@ -132,14 +134,14 @@ fn is_ruby(frame: &ControlFrame, flags: VALUE) -> bool {
     flags & C_FRAME == 0 && frame.iseq != 0 && !frame.pc.is_null()
 }
 
-/// True if the layout is as expected for the frames that `rb_profile_frames` returned.
+/// True if this Ruby is known, and the layout is as expected for the frames that `rb_profile_frames` returned.
 ///
 /// # Safety
 /// As for [`paths`].
 #[cold]
 unsafe fn check(context: *const Context, profiled: Profiled) -> bool {
-    let aligned = |address: usize| address != 0 && address.is_multiple_of(8);
-    if !aligned(context as usize) {
+    let aligned = |address: usize| address != 0 && address % 8 == 0;
+    if layouts::check().is_err() || !aligned(context as usize) {
         return false;
     }
     // SAFETY: the context of an event is readable; what is read through it lies inside the thread's stack, as long as the
@@ -152,7 +154,7 @@ unsafe fn check(context: *const Context, profiled: Profiled) -> bool {
         {
             return false;
         }
-        if !(end - first).is_multiple_of(size_of::<ControlFrame>()) {
+        if (end - first) % size_of::<ControlFrame>() != 0 {
             return false;
         }
         let ruby = profiled.values.iter().zip(profiled.lines);
@@ -184,7 +186,7 @@ unsafe fn check(context: *const Context, profiled: Profiled) -> bool {
 unsafe fn same(frame: &ControlFrame, magic: VALUE, value: VALUE) -> bool {
     // SAFETY: `value` is a frame; the frame's iseq is the same object, or one whose flags say that it is an iseq.
     unsafe {
-        if !frame.iseq.is_multiple_of(8) || *(frame.iseq as *const VALUE) & OBJECT_KIND != ISEQ {
+        if frame.iseq % 8 != 0 || *(frame.iseq as *const VALUE) & OBJECT_KIND != ISEQ {
             return false;
         }
         match magic {

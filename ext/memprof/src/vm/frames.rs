@@ -355,7 +355,7 @@ impl Frames {
     /// Keeps the frames for which `lives` is true. True if some are gone.
     pub fn keep(&mut self, lives: impl Fn(u64) -> bool) -> bool {
         let before = self.known.len();
-        self.known.retain(|frame, _| lives(*frame as u64));
+        self.known.retain(|frame, _| lives(*frame));
         let gone = self.known.len() < before;
         if gone {
             let known = &self.known;

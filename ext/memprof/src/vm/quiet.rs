@@ -86,7 +86,9 @@ mod tests {
     #[test]
     fn a_thread_that_is_gone_leaves_nothing_to_the_next_at_its_address() {
         let mut quiet = Quiet::default();
-        [1, 2, 3, 4].map(|thread| quiet.enter(thread));
+        for thread in 1..=4 {
+            quiet.enter(thread);
+        }
         quiet.forget(1);
         quiet.relocate(|thread| (thread != 2).then_some(thread + 10));
         assert!(quiet.contains(13) && quiet.contains(14) && !quiet.contains(2));
