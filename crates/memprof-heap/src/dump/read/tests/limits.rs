@@ -66,13 +66,13 @@ fn a_text_may_be_as_large_as_the_limit() {
 fn values_of_a_list_count_as_well() {
     let lists = [
         line(
-            r#""type":"ARRAY", "references":["#,
+            r#""type":"ARRAY", "length":1, "references":["#,
             r#""0x1000", "#,
             MIB,
             r#""0x1000"], "memsize":40}"#,
         ),
         line(
-            r#""type":"ARRAY", "references":["#,
+            r#""type":"ARRAY", "length":1, "references":["#,
             r#""0x1","#,
             MIB,
             r#""0x1"], "memsize":40}"#,
