@@ -1,7 +1,7 @@
 //! Files of traced requests, one JSON document a line: what the requests cost, by group and by kind of cost.
 //!
 //! A file may have gigabytes. So a line is read, and forgotten: what stays are sums, the names of groups, and 16 bytes for
-//! each cost of each request, which go to a temporary file where they are many ([`columns`]).
+//! each cost of each request, which go to a temporary file where they are many (`columns.rs`).
 
 mod columns;
 mod entry;
