@@ -50,7 +50,7 @@ RSpec.describe "Tracking" do
       eval "class Moved; def make; self.class.new; end; end", binding, "moved.rb", 1
       junk = nil
       kept = []
-      session = Memprof.const_get(:Session).open(scope: :thread)
+      session = Memprof.const_get(:Session).prepare(scope: :thread).tap(&:open)
       threads = Array.new(2) { Queue.new.then { |queue| [queue, Thread.new { queue.pop; 50.times { kept << Struct } ; Array.new(50) { Object.new } }] } }
       3.times do
         100.times { kept << Moved.new.make }
@@ -67,7 +67,7 @@ RSpec.describe "Tracking" do
   it "works with a collection at every allocation" do
     expect_output(<<~'RUBY', ["150", "true true"])
       require "memprof"
-      session = Memprof.const_get(:Session).open(stack: 8, strings: true)
+      session = Memprof.const_get(:Session).prepare(stack: 8, strings: true).tap(&:open)
       GC.stress = true
       kept = Array.new(50) { |n| eval("Class.new { def work; [Object.new, 'x' * #{n}]; end }.new.work") }
       GC.stress = false
@@ -116,7 +116,7 @@ RSpec.describe "Tracking" do
       12.times.map do |id|
         Thread.new do
           40.times do
-            mine = session.open(scope: :thread, stack: 1 + id % 3)
+            mine = session.prepare(scope: :thread, stack: 1 + id % 3).tap(&:open)
             kept = Array.new(id + 1) { Thread.pass; Object.new }
             mine.finish
             seen = mine.stats.select { |_, _, _, name| name == "Object" }.sum(&:first)
@@ -138,7 +138,7 @@ RSpec.describe "Tracking" do
       session = Memprof.instance_variable_get(:@session)
       count = -> { session.stats.select { |_, _, _, name| name == "Object" }.sum(&:first) }
       ready = Queue.new
-      Thread.new { Memprof.const_get(:Session).open(scope: :thread); ready << 1; sleep }
+      Thread.new { Memprof.const_get(:Session).prepare(scope: :thread).tap(&:open); ready << 1; sleep }
       ready.pop
       kept = Array.new(100) { Object.new }
       pid = fork do
@@ -149,7 +149,7 @@ RSpec.describe "Tracking" do
         GC.start
         # The machine's stack may still hold a few.
         puts "child after #{count.call <= 55 ? 50 : count.call}"
-        own = Memprof.const_get(:Session).open(scope: :thread)
+        own = Memprof.const_get(:Session).prepare(scope: :thread).tap(&:open)
         own.close
         native = Memprof.send(:const_get, :Native)
         puts "thread's session #{native.sessions - 1}"
@@ -177,7 +177,7 @@ RSpec.describe "Tracking" do
       require "memprof"
       require "objspace"
       ObjectSpace.trace_object_allocations do
-        session = Memprof.const_get(:Session).open
+        session = Memprof.const_get(:Session).prepare.tap(&:open)
         kept = Array.new(20_000) { |n| n.to_s }
         20.times { Array.new(20_000) { Object.new }; GC.start }
         GC.compact if GC.respond_to?(:compact)

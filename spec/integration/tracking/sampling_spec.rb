@@ -10,7 +10,7 @@ RSpec.describe "Sampling" do
     WORK = eval("[" + Array.new(LINES) { "-> { Object.new }" }.join(",\n") + "]", binding, "request.rb", 1)
     WORK.each(&:call)
     def request(seen)
-      session = Memprof::Session.open(sample: 100)
+      session = Memprof::Session.prepare(sample: 100).tap(&:open)
       kept = WORK.map(&:call)
       session.finish
       session.stats.each { |count, file, line, name| seen[line - 1] += 1 if name == "Object" && file == "request.rb" }
@@ -38,7 +38,7 @@ RSpec.describe "Sampling" do
   it "differs in forked children" do
     result = run_ruby(<<~RUBY)
       #{requests}
-      session = Memprof::Session.open(sample: 50)
+      session = Memprof::Session.prepare(sample: 50).tap(&:open)
       answers = Array.new(2) do
         reader, writer = IO.pipe
         pid = fork { writer.puts requests(300).inspect; writer.close; exit! }
