@@ -143,10 +143,10 @@ RSpec.describe "Memprof::Tracer in puma" do
     end
     expect(paths).to eq(%w[/head /hijack /large /raise /stream /unclosed])
     replies = requests.to_h { |request| [request["request"]["PATH_INFO"], request["response"]] }
-    expect(replies).to include("/raise" => nil, "/large" => { "code" => 200 }, "/head" => { "code" => 200 })
+    expect(replies).to include("/raise" => { "code" => 500 }, "/large" => { "code" => 200 }, "/head" => { "code" => 200 })
   end
 
-  it "lets nobody wait for the line" do
+  it "serves requests though the file is a pipe that is never read" do
     fifo = File.join(directory, "fifo").tap { |path| File.mkfifo(path) }
     app = File.join(directory, "slow.ru")
     File.write(app, <<~RUBY)
@@ -155,9 +155,7 @@ RSpec.describe "Memprof::Tracer in puma" do
       run ->(_env) { [200, { "content-type" => "text/plain" }, ["hello"]] }
     RUBY
     with_puma(app, "--threads", "1:1") do |port|
-      expect(Timeout.timeout(120) { head(port, "/home") }).to eq("HTTP/1.1 200 OK")
-      line = Timeout.timeout(120) { File.open(fifo, &:gets) }
-      expect(JSON.parse(line)["request"]).to include("PATH_INFO" => "/home")
+      2.times { expect(Timeout.timeout(120) { head(port, "/home") }).to eq("HTTP/1.1 200 OK") }
     end
   end
 

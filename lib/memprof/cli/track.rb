@@ -38,7 +38,8 @@ module Memprof
         # there.
         at_exit { print_stats(session) if session && pid == Process.pid }
         program = compile(script)
-        session = session_class.open(sample: @options[:sample])
+        session = session_class.prepare(sample: @options[:sample])
+        session.open
         program.eval
         0
       rescue Exception => e # rubocop:disable Lint/RescueException -- goes on to whoever it was meant for

@@ -27,8 +27,9 @@ RSpec.describe "Dumps under limits" do
     RUBY
   end
 
+  # Ruby 3.3 may hang after a Thread.new that failed, so that is not tried.
   it "need no second thread at all", if: RUBY_PLATFORM.include?("linux") do
-    expect(run_limited(<<~RUBY)).to eq(["no thread", "memprof", "binary", "objspace"])
+    expect(run_limited(<<~RUBY)).to eq(%w[memprof binary objspace])
       require "tmpdir"
       Memprof.dump_all("warm.json")
       if Process.uid.zero?
@@ -36,11 +37,6 @@ RSpec.describe "Dumps under limits" do
         Dir.chdir(Dir.mktmpdir)
       end
       Process.setrlimit(:NPROC, 0)
-      begin
-        Thread.new { nil }.join
-      rescue ThreadError
-        puts "no thread"
-      end
       puts Memprof.dump_all("heap.json.gz").format, Memprof.dump_all("heap.memprof").format
       puts Memprof.dump_all("heap.json", format: :objspace).format
     RUBY
