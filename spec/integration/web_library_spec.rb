@@ -71,12 +71,14 @@ RSpec.describe "memprof web --library" do
       made.key = secret
     }
     OpenSSL::SSL::SSLServer.new(TCPServer.new("127.0.0.1", 0), context).tap do |proxy|
-      Thread.new {
-        loop {
-          forward(proxy.accept, TCPSocket.new("127.0.0.1", port)) rescue next unless proxy.closed?
-        }
-      }
+      Thread.new { proxied(proxy, port) until proxy.closed? }
     end
+  end
+
+  def proxied(proxy, port)
+    forward(proxy.accept, TCPSocket.new("127.0.0.1", port))
+  rescue SystemCallError, IOError, OpenSSL::SSL::SSLError
+    nil # the proxy is closed, or its client does not trust it
   end
 
   def forward(outside, inside)
