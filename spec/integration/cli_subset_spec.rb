@@ -97,7 +97,8 @@ RSpec.describe "memprof subset" do
     set.roots_of(sessions).to_gml(gml)
     python = "import sys\ntry:\n import networkx\nexcept ImportError:\n sys.exit(77)\n" \
              "graph = networkx.read_gml(sys.argv[1])\nprint(graph.number_of_nodes())"
-    result = run_command("python3", "-c", python, gml)
+    result = run_command("sh", "-c", 'command -v python3 >/dev/null || exit 77; exec python3 "$@"', "sh",
+      "-c", python, gml)
     skip "needs networkx" if result.status.exitstatus == 77
     expect([result.stdout.to_i, result.stderr]).to eq([set.roots_of(sessions).size, ""])
   end

@@ -96,7 +96,9 @@ RSpec.describe "What is said to leak" do
     RUBY
     suspects = heap("one.memprof").leaks[:suspects]
     held = suspects.map { |suspect| suspect[:retained_by].join }
-    expect(held).to contain_exactly('ROUTES -> Hash["/a -> /b"] -> Array[0]', "ROUTES -> Hash[:c]")
+    # What the VM itself retains may be a suspect, too.
+    steps = held.reject { |path| path.start_with?("root ") }
+    expect(steps).to contain_exactly('ROUTES -> Hash["/a -> /b"] -> Array[0]', "ROUTES -> Hash[:c]")
   end
 
   # Four dumps; each time so much is put into a cache that drops the oldest, and into a list.

@@ -80,7 +80,4 @@ RSpec.describe "Commands of the redis gem to Redis" do
 
   it_behaves_like "a client whose calls are traced", server: :redis, library: "redis",
     open: %q(Redis.new(port: ENV["REDIS_PORT"])), ask: %q(client.ping), count: %i[redis calls]
-
-  it_behaves_like "a client that waits for the GVL", server: :redis, library: "redis",
-    open: %q(Redis.new(port: ENV["REDIS_PORT"])), ask: %q(client.ping), tracer: :redis
 end

@@ -100,7 +100,7 @@ RSpec.describe "A heap whose objects make the VM raise" do
     RUBY
     skip "Ruby has no fiddle here" if result.stdout == "no fiddle\n"
 
-    expect(result.stderr).to eq("")
+    expect(result.stderr.lines.grep_v(/warning: undefining the allocator/)).to eq([]) # Ruby 3.2 and later
     expect(result.stdout).to eq("true\ntrue\ntrue\ntrue\nnil\n")
   end
 end
