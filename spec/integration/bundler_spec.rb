@@ -38,17 +38,23 @@ RSpec.describe "RUBYOPT=-rmemprof/signal under Bundler" do
 
   let(:told) { "Bundler: \"constant\", tracked: true\nchild: \"constant\"\n" }
 
+  # Bundler of Debian's Ruby 3.4 has warnings of its own.
+  def expect_start(result)
+    errors = result.stderr.lines.grep_v(/: warning: (?:already initialized|previous definition)/)
+    expect([result.stdout, errors]).to eq([told, []])
+  end
+
   it "starts a command, with memprof" do
-    expect(bundle_exec(RbConfig.ruby, "script")).to have_attributes(stdout: told, stderr: "")
+    expect_start(bundle_exec(RbConfig.ruby, "script"))
   end
 
   it "starts a script, which Bundler would load into its own process" do
-    expect(bundle_exec("./script")).to have_attributes(stdout: told, stderr: "")
+    expect_start(bundle_exec("./script"))
   end
 
   it "starts it by the path of the file, too" do
     result = bundle_exec(RbConfig.ruby, "script", rubyopt: "-r#{ChildRuby::LIB}/memprof/signal.rb")
-    expect(result).to have_attributes(stdout: told, stderr: "")
+    expect_start(result)
   end
 
   it "leaves the environment of those alone that load it by themselves" do

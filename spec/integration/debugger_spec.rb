@@ -169,7 +169,11 @@ RSpec.describe "The functions for a debugger" do
         sleeping.each do |thread|
           Thread.pass until thread.stop? && thread.native_thread_id
           tgkill.call(Process.pid, thread.native_thread_id, Signal.list.fetch("USR2"))
-          nil until (line = reader.read_nonblock(1000, exception: false)).is_a?(String) # busy, with the lock
+          line = +""
+          until line.end_with?("\n") # busy, with the lock
+            part = reader.read_nonblock(1000, exception: false)
+            line << part if part.is_a?(String)
+          end
           stderr.write(line)
         end
         puts "woken"

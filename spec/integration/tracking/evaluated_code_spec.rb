@@ -67,6 +67,8 @@ RSpec.describe "Evaluated code" do
       answer = child(work)
       expect(answer["leaf"].drop(1)).to all(eq(answer["leaf"].first))
       backtrace, stack = answer["stacks"]
+      # From Ruby 3.4 on backtraces leave out what a rescue stands in.
+      stack.delete_at(1) if name.include?("rescue") && RUBY_VERSION >= "3.4"
       expect(stack.first(backtrace.size)).to eq(backtrace)
     end
   end
