@@ -135,7 +135,7 @@ impl LiveTable {
             + self.by_base.capacity() * 16
     }
 
-    /// Forgets all objects. Keeps the memory of [`KEPT_PAGES`] pages at most: the next objects mostly lie there, too.
+    /// Forgets all objects. Keeps the memory of `KEPT_PAGES` pages at most: the next objects mostly lie there, too.
     pub fn clear(&mut self) {
         if self.pages.len() > KEPT_PAGES {
             *self = LiveTable::new();
