@@ -1,5 +1,5 @@
-//! Words with places of files between them. An answer has them apart, so that whoever shows it writes paths of files as
-//! they like, and nobody has to look for them in a sentence.
+//! Text with source locations in it. An answer keeps them apart as fields, so that each view can shorten paths in its own
+//! way and none has to parse a sentence.
 
 use std::fmt;
 
