@@ -20,7 +20,7 @@ module Memprof
 
       # @return [void]
       def self.start_anew
-        Native::Trace.start_anew
+        Native::Trace.after_fork
         Tracers.start_anew
         Tracers::Hooks.start_anew
         Tracers::Follower.start_anew

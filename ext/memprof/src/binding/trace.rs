@@ -68,7 +68,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_singleton_method("new", function!(NativeTrace::new, 2))?;
     class.define_singleton_method("names", function!(trace::names, 0))?;
     class.define_singleton_method("call_names", function!(call_names, 0))?;
-    class.define_singleton_method("start_anew", function!(trace::start_anew, 0))?;
+    class.define_singleton_method("after_fork", function!(trace::start_anew, 0))?;
     class.define_method("begin", method!(NativeTrace::begin, 0))?;
     class.define_method("finish", method!(NativeTrace::finish, 0))
 }
