@@ -6,8 +6,6 @@ require_relative "version"
 
 module Memprof
   # The command line, `memprof VERB`. It presents and computes nothing; each verb is a file of its own.
-  #
-  # @api private
   module CLI
     # Each verb and its class, in the order in which the help lists them.
     VERBS = {
@@ -48,11 +46,6 @@ module Memprof
     autoload :Classic, "#{__dir__}/cli/classic"
 
     # Runs a command line.
-    #
-    # @param arguments [Array<String>] as in ARGV; what belongs to the program that a verb runs stays in there
-    # @return [Integer] exit status: 0, 2 after wrong use, 130 if interrupted, or what the program ended with
-    # @example
-    #   Memprof::CLI.start(["--version"]) # => 0
     def self.start(arguments)
       terminal = Terminal.new
       verb, *rest = arguments
@@ -67,10 +60,6 @@ module Memprof
       end
     end
 
-    # @param verb [String]
-    # @param terminal [Terminal]
-    # @return [Command] what does it
-    # @raise [UsageError] if there is no such verb
     def self.command(verb, terminal)
       name = VERBS.fetch(verb) { raise UsageError, "unknown command: #{verb}; `memprof --help` lists them" }
       const_get(name).new(terminal)

@@ -88,7 +88,7 @@ module Memprof
       end
 
       # @api private
-      # @return [Web] the application that all mounts share
+      # The application that all mounts share.
       def mounted
         @mounted || LOCK.synchronize { @mounted ||= new(heaps: Heaps.new(live: Live.new), gate: gate) }
       end
@@ -101,15 +101,9 @@ module Memprof
     @gate = Gate::Mounted.new
 
     # @api private
-    # @return [Heaps] those that are open
     attr_reader :heaps
 
-    # @param heaps [Heaps] what is there to see
-    # @param gate [#answer] who may see it, see {Gate}
-    # @param hosts [Security::Hosts, nil] names under which it may be asked for; any if nil, as in an
-    #   application that checks that itself
-    # @param uploads [Uploads, nil] who takes dumps in
-    # @param router [Router] the pages
+    # @api private
     def initialize(heaps: Heaps.new, gate: Gate::Closed.new, hosts: nil, uploads: nil,
       router: Router.standard)
       @heaps = heaps

@@ -6,32 +6,21 @@ require_relative "../dump/in_progress"
 module Memprof
   module CLI
     # A dump that a process is asked for by its signal: it appears as a new file among those that were there.
-    #
-    # @api private
     class Arrival
       STEP = 0.05
       private_constant :STEP
 
-      # @param target [Target]
       def initialize(target)
         @target = target
         @before = target.dumps
       end
 
       # Waits for a new dump to begin.
-      #
-      # @param seconds [Numeric] at most
-      # @return [String, nil] its path, with `.IN_PROGRESS` if it is not whole; nil if there is none
       def begin(seconds)
         poll(seconds) { (@target.dumps - @before).min }
       end
 
       # Waits for a dump to be whole.
-      #
-      # @param path [String] of the file in progress, or the whole one
-      # @param seconds [Numeric] at most
-      # @yieldparam bytes [Integer] written so far
-      # @return [Symbol] :whole, :failed if it was given up, :late
       def finish(path, seconds)
         path = path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
         poll(seconds) do
@@ -40,8 +29,6 @@ module Memprof
         end || :late
       end
 
-      # @param path [String]
-      # @return [Integer] bytes; 0 if it is not there
       def size(path)
         File.size(path)
       rescue SystemCallError

@@ -8,18 +8,12 @@ require_relative "../units"
 module Memprof
   module CLI
     # A value of an answer as people read it: sizes, counts, shares, names, places.
-    #
-    # @api private
     module Cell
       NUMBERS = %i[bytes count percent growth more number seconds].freeze
       STYLES = { address: :dim, place: :dim, label: :cyan }.freeze
       private_constant :NUMBERS, :STYLES
 
       class << self
-        # @param value [Object]
-        # @param kind [Symbol] bytes, count, percent, growth (bytes more or fewer), more (a count of those),
-        #   number (a text set as one), seconds, place (`file:line in method`), name, label, address
-        # @return [String]
         def text(value, kind)
           return "" if value.nil?
 
@@ -35,32 +29,23 @@ module Memprof
           end
         end
 
-        # @return [Object] the value as CSV has it
         def exact(value, kind)
           value.nil? ? "" : kind == :place ? place(value, full: true) : value
         end
 
-        # @return [Boolean] whether it is set to the right
         def number?(kind)
           NUMBERS.include?(kind)
         end
 
-        # @return [Boolean] whether it may be cut on a narrow screen
         def cut?(kind)
           %i[name place].include?(kind)
         end
 
-        # @return [Symbol, nil] for Paint
         def style(kind)
           STYLES[kind]
         end
 
         # Cuts a text: a place from the left, as its end tells most, anything else in its middle.
-        #
-        # @param text [String]
-        # @param width [Integer] columns
-        # @param kind [Symbol]
-        # @return [String]
         def cut(text, width, kind)
           return Printable.fit(text, width) unless kind == :place
           return text if ScreenWidth.of(text) <= width
@@ -73,17 +58,11 @@ module Memprof
         end
 
         # What a percentage of an answer is for people.
-        #
-        # @param value [Numeric]
-        # @return [String]
         def percent(value)
           format("%.1f %%", value)
         end
 
         # A short time, as those of requests and calls are.
-        #
-        # @param value [Numeric] seconds
-        # @return [String] as "12 us", "3.4 ms" or what Units.seconds gives
         def seconds(value)
           return "0" if value.zero?
           return format("%d us", [(value * 1e6).round, 1].max) if value < 0.0009995
@@ -91,19 +70,12 @@ module Memprof
           value < 0.09995 ? format("%.1f ms", value * 1000) : Units.seconds(value)
         end
 
-        # @param count [Integer]
-        # @param word [String] for one
-        # @return [String] as "1 class" or "1,204 classes"
         def plural(count, word)
           ending = word.match?(/(?:s|sh)\z/) ? "es" : "s"
           "#{Units.count(count)} #{word}#{ending unless count == 1}"
         end
 
         # A site as `file:line in method`.
-        #
-        # @param site [Hash, String, nil]
-        # @param full [Boolean] with the whole path
-        # @return [String]
         def place(site, full: false)
           return full ? site.to_s : Paths.short(Printable.utf8(site)) unless site.is_a?(Hash)
 

@@ -11,8 +11,6 @@ module Memprof
     # The old form, `memprof --pid PID --name NAME`. It used to take a dump to memprof.com, which is gone: now
     # it takes it to a server of one's own, or to the library of this machine. Its words, and its exit status
     # 1, are those of memprof 0.3.
-    #
-    # @api private
     class Classic
       BANNER = "\nMemprof Uploader\nhttp://www.memprof.com\n#{"=" * 32}\n\n"
       DEFAULT_SECONDS = 300
@@ -34,14 +32,11 @@ module Memprof
       # Wrong use, or nothing to be had: the usage and a line in red, exit status 1.
       class Failure < StandardError; end
 
-      # @param terminal [Terminal]
       def initialize(terminal)
         @terminal = terminal
         @options = { seconds: DEFAULT_SECONDS }
       end
 
-      # @param arguments [Array<String>] as in ARGV
-      # @return [Integer] exit status
       def start(arguments)
         @terminal.print(BANNER)
         parser.parse(arguments)

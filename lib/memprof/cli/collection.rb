@@ -5,19 +5,12 @@ require_relative "../output"
 module Memprof
   module CLI
     # Takes a dump from where its process left it.
-    #
-    # @api private
     module Collection
       READ = File::RDONLY | File::NOFOLLOW | File::NONBLOCK | File::BINARY
       private_constant :READ
 
       class << self
         # Moves a file; it is ours alone (mode 0600) when it appears under its new name.
-        #
-        # @param source [String]
-        # @param destination [String]
-        # @return [void]
-        # @raise [Memprof::Error] if it can't be
         def move(source, destination)
           return copy(source, destination) unless File.owned?(source)
 
@@ -29,10 +22,6 @@ module Memprof
           end
         end
 
-        # @param source [String]
-        # @param destination [String]
-        # @return [void]
-        # @raise [Memprof::Error] if it can't be
         def copy(source, destination)
           read(source) do |file|
             Output.open(destination) { |io| IO.copy_stream(file, io) }
@@ -41,10 +30,6 @@ module Memprof
         end
 
         # Under what name a dump is kept that nobody gave a name.
-        #
-        # @param target [Target]
-        # @param source [String] whose ending it gets
-        # @return [String] as `shop-4711-20261120-204500.json`
         def name(target, source)
           ending = File.basename(source)[/\.[a-z.]+\z/].to_s
           "#{target.name}-#{target.pid}-#{Time.now.strftime("%Y%m%d-%H%M%S")}#{ending}"

@@ -6,19 +6,12 @@ module Memprof
   module CLI
     # What the verbs have in common: options, help, errors. A verb defines SUMMARY, USAGE and DETAILS,
     # #define_options and #call(arguments), which returns the exit status.
-    #
-    # @abstract
-    # @api private
     class Command
-      # @param terminal [Terminal]
       def initialize(terminal)
         @terminal = terminal
         @options = {}
       end
 
-      # @param arguments [Array<String>] what follows the verb
-      # @return [Integer] exit status
-      # @raise [UsageError] if they make no sense
       def start(arguments)
         rest = parse(arguments)
         return show_help if @options[:help]
@@ -26,13 +19,11 @@ module Memprof
         call(rest)
       end
 
-      # @return [String] usage, options and examples
       def help
         title = "#{@terminal.bold("memprof #{verb}")}: #{self.class::SUMMARY}"
         "#{title}\n\n#{parser.help}\n#{self.class::DETAILS}"
       end
 
-      # @return [Integer] exit status
       def show_help
         @terminal.print(help) ? 0 : 2
       end

@@ -5,8 +5,6 @@ require_relative "heap_command"
 module Memprof
   module CLI
     # `memprof console`: Ruby with a heap at hand.
-    #
-    # @api private
     class Console < HeapCommand
       SUMMARY = "opens Ruby's console with the heap of a dump at hand"
       USAGE = "[OPTIONS] FILE | BEFORE AFTER"
@@ -19,9 +17,6 @@ module Memprof
           echo 'heap.where("class = Order").size' | memprof console heap.memprof
       TEXT
 
-      # @param arguments [Array<String>] a dump, or two
-      # @return [Integer] exit status
-      # @raise [UsageError] if they cannot be read
       def call(arguments)
         files = expect_arguments(arguments, "FILE", "[AFTER]")
         files.each { |file| check_readable(file) }

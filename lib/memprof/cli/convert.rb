@@ -9,8 +9,6 @@ require_relative "../units"
 module Memprof
   module CLI
     # `memprof convert`: a dump in another format.
-    #
-    # @api private
     class Convert < Command
       SUMMARY = "writes a dump in another format"
       USAGE = "[OPTIONS] IN OUT"
@@ -29,9 +27,6 @@ module Memprof
           memprof convert --values hash heap.json - | less
       TEXT
 
-      # @param arguments [Array<String>] two paths
-      # @return [Integer] exit status
-      # @raise [UsageError] if it can't be done
       def call(arguments)
         input, output = paths(arguments)
         @input = input == "-" ? "stdin" : input

@@ -6,8 +6,6 @@ require_relative "growth_rows"
 module Memprof
   module CLI
     # `memprof diff`: what changed from one dump to the next.
-    #
-    # @api private
     class Diff < HeapCommand
       BY = %i[class type site file].freeze
       SORT = %i[size count retained new survived].freeze
@@ -26,9 +24,6 @@ module Memprof
           memprof diff --where 'change = "survived"' 1.memprof 2.memprof 3.memprof
       TEXT
 
-      # @param arguments [Array<String>] two or three dumps
-      # @return [Integer] exit status
-      # @raise [UsageError] if they cannot be compared
       def call(arguments)
         files = expect_arguments(arguments, "BEFORE", "AFTER", "[LATER]")
         files.each { |file| check_readable(file) }

@@ -10,8 +10,6 @@ require_relative "next_steps"
 module Memprof
   module CLI
     # `memprof dump`: the heap of a running process, as a file here.
-    #
-    # @api private
     class Dump < Command
       include LiveProcess
       include Dumping
@@ -40,9 +38,6 @@ module Memprof
       DEFAULT_SECONDS = 300
       private_constant :DEFAULT_SECONDS
 
-      # @param arguments [Array<String>] none
-      # @return [Integer] exit status: 2 if a dump could not be had
-      # @raise [UsageError] if the process can't be asked
       def call(arguments)
         target = target(arguments)
         @out = output_path(@options[:out], "--out") if @options[:out]

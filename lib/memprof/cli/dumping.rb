@@ -7,8 +7,6 @@ require_relative "arrival"
 module Memprof
   module CLI
     # Has a process write a dump, and waits for it: over its socket if there is one, else by its signal.
-    #
-    # @api private
     module Dumping
       TO_BEGIN = 30 # seconds until a dump that was asked for by signal must have begun
       GLANCE = 0.1
@@ -17,9 +15,6 @@ module Memprof
 
       private
 
-      # @param wanted [Hash{Symbol => Symbol}] format, values, compression, as far as asked for
-      # @param seconds [Integer] to wait at most
-      # @return [String] path of the dump, as it is from here
       def dump_of(target, wanted, seconds)
         client = target.connect
         client ? asked(target, client, wanted, seconds) : signalled(target, wanted, seconds)

@@ -5,8 +5,6 @@ require_relative "heap_command"
 module Memprof
   module CLI
     # `memprof dups`: strings that are equal, and collections that hold nothing or little.
-    #
-    # @api private
     class Dups < HeapCommand
       SUMMARY = "finds equal strings and empty collections in a dump"
       USAGE = "[OPTIONS] FILE"
@@ -21,9 +19,6 @@ module Memprof
           memprof dups --collections --sort unused heap.memprof
       TEXT
 
-      # @param arguments [Array<String>] a dump
-      # @return [Integer] exit status
-      # @raise [UsageError] if the query is wrong
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
         raise UsageError, "--sort is for --collections" if @options[:sort] && !@options[:collections]

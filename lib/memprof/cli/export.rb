@@ -7,8 +7,6 @@ require_relative "../output"
 module Memprof
   module CLI
     # `memprof export`: a heap in the format of another program.
-    #
-    # @api private
     class Export < HeapCommand
       # Names, as the heap has them, and what the endings of files stand for.
       FORMATS = {
@@ -41,9 +39,6 @@ module Memprof
           memprof export --limit 100 heap.memprof heap.dot
       TEXT
 
-      # @param arguments [Array<String>] a dump and a file
-      # @return [Integer] exit status
-      # @raise [UsageError] if it can't be written
       def call(arguments)
         file, out = expect_arguments(arguments, "FILE", "OUT")
         format = @options[:format] || by_ending(out)

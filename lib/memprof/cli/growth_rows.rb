@@ -7,20 +7,14 @@ require_relative "../units"
 module Memprof
   module CLI
     # What changed between dumps, laid out.
-    #
-    # @api private
     module GrowthRows
       class << self
-        # @param totals [Hash]
-        # @return [String]
         def title(totals)
           change = totals[:change]
           "#{Cell.text(change[:size], :growth)} and #{Cell.text(change[:count], :more)} objects: " \
             "from #{sum(totals[:before])} to #{sum(totals[:after])}"
         end
 
-        # @param totals [Hash]
-        # @return [Array<String>]
         def sentences(totals)
           grown = Units.bytes(totals[:grown])
           sentences = ["New: #{sum(totals[:new])}. Gone: #{sum(totals[:gone])}.",
@@ -34,10 +28,6 @@ module Memprof
           sentences
         end
 
-        # @param rows [Array<Hash>]
-        # @param three [Boolean] whether it is known what survived
-        # @param strangers [Boolean] whether the dumps have no object in common
-        # @return [Listing]
         def listing(rows, three:, strangers: false)
           changes = strangers ? {} : { new: "New", gone: "Gone" }
           changes[:survived] = "Survived" if three && !strangers
@@ -53,8 +43,6 @@ module Memprof
           listing
         end
 
-        # @param owners [Array<Hash>]
-        # @return [Listing]
         def owners(owners)
           listing = Listing.new.column("Retained by new", :bytes, :retained).column("New", :count, :new)
             .column("Survived", :count, :survived).column("Of class", :name, :class)
@@ -67,9 +55,6 @@ module Memprof
         end
 
         # What grows, each in a sentence.
-        #
-        # @param owners [Array<Hash>] of HeapGrowth
-        # @return [Array<String>]
         def held(owners)
           owners.map do |owner|
             "#{holder(owner)} grew by #{Units.bytes(owner[:growth])}: #{new_objects(owner)}.#{series(owner)}"

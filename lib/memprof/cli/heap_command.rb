@@ -12,9 +12,6 @@ module Memprof
   module CLI
     # What the verbs have in common that ask a dump: options, opening it, questions, and answers in all
     # formats. They compute nothing.
-    #
-    # @abstract
-    # @api private
     class HeapCommand < Command
       FORMATS = %i[text json csv markdown].freeze
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
@@ -54,9 +51,6 @@ module Memprof
         count(parser, "--limit N", "#{what} (default: #{default})", :limit)
       end
 
-      # @param arguments [Array<String>]
-      # @param names [Array<String>] what is needed, and in brackets what may be given besides
-      # @return [Array<String>] the arguments
       def expect_arguments(arguments, *names)
         missing = names.grep_v(/\A\[/)[arguments.size]
         raise UsageError, "#{missing} is missing; see `memprof help #{verb}`" if missing
@@ -67,8 +61,6 @@ module Memprof
         arguments
       end
 
-      # @param path [String] of a dump
-      # @return [Memprof::Heap]
       def open_heap(path)
         check_readable(path)
         load_library
@@ -97,8 +89,6 @@ module Memprof
         raise UsageError, e.message
       end
 
-      # @param heaps [Array<Memprof::Heap>] two or three, the oldest first
-      # @return [Object] what is asked about them together
       def compare(heaps)
         before, *after = heaps
         Loading.busy(@terminal) { before.diff(*after) }
@@ -107,8 +97,6 @@ module Memprof
       end
 
       # Prints an answer: as it is, or as the block lays it out on a Page.
-      #
-      # @return [Integer] exit status
       def present(answer)
         return shown(JSON.pretty_generate(answer, max_nesting: 0) << "\n") if output_format == :json
 

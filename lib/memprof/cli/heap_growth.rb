@@ -4,14 +4,10 @@ module Memprof
   module CLI
     # Which objects grow from dump to dump of a process: old ones that retain new ones, and more than before.
     # A cache that drops as much as it takes up retains new objects, too.
-    #
-    # @api private
     class HeapGrowth
       LEAST = 100 # of the new bytes, one in so many has to be a holder's growth
       private_constant :LEAST
 
-      # @param totals [Hash] of a comparison
-      # @param owners [Array<Hash>] of the same
       def initialize(totals, owners)
         @series = {}.compare_by_identity
         # In the dump of another process everything is new.
@@ -20,14 +16,10 @@ module Memprof
       end
 
       # Notes what they retain in one more dump, the oldest first.
-      #
-      # @param heap [Memprof::Heap]
-      # @return [void]
       def note(heap)
         @series.each { |owner, sizes| sizes << retained(heap, owner) }
       end
 
-      # @return [Array<Hash>] those that grow, with what they retain in each dump as `:series`
       def owners
         growing = @series.select { |_, sizes| growing?(sizes.compact) }
         growing.map { |owner, sizes| owner.merge(series: sizes) }

@@ -3,15 +3,11 @@
 module Memprof
   module CLI
     # `memprof help`: the list of verbs, or what one of them takes.
-    #
-    # @api private
     class Help < Command
       SUMMARY = "shows this list, or what a command takes"
       USAGE = "[COMMAND]"
       DETAILS = ""
 
-      # @param arguments [Array<String>] nothing, or a verb
-      # @return [Integer] exit status
       def call(arguments)
         verb, *rest = arguments
         raise UsageError, "help takes one command, not also: #{rest.join(" ")}" unless rest.empty?

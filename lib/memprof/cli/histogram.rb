@@ -5,8 +5,6 @@ require_relative "heap_command"
 module Memprof
   module CLI
     # `memprof histogram`: objects in groups.
-    #
-    # @api private
     class Histogram < HeapCommand
       BY = %i[
         class type file line gem method generation age size length shape slot imemo namespace superclass
@@ -39,9 +37,6 @@ module Memprof
           memprof histogram --by generation --sort name heap.memprof
       TEXT
 
-      # @param arguments [Array<String>] a dump
-      # @return [Integer] exit status
-      # @raise [UsageError] if the query is wrong
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
         answer = put(open_heap(file), :histogram,

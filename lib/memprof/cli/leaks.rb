@@ -9,8 +9,6 @@ require_relative "steps"
 module Memprof
   module CLI
     # `memprof leaks`: what retains a large part of the heap.
-    #
-    # @api private
     class Leaks < HeapCommand
       OWNERS = 1000 # of a comparison that are looked at
       private_constant :OWNERS
@@ -34,9 +32,6 @@ module Memprof
           memprof leaks 1.memprof 2.memprof 3.memprof 4.memprof
       TEXT
 
-      # @param arguments [Array<String>] dumps
-      # @return [Integer] exit status
-      # @raise [UsageError] if there is none
       def call(arguments)
         raise UsageError, "FILE is missing; see `memprof help leaks`" if arguments.empty?
 

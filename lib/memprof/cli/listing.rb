@@ -10,8 +10,6 @@ module Memprof
   module CLI
     # Rows of an answer under headings: as aligned text that fits a screen, as Markdown, or as CSV with exact
     # numbers.
-    #
-    # @api private
     class Listing
       # A column: its heading, the kind of its values (see Cell), its name in CSV, and whether a narrow screen
       # may do without it, and how many columns of a screen it has at most on any.
@@ -32,48 +30,30 @@ module Memprof
       end
 
       # Adds a column.
-      #
-      # @param heading [String]
-      # @param kind [Symbol] of its values: one that Cell knows
-      # @param key [String] its name in CSV
-      # @param spare [Boolean] whether a narrow screen may do without it
-      # @param most [Integer, nil] columns of text, however wide the screen
-      # @return [self]
       def column(heading, kind, key, spare: false, most: nil)
         @columns << Column.new(heading: heading, kind: kind, key: key.to_s, spare: spare, most: most)
         self
       end
 
       # Adds a row with as many values as there are columns.
-      #
-      # @param values [Array<Object>]
-      # @param depth [Integer] in a tree: the first column of names is indented
-      # @return [self]
       def row(*values, depth: 0)
         @rows << Row.new(values, depth)
         self
       end
 
-      # @return [Boolean]
       def empty?
         @rows.empty?
       end
 
       # Aligned columns. Columns in which no row has a value are left out.
-      #
-      # @param paint [Paint]
-      # @param width [Integer, nil] of the screen; nil for one without end
-      # @return [String]
       def to_text(paint = Paint.new, width = nil)
         fitting(width).to_text(paint)
       end
 
-      # @return [String] a table in GitHub's Markdown
       def to_markdown
         table(visible, {}).to_markdown
       end
 
-      # @return [String] with a line of headings
       def to_csv
         lines = [@columns.map(&:key)]
         lines += @rows.map do |row|

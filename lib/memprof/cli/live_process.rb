@@ -5,8 +5,6 @@ require_relative "target"
 module Memprof
   module CLI
     # What the verbs have in common that speak to a running process.
-    #
-    # @api private
     module LiveProcess
       HOW = 'add `require "memprof/signal"` to it, or start it with RUBYOPT=-rmemprof/signal'
 
@@ -16,7 +14,6 @@ module Memprof
         count(parser, "-p", "--pid PID", "the process", :pid)
       end
 
-      # @return [Target]
       def target(arguments)
         raise UsageError, "no process given: --pid PID; see `memprof help #{verb}`" unless @options[:pid]
         raise UsageError, "#{verb} takes no arguments: #{arguments.join(" ")}" unless arguments.empty?

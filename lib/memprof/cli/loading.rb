@@ -5,8 +5,6 @@ require_relative "../units"
 module Memprof
   module CLI
     # Opens a dump, and shows on a terminal how far that is.
-    #
-    # @api private
     class Loading
       STAGES = {
         opening: "opening", reading: "reading", linking: "following references",
@@ -22,15 +20,11 @@ module Memprof
         terminal.progress(nil)
       end
 
-      # @param terminal [Terminal]
-      # @param path [String]
       def initialize(terminal, path)
         @terminal = terminal
         @path = path
       end
 
-      # @param options [Hash] as Memprof::Heap.open takes them
-      # @return [Memprof::Heap]
       def open(**options)
         Loading.busy(@terminal) do
           progress = ->(stage, done, total) { @terminal.progress(line(stage, done, total)) }
@@ -40,10 +34,6 @@ module Memprof
         end
       end
 
-      # @param stage [Symbol, String]
-      # @param done [Integer] bytes read
-      # @param total [Integer] of so many
-      # @return [String] what the terminal shows
       def line(stage, done, total)
         text = "#{@path == "-" ? "stdin" : File.basename(@path)}: #{STAGES.fetch(stage.to_sym, stage)}"
         return text unless total.to_i.positive?

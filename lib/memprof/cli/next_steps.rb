@@ -5,11 +5,7 @@ require "shellwords"
 module Memprof
   module CLI
     # What to do with a dump: said wherever one was made.
-    #
-    # @api private
     module NextSteps
-      # @param path [String] of the dump
-      # @return [String] a command
       def self.for(path)
         "memprof leaks #{Shellwords.escape(path)}"
       end

@@ -5,12 +5,7 @@ require_relative "listing"
 module Memprof
   module CLI
     # Objects of an answer as rows.
-    #
-    # @api private
     module Objects
-      # @param objects [Array<Hash>]
-      # @param extra [Array, nil] one more column: its heading, its name in CSV, its name in the objects
-      # @return [Listing]
       def self.listing(objects, extra: nil)
         heading, name, key = extra
         listing = Listing.new.column("Retained", :bytes, :retained)
@@ -24,8 +19,6 @@ module Memprof
         listing
       end
 
-      # @param references [Array<Hash>] with a label each
-      # @return [Listing]
       def self.references(references)
         listing = Listing.new.column("Reference", :name, :label).column("Object", :name, :object, most: 60)
           .column("Retained", :bytes, :retained).column("Address", :address, :address)

@@ -6,8 +6,6 @@ require_relative "../units"
 module Memprof
   module CLI
     # A dump in numbers, laid out.
-    #
-    # @api private
     module Overview
       COUNTED = {
         classes: "class", singleton_classes: "singleton class", modules: "module", methods: "method",
@@ -18,10 +16,6 @@ module Memprof
       private_constant :COUNTED
 
       class << self
-        # @param page [Page]
-        # @param file [String]
-        # @param answer [Hash]
-        # @return [void]
         def tell(page, file, answer)
           objects = answer[:objects]
           page.heading("#{file}: #{Units.objects(objects[:count])}, #{Units.bytes(objects[:size])}")
@@ -33,7 +27,6 @@ module Memprof
           answer[:warnings].each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }
         end
 
-        # @return [Listing]
         def types(answer)
           listing = Listing.new.column("Size", :bytes, :size).column("Share", :percent, :percent)
             .column("Objects", :count, :count).column("Type", :name, :type)

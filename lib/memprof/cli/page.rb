@@ -8,15 +8,11 @@ require_relative "../table"
 module Memprof
   module CLI
     # An answer to read: headings, sentences and listings, one after the other, as text, Markdown or CSV.
-    #
-    # @api private
     class Page
       WIDEST = 100 # of sentences
       UNIT_STAYS = / +(?!(?:[KMGTPE]i)?B\b|%)/
       private_constant :WIDEST, :UNIT_STAYS
 
-      # @param width [Integer, nil] of the screen; nil for one without end
-      # @param paint [Paint]
       def initialize(width: nil, paint: Paint.new)
         @width = width
         @paint = paint
@@ -24,42 +20,27 @@ module Memprof
       end
 
       # Begins a section.
-      #
-      # @param text [String]
-      # @return [self]
       def heading(text)
         section.add(:heading, Printable.line(text))
       end
 
       # Adds sentences to the section; behind a listing they begin one.
-      #
-      # @param text [String]
-      # @return [self]
       def text(text)
         section if @sections.empty? || @sections.last.last&.first == :listing
         add(:text, Printable.line(text))
       end
 
       # Adds a line to what is above it.
-      #
-      # @param text [String]
-      # @return [self]
       def note(text)
         add(:note, Printable.line(text))
       end
 
       # Begins a section of sentences.
-      #
-      # @param text [String]
-      # @return [self]
       def paragraph(text)
         section.add(:text, Printable.line(text))
       end
 
       # Adds what is known, by name.
-      #
-      # @param facts [Hash{String => Object}] those that are nil or empty are left out
-      # @return [self]
       def facts(facts)
         facts = facts.reject { |_, value| value.nil? || value.to_s.empty? }
         add(:facts, facts.transform_values { |value| Printable.line(value) }) unless facts.empty?
@@ -67,10 +48,6 @@ module Memprof
       end
 
       # Adds rows; without a heading of their own, and behind sentences, they begin a section.
-      #
-      # @param listing [Listing] left out if it is empty
-      # @param heading [String, nil]
-      # @return [self]
       def listing(listing, heading: nil)
         return self if listing.empty?
 
@@ -80,8 +57,6 @@ module Memprof
         add(:listing, listing)
       end
 
-      # @param format [Symbol] text, markdown or csv
-      # @return [String]
       def to(format)
         return to_csv if format == :csv
 

@@ -5,15 +5,10 @@ require "shellwords"
 module Memprof
   module CLI
     # Shows what is longer than the screen through a pager: PAGER's, or less.
-    #
-    # @api private
     module Pager
       USUAL = "less -FRX"
       private_constant :USUAL
 
-      # @param text [String]
-      # @param rows [Integer] of the screen
-      # @return [Boolean] whether it was shown; if not, it is still to be printed
       def self.show(text, rows)
         return false if text.count("\n") < rows
 

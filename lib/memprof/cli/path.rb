@@ -7,8 +7,6 @@ require_relative "steps"
 module Memprof
   module CLI
     # `memprof path`: who holds an object, or many.
-    #
-    # @api private
     class Path < HeapCommand
       SUMMARY = "tells who holds an object of a dump, or many"
       USAGE = "[OPTIONS] FILE ADDRESS | FILE --where QUERY"
@@ -21,9 +19,6 @@ module Memprof
           memprof path heap.memprof --where 'class = Session'
       TEXT
 
-      # @param arguments [Array<String>] a dump and, without --where, an address
-      # @return [Integer] exit status
-      # @raise [UsageError] if there is no such object
       def call(arguments)
         @options[:where] ? many(arguments) : one(arguments)
       end

@@ -5,8 +5,6 @@ require_relative "../printable"
 module Memprof
   module CLI
     # What /proc says about a process; nil for what it does not say.
-    #
-    # @api private
     class ProcessFacts
       # Programs that run another one, whose name says more.
       RUNNERS = /\A(?:ruby[\d.]*|bundle|env|sh|bash)\z/
@@ -18,12 +16,10 @@ module Memprof
       WITH_WORD = /\A-[CEIrX]\z/
       private_constant :RUNNERS, :SERVERS, :CODE, :WITH_WORD
 
-      # @param pid [Integer]
       def initialize(pid)
         @directory = "/proc/#{pid}"
       end
 
-      # @return [String, nil] of the application: a name that can be part of a file's name
       def name
         words = read("cmdline")&.split("\0")
         return if words.nil? || words.empty?
@@ -35,17 +31,14 @@ module Memprof
         text unless text.empty?
       end
 
-      # @return [Integer, nil] of the user whose process it is
       def uid
         status("Uid")&.split&.fetch(1)&.to_i
       end
 
-      # @return [Integer] process id inside of its container
       def inner_pid
         (status("NSpid")&.split&.last || File.basename(@directory)).to_i
       end
 
-      # @return [String] what to put before a path of the process: empty if it has the same root as we have
       def root
         path = "#{@directory}/root"
         same = File.stat(path).then { |there| there == File.stat("/") && there.dev == File.stat("/").dev }
@@ -54,31 +47,24 @@ module Memprof
         ""
       end
 
-      # @return [Boolean]
       def zombie?
         status("State").to_s.start_with?("Z")
       end
 
-      # @return [Integer, nil] a bit for each signal that is handled, the lowest for signal 1
       def handled_signals
         status("SigCgt")&.to_i(16)
       end
 
-      # @param part [String] of the path of a library
-      # @return [Boolean] whether the process has loaded it; true if that can't be seen
       def loaded?(part)
         maps = read("maps")
         maps.nil? || maps.include?("/#{part}")
       end
 
-      # @param name [String]
-      # @return [String, nil] value that the variable had when the process was started
       def environment(name)
         @environment ||= read("environ").to_s.split("\0").to_h { |pair| pair.split("=", 2).push("").first(2) }
         @environment[name]&.then { |value| Printable.utf8(value) }
       end
 
-      # @return [Array<Integer>] process ids of its children, and of theirs
       def descendants
         parents = Dir.glob("/proc/[0-9]*/stat").to_h { |path| [path[/\d+/].to_i, parent(path)] }
         found = [File.basename(@directory).to_i]

@@ -6,12 +6,8 @@ require_relative "phrase"
 module Memprof
   module CLI
     # Procs by the place where they were written, as rows.
-    #
-    # @api private
     module Procs
       class << self
-        # @param rows [Array<Hash>]
-        # @return [Listing]
         def listing(rows)
           listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
             .column("Procs", :count, :count).column("Block", :place, :site)

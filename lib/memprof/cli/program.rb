@@ -9,8 +9,6 @@ module Memprof
     #
     # A process of its own, and not an exec of this one, so that somebody is left to print the reports and to
     # say why there is none.
-    #
-    # @api private
     class Program
       LIB = File.expand_path("../..", __dir__)
       FORWARDED = %w[INT QUIT TERM HUP ALRM USR1 USR2].freeze
@@ -20,12 +18,8 @@ module Memprof
       TIOCGPGRP = RUBY_PLATFORM.include?("linux") ? 0x540F : 0x40047477
       private_constant :LIB, :FORWARDED, :FROM_KEYBOARD, :TIOCGPGRP
 
-      # @return [Integer, nil] process id, once started
       attr_reader :pid
 
-      # @param command [Array<String>]
-      # @param settings [Autorun::Settings]
-      # @param terminal [Terminal]
       def initialize(command, settings, terminal)
         @command = interpreted(command)
         @settings = settings
@@ -33,7 +27,6 @@ module Memprof
         @early = []
       end
 
-      # @return [Integer] exit status as a shell gives it
       def run
         forwarding_signals do
           name, *arguments = @command

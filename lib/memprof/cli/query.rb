@@ -5,8 +5,6 @@ require_relative "top"
 module Memprof
   module CLI
     # `memprof query`: the objects that meet a condition.
-    #
-    # @api private
     class Query < Top
       SUMMARY = "lists the objects of a dump that meet a condition"
       USAGE = "[OPTIONS] FILE QUERY"
@@ -22,9 +20,6 @@ module Memprof
           memprof query heap.memprof 'file ~ "app/" and age > 10' --format csv
       TEXT
 
-      # @param arguments [Array<String>] a dump and a query
-      # @return [Integer] exit status
-      # @raise [UsageError] if the query is wrong
       def call(arguments)
         file, query = expect_arguments(arguments, "FILE", "QUERY")
         raise UsageError, "a query is given twice: QUERY and --where" if @options[:where]

@@ -9,8 +9,6 @@ require_relative "../units"
 module Memprof
   module CLI
     # What the tracked processes left: each has posted an Autorun::Notice in the run's directory.
-    #
-    # @api private
     class Reports
       # A tracked process.
       Entry = Struct.new(:pid, :label, :ended, :moved, :allocated, :paths, keyword_init: true) do
@@ -32,9 +30,6 @@ module Memprof
       NAMED = 4   # processes named without one
       private_constant :LABEL_WIDTHS, :LISTED, :NAMED
 
-      # @param directory [String] the run's directory
-      # @param terminal [Terminal]
-      # @param shown [Boolean] whether one of the reports is printed
       def initialize(directory, terminal, shown:)
         @directory = directory
         @terminal = terminal
@@ -42,9 +37,6 @@ module Memprof
       end
 
       # Prints the report of the command itself, and says on stderr where the others are.
-      #
-      # @param pid [Integer] of the command
-      # @return [void]
       def show(pid)
         @entries = entries
         return explain_nothing if @entries.empty?
@@ -55,8 +47,6 @@ module Memprof
       end
 
       # Removes the run's directory, unless there are reports in it that were not shown.
-      #
-      # @return [void]
       def clean
         return FileUtils.rm_rf(@directory) unless kept?
 

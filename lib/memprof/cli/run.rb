@@ -9,8 +9,6 @@ module Memprof
   module CLI
     # `memprof run`: a command, and every Ruby process that comes of it, tracked from the first line to the
     # last.
-    #
-    # @api private
     class Run < Command
       SUMMARY = "runs a command, reports what its lines allocated and retained"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
@@ -50,10 +48,6 @@ module Memprof
       private_constant :FORMATS, :REFUSED_SIGNALS, :VALUES
 
       # Runs the command and shows the reports.
-      #
-      # @param arguments [Array<String>] the command and its arguments
-      # @return [Integer] exit status
-      # @raise [UsageError] if there is no command, or a report could not be written
       def call(arguments)
         raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
 

@@ -9,8 +9,6 @@ require_relative "steps"
 module Memprof
   module CLI
     # `memprof show`: everything about one object.
-    #
-    # @api private
     class Show < HeapCommand
       SHOWN = 200 # characters of a string
       private_constant :SHOWN
@@ -27,9 +25,6 @@ module Memprof
           memprof show heap.memprof 0x7f3a5c0012d8
       TEXT
 
-      # @param arguments [Array<String>] a dump and an address
-      # @return [Integer] exit status
-      # @raise [UsageError] if there is no such object
       def call(arguments)
         file, name = expect_arguments(arguments, "FILE", "ADDRESS")
         of = address(name)

@@ -3,15 +3,11 @@
 module Memprof
   module CLI
     # Sizes as people write them: `500MB`, `2GiB`, `1048576`.
-    #
-    # @api private
     module Size
       PATTERN = /\A(?<number>\d+(?:\.\d+)?)\s*(?<prefix>[KMGT]?)(?<binary>i?)B?\z/i
       PREFIXES = ["", "K", "M", "G", "T"].freeze
       private_constant :PATTERN, :PREFIXES
 
-      # @param text [String]
-      # @return [Integer, nil] bytes; nil if it is no size
       def self.parse(text)
         match = PATTERN.match(text.strip) or return
         base = match[:binary].empty? ? 1000 : 1024

@@ -5,8 +5,6 @@ require_relative "heap_command"
 module Memprof
   module CLI
     # `memprof slots`: how well the heap's pages are filled.
-    #
-    # @api private
     class Slots < HeapCommand
       SUMMARY = "tells how full the pages of the heap in a dump are"
       USAGE = "[OPTIONS] FILE"
@@ -19,9 +17,6 @@ module Memprof
           memprof slots heap.memprof
       TEXT
 
-      # @param arguments [Array<String>] a dump
-      # @return [Integer] exit status
-      # @raise [UsageError] if it cannot be read
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
         answer = put(open_heap(file), :slots, **@options.slice(:nearly_empty))

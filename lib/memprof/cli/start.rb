@@ -5,8 +5,6 @@ require_relative "live_process"
 module Memprof
   module CLI
     # `memprof start`: tracking, in a running process.
-    #
-    # @api private
     class Start < Command
       include LiveProcess
 
@@ -22,9 +20,6 @@ module Memprof
           memprof start --pid 4711 --sample 100
       TEXT
 
-      # @param arguments [Array<String>] none
-      # @return [Integer] exit status
-      # @raise [UsageError] if the process can't be asked
       def call(arguments)
         target = target(arguments)
         answer = ask(target, { do: "start" }.merge(@options.slice(:sample, :stack)))

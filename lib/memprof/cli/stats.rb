@@ -7,8 +7,6 @@ require_relative "overview"
 module Memprof
   module CLI
     # `memprof stats`: a dump in numbers, or the live tracked objects of a running process.
-    #
-    # @api private
     class Stats < HeapCommand
       include LiveProcess
 
@@ -27,9 +25,6 @@ module Memprof
           memprof stats --pid 4711 --limit 20
       TEXT
 
-      # @param arguments [Array<String>] a dump, or none
-      # @return [Integer] exit status
-      # @raise [UsageError] if it can't be read, or the process can't be asked
       def call(arguments)
         return live(arguments) if @options[:pid]
 

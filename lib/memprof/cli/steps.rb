@@ -5,11 +5,7 @@ require_relative "listing"
 module Memprof
   module CLI
     # A path from a root to an object, as rows: the referrer is above each object.
-    #
-    # @api private
     module Steps
-      # @param path [Hash] of an answer
-      # @return [Listing]
       def self.listing(path)
         listing = Listing.new.column("Reference", :label, :label).column("Object", :name, :object, most: 60)
           .column("Retained", :bytes, :retained).column("Address", :address, :address)

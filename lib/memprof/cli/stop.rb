@@ -5,8 +5,6 @@ require_relative "live_process"
 module Memprof
   module CLI
     # `memprof stop`: no more tracking, in a running process.
-    #
-    # @api private
     class Stop < Command
       include LiveProcess
 
@@ -20,9 +18,6 @@ module Memprof
           memprof stop --pid 4711
       TEXT
 
-      # @param arguments [Array<String>] none
-      # @return [Integer] exit status
-      # @raise [UsageError] if the process can't be asked
       def call(arguments)
         target = target(arguments)
         state = ask(target, { do: "stop" })["changed"] ? "tracks no longer" : "was not tracking"

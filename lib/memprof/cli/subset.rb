@@ -6,8 +6,6 @@ require_relative "../output"
 module Memprof
   module CLI
     # `memprof subset`: a part of a heap, taken apart step by step, with the operations of memdump.
-    #
-    # @api private
     class Subset < HeapCommand
       # Options that are steps: what they take, and what they leave.
       STEPS = {
@@ -48,9 +46,6 @@ module Memprof
           memprof subset --out-degree --min 1000 heap.memprof
       TEXT
 
-      # @param arguments [Array<String>] a dump, and a file to write
-      # @return [Integer] exit status
-      # @raise [UsageError] if a step makes no sense, or OUT can't be written
       def call(arguments)
         file, out = expect_arguments(arguments, "FILE", "[OUT]")
         check_output(out) if out

@@ -9,27 +9,19 @@ module Memprof
   module CLI
     # A running process, seen from outside: how to reach it, and where its dumps are. Where there is no /proc,
     # as on macOS, it is taken to be as this one is.
-    #
-    # @api private
     class Target
-      # @return [Integer] process id, here
       attr_reader :pid
 
-      # @param pid [Integer]
       def initialize(pid)
         @pid = pid
         @facts = ProcessFacts.new(pid)
       end
 
-      # @return [void]
-      # @raise [Errno::ESRCH] if there is no such process
-      # @raise [Errno::EPERM] if it is somebody else's
       def check
         Process.kill(0, pid)
         raise Errno::ESRCH if @facts.zombie?
       end
 
-      # @return [Boolean] whether it still runs
       def running?
         check
         true
@@ -39,19 +31,15 @@ module Memprof
         false
       end
 
-      # @return [String] what it calls itself
       def name
         @facts.name || "process"
       end
 
-      # @return [String] signal that it gives a dump on, without SIG
       def signal
         settings = OnSignal::Settings
         settings.catchable(@facts.environment(settings::SIGNAL).to_s) || settings::DEFAULT_SIGNAL
       end
 
-      # @return [Boolean] whether a signal would give a dump, as far as can be seen. One that is not handled
-      #   may end the process; Ruby itself handles some (USR1), so memprof must be loaded, too
       def answers_signal?
         handled = @facts.handled_signals
         return true unless handled
@@ -59,20 +47,16 @@ module Memprof
         handled[Signal.list.fetch(signal) - 1] == 1 && (signal == "URG" || @facts.loaded?("memprof."))
       end
 
-      # @return [Boolean] whether it would give a dump, as far as can be seen
       def answers?
         client = connect
         client&.close
         !client.nil? || answers_signal?
       end
 
-      # @return [void]
-      # @raise [SystemCallError] if it can't be
       def send_signal
         Process.kill(signal, pid)
       end
 
-      # @return [Control::Client, nil] nil if the process has no socket
       def connect
         directories.each do |directory|
           client = Control::Client.connect(Control::Address.path(directory, @facts.inner_pid),
@@ -82,18 +66,14 @@ module Memprof
         nil
       end
 
-      # @return [Array<Target>] its children, and theirs
       def descendants
         @facts.descendants.map { |child| Target.new(child) }
       end
 
-      # @param path [String] as the process has it
-      # @return [String] as it is from here
       def outside(path)
         "#{@facts.root}#{path}"
       end
 
-      # @return [Array<String>] paths of its dumps, whole and in progress
       def dumps
         prefix = "memprof-#{@facts.inner_pid}-"
         paths = directories.flat_map { |directory| children(directory, prefix) }
@@ -101,9 +81,6 @@ module Memprof
       end
 
       # Whether a file is one that the process itself made. Anybody may put a file into a directory for all.
-      #
-      # @param path [String]
-      # @return [Boolean]
       def ours?(path)
         stat = File.lstat(path)
         stat.file? && (@facts.uid.nil? || stat.uid == @facts.uid)

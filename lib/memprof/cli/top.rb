@@ -7,8 +7,6 @@ require_relative "procs"
 module Memprof
   module CLI
     # `memprof top`: the largest objects.
-    #
-    # @api private
     class Top < HeapCommand
       SORT = %i[retained size length references referrers depth address].freeze
       VALUES = { length: "Length", references: "References", referrers: "Referrers", depth: "Depth" }.freeze
@@ -25,9 +23,6 @@ module Memprof
           memprof top --procs heap.memprof
       TEXT
 
-      # @param arguments [Array<String>] a dump
-      # @return [Integer] exit status
-      # @raise [UsageError] if the query is wrong
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
         @options[:procs] ? procs(file) : list(file)

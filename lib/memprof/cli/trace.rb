@@ -7,8 +7,6 @@ require_relative "../trace/log/entry"
 module Memprof
   module CLI
     # `memprof trace`: what traced requests cost.
-    #
-    # @api private
     class Trace < HeapCommand
       GROUPS = %i[action path status].freeze
       # Which costs the rows of requests show, the first of them always.
@@ -38,9 +36,6 @@ module Memprof
           memprof trace --by path --format csv requests.json
       TEXT
 
-      # @param arguments [Array<String>] a file of requests
-      # @return [Integer] exit status
-      # @raise [UsageError] if it can't be read, or has no requests
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
         by = @options.fetch(:by, :action)

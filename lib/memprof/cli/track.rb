@@ -3,8 +3,6 @@
 module Memprof
   module CLI
     # `memprof track`: a script in this very process, and at its end what is still there of what it made.
-    #
-    # @api private
     class Track < Command
       SUMMARY = "runs a Ruby script, prints the objects that it left"
       USAGE = "[OPTIONS] SCRIPT [ARGUMENTS]"
@@ -19,10 +17,6 @@ module Memprof
       TEXT
 
       # Runs the script, prints at its end. The script's `exit` and exceptions pass through.
-      #
-      # @param arguments [Array<String>] the script and its arguments
-      # @return [Integer] exit status
-      # @raise [UsageError] if there is no script
       def call(arguments)
         script, *script_arguments = arguments
         raise UsageError, "no script given; see `memprof help track`" unless script

@@ -5,8 +5,6 @@ require_relative "heap_command"
 module Memprof
   module CLI
     # `memprof tree`: what an object keeps alive, level by level.
-    #
-    # @api private
     class Tree < HeapCommand
       SUMMARY = "tells what an object of a dump keeps alive, level by level"
       USAGE = "[OPTIONS] FILE [ADDRESS]"
@@ -19,9 +17,6 @@ module Memprof
           memprof tree --by class --depth 5 heap.memprof 0x7f3a5c0012d8
       TEXT
 
-      # @param arguments [Array<String>] a dump and, unless it is the roots, an address
-      # @return [Integer] exit status
-      # @raise [UsageError] if there is no such object
       def call(arguments)
         file, name = expect_arguments(arguments, "FILE", "[ADDRESS]")
         of = name && address(name)

@@ -5,8 +5,6 @@ require_relative "heap_command"
 module Memprof
   module CLI
     # `memprof web`: dumps in a browser.
-    #
-    # @api private
     class Web < Command
       autoload :Shelf, "#{__dir__}/web/shelf"
 
@@ -36,9 +34,6 @@ module Memprof
           memprof web --library /srv/dumps --bind 0.0.0.0 --host dumps.example
       TEXT
 
-      # @param arguments [Array<String>] dumps
-      # @return [Integer] exit status
-      # @raise [UsageError] if they can't be read, or the port can't be had
       def call(arguments)
         check_library(arguments)
         arguments.each { |file| check_readable(file) }

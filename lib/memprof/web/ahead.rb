@@ -4,8 +4,6 @@ module Memprof
   class Web
     # Asks what will be asked first, while nobody waits: heaps keep their answers, and what many answers need
     # is made for the first of them.
-    #
-    # @api private
     class Ahead
       # Pages whose first answer takes longest.
       PAGES = %i[Tree Flame].freeze
@@ -15,16 +13,11 @@ module Memprof
       PATIENCE = 3600
       private_constant :PAGES, :COMPARED, :PATIENCE
 
-      # @param heaps [Heaps]
       def initialize(heaps)
         @heaps = heaps
       end
 
       # First what the overview shows: somebody waits for that.
-      #
-      # @param entry [Heaps::Entry] that is open
-      # @return [void]
-      # @raise (see Heaps::Entry#answer)
       def look(entry)
         Pages::Overview.prepare(@heaps, entry)
         PAGES.each { |name| Pages.const_get(name).new(@heaps, { heap: entry.id.to_s }).data }

@@ -8,8 +8,6 @@ module Memprof
     # The files of web/assets. Their names on pages have a digest of their contents, so that browsers may keep
     # them for ever. What is served is what was there when the first page was made, found in a table: no path
     # of a request reaches the file system.
-    #
-    # @api private
     module Assets
       DIRECTORY = File.expand_path("../../../web/assets", __dir__)
       TYPES = {
@@ -24,15 +22,10 @@ module Memprof
       Asset = Struct.new(:path, :type, :text, :tag)
 
       class << self
-        # @param name [String] as "style.css"
-        # @return [String] its path
-        # @raise [KeyError] if there is no such file
         def path(name)
           by_name.fetch(name).path
         end
 
-        # @param request [Request]
-        # @return [Response, nil] nil if it asks for no asset
         def response(request)
           return unless request.verb == "GET" && request.path.start_with?(PREFIX)
 

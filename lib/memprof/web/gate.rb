@@ -8,8 +8,6 @@ module Memprof
   class Web
     # Who may see anything at all. A gate has one method, `answer(request)`: nil lets the request in, a
     # {Response} is what it gets in place of its page.
-    #
-    # @api private
     module Gate
     end
   end

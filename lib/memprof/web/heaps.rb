@@ -13,8 +13,6 @@ module Memprof
     #
     # Dumps of the running process, and of a library, have numbers of their own, which stay: so their
     # addresses are right in each worker of a server, and tomorrow.
-    #
-    # @api private
     class Heaps
       include Enumerable
 
@@ -23,22 +21,12 @@ module Memprof
       # A comparison takes three.
       LEAST_OPEN = 3
 
-      # @return [Integer] heaps that are open at once at most
       attr_reader :max_open
-      # @return [Comparisons] of the heaps with each other
       attr_reader :comparisons
-      # @return [Records] files that are no heaps
       attr_reader :records
-      # @return [Live, nil] the process itself, where it may be looked into
       attr_reader :live
-      # @return [Library, nil] dumps that are kept
       attr_reader :library
 
-      # @param live [Live, nil]
-      # @param library [Library, nil]
-      # @param max_open [Integer] heaps that are open at once
-      # @param options [Hash] for the dumps of these two, as Memprof::Heap.open takes them
-      # @raise [ArgumentError] if fewer than {LEAST_OPEN} may be open
       def initialize(live: nil, library: nil, max_open: MOST_OPEN, **options)
         @comparisons = Comparisons.new
         @records = Records.new
@@ -53,9 +41,6 @@ module Memprof
         self.max_open = max_open
       end
 
-      # @param number [Integer]
-      # @return [Integer]
-      # @raise [ArgumentError] if it is less than {LEAST_OPEN}
       def max_open=(number)
         unless number.is_a?(Integer) && number >= LEAST_OPEN
           raise ArgumentError, "#{LEAST_OPEN} heaps or more must be open at once, not #{number.inspect}"
@@ -65,10 +50,6 @@ module Memprof
       end
 
       # Keeps heaps open while something is done with them, and makes room for those that are not open yet.
-      #
-      # @param entries [Array<Entry>]
-      # @yieldreturn [Object]
-      # @return [Object] what the block answers
       def using(*entries)
         entries.each(&:take)
         make_room
@@ -79,24 +60,14 @@ module Memprof
         make_room
       end
 
-      # @param path [String] a dump
-      # @param name [String, nil] what it is called on pages; the file's name if nil
-      # @param options [Hash] as Memprof::Heap.open takes them
-      # @return [Entry]
       def add(path, name: nil, **options)
         put { |id| Entry.new(id, name || File.basename(path), path: path, options: options) }
       end
 
-      # @param heap [Memprof::Heap] that is open already
-      # @param name [String]
-      # @return [Entry]
       def add_open(heap, name:)
         put { |id| Entry.new(id, name, heap: heap) }
       end
 
-      # @param id [String, Integer]
-      # @return [Entry]
-      # @raise [NotFound]
       def fetch(id)
         number = Integer(id.to_s, 10, exception: false)
         start_anew unless @pid == Process.pid
@@ -104,17 +75,12 @@ module Memprof
           raise(NotFound, "no heap has the number #{id}")
       end
 
-      # @yieldparam entry [Entry]
       def each(&block)
         @lock.synchronize { @entries.values }.each(&block)
       end
 
       # Gives a heap's memory and files back: they go when no page reads it any more. It stays in the list,
       # and is opened again when it is asked for; what is no file is forgotten.
-      #
-      # @param id [String, Integer]
-      # @return [void]
-      # @raise [NotFound]
       def close(id)
         entry = fetch(id)
         return forget(id) unless entry.shut
@@ -125,10 +91,6 @@ module Memprof
       end
 
       # Closes a heap, and takes it from the list.
-      #
-      # @param id [String, Integer]
-      # @return [void]
-      # @raise [NotFound]
       def forget(id)
         entry = fetch(id)
         @lock.synchronize { @entries.delete(entry.id) }
@@ -137,8 +99,6 @@ module Memprof
       end
 
       # All of them, for good.
-      #
-      # @return [void]
       def close_all
         each { |entry| forget(entry.id) }
       end

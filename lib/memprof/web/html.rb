@@ -7,28 +7,21 @@ module Memprof
   class Web
     # Text that is HTML already. All other text is escaped wherever it gets into a page, and what String's own
     # methods make of HTML is other text again: they return plain strings.
-    #
-    # @api private
     class Html < String
       # Characters that act where they are shown, other than breaks and tabs.
       UNSAFE = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069&&[^\n\t]]/
       EMPTY_ELEMENTS = %i[br hr img input link meta].freeze
       private_constant :UNSAFE, :EMPTY_ELEMENTS
 
-      # @param text [String] HTML
       def initialize(text = "")
         super
         freeze
       end
 
-      # @return [Html]
       def to_s = self
 
       class << self
         # Escapes what is not HTML already.
-        #
-        # @param value [Object]
-        # @return [Html]
         def escape(value)
           return value if value.is_a?(Html)
 
@@ -37,19 +30,11 @@ module Memprof
           new(ERB::Util.html_escape(text))
         end
 
-        # @param parts [Array<Object>] each escaped
-        # @param separator [Object]
-        # @return [Html]
         def join(parts, separator = "")
           new(parts.flatten.compact.map { |part| escape(part) }.join(escape(separator)))
         end
 
         # An element. Attributes that are nil or false are left out; true has no value.
-        #
-        # @param name [Symbol]
-        # @param content [Array<Object>] each escaped
-        # @param attributes [Hash{Symbol => Object}]
-        # @return [Html]
         def tag(name, *content, **attributes)
           pairs = attributes.map { |key, value| attribute(key.to_s.tr("_", "-"), value) }
           return new("<#{name}#{pairs.join}>") if EMPTY_ELEMENTS.include?(name) && content.empty?

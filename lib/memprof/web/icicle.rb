@@ -5,23 +5,16 @@ module Memprof
     # Where the frames of a flame graph lie that hangs from its root. Frames are lists: the position of the
     # frame above (its own of the first), that of the name, own weight, weight with all below, objects, and
     # the address of one, as the question `flame` answers them.
-    #
-    # @api private
     class Icicle
       # A frame that is drawn: its position among all, name, depth, left edge and width in percent, weight
       # with all below, objects, address of the one that retains most.
       Box = Struct.new(:index, :name, :depth, :left, :width, :total, :objects, :address)
 
-      # @param names [Array<String>]
-      # @param frames [Array<Array>] each behind the one that it is under
       def initialize(names, frames)
         @names = names
         @frames = frames
       end
 
-      # @param most [Integer] frames
-      # @param least [Numeric] percent that a frame must be wide
-      # @return [Array<Box>] the widest, each behind the one that it is under
       def boxes(most:, least:)
         whole = [@frames.dig(0, 3).to_i, 1].max
         kept = @frames.each_index.select { |index| 100.0 * @frames[index][3] >= least * whole }

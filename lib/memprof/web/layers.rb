@@ -5,8 +5,6 @@ module Memprof
     # Where the objects of a drawn graph lie: a column for each level, what leads to the object at its left
     # and what it leads to at its right. Nodes stand in the order of their neighbours that are nearer to the
     # middle, so that few lines cross.
-    #
-    # @api private
     class Layers
       WIDTH = 164
       HEIGHT = 35
@@ -14,11 +12,8 @@ module Memprof
       DOWN = 12 # between nodes
       MARGIN = 16
 
-      # @return [Integer] pixels
       attr_reader :width, :height
 
-      # @param nodes [Array<Hash>] with `:id` and `:level`
-      # @param edges [Array<Hash>] with `:from` and `:to`
       def initialize(nodes, edges)
         @columns = nodes.group_by { |node| node[:level] }.transform_values { |column|
           column.map { |node|
@@ -34,12 +29,8 @@ module Memprof
         lay_out
       end
 
-      # @param id [Integer]
-      # @return [Array(Integer, Integer)] left and upper edge, in pixels
       def [](id) = @places.fetch(id)
 
-      # @param edge [Hash]
-      # @return [String] a line from one object to the other, as paths of SVG have it
       def line(edge)
         left, from = self[edge[:from]]
         right, to = self[edge[:to]]

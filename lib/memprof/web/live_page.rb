@@ -5,21 +5,13 @@ require_relative "page"
 module Memprof
   class Web
     # A page about the process that the application runs in. There is none where `memprof web` shows files.
-    #
-    # @abstract
-    # @api private
     class LivePage < Page
-      # @param heaps [Heaps]
-      # @return [Boolean]
       def self.there?(heaps) = !heaps.live.nil?
 
-      # @return [Live]
-      # @raise [NotFound] if no process is looked into
       def live
         heaps.live || raise(NotFound, "there is no such page")
       end
 
-      # @return [Array<Array(String, String)>]
       def breadcrumbs
         live # where there is none, nothing is found
         [["Live", "/live"]]

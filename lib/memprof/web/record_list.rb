@@ -5,22 +5,15 @@ require_relative "record_page"
 module Memprof
   class Web
     # The files of one kind; goes to the only one if there is one.
-    #
-    # @abstract
-    # @api private
     class RecordList < RecordPage
-      # @return [String, nil]
       def redirect
         files.first.page_path if files.size == 1
       end
 
-      # @return [Array<Array(String, String)>]
       def breadcrumbs = []
 
-      # @return [String]
       def view = "record_list"
 
-      # @return [Hash{Symbol => Object}] `:files`
       def data
         { files: files.map { |record| { id: record.id, name: record.name, path: record.path } } }
       end

@@ -7,24 +7,15 @@ module Memprof
   class Web
     # Files other than heaps that there are to see: traced requests, and allocations that were tracked. They
     # have numbers of their own.
-    #
-    # @api private
     class Records
       include Enumerable
 
       # One file, read when it is first asked for.
       class Record
-        # @return [Integer]
         attr_reader :id
-        # @return [Symbol] :trace or :tracked
         attr_reader :kind
-        # @return [String]
         attr_reader :name, :path
 
-        # @param id [Integer]
-        # @param kind [Symbol]
-        # @param path [String]
-        # @param reader [#read] makes an object of an IO
         def initialize(id, kind, path, reader)
           @id = id
           @kind = kind
@@ -34,15 +25,12 @@ module Memprof
           @lock = Mutex.new
         end
 
-        # @return [Trace::Log, Tracked]
-        # @raise [Memprof::Error] if it can't be read
         def content
           @lock.synchronize { @content ||= File.open(@path, "rb") { |io| @reader.read(io) } }
         rescue SystemCallError => e
           raise Error, "can't read #{@path}: #{e.message}"
         end
 
-        # @return [String] of its page
         def page_path
           "/#{Records::PLACES.fetch(@kind)}/#{@id}"
         end
@@ -56,9 +44,6 @@ module Memprof
         @records = {}
       end
 
-      # @param path [String]
-      # @param kind [Symbol] as {Kind.of} tells it
-      # @return [Record]
       def add(path, kind)
         reader = kind == :trace ? Traces : Tracked
         @lock.synchronize do
@@ -67,16 +52,11 @@ module Memprof
         end
       end
 
-      # @param id [String]
-      # @param kind [Symbol]
-      # @return [Record]
-      # @raise [NotFound]
       def fetch(id, kind)
         record = @lock.synchronize { @records[Integer(id, 10, exception: false)] }
         record&.kind == kind ? record : raise(NotFound, "no file of that kind has the number #{id}")
       end
 
-      # @yieldparam record [Record]
       def each(&block)
         @lock.synchronize { @records.values }.each(&block)
       end

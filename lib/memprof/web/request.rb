@@ -7,94 +7,69 @@ require_relative "../errors"
 module Memprof
   class Web
     # What a browser or a script asked for makes no sense: 400.
-    #
-    # @api private
     class BadRequest < StandardError; end
 
     # It can't be done now, as it is being done already: 409.
-    #
-    # @api private
     class Conflict < Error; end
 
     # There is nothing of that name: 404.
-    #
-    # @api private
     class NotFound < StandardError; end
 
     # A request, from the environment of Rack 2 or 3; the rack gem is not needed.
-    #
-    # @api private
     class Request
       LONGEST_QUERY = 16_384
       LONGEST_FORM = 65_536
       private_constant :LONGEST_QUERY, :LONGEST_FORM
 
-      # @return [Hash] of Rack
       attr_reader :env
 
-      # @param env [Hash] of Rack
       def initialize(env)
         @env = env
       end
 
-      # @return [String] GET, POST ...; GET of a HEAD, which is answered alike
       def verb
         head? ? "GET" : @env["REQUEST_METHOD"]
       end
 
-      # @return [Boolean]
       def head?
         @env["REQUEST_METHOD"] == "HEAD"
       end
 
-      # @return [String] where the application is mounted: all links begin with it
       def script_name
         @env["SCRIPT_NAME"].to_s
       end
 
-      # @return [String] what follows that, still encoded
       def path
         path = @env["PATH_INFO"].to_s
         path.empty? ? "/" : path
       end
 
-      # @return [Hash{String => String}] of the query; of several of one name the last
-      # @raise [BadRequest] if they are no text
       def params
         @params ||= Request.decode(@env["QUERY_STRING"].to_s, LONGEST_QUERY)
       end
 
-      # @return [Hash{String => String}] fields of a form in the body
-      # @raise [BadRequest] if they are no text, or too many
       def form
         @form ||= already_read ||
           Request.decode(@env["rack.input"]&.read(LONGEST_FORM + 1).to_s, LONGEST_FORM)
       end
 
-      # @param name [String] as "Sec-Fetch-Site"
-      # @return [String, nil]
       def header(name)
         @env["HTTP_#{name.upcase.tr("-", "_")}"]
       end
 
-      # @return [String] host and port, as the browser has them
       def host
         header("Host") || [@env["SERVER_NAME"], @env["SERVER_PORT"]].compact.join(":")
       end
 
-      # @return [String] as "http://127.0.0.1:7000"
       def origin
         "#{@env["rack.url_scheme"] || "http"}://#{host}"
       end
 
-      # @param name [String]
-      # @return [String, nil]
       def cookie(name)
         pairs = header("Cookie").to_s.split(/;\s*/).map { |pair| pair.split("=", 2) }
         pairs.find { |key, _| key == name }&.last
       end
 
-      # @return [String] what scripts and styles of this answer are marked with
       def nonce
         @nonce ||= SecureRandom.urlsafe_base64(16)
       end
@@ -112,10 +87,6 @@ module Memprof
       end
       private :already_read
 
-      # @param text [String] as `a=1&b=2`
-      # @param longest [Integer] bytes
-      # @return [Hash{String => String}]
-      # @raise [BadRequest]
       def self.decode(text, longest)
         raise BadRequest, "that is too long: #{longest} bytes are the limit" if text.bytesize > longest
 

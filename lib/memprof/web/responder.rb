@@ -9,19 +9,13 @@ require_relative "view"
 module Memprof
   class Web
     # Finds the page of a request, and answers with it as HTML or JSON.
-    #
-    # @api private
     class Responder
-      # @param router [Router]
-      # @param heaps [Heaps]
-      # @param request [Request]
       def initialize(router, heaps, request)
         @router = router
         @heaps = heaps
         @request = request
       end
 
-      # @return [Response]
       def response
         match = @router.find(@request.verb, @request.path)
         @json = match.json

@@ -4,15 +4,12 @@ module Memprof
   class Web
     # The table of paths: which page is at which. Each page says its own path ({Page.at}); every file in
     # `pages/` is one page.
-    #
-    # @api private
     class Router
       # A page that was found: its class, the parts of the path that it named, and whether JSON is wanted.
       Match = Struct.new(:page, :captures, :json)
       Route = Struct.new(:verb, :pattern, :page)
       private_constant :Route
 
-      # @return [Router] of all pages
       def self.standard
         @standard ||= begin
           Dir[File.join(__dir__, "pages", "*.rb")].sort.each { |file| require file }
@@ -20,15 +17,10 @@ module Memprof
         end
       end
 
-      # @param pages [Array<Class>]
       def initialize(pages)
         @routes = pages.map { |page| Route.new(page.verb, Router.expression(page.path), page) }
       end
 
-      # @param verb [String]
-      # @param path [String] still encoded
-      # @return [Match]
-      # @raise [NotFound] if there is no such page
       def find(verb, path)
         json = path.end_with?(".json")
         path = path.delete_suffix(".json")
@@ -41,8 +33,6 @@ module Memprof
         raise NotFound, "there is no such page"
       end
 
-      # @param path [String] as "/heaps/:heap/": what has a colon stands for anything without a slash
-      # @return [Regexp]
       def self.expression(path)
         parts = path.chomp("/").split("/").map do |part|
           part.start_with?(":") ? "(?<#{part.delete_prefix(":")}>[^/]+)" : Regexp.escape(part)
@@ -50,9 +40,6 @@ module Memprof
         %r{\A#{parts.join("/")}/?\z}
       end
 
-      # @param text [String] part of a path
-      # @return [String]
-      # @raise [NotFound] if it is no text
       def self.decode(text)
         bytes = text.b.gsub(/%(\h\h)/) { $1.hex.chr }
         decoded = bytes.force_encoding(Encoding::UTF_8)

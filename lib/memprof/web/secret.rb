@@ -5,14 +5,8 @@ require "digest"
 module Memprof
   class Web
     # Compares secrets.
-    #
-    # @api private
     module Secret
       # In a time that tells nothing about where they differ, nor how long the right one is.
-      #
-      # @param given [String, nil]
-      # @param right [String]
-      # @return [Boolean]
       def self.same?(given, right)
         return false if given.nil?
 

@@ -7,19 +7,14 @@ module Memprof
   class Web
     # What every request is checked for, and what every answer carries. Who may see anything at all is for the
     # {Gate}.
-    #
-    # @api private
     class Security
       # Names under which the program may be asked for. A page of another site can have its own name lead to
       # this machine (DNS rebinding), but it can't have its requests carry a number or `localhost`.
       class Hosts
-        # @param names [Array<String>] besides `localhost`, and addresses of IP
         def initialize(names = [])
           @names = ["localhost", *names].map(&:downcase)
         end
 
-        # @param host [String] perhaps with a port
-        # @return [Boolean]
         def include?(host)
           name = host.downcase.sub(/:\d+\z/, "")
           @names.include?(name) || address?(name)
@@ -35,13 +30,10 @@ module Memprof
         end
       end
 
-      # @param hosts [Hosts, nil] nil if somebody else checks that
       def initialize(hosts = nil)
         @hosts = hosts
       end
 
-      # @param request [Request]
-      # @return [Response, nil] why it is not answered
       def refusal(request)
         return if @hosts.nil? || @hosts.include?(request.host)
 
@@ -49,17 +41,12 @@ module Memprof
       end
 
       # What changes something must come from a page of this program, or from a script that has a token.
-      #
-      # @param request [Request]
-      # @return [Response, nil] why it is not done
       def forgery(request)
         return if request.verb == "GET" || own?(request)
 
         Response.text(403, "this request came from another site\n")
       end
 
-      # @param request [Request]
-      # @return [Hash{String => String}]
       def self.headers(request)
         nonce = request.nonce
         policy = "default-src 'none'; script-src 'nonce-#{nonce}'; style-src 'nonce-#{nonce}'; " \

@@ -11,8 +11,6 @@ module Memprof
     # One thread waits for connections and for the heads of requests, however many and however slow they are.
     # A request whose head is there goes to a fixed number of threads. Its body is read when the application
     # reads it: of a request that is refused, nothing is kept.
-    #
-    # @api private
     class Server
       THREADS = 16
       # Connections that have not sent a head yet. The oldest makes room for the next.
@@ -21,15 +19,9 @@ module Memprof
       QUEUED = 400
       private_constant :THREADS, :WAITING, :QUEUED
 
-      # @return [String] of the interface
       attr_reader :bind
-      # @return [Integer] once it has started
       attr_reader :port
 
-      # @param app [#call] a Rack application
-      # @param bind [String] address of the interface
-      # @param port [Integer] 0 for any that is free
-      # @param patience [Numeric] seconds that a connection may be silent
       def initialize(app, bind: "127.0.0.1", port: 0, patience: 10)
         @app = app
         @bind = bind
@@ -41,9 +33,6 @@ module Memprof
       end
 
       # Starts to answer, in threads of its own.
-      #
-      # @return [void]
-      # @raise [Memprof::Error] if the port can't be had
       def start
         @listener = TCPServer.new(@bind, @port)
         @port = @listener.addr[1]
@@ -54,7 +43,6 @@ module Memprof
         raise Error, "can't listen on #{@bind}:#{@port}: #{e.message}"
       end
 
-      # @return [String] as "http://127.0.0.1:41234/"
       def url
         host = @bind.include?(":") ? "[#{@bind}]" : @bind
         host = "127.0.0.1" if ["0.0.0.0", "[::]"].include?(host)
@@ -62,8 +50,6 @@ module Memprof
       end
 
       # Answers what has been asked, and ends.
-      #
-      # @return [void]
       def stop
         @stopping = true
         ring

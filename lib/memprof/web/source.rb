@@ -6,8 +6,6 @@ module Memprof
   class Web
     # Lines of a program's source, around one that a dump names: if the file is there, and is Ruby. A dump may
     # come from anybody, so nothing else that it names is read.
-    #
-    # @api private
     module Source
       ENDINGS = %w[.rb .erb .rake .ru .gemspec .haml .slim .builder .jbuilder .rbi].freeze
       AROUND = 4
@@ -16,9 +14,6 @@ module Memprof
       LONGEST = 240
       private_constant :ENDINGS, :AROUND, :LARGEST, :LONGEST
 
-      # @param file [String]
-      # @param line [Integer]
-      # @return [Array<Hash>, nil] `:line` and `:text` of each; nil if it can't be told
       def self.lines(file, line)
         return unless line.positive? && ENDINGS.include?(File.extname(file)) && File.file?(file)
         return if File.size(file) > LARGEST

@@ -7,8 +7,6 @@ module Memprof
   class Web
     # A file of web/views as a method: ERB in which `<%= %>` escapes whatever is not {Html}, and nothing can
     # turn that off.
-    #
-    # @api private
     module Template
       DIRECTORY = File.expand_path("../../../web/views", __dir__)
       LOCK = Mutex.new
@@ -20,19 +18,14 @@ module Memprof
           @text = +""
         end
 
-        # @param text [String] of the template itself
-        # @return [void]
         def raw(text)
           @text << text
         end
 
-        # @param value [Object] of the heap, of the user: of anybody
-        # @return [void]
         def text(value)
           @text << Html.escape(value)
         end
 
-        # @return [Html]
         def to_html
           Html.new(@text)
         end
@@ -40,10 +33,6 @@ module Memprof
 
       class << self
         # Defines a method that fills in the template.
-        #
-        # @param owner [Class] which gets the method
-        # @param name [String] of the template
-        # @return [Symbol] the method
         def define(owner, name)
           method = :"render_#{name.tr("/", "_")}"
           LOCK.synchronize { compile(owner, method, name) unless owner.method_defined?(method) }

@@ -4,16 +4,8 @@ module Memprof
   class Web
     # Boxes in a box, each as large as what it stands for, and as square as can be: the squarified treemap of
     # Bruls, Huizing and van Wijk (2000).
-    #
-    # @api private
     module Treemap
       class << self
-        # @param parts [Array<Array(Numeric, Object)>] weights, with what they belong to
-        # @param left [Numeric]
-        # @param top [Numeric]
-        # @param width [Numeric]
-        # @param height [Numeric]
-        # @return [Array<Array(Array(Float, Float, Float, Float), Object)>] left, top, width, height of each
         def layout(parts, left, top, width, height)
           parts = parts.select { |weight, _| weight.positive? }.sort_by { |weight, _| -weight }
           whole = parts.sum(&:first)

@@ -10,16 +10,11 @@ module Memprof
     # `POST /upload?name=my_app`: takes a dump into the library, from whoever has the key
     # (`Authorization: Bearer KEY`). The body is the dump as it is, compressed
     # or not; it goes to the disk as it comes. The key is looked at before any of the body is read.
-    #
-    # @api private
     class Uploads
       PATH = "/upload"
       CHUNK = 256 * 1024
       private_constant :PATH, :CHUNK
 
-      # @param library [Library]
-      # @param key [String]
-      # @param limit [Integer] bytes that a dump may have
       def initialize(library, key, limit:)
         @library = library
         @key = key
@@ -28,8 +23,6 @@ module Memprof
         @looking = Mutex.new
       end
 
-      # @param request [Request]
-      # @return [Response, nil] nil if it is no upload
       def answer(request)
         return unless request.verb == "POST" && request.path == PATH
 
@@ -49,7 +42,6 @@ module Memprof
         refuse(500, e.message)
       end
 
-      # @return [String] without the key
       def inspect = "#<#{self.class}>"
 
       private

@@ -7,23 +7,16 @@ module Memprof
   module CLI
     class Classic
       # Has the process write a dump, by its signal, and waits for it.
-      #
-      # @api private
       class Dump
         BEGIN_SECONDS = 30
         private_constant :BEGIN_SECONDS
 
-        # @param target [Target]
-        # @param terminal [Terminal]
-        # @param seconds [Integer] to wait for the dump at most, once it has begun
         def initialize(target, terminal, seconds)
           @target = target
           @terminal = terminal
           @seconds = seconds
         end
 
-        # @return [String] path of the whole dump
-        # @raise [Failure] if there is none
         def path
           refuse unless @target.answers_signal?
           arrival = Arrival.new(@target)

@@ -7,15 +7,11 @@ module Memprof
   module CLI
     class Classic
       # `--info`: the facts about this Ruby that a report of a problem needs.
-      #
-      # @api private
       class Info
-        # @param terminal [Terminal]
         def initialize(terminal)
           @terminal = terminal
         end
 
-        # @return [Integer] exit status
         def show
           text = sections.map { |title, content| "#{title}:\n  #{content.gsub("\n", "\n  ")}\n" }.join("\n")
           @terminal.print(text) ? 0 : 1

@@ -9,23 +9,16 @@ module Memprof
   module CLI
     class Classic
       # Puts a dump into the library of this machine, compressed.
-      #
-      # @api private
       class Keep
         COMPRESSED = /\.(?:gz|zst|memprof)\z/
         private_constant :COMPRESSED
 
-        # @param dump [String] path
-        # @param terminal [Terminal]
-        # @param options [Hash{Symbol => Object}] name, pid
         def initialize(dump, terminal, options)
           @dump = dump
           @terminal = terminal
           @options = options
         end
 
-        # @return [void]
-        # @raise [Memprof::Error] if it can't be kept
         def run
           entry = take(Library.new(Library.default_directory))
           @terminal.puts("Kept in the library: #{entry.path}")

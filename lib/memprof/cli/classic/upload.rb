@@ -13,8 +13,6 @@ module Memprof
   module CLI
     class Classic
       # Sends a dump to a server that runs `memprof web --library`, compressed.
-      #
-      # @api private
       class Upload
         OPEN = 10 # seconds until the server must have answered at all
         ANSWER = 900 # seconds in which it must have read the dump
@@ -34,16 +32,12 @@ module Memprof
           PIECE = 262_144
           private_constant :PIECE
 
-          # @param source [#read]
           def initialize(source)
             @source = source
             @deflate = Zlib::Deflate.new(Zlib::DEFAULT_COMPRESSION, Zlib::MAX_WBITS + 16)
             @ready = "".b
           end
 
-          # @param length [Integer]
-          # @param buffer [String] is given what was read
-          # @return [String, nil] nil at the end
           def read(length, buffer = "".b)
             fill until @ready.bytesize >= length || @deflate.finished?
             buffer.replace(@ready.slice!(0, length))
@@ -60,15 +54,12 @@ module Memprof
 
         # Tells how much of a file was read.
         class Meter
-          # @param file [File]
-          # @yieldparam bytes [Integer] read up to now
           def initialize(file, &progress)
             @file = file
             @progress = progress
             @read = 0
           end
 
-          # @return [String, nil]
           def read(*arguments)
             @file.read(*arguments).tap do |bytes|
               @read += bytes.bytesize if bytes
@@ -78,9 +69,6 @@ module Memprof
         end
         private_constant :Refused, :Gzip, :Meter
 
-        # @param url [String] of the server
-        # @return [URI::HTTP] where dumps are taken
-        # @raise [Failure] if it is none
         def self.address(url)
           uri = URI.parse(url)
           raise URI::InvalidURIError unless uri.is_a?(URI::HTTP) && !uri.host.to_s.empty?
@@ -92,9 +80,6 @@ module Memprof
           raise Failure, "Not the address of a server: #{Printable.line(url)} (such as https://dumps.example)"
         end
 
-        # @param dump [String] path
-        # @param terminal [Terminal]
-        # @param options [Hash{Symbol => Object}] name, key, url, pid
         def initialize(dump, terminal, options)
           @dump = dump
           @terminal = terminal
@@ -102,8 +87,6 @@ module Memprof
           @uri = Upload.address(options.fetch(:url))
         end
 
-        # @return [void]
-        # @raise [Failure] if it was not taken; says why, and where the dump is
         def run
           warn_of_listeners
           how = " as gzip" unless compressed?

@@ -9,8 +9,6 @@ module Memprof
   module CLI
     class Web
       # The library that `memprof web --library` shows, and its uploads.
-      #
-      # @api private
       class Shelf
         MAX_UPLOAD = 2 * 1024**3
         SHORTEST_KEY = 16
@@ -19,9 +17,6 @@ module Memprof
         OPTIONS = %i[max_size max_upload key].freeze
         private_constant :MAX_UPLOAD, :SHORTEST_KEY, :KEY
 
-        # @param parser [OptionParser]
-        # @param options [Hash{Symbol => Object}] to be filled in
-        # @return [void]
         def self.define_options(parser, options)
           parser.on("--library [DIR]", "show the dumps that are kept there, and", "take uploads") do |place|
             options[:library] = place || true
@@ -42,12 +37,8 @@ module Memprof
         end
         private_class_method :size
 
-        # @return [Library]
         attr_reader :library
 
-        # @param options [Hash{Symbol => Object}]
-        # @raise [Memprof::Error] if the directory or the key can't be used
-        # @raise [UsageError] if the key is too short
         def initialize(options)
           @options = options
           directory = options[:library] == true ? Library.default_directory : options[:library]
@@ -57,13 +48,10 @@ module Memprof
           @key, @made = given_key ? [given_key, false] : Library::Key.of(@library.directory)
         end
 
-        # @return [Memprof::Web::Uploads]
         def uploads
           Memprof::Web::Uploads.new(@library, @key, limit: @options.fetch(:max_upload, MAX_UPLOAD))
         end
 
-        # @param url [String] of the server
-        # @return [String] how to bring dumps here. The key is shown when it was made, and never again
         def hint(url)
           lines = ["Bring dumps here: memprof --pid PID --name my_app --key KEY --url #{url}"]
           if @made

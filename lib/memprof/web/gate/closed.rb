@@ -7,11 +7,7 @@ module Memprof
     module Gate
       # Lets nobody in, and does not say that there is something: what a mounted application does until it is
       # told whom to let in.
-      #
-      # @api private
       class Closed
-        # @param _request [Request]
-        # @return [Response]
         def answer(_request)
           Response.text(404, "Not found\n")
         end

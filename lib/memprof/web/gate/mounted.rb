@@ -8,30 +8,21 @@ module Memprof
     module Gate
       # In an application: lets in whom its block permits, and who has its token. To all others there is
       # nothing.
-      #
-      # @api private
       class Mounted
         TOKEN = "MEMPROF_WEB_TOKEN"
         SHORTEST = 8 # characters of a token
         private_constant :TOKEN, :SHORTEST
 
-        # @param environment [#[]] variables of the process
         def initialize(environment = ENV)
           @environment = environment
           @closed = Closed.new
           @lock = Mutex.new
         end
 
-        # @yieldparam env [Hash] of Rack
-        # @yieldreturn [Object] whether the request is let in
-        # @return [void]
         def permit(&block)
           @permitted = block
         end
 
-        # @param token [String, nil] nil for none
-        # @return [void]
-        # @raise [ArgumentError] if it is too short to be a secret
         def token=(token)
           unless token.nil? || strong?(token)
             raise ArgumentError, "a token is a String of #{SHORTEST} characters or more"
@@ -43,8 +34,6 @@ module Memprof
           end
         end
 
-        # @param request [Request]
-        # @return [Response, nil]
         def answer(request)
           return if permitted?(request)
 

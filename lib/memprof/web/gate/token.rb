@@ -15,14 +15,9 @@ module Memprof
       #
       # A token that was made up here opens once. One that the user chose opens always, and scripts may send
       # it as `Authorization: Bearer TOKEN`.
-      #
-      # @api private
       class Token
-        # @return [String]
         attr_reader :token
 
-        # @param token [String, nil] chosen by the user
-        # @param hidden [Boolean] whether who has no token is told that there is nothing
         def initialize(token = nil, hidden: false)
           @chosen = !token.nil?
           @hidden = hidden
@@ -35,8 +30,6 @@ module Memprof
           @spent = false
         end
 
-        # @param request [Request]
-        # @return [Response, nil]
         def answer(request)
           given = request.params["token"]
           known = Secret.same?(request.cookie(@cookie), @secret) || bearer?(request)
@@ -46,7 +39,6 @@ module Memprof
           refusal
         end
 
-        # @return [String] without the token
         def inspect = "#<#{self.class}>"
 
         private

@@ -20,12 +20,6 @@ module Memprof
         private_constant :WIDTH, :BARS_HEIGHT, :MAP_HEIGHT, :LETTER, :LINE, :HUES
 
         # One bar for each row, in their order.
-        #
-        # @param rows [Array<Hash>] with `:key`, `:size`, `:count`, `:where`
-        # @param value [Symbol] what the bars show
-        # @yieldparam row [Hash]
-        # @yieldreturn [String] its name
-        # @return [Html]
         def bars(rows, value: :size, &name)
           most = rows.map { |row| row[value] }.max.to_i
           return Html.new if rows.size < 2 || most.zero?
@@ -38,10 +32,6 @@ module Memprof
         end
 
         # What branches of the dominator tree retain, level by level, as far as there is room.
-        #
-        # @param branches [Array<Hash>] as the answer to `tree` has them, by class
-        # @param rest [Integer] bytes of what is not among them
-        # @return [Html]
         def treemap(branches, rest)
           parts = branches.map { |branch| [branch[:sum], branch] }
           parts << [rest, nil] if rest.positive?
@@ -50,9 +40,6 @@ module Memprof
         end
 
         # Pages by how full they are, in a cell.
-        #
-        # @param counts [Array<Integer>] of tenths
-        # @return [Html]
         def fill_bars(counts)
           most = [counts.max, 1].max
           parts = counts.each_with_index.map do |pages, index|

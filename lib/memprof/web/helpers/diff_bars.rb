@@ -14,10 +14,6 @@ module Memprof
         private_constant :BAR
 
         # The heaps as bars of equal scale: what stayed, what went, what came.
-        #
-        # @param totals [Hash] of a comparison
-        # @param heaps [Array<Hash>]
-        # @return [Html]
         def heap_bars(totals, heaps)
           bars = heap_parts(totals, heaps)
           most = [bars.map { |parts| parts.sum { |_, size| size } }.max, 1].max
@@ -29,10 +25,6 @@ module Memprof
         end
 
         # Growth or loss, from the middle of the cell.
-        #
-        # @param value [Integer]
-        # @param most [Integer] the largest of the table
-        # @return [Html]
         def growth_bar(value, most)
           width = (48.0 * value.abs / [most, 1].max).round(2)
           Html.tag(:svg, Html.tag(:rect, x: value.negative? ? 50 - width : 50, width: width, height: 8),
@@ -40,23 +32,15 @@ module Memprof
             preserveAspectRatio: "none", aria_hidden: "true")
         end
 
-        # @param value [Integer, nil]
-        # @param kind [Symbol] :growth or :more
-        # @return [String]
         def signed(value, kind = :growth)
           CLI::Cell.text(value, kind)
         end
 
-        # @param change [Symbol]
-        # @param row [Hash, nil] of a table: of its objects; of all if nil
-        # @return [String] the objects that changed so
         def changed_url(change, row = nil)
           filter = Filter.all(page.subject[:where], row && row_filter(row))
           url("/diff/objects", **page.subject, where: filter, change: change)
         end
 
-        # @param row [Hash] of a comparison
-        # @return [Html] class, type or place
         def row_name(row)
           return site(file: row[:file], line: row[:line]) if row[:file]
           return link(row[:type], groups_url(:class, "type = #{row[:type].upcase}")) if row[:type]
@@ -64,12 +48,8 @@ module Memprof
           row[:class] ? link(short(row[:class]), class_url(row[:class])) : Html.escape("(not known)")
         end
 
-        # @param totals [Hash]
-        # @return [String]
         def growth_title(totals) = CLI::GrowthRows.title(totals)
 
-        # @param totals [Hash]
-        # @return [Boolean] whether nothing of one heap is in the other: heaps of two processes
         def strangers?(totals) = totals[:kept][:count].zero?
 
         private

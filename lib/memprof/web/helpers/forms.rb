@@ -9,10 +9,6 @@ module Memprof
       module Forms
         # A field for a filter, and whatever else the page is asked by. With filter.js the page follows what
         # is typed, and says what its lead says then.
-        #
-        # @param fields [Array<Html>] {#choice} and the like
-        # @param where [Boolean] with a field for a filter
-        # @return [Html]
         def filter_form(*fields, where: true)
           kept = { "sort" => page.params["sort"] }.compact.map do |name, value|
             Html.tag(:input, type: "hidden", name: name, value: value)
@@ -21,12 +17,6 @@ module Memprof
             action: url(request.path), class: "filter", data_as_typed: (".lead" if where))
         end
 
-        # @param label [String]
-        # @param name [Symbol] of the parameter
-        # @param words [Hash] of each word its name
-        # @param chosen [Object]
-        # @param none [String, nil] the name of no choice, if there may be none
-        # @return [Html]
         def choice(label, name, words, chosen, none: nil)
           words = { "" => none }.merge(words) if none
           options = words.map do |word, text|
@@ -35,7 +25,6 @@ module Memprof
           Html.tag(:label, label, " ", Html.tag(:select, options, name: name))
         end
 
-        # @return [Html]
         def filter_field
           field = Html.tag(:input, type: "text", name: "where", value: page.params["where"], size: 40,
             placeholder: "class = Session and retained > 1KiB", spellcheck: "false", autocomplete: "off")

@@ -12,10 +12,6 @@ module Memprof
         LABEL = 13 # and at a line
         private_constant :TITLE, :LABEL
 
-        # @param nodes [Array<Hash>] of the question `neighbours`
-        # @param edges [Array<Hash>]
-        # @param of [Integer] the object in the middle
-        # @return [Html]
         def reference_graph(nodes, edges, of)
           layers = Layers.new(nodes, edges)
           levels = nodes.to_h { |node| [node[:id], node[:level]] }
@@ -26,15 +22,11 @@ module Memprof
             role: "group", aria_label: "References", **size)
         end
 
-        # @param node [Hash]
-        # @return [String] the graph with this object's neighbours, too
         def expand_url(node)
           expanded = [*page.expanded, node[:address]].uniq
           "#{same(expand: expanded.join(","))}##{graph_id(node)}"
         end
 
-        # @param node [Hash]
-        # @return [String, nil] the graph around it; roots have none
         def graph_url(node)
           node[:address] && here("/graph/#{node[:address]}")
         end

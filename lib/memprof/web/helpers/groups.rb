@@ -9,9 +9,6 @@ module Memprof
     module Helpers
       # Groups of objects by what they have in common.
       module Groups
-        # @param by [String] what the row's objects have in common
-        # @param row [Hash] of a histogram
-        # @return [Html] its key, with a link to what is behind it
         def group_link(by, row)
           key = row[:key]
           return Html.tag(:span, "(not known)", class: "quiet") if key.nil?
@@ -23,9 +20,6 @@ module Memprof
           end
         end
 
-        # @param by [String] what objects are grouped by
-        # @param key [Object] of a group
-        # @return [String] what they have in common, for people
         def group_key(by, key)
           range = Pages::Groups.range(key).uniq
           case by.to_s

@@ -15,13 +15,6 @@ module Memprof
         TINTS = 12
         private_constant :ROW, :MOST, :LEAST, :READABLE, :TINTS
 
-        # @param names [Array<String>]
-        # @param frames [Array<Array>] as {Icicle} takes them
-        # @param unit [Symbol] :bytes or :count, what weights are
-        # @param attributes [Hash] of the picture: `data_json` is where all frames are
-        # @yieldparam box [Icicle::Box]
-        # @yieldreturn [String, nil] where a frame leads
-        # @return [Html]
         def icicle(names, frames, unit: :bytes, **attributes)
           boxes = Icicle.new(names, frames).boxes(most: MOST, least: LEAST)
           whole = boxes.first&.total
@@ -31,8 +24,6 @@ module Memprof
             data_unit: unit, **attributes)
         end
 
-        # @param name [String] of a frame, as "Hash@items"
-        # @return [String, nil] its class, unless the frame is one class, a root, or several frames
         def frame_class(name)
           return if name.match?(/\A(?:class|module) |\A\(/)
 

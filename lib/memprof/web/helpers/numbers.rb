@@ -9,52 +9,35 @@ module Memprof
     module Helpers
       # Numbers as people read them, in the words of the command. The exact one is told by the pointer.
       module Numbers
-        # @param value [Integer, nil]
-        # @return [Html]
         def bytes(value)
           return Html.new if value.nil?
 
           value.abs < 1024 ? Html.escape(Units.bytes(value)) : exact(Units.bytes(value), "#{count(value)} B")
         end
 
-        # @param value [Integer, nil]
-        # @return [String]
         def count(value)
           value.nil? ? "" : Units.count(value)
         end
 
-        # @param value [Numeric, nil] in percent
-        # @return [String]
         def percent(value)
           CLI::Cell.text(value, :percent)
         end
 
-        # @param seconds [Numeric]
-        # @return [String] as `"0.12 ms"`; most requests take less than the 10 ms from which on
-        #   Units.seconds tells more
         def duration(seconds)
           seconds < 0.01 ? format("%.2f ms", seconds * 1000) : Units.seconds(seconds)
         end
 
-        # @param value [Integer]
-        # @param word [String] for one
-        # @return [String] as "1 class"
         def plural(value, word)
           CLI::Cell.plural(value, word)
         end
 
         # A share as a picture; the number is beside it.
-        #
-        # @param value [Numeric, nil] in percent
-        # @return [Html]
         def bar(value)
           width = value.to_f.clamp(0, 100).round(2)
           Html.tag(:svg, Html.tag(:rect, width: width, height: 8), class: "bar", viewBox: "0 0 100 8",
             preserveAspectRatio: "none", aria_hidden: "true")
         end
 
-        # @param microseconds [Integer, nil] since 1970
-        # @return [String, nil]
         def time(microseconds)
           microseconds && Time.at(microseconds / 1_000_000).utc.strftime("%F %T UTC")
         end

@@ -8,10 +8,6 @@ module Memprof
     module Helpers
       # Tables: sorted, and cut into pages, by the server.
       module Tables
-        # @param rows [Array]
-        # @param options [Hash] of {Table}
-        # @yieldparam table [Table] to be given its columns
-        # @return [Html]
         def table(rows, **options)
           table = Table.new(self, rows, **options)
           yield(table)
@@ -19,12 +15,6 @@ module Memprof
         end
 
         # Links to the pages of a list.
-        #
-        # @param total [Integer] rows in all
-        # @param each [Integer] rows of a page
-        # @param page [Integer] number of this one
-        # @param name [Symbol] of the parameter that has it
-        # @return [Html]
         def pager(total:, each:, page:, name: :page)
           last = [(total - 1) / each + 1, 1].max
           return Html.new if last == 1
@@ -46,10 +36,6 @@ module Memprof
         Column = Struct.new(:heading, :kind, :key, :order, :content)
         private_constant :Column
 
-        # @param view [View]
-        # @param rows [Array]
-        # @param sorted [Symbol, String, nil] by what the rows are sorted
-        # @param empty [String] what is said if there are none
         def initialize(view, rows, sorted: nil, empty: "There are none.")
           @view = view
           @rows = rows
@@ -58,20 +44,12 @@ module Memprof
           @columns = []
         end
 
-        # @param heading [String]
-        # @param kind [Symbol] bytes, count, percent, share (percent with a bar), text, place, ...
-        # @param key [Symbol, nil] of the row's value, if it needs no link
-        # @param sort [Symbol, nil] the parameter that sorts by this
-        # @yieldparam row [Object]
-        # @yieldreturn [Object] what is in the cell, escaped
-        # @return [self]
         def column(heading, kind, key = nil, sort: nil, &content)
           content ||= ->(row) { present(row[key], kind) }
           @columns << Column.new(heading, kind, key, sort, content)
           self
         end
 
-        # @return [Html]
         def to_html
           return Html.tag(:p, @empty, class: "empty") if @rows.empty?
 

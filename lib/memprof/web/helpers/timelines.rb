@@ -13,24 +13,14 @@ module Memprof
         STRIP = 26 # of the numbers of requests, below
         private_constant :HEIGHT, :STRIP
 
-        # @param kind [String] of a cost
-        # @param value [Numeric, nil]
-        # @return [String]
         def cost(kind, value)
           unit = Memprof::Trace::Log::Entry.unit(kind)
           CLI::Cell.text(unit == :seconds ? value : value&.round, unit)
         end
 
-        # @param line [Integer]
-        # @return [String]
         def request_url(line) = url(page.within("/requests/#{line}"))
 
         # A bar for each part of the time: as high as the most that a request cost, and a link to that one.
-        #
-        # @param timeline [Hash]
-        # @param kind [String] of the cost
-        # @param range [Hash, nil] the seconds `:from` and `:to` that are looked at: others are dim
-        # @return [Html]
         def timeline(timeline, kind, range = nil)
           parts = timeline[:parts]
           scale = { max: [parts.map { |part| part[:max] }.max, 1e-12].max,
@@ -43,9 +33,6 @@ module Memprof
         end
 
         # Tables within tables, as a list.
-        #
-        # @param value [Object] of JSON
-        # @return [Html]
         def nested(value)
           return Html.escape(value.nil? ? "none" : value) unless value.is_a?(Hash) || value.is_a?(Array)
           return Html.tag(:span, "nothing", class: "quiet") if value.empty?

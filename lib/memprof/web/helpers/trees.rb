@@ -8,9 +8,6 @@ module Memprof
       # Who holds what: paths from the roots, and the dominator tree.
       module Trees
         # A path from a root, drawn.
-        #
-        # @param path [Hash] of an answer
-        # @return [Html]
         def path(path)
           steps = path[:steps]
           items = steps.map do |step|
@@ -25,10 +22,6 @@ module Memprof
         end
 
         # The dominator tree, to be opened and closed.
-        #
-        # @param branch [Hash] of the answer to `tree`
-        # @param whole [Integer] bytes that are all, for the bars
-        # @return [Html]
         def branches(branch, whole = branch[:sum])
           items = branch[:branches].map { |below| Html.tag(:li, one_branch(below, whole)) }
           more, size = branch[:more]

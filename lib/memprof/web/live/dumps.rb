@@ -9,8 +9,6 @@ module Memprof
     class Live
       # Dumps that processes of an application took of themselves: all that were started in the same directory
       # see them. The oldest make room for new ones.
-      #
-      # @api private
       class Dumps
         include Enumerable
 
@@ -22,18 +20,14 @@ module Memprof
 
         # One that is whole. Its number is when it was asked for, in milliseconds since 1970.
         Dump = Struct.new(:number, :pid, :path, :bytes) do
-          # @return [String]
           def name = "#{time.strftime("%F %T")}, process #{pid}"
 
-          # @return [Time]
           def time = Time.at(Rational(number, 1000)).utc
         end
 
         # One that is being written, for the page that waits.
         Writing = Struct.new(:id, :name, :progress)
 
-        # @param directory [String, nil] MEMPROF_DIR, or the one for temporary files if nil
-        # @param kept [Integer]
         def initialize(directory = nil, kept: KEPT)
           @directory = directory
           @kept = kept
@@ -41,14 +35,11 @@ module Memprof
           @failed = {}
         end
 
-        # @return [String]
-        # @raise [Memprof::Error] if there is none that can be written
         def directory
           given = @directory || ENV.fetch(DIRECTORY, "")
           given.empty? ? Memprof::Dump::Spool.directory : File.expand_path(given)
         end
 
-        # @yieldparam dump [Dump] the youngest first
         def each(&block)
           all = named(pattern).filter_map do |match, path|
             bytes = size(path) and Dump.new(match[:number].to_i, match[:pid].to_i, path, bytes)
@@ -56,17 +47,11 @@ module Memprof
           all.sort_by { |dump| -dump.number }.each(&block)
         end
 
-        # @param number [Integer]
-        # @return [Dump, nil]
         def find(number)
           super() { |dump| dump.number == number }
         end
 
         # Begins a dump: a forked child writes it, while the program goes on.
-        #
-        # @return [Integer] its number
-        # @raise [Conflict] if one is being written
-        # @raise [Memprof::Error] if there is no place for it
         def take
           @lock.synchronize do
             raise Conflict, "process #{Process.pid} is writing a dump already: wait until it is there" if
@@ -82,8 +67,6 @@ module Memprof
           end
         end
 
-        # @param number [Integer]
-        # @return [Writing, nil] nil if no process writes it
         def writing(number)
           suffix = Memprof::Dump::InProgress::SUFFIX
           match, path = named(pattern(suffix)).find { |found, _| found[:number].to_i == number }
@@ -93,21 +76,16 @@ module Memprof
           Writing.new(number, "the heap", Heaps::Entry::Progress.new(:dumping, written, nil))
         end
 
-        # @param number [Integer]
-        # @return [Memprof::Error, nil] why there is no such dump, if this process failed to make it
         def failure(number)
           @failed[number]
         end
 
-        # @param number [Integer]
-        # @return [void]
         def delete(number)
           dump = find(number) and remove(dump.path)
         end
 
         private
 
-        # @return [String] what file names of this application begin with
         def prefix
           "memprof-web-#{Digest::SHA256.hexdigest("#{Process.uid} #{Dir.pwd}")[0, 10]}"
         rescue SystemCallError # the directory is gone: a deployment has replaced it

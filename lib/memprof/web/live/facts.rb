@@ -7,13 +7,8 @@ module Memprof
   class Web
     class Live
       # What the process says of itself.
-      #
-      # @api private
       module Facts
         class << self
-          # @param types [Boolean] also objects by type. That takes about 10 ms for a million objects, in
-          #   which no other thread runs
-          # @return [Hash{Symbol => Object}] sizes in bytes, times in seconds
           def of_process(types: false)
             {
               pid: Process.pid, parent: Process.ppid, program: $PROGRAM_NAME, ruby: RUBY_DESCRIPTION,

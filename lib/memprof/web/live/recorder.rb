@@ -11,8 +11,6 @@ module Memprof
       #
       # While none is wanted, a request pays for one comparison: calls are put back as soon as the last one is
       # through.
-      #
-      # @api private
       class Recorder
         MOST = 500 # requests
         # In the environment of requests to these pages, which are nobody's concern.
@@ -20,8 +18,6 @@ module Memprof
 
         # Where a request's report goes.
         Sheet = Struct.new(:recorder, :env, :round) do
-          # @param record [Hash]
-          # @return [void]
           def write(record)
             tracers = Native.quiet { record["tracers"].to_h }
             recorder.keep(record.merge("tracers" => tracers), round, own: env.key?(OWN))
@@ -29,7 +25,6 @@ module Memprof
         end
         private_constant :Sheet
 
-        # @return [Recorder] the one that the middleware and the pages share
         def self.shared
           @shared ||= new
         end
@@ -41,19 +36,13 @@ module Memprof
           start_anew
         end
 
-        # @return [Boolean] whether there is a middleware that asks
         attr_accessor :installed
 
-        # @return [Boolean] whether the next request is to be traced
         def wanted?
           @left.positive?
         end
 
         # Forgets the requests that are kept, and traces the next ones.
-        #
-        # @param count [Integer]
-        # @return [void]
-        # @raise [ArgumentError] if that is too many
         def start(count)
           raise ArgumentError, "1 to #{MOST} requests can be traced" unless count.between?(1, MOST)
 
@@ -67,8 +56,6 @@ module Memprof
         end
 
         # Traces no more; what was traced stays.
-        #
-        # @return [void]
         def stop
           @lock.synchronize do
             check_process
@@ -79,10 +66,6 @@ module Memprof
         end
 
         # Runs a block, in a trace if it is its turn.
-        #
-        # @param env [Hash] of Rack
-        # @yield handles the request
-        # @return [Object] the block's value
         def trace(env, &block)
           round = claim
           return yield unless round
@@ -94,10 +77,6 @@ module Memprof
           end
         end
 
-        # @param record [Hash] a traced request
-        # @param round [Integer] what it was traced for
-        # @param own [Boolean] whether it was a request to these pages
-        # @return [void]
         def keep(record, round, own:)
           @lock.synchronize do
             next unless round == @round
@@ -106,7 +85,6 @@ module Memprof
           end
         end
 
-        # @return [Hash{Symbol => Integer}] `:wanted`, `:left` (those that run now are among them), `:traced`
         def state
           @lock.synchronize do
             check_process
@@ -114,7 +92,6 @@ module Memprof
           end
         end
 
-        # @return [Array<Hash>] the traced requests, in the order in which they ended
         def records
           @lock.synchronize do
             check_process
@@ -141,7 +118,6 @@ module Memprof
           @left += 1 unless @stopped
         end
 
-        # @return [Integer, nil] what the request is traced for; nil if it is not
         def claim
           @lock.synchronize do
             check_process

@@ -8,45 +8,28 @@ module Memprof
   class Web
     class Live
       # The tracking of Memprof.start, and what it has seen.
-      #
-      # @api private
       class Tracking
         LARGEST = 4 * 1024 * 1024 # bytes of a source file
         AROUND = 12 # lines shown before and after one
         private_constant :LARGEST, :AROUND
 
-        # @return [Boolean]
         def running?
           Memprof.running?
         end
 
-        # @param sample [Integer] one object in so many
-        # @param stack [Integer] frames to keep
-        # @return [Boolean] false if objects were tracked already
-        # @raise [ArgumentError] if an option is impossible
-        # @raise [Unsupported] if this Ruby can't be tracked
         def start(sample:, stack:)
           Memprof.start(sample: sample, stack: stack)
         end
 
-        # @return [Boolean] false if nothing was tracked
         def stop
           Memprof.stop
         end
 
         # Forgets what was seen, and goes on.
-        #
-        # @return [void]
-        # @raise [NotRunning] if nothing is tracked
         def clear
           Memprof.send(:session).clear
         end
 
-        # @param file [String, nil] only objects that were made in files whose path contains this: the whole
-        #   path, or as pages show it
-        # @return [Array<Hash{Symbol => Object}>] live objects by place and class, most first; those of which
-        #   there are as many by place, so that pages of the list fit together
-        # @raise [NotRunning] if nothing is tracked
         def rows(file: nil)
           Native.quiet do
             places = Memprof.send(:session).stats.map do |count, path, line, class_name|
@@ -59,12 +42,6 @@ module Memprof
 
         # Lines of a source file, as it is now. Only of a file that tracked objects were made in: which files
         # there are else is nobody's business.
-        #
-        # @param file [String]
-        # @param line [Integer]
-        # @return [Array<Array(Integer, String)>] numbers and texts; nothing if the file can't be read
-        # @raise [NotFound] if no tracked object was made there
-        # @raise [NotRunning] if nothing is tracked
         def source(file, line)
           known = rows.any? { |row| row[:file] == file && row[:line] == line }
           raise NotFound, "no live tracked object was made there" unless known

@@ -4,8 +4,6 @@ module Memprof
   class Web
     module Pages
       # A class or module: where it stands, what is in it, its instances.
-      #
-      # @api private
       class ClassPage < HeapPage
         at "/heaps/:heap/classes/:class", place: "/heaps/:heap/namespaces"
 
@@ -15,10 +13,8 @@ module Memprof
         MOST = 10_000
         private_constant :SITES, :PARTS, :MOST
 
-        # @return [String]
         def title = answer[:text]
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs
           parts = answer[:name].to_s.split("::")[0...-1]
           names = parts.each_index.map { |index| parts[0..index].join("::") }
@@ -28,8 +24,6 @@ module Memprof
 
         # The VM's own objects have no class that could be looked at, and some dumps have objects without
         # their classes: these are a list.
-        #
-        # @return [String, nil]
         def redirect
           answer
           nil
@@ -40,8 +34,6 @@ module Memprof
           "#{here("/objects")}?#{URI.encode_www_form(where: where)}"
         end
 
-        # @return [Hash{Symbol => Object}] the answer to `class`; `:sites`: the lines that made instances, as
-        #   `histogram` has them
         def data
           where = answer[:where]
           sites = ask(:histogram, by: :line, where: where, limit: SITES) if where

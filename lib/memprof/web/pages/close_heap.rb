@@ -4,13 +4,9 @@ module Memprof
   class Web
     module Pages
       # Closes a heap, which gives its memory back. It stays in the list.
-      #
-      # @api private
       class CloseHeap < Page
         at "/heaps/:heap/close", verb: "POST"
 
-        # @return [String]
-        # @raise [NotFound] if there is none
         def act(_request)
           heaps.close(captures.fetch(:heap))
           "/heaps"
@@ -18,13 +14,9 @@ module Memprof
       end
 
       # Opens a heap that is closed, or tries again what could not be opened.
-      #
-      # @api private
       class OpenHeap < Page
         at "/heaps/:heap/open", verb: "POST"
 
-        # @return [String]
-        # @raise [NotFound] if there is none
         def act(_request)
           entry = heaps.fetch(captures.fetch(:heap))
           entry.shut if entry.state == :failed
@@ -33,13 +25,9 @@ module Memprof
       end
 
       # Takes a heap from the list. The dump stays where it is.
-      #
-      # @api private
       class ForgetHeap < Page
         at "/heaps/:heap/forget", verb: "POST"
 
-        # @return [String]
-        # @raise [NotFound] if there is none
         def act(_request)
           heaps.forget(captures.fetch(:heap))
           "/heaps"

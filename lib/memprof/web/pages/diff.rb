@@ -7,8 +7,6 @@ module Memprof
   class Web
     module Pages
       # `/diff?a=1&b=2&c=3`: what changed from one heap to the next. Without heaps, which there are.
-      #
-      # @api private
       class Diff < DiffPage
         at "/diff"
 
@@ -20,21 +18,16 @@ module Memprof
         private_constant :OWNERS, :ROWS, :SURVIVORS
 
         # Two or three heaps need no choice.
-        #
-        # @return [String, nil]
         def redirect
           return if text(:a) || text(:b) || !heaps.count.between?(2, 3)
 
           "/diff?#{%w[a b c].zip(heaps.map(&:id)).filter_map { |name, id| "#{name}=#{id}" if id }.join("&")}"
         end
 
-        # @return [String]
         def title
           entries.size > 1 ? names.join(" \u2192 ") : "Compare heaps"
         end
 
-        # @return [Hash{Symbol => Object}] `:open` (the heaps to choose from), and if they are chosen
-        #   `:heaps`, `:totals`, `:rows`, `:owners`, and of three `:survivors`
         def data
           open = heaps.map { |entry| { id: entry.id, name: entry.name } }
           return { open: open } unless text(:a) || text(:b)
@@ -43,10 +36,8 @@ module Memprof
             owners: ask(:owners, limit: OWNERS, sort: :retained), survivors: survivors }.compact
         end
 
-        # @return [String] what rows are put together by
         def by = word(:by, BY, "class")
 
-        # @return [String] what rows are sorted by
         def sort = word(:sort, comparison.three? ? SORT : SORT - ["survived"], "size")
 
         private

@@ -6,23 +6,18 @@ module Memprof
   class Web
     module Pages
       # `/diff/interface?a=1&b=2`: where old objects refer to new ones, and what that keeps alive.
-      #
-      # @api private
       class DiffInterface < DiffPage
         at "/diff/interface"
 
         LIMIT = 30
         private_constant :LIMIT
 
-        # @return [String]
         def title = "What holds the new objects"
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs
           [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
         end
 
-        # @return [Hash{Symbol => Object}] `:crossings`, `:objects`, `:border`, `:count`, `:more`, `:warnings`
         def data
           ask(:interface, limit: whole(:limit, LIMIT, most: 1000))
         end

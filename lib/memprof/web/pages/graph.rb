@@ -8,8 +8,6 @@ module Memprof
     module Pages
       # `/heaps/1/graph/0x7f..`: the references around an object. `expand` names objects whose neighbours are
       # wanted, too, with commas between them; `format` (gml or dot) makes a file of what is to be seen.
-      #
-      # @api private
       class Graph < HeapPage
         at "/heaps/:heap/graph/:address", place: "/heaps/:heap/objects/:address"
 
@@ -20,30 +18,24 @@ module Memprof
                   "dot" => "text/vnd.graphviz; charset=utf-8" }.freeze
         private_constant :NODES, :MOST_NODES, :EACH, :TYPES
 
-        # @return [String]
         def title = "References around #{captures.fetch(:address)}"
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs
           address = captures.fetch(:address)
           [*super, [address, here("/objects/#{URI.encode_www_form_component(address)}")]]
         end
 
-        # @return [Array<String>]
         def styles = ["graph.css"]
 
-        # @return [Array<String>] addresses of objects whose neighbours are shown, too
         def expanded
           text(:expand).to_s.split(",").map(&:strip).reject(&:empty?)
         end
 
-        # @return [Hash{Symbol => Object}] `:of`, `:nodes` (the object is the first), `:edges`
         def data
           @data ||= ask(:neighbours, of: captures.fetch(:address), expand: expanded, each: EACH,
             limit: whole(:limit, NODES, most: MOST_NODES))
         end
 
-        # @return [Response, nil]
         def download
           format = word(:format, TYPES.keys, nil) or return
 

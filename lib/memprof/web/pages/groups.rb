@@ -6,8 +6,6 @@ module Memprof
   class Web
     module Pages
       # Objects in groups by what they have in common, and in those by something else.
-      #
-      # @api private
       class Groups < HeapPage
         include Paging
 
@@ -32,21 +30,15 @@ module Memprof
         EACH_WITH_GROUPS = 15
         private_constant :BARS, :READ, :WITHIN, :EACH_WITH_GROUPS
 
-        # @param key [Integer, String] of a group of {CHARTED}: a number, or "32..63"
-        # @return [Array(Integer, Integer)] the numbers that it stands for
         def self.range(key)
           numbers = key.to_s.scan(/\d+/).map(&:to_i)
           [numbers.fetch(0, 0), numbers.fetch(-1, 0)]
         end
 
-        # @return [String]
         def title = "Objects by #{BY.fetch(by)}"
 
-        # @return [Array<String>]
         def scripts = ["filter.js"]
 
-        # @return [Hash{Symbol => Object}] the answer to `histogram`; `:then`, `:where`, `:paging`, and
-        #   `:chart`: the groups in the order of their keys
         def data
           answer = charted? ? parted(histogram(limit: READ)) : histogram(**part)
           answer.merge(then: inner, where: text(:where), paging: paging(answer[:rows], answer[:more]))

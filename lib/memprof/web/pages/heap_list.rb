@@ -4,15 +4,11 @@ module Memprof
   class Web
     module Pages
       # `/heaps`: the heaps that there are to see.
-      #
-      # @api private
       class HeapList < Page
         at "/heaps"
 
-        # @return [String]
         def title = "Heaps"
 
-        # @return [Hash{Symbol => Object}]
         def data
           { heaps: heaps.map { |entry| row(entry) } }
         end

@@ -3,17 +3,12 @@
 module Memprof
   class Web
     # The pages, one a file.
-    #
-    # @api private
     module Pages
       # `/`: the running process, the first heap that is open, or could be, what else there is, the library,
       # or the list if nothing is.
-      #
-      # @api private
       class Home < Page
         at "/"
 
-        # @return [String]
         def redirect
           return "/live" if heaps.live
 

@@ -4,18 +4,14 @@ module Memprof
   class Web
     module Pages
       # What keeps a large part of the heap alive, and why.
-      #
-      # @api private
       class Leaks < HeapPage
         at "/heaps/:heap/leaks", menu: "Leaks", order: 20
 
         LIMIT = 20
         private_constant :LIMIT
 
-        # @return [String]
         def title = "What may be a leak"
 
-        # @return [Hash{Symbol => Object}] the answer to `suspects`
         def data = ask(:suspects, threshold: threshold, limit: LIMIT)
 
         private

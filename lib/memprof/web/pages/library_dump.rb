@@ -6,15 +6,11 @@ module Memprof
   class Web
     module Pages
       # `/library/1732252245000`: what is known of a dump.
-      #
-      # @api private
       class LibraryDump < LibraryPage
         at "/library/:number"
 
-        # @return [String]
         def title = entry_of_path.name
 
-        # @return [Hash{Symbol => Object}] `:dump`; `:others` of the same application
         def data
           dump = entry_of_path.to_h
           others = library.map(&:to_h).select { |row| row[:app] == dump[:app] && row[:id] != dump[:id] }
@@ -23,14 +19,9 @@ module Memprof
       end
 
       # Gives a dump another name, and application.
-      #
-      # @api private
       class RenameLibraryDump < LibraryPage
         at "/library/:number/rename", verb: "POST"
 
-        # @param request [Request] with `name` and `app`
-        # @return [String]
-        # @raise [BadRequest] if there is no name
         def act(request)
           number = entry_of_path.number
           name = request.form["name"].to_s
@@ -43,12 +34,9 @@ module Memprof
       end
 
       # Deletes a dump, and closes its heap.
-      #
-      # @api private
       class DeleteLibraryDump < LibraryPage
         at "/library/:number/delete", verb: "POST"
 
-        # @return [String]
         def act(_request)
           number = entry_of_path.number
           heaps.forget(number)

@@ -6,8 +6,6 @@ module Memprof
   class Web
     module Pages
       # `/library`: the dumps that are kept, the youngest first.
-      #
-      # @api private
       class LibraryList < LibraryPage
         at "/library", menu: "Library", order: 6
 
@@ -16,14 +14,10 @@ module Memprof
         SORTS = { added: -1, taken: -1, size: -1, objects: -1, name: 1, app: 1, host: 1 }.freeze
         private_constant :EACH, :SORTS
 
-        # @return [String]
         def title = text(:app) ? "Dumps of #{text(:app)}" : "Library"
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs = text(:app) ? super : []
 
-        # @return [Hash{Symbol => Object}] `:dumps`, those of the application `:app` if that is given; `:apps`
-        #   with their numbers of dumps; `:size` and `:max_size`, bytes of the library
         def data
           all = library.map(&:to_h)
           chosen = text(:app) ? all.select { |row| row[:app] == text(:app) } : all

@@ -7,8 +7,6 @@ module Memprof
     module Pages
       # `/live`: the running process, and what can be done with it. `file` chooses tracked objects by what the
       # path of the file contains that made them, as `file ~` does in a query.
-      #
-      # @api private
       class Live < LivePage
         at "/live", menu: "Live", order: 5
 
@@ -24,18 +22,12 @@ module Memprof
         }.freeze
         private_constant :ROWS, :DONE
 
-        # @return [String]
         def title = "Process #{Process.pid}"
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs = []
 
-        # @return [Array<String>]
         def scripts = ["filter.js"]
 
-        # @return [Hash{Symbol => Object}] `:process`; `:tracking` with `:rows`, and the numbers of `:objects`
-        #   and `:places`, of those that `:file` chooses; `:dumps`; `:requests`, how
-        #   many are wanted, left and traced; `:done`, a sentence
         def data
           process = live.facts(types: word(:types, %w[yes no], "no") == "yes")
           { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence }

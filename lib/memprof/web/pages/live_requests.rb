@@ -6,16 +6,11 @@ module Memprof
   class Web
     module Pages
       # `/live/requests`: what the traced requests cost.
-      #
-      # @api private
       class LiveRequests < LivePage
         at "/live/requests"
 
-        # @return [String]
         def title = "Traced requests of process #{Process.pid}"
 
-        # @return [Hash{Symbol => Object}] `:costs` of all, as percentiles; `:rows`, one for each request, the
-        #   most costly of the kind `:sort` first
         def data
           log = Memprof::Trace::Log.new
           live.recorder.records.each.with_index(1) do |record, number|
@@ -39,18 +34,13 @@ module Memprof
       end
 
       # `/live/requests/3`: all that one of them did.
-      #
-      # @api private
       class LiveRequest < LivePage
         at "/live/requests/:number"
 
-        # @return [String]
         def title = "Request #{number} of process #{Process.pid}"
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs = [*super, ["Traced requests", "/live/requests"]]
 
-        # @return [Hash{Symbol => Object}] `:record`, as it would be in a file of {Memprof::Tracer}
         def data
           record = live.recorder.records[number - 1] if number.positive?
           { pid: Process.pid, number: number, record: record || raise(NotFound, "there is no such request") }
@@ -64,12 +54,9 @@ module Memprof
       end
 
       # `/live/requests-file`: the requests as a file, which `memprof trace` reads.
-      #
-      # @api private
       class LiveRequestsFile < LivePage
         at "/live/requests-file"
 
-        # @return [Response]
         def download
           lines = live.recorder.records.map { |record| Memprof::Trace::Journal.json(record) }
           Response.download("memprof_tracer-#{Process.pid}.json", "application/json", lines)
@@ -77,14 +64,9 @@ module Memprof
       end
 
       # Has the process trace the next requests; with none, stop that.
-      #
-      # @api private
       class TraceRequests < LivePage
         at "/live/requests", verb: "POST"
 
-        # @param request [Request] with `count`
-        # @return [String]
-        # @raise [BadRequest] if that is no number that makes sense
         def act(request)
           unless request.form["stop"].nil?
             live.recorder.stop

@@ -6,16 +6,11 @@ module Memprof
   class Web
     module Pages
       # `/live/source?file=app.rb&line=12`: the lines around a place where tracked objects were made.
-      #
-      # @api private
       class LiveSource < LivePage
         at "/live/source"
 
-        # @return [String]
         def title = "#{file}:#{line}"
 
-        # @return [Hash{Symbol => Object}] `:file`, `:line`, `:lines` (numbers and texts; none if the file is
-        #   not there), `:objects` made there that live, by class
         def data
           lines = live.tracking.source(file, line)
           rows = live.tracking.rows.select { |row| row[:file] == file && row[:line] == line }

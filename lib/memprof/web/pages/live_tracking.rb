@@ -6,14 +6,9 @@ module Memprof
   class Web
     module Pages
       # Has the process track objects.
-      #
-      # @api private
       class StartTracking < LivePage
         at "/live/tracking/start", verb: "POST"
 
-        # @param request [Request] with `sample` and `stack`
-        # @return [String]
-        # @raise [BadRequest] if these are no numbers that make sense
         def act(request)
           sample = field(request, "sample", 1, Memprof::Session::MAX_SAMPLE)
           stack = field(request, "stack", 1, Memprof::Session::MAX_STACK)
@@ -22,22 +17,16 @@ module Memprof
       end
 
       # Has it stop.
-      #
-      # @api private
       class StopTracking < LivePage
         at "/live/tracking/stop", verb: "POST"
 
-        # @return [String]
         def act(_request) = done(live.tracking.stop ? :stopped : :idle)
       end
 
       # Has it forget what it saw.
-      #
-      # @api private
       class ClearTracking < LivePage
         at "/live/tracking/clear", verb: "POST"
 
-        # @return [String]
         def act(_request)
           live.tracking.clear
           done(:cleared)

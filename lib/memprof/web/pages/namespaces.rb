@@ -4,8 +4,6 @@ module Memprof
   class Web
     module Pages
       # Classes and modules as the tree of their names.
-      #
-      # @api private
       class Namespaces < HeapPage
         at "/heaps/:heap/namespaces", menu: "Classes", order: 50
 
@@ -15,15 +13,12 @@ module Memprof
         MOST = 10_000
         private_constant :LIMIT, :MOST
 
-        # @return [String]
         def title = text(:under) ? "Classes in #{text(:under)}" : "Classes and modules"
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs
           text(:under) ? super + [["Classes", here("/namespaces")]] : super
         end
 
-        # @return [Hash{Symbol => Object}] the answer to `namespaces`; `:under`
         def data
           answer = ask(:namespaces, under: text(:under), sort: word(:sort, SORT, :retained), depth: 1,
             limit: limit)

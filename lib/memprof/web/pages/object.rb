@@ -7,32 +7,22 @@ module Memprof
   class Web
     module Pages
       # All that is known of one object.
-      #
-      # @api private
       class Object < HeapPage
         at "/heaps/:heap/objects/:address"
 
         EACH = 25
         private_constant :EACH
 
-        # @return [String]
         def title = answer[:text]
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs
           super + [["Objects", here("/objects")]]
         end
 
-        # @return [Array<String>]
         def scripts = ["references.js"]
 
-        # @return [Array<String>]
         def styles = ["references.css"]
 
-        # @return [Hash{Symbol => Object}] the answer to `object`; `:below`: what it dominates itself, as
-        #   `tree` has it; `:source`: lines around the one that made it, if the file is there; `:written`: of
-        #   a proc, where it was written, `:file`, `:line` and `:source` in the same way
-        # @raise [NotFound] if there are no references so far behind
         def data
           %i[references referrers].each { |name| existing(answer[name], number(name)) }
           answer.merge(below: ask(:tree, of: answer[:address], depth: 1, limit: EACH),

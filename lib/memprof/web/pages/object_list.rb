@@ -6,8 +6,6 @@ module Memprof
   class Web
     module Pages
       # Objects that a filter chooses, the largest first.
-      #
-      # @api private
       class ObjectList < HeapPage
         include Paging
 
@@ -15,13 +13,10 @@ module Memprof
 
         SORT = %i[retained size length references referrers depth address].freeze
 
-        # @return [String]
         def title = "Objects"
 
-        # @return [Array<String>]
         def scripts = ["filter.js"]
 
-        # @return [Hash{Symbol => Object}] the answer to `top`; `:where`, `:paging`
         def data
           answer = ask(:top, where: text(:where), sort: word(:sort, SORT, :retained), **part)
           answer.merge(where: text(:where), paging: paging(answer[:objects], answer[:more]))

@@ -4,8 +4,6 @@ module Memprof
   class Web
     module Pages
       # The heap in numbers, and what may be a leak in it.
-      #
-      # @api private
       class Overview < HeapPage
         at "/heaps/:heap/", menu: "Overview", order: 10
 
@@ -38,11 +36,6 @@ module Memprof
         private_constant :SUSPECTS, :BOXES, :SMALLEST
 
         # Asks what the page asks, in two threads: a heap keeps its answers, and somebody waits for these.
-        #
-        # @param heaps [Heaps]
-        # @param entry [Heaps::Entry] that is open
-        # @return [void]
-        # @raise (see Heaps::Entry#answer)
         def self.prepare(heaps, entry)
           page = -> { new(heaps, { heap: entry.id.to_s }) }
           leaks = Thread.new { page.call.leaks }
@@ -51,14 +44,10 @@ module Memprof
           leaks.join
         end
 
-        # @return [String]
         def title = entry.name
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs = []
 
-        # @return [Hash{Symbol => Object}] `:overview`, `:leaks` (the answer to `suspects`), `:slots`, and
-        #   `:tree`: four levels of the dominator tree, by class
         def data
           overview = ask(:overview, **NUMBERS)
           least = overview[:objects][:size] / SMALLEST
@@ -68,7 +57,6 @@ module Memprof
           }
         end
 
-        # @return [Hash{Symbol => Object}] the answer to `suspects`
         def leaks = ask(:suspects, limit: SUSPECTS)
 
         private

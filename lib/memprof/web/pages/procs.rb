@@ -6,8 +6,6 @@ module Memprof
   class Web
     module Pages
       # Procs by where they were written, with what they captured.
-      #
-      # @api private
       class Procs < HeapPage
         include Paging
 
@@ -15,13 +13,10 @@ module Memprof
 
         SORT = %i[retained count size].freeze
 
-        # @return [String]
         def title = "Procs"
 
-        # @return [Array<String>]
         def scripts = ["filter.js"]
 
-        # @return [Hash{Symbol => Object}] the answer to `procs`; `:where`, `:paging`
         def data
           answer = ask(:procs, where: text(:where), sort: word(:sort, SORT, :retained), **part)
           answer.merge(where: text(:where), paging: paging(answer[:rows], answer[:more]))

@@ -6,8 +6,6 @@ module Memprof
   class Web
     module Pages
       # Takes an address, the name of a class, a file, a text or a query, and goes there.
-      #
-      # @api private
       class Search < HeapPage
         at "/heaps/:heap/search"
 
@@ -19,16 +17,12 @@ module Memprof
         TRUTHS = %w[frozen shared embedded old singleton reachable tracked].freeze
         private_constant :FOUND, :ADDRESS, :PLACE, :QUERY, :TRUTHS
 
-        # @return [String]
         def title = "Search"
 
-        # @return [String, nil] where it is, if it can be only there
         def redirect
           wanted and (address || class_name || query)
         end
 
-        # @return [Hash{Symbol => Object}] `:q`; `:classes`, `:strings` (as `top` has them) and `:files` (as
-        #   `histogram` has them) that contain it. For classes case does not count
         def data
           return { q: nil } unless wanted
 

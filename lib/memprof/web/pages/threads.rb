@@ -6,17 +6,13 @@ module Memprof
   class Web
     module Pages
       # Threads, what they do, and what their stacks hold.
-      #
-      # @api private
       class Threads < HeapPage
         include Paging
 
         at "/heaps/:heap/threads", menu: "Threads", order: 90
 
-        # @return [String]
         def title = "Threads"
 
-        # @return [Hash{Symbol => Object}] the answer to `threads`; `:paging`
         def data
           answer = ask(:threads, where: text(:where), **part)
           answer.merge(paging: paging(answer[:rows], answer[:more]))

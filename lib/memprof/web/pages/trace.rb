@@ -7,8 +7,6 @@ module Memprof
     module Pages
       # `/traces/1`: what traced requests cost. `sort` is a kind of cost, `by` what they are put together by,
       # `only` the name of one group, `from` and `to` a part of the time, in seconds after the first.
-      #
-      # @api private
       class Trace < RecordPage
         at "/traces/:id"
         about :trace
@@ -18,16 +16,10 @@ module Memprof
         EACH = 50
         private_constant :GROUPS
 
-        # @return [String]
         def title = record.name
 
-        # @return [Array<String>]
         def scripts = ["timeline.js"]
 
-        # @return [Hash{Symbol => Object}] `:requests`, `:broken` (lines that are none), `:from`, `:to`,
-        #   `:duration`, `:kinds`, `:timeline` of all; of the part of the time that is wanted `:range` (from,
-        #   to, requests), `:costs`, `:groups`, `:more_groups`, `:worst`, `:chosen` (how many of these there
-        #   are). Times are seconds
         def data
           log = content.log
           groups = wanted.groups(by.to_sym, sort)
@@ -39,18 +31,12 @@ module Memprof
           }
         end
 
-        # @return [String] kind of the cost that comes first
         def sort = word(:sort, content.log.kinds, "time")
 
-        # @return [String]
         def by = word(:by, BY, "action")
 
-        # @return [Integer] of the page of the list
         def number = whole(:page, 1)
 
-        # @return [Array(Float, Float), nil] seconds after the first request: from, and to if there is an end;
-        #   nil if all the time is wanted
-        # @raise [BadRequest] if that is no part of it
         def range
           from = seconds(:from)
           to = seconds(:to)

@@ -6,13 +6,10 @@ module Memprof
   class Web
     module Pages
       # `/traces`: the files of traced requests; the only one if there is one.
-      #
-      # @api private
       class TraceList < RecordList
         at "/traces", menu: "Requests", order: 200
         about :trace
 
-        # @return [String]
         def title = "Traced requests"
       end
     end

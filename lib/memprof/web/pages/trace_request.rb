@@ -6,20 +6,14 @@ module Memprof
   class Web
     module Pages
       # `/traces/1/requests/12`: all that is known of one request, by its line in the file.
-      #
-      # @api private
       class TraceRequest < RecordPage
         at "/traces/:id/requests/:line"
         about :trace
 
-        # @return [String]
         def title = entry_of_line.action
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs = [*super, [record.name, within]]
 
-        # @return [Hash{Symbol => Object}] `:line`, `:action`, `:path`, `:status`, `:costs`, `:ranks` (its
-        #   place among all requests by each cost), `:requests`, `:record` as the file has it
         def data
           entry = entry_of_line
           { line: entry.line, action: entry.action, path: entry.path, status: entry.status,

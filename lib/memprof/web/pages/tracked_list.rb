@@ -6,13 +6,10 @@ module Memprof
   class Web
     module Pages
       # `/tracked`: the files of tracked allocations; the only one if there is one.
-      #
-      # @api private
       class TrackedList < RecordList
         at "/tracked", menu: "Allocations", order: 210
         about :tracked
 
-        # @return [String]
         def title = "Tracked allocations"
       end
     end

@@ -4,8 +4,6 @@ module Memprof
   class Web
     module Pages
       # The dominator tree: what keeps what alive.
-      #
-      # @api private
       class Tree < HeapPage
         at "/heaps/:heap/tree", menu: "Tree", order: 60
 
@@ -15,10 +13,8 @@ module Memprof
         SMALLEST = 5000
         private_constant :DEPTH, :LIMIT, :SMALLEST
 
-        # @return [String]
         def title = text(:of) ? "What #{branch[:text]} keeps alive" : "What keeps what alive"
 
-        # @return [Array<Array(String, String)>]
         def breadcrumbs
           return super unless text(:of)
 
@@ -27,7 +23,6 @@ module Memprof
           super + [["Tree", here("/tree")]] + above.map { |object| [object[:text], path_of(object)] }
         end
 
-        # @return [Hash{Symbol => Object}] the answer to `tree`; `:by_class`, `:limit`
         def data
           branch.merge(by_class: by_class, limit: limit)
         end

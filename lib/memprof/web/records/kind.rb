@@ -7,8 +7,6 @@ module Memprof
   class Web
     class Records
       # Finds out what a file is by what it begins with.
-      #
-      # @api private
       module Kind
         HEAD = 262_144 # bytes: a traced request is a line
         REPORT = /\A\s*\{\s*"format"\s*:\s*"memprof-report"/
@@ -17,9 +15,6 @@ module Memprof
         private_constant :HEAD, :REPORT, :STATS, :STACKS
 
         class << self
-          # @param path [String]
-          # @return [Symbol] :trace, :tracked; :heap for all else
-          # @raise [SystemCallError] if it can't be read
           def of(path)
             head = (File.binread(path, HEAD) || +"").force_encoding(Encoding::UTF_8).scrub
             return :tracked if head.match?(REPORT)

@@ -9,8 +9,6 @@ module Memprof
     class Records
       # Allocations that were tracked: a report as JSON, lines of stats, or collapsed stacks. All become sites
       # with numbers by name.
-      #
-      # @api private
       class Tracked
         # Sites, each with what it counts by name of the value.
         Site = Struct.new(:file, :line, :method_name, :class_name, :gem, :weights, :stack)
@@ -23,17 +21,11 @@ module Memprof
         OTHERS = "(gems and Ruby)"
         private_constant :LINE, :STACK, :PLACE, :OTHERS
 
-        # @return [Hash{Symbol => Object}] facts about the file
         attr_reader :facts
-        # @return [Array<String>] names of values, as retained_bytes; the first says most
         attr_reader :values
-        # @return [Array<Site>]
         attr_reader :sites
 
         class << self
-          # @param io [IO]
-          # @return [Tracked]
-          # @raise [Memprof::Error] if it is nothing of the kind
           def read(io)
             text = io.read.force_encoding(Encoding::UTF_8).scrub
             return of_report(JSON.parse(text)) if text.lstrip.start_with?("{")
@@ -88,29 +80,18 @@ module Memprof
           end
         end
 
-        # @param facts [Hash]
-        # @param values [Array<String>]
-        # @param sites [Array<Site>]
         def initialize(facts, values, sites)
           @facts = facts
           @values = values
           @sites = sites
         end
 
-        # @param frame [String] of a stack
-        # @return [String] with its path from the gem on
         def self.short(frame) = frame.sub(PLACE) { |place| Paths.short(place) }
 
-        # @return [Boolean] whether call stacks are there
         def stacks? = @sites.any? { |site| site.stack.size > 1 }
 
-        # @param name [String] of a value
-        # @return [Symbol] :bytes or :count
         def unit(name) = name.end_with?("_bytes") ? :bytes : :count
 
-        # @param by [String] site, class, file, gem or method
-        # @param sort [String] a value
-        # @return [Array<Hash>] `:key`, `:site` (of site and file), and each value; the largest first
         def rows(by, sort)
           groups = @sites.group_by { |site| key(site, by) }
           rows = groups.map do |key, sites|
@@ -121,11 +102,6 @@ module Memprof
         end
 
         # The stacks as a flame graph, as {Icicle} takes it.
-        #
-        # @param value [String]
-        # @param own [Boolean] without the frames of gems, Ruby's library and the VM: what they made belongs
-        #   to who called them
-        # @return [Hash{Symbol => Array}] `:names`, `:frames`
         def flame(value, own: false)
           tree = Stacks.new
           theirs = Hash.new { |known, frame| known[frame] = of_others?(frame[PLACE]) }
@@ -176,10 +152,6 @@ module Memprof
             @below = {}
           end
 
-          # @param frames [Array<String>] from the outermost inwards
-          # @param name [String, nil] of the class
-          # @param weight [Integer]
-          # @return [void]
           def add(frames, name, weight)
             return if weight.zero?
 
@@ -192,7 +164,6 @@ module Memprof
             @frames[at][2] += weight
           end
 
-          # @return [Hash{Symbol => Array}]
           def to_h = { names: @names, frames: @frames }
 
           private

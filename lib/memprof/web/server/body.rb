@@ -7,17 +7,12 @@ module Memprof
     class Server
       # The body of a request, read from its connection as the application reads it: never more is in memory
       # than was asked for, and nothing is on a disk.
-      #
-      # @api private
       class Body
         PIECE = 65_536
         LONGEST_LINE = 4096 # of a chunk's length, or a trailer
         TRAILERS = 64
         private_constant :PIECE, :LONGEST_LINE, :TRAILERS
 
-        # @param socket [IO]
-        # @param head [Head]
-        # @param patience [Numeric] seconds to wait for the next byte
         def initialize(socket, head, patience)
           @socket = socket
           @patience = patience
@@ -30,10 +25,6 @@ module Memprof
           @lines = String.new(encoding: Encoding::BINARY)
         end
 
-        # @param length [Integer, nil] bytes at most; nil for all
-        # @param buffer [String, nil] is given what was read
-        # @return [String, nil] nil at the end if a length was given
-        # @raise [IOError] if it ends early, or nothing comes
         def read(length = nil, buffer = nil)
           taken = @lines.slice!(0, length || @lines.bytesize)
           while (length.nil? || taken.bytesize < length) && (part = part(length && (length - taken.bytesize)))
@@ -43,7 +34,6 @@ module Memprof
           buffer ? buffer.replace(taken.to_s) && taken : taken
         end
 
-        # @return [String, nil] a line
         def gets
           until @lines.include?("\n")
             part = part(PIECE) or break
@@ -52,18 +42,14 @@ module Memprof
           @lines.slice!(/\A[^\n]*\n?/n).then { |line| line unless line.to_s.empty? }
         end
 
-        # @yieldparam line [String]
-        # @return [void]
         def each
           while (line = gets)
             yield(line)
           end
         end
 
-        # @return [Boolean] whether all of it was read
         def complete? = @over && @buffer.empty?
 
-        # @return [void]
         def close; end
 
         private

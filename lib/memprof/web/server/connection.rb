@@ -11,8 +11,6 @@ module Memprof
       # A connection with its one request. It waits for the head of the request, then a thread answers it, and
       # then it waits for the other end to close: what is still on its way would make the system throw the
       # answer away if it was closed at once.
-      #
-      # @api private
       class Connection
         LINGER = 5 # seconds for which what comes after the answer is read
         LEFT = 64 * 1024 * 1024 # bytes of that
@@ -20,12 +18,8 @@ module Memprof
         GONE = [SystemCallError, IOError].freeze
         private_constant :LINGER, :LEFT, :PIECE, :GONE
 
-        # @return [TCPSocket]
         attr_reader :socket
 
-        # @param socket [TCPSocket]
-        # @param port [Integer] of the server
-        # @param patience [Numeric] seconds that it may be silent
         def initialize(socket, port, patience)
           @socket = socket
           @port = port
@@ -35,8 +29,6 @@ module Memprof
         end
 
         # Reads what is there, without waiting.
-        #
-        # @return [Symbol] `:waiting` for more, `:complete` if the head is there, `:closed`
         def advance
           return drain if @answered
 
@@ -51,9 +43,6 @@ module Memprof
         end
 
         # Has the application answer the request, and writes what it says.
-        #
-        # @param app [#call]
-        # @return [void]
         def answer(app)
           head = Head.parse(@received)
           body = Body.new(@socket, head, @patience)
@@ -68,18 +57,14 @@ module Memprof
           parts.close if parts.respond_to?(:close)
         end
 
-        # @param now [Float] of the monotonic clock
-        # @return [Boolean] whether it has been silent for too long
         def late?(now)
           now > @until
         end
 
-        # @return [Boolean]
         def closed?
           @socket.closed?
         end
 
-        # @return [Symbol] `:closed`
         def close
           @socket.close
           :closed

@@ -4,16 +4,11 @@ module Memprof
   class Web
     class Server
       # The head of a request: its first line and its headers. What has two readings is refused.
-      #
-      # @api private
       class Head
         # A request that is not answered, with the status that says why.
         class Invalid < StandardError
-          # @return [Integer]
           attr_reader :status
 
-          # @param status [Integer]
-          # @param message [String]
           def initialize(status, message)
             super(message)
             @status = status
@@ -27,15 +22,10 @@ module Memprof
         private_constant :LONGEST, :ENDING, :FIRST, :FIELD
 
         class << self
-          # @param received [String] up to now
-          # @return [Boolean] whether the head is there, or so much that it is none
           def complete?(received)
             received.include?(ENDING) || received.bytesize > LONGEST || !received.match?(/\A[A-Z]/n)
           end
 
-          # @param received [String]
-          # @return [Head]
-          # @raise [Invalid]
           def parse(received)
             head, rest = received.split(ENDING, 2)
             raise Invalid.new(431, "the head of this request is too large") if received.bytesize > LONGEST &&
@@ -63,15 +53,9 @@ module Memprof
           end
         end
 
-        # @return [Integer, nil] bytes of the body; nil if nothing says so
         attr_reader :length
-        # @return [String] what came after the head
         attr_reader :rest
 
-        # @param match [MatchData] of the first line
-        # @param fields [Hash{String => String}] by names as Rack has them, without HTTP_
-        # @param rest [String]
-        # @raise [Invalid]
         def initialize(match, fields, rest)
           @verb, @path, @query, @minor = match.captures
           @fields = fields
@@ -79,19 +63,14 @@ module Memprof
           @length = check_length
         end
 
-        # @return [Boolean] whether the body comes in chunks
         def chunked? = @fields.key?("TRANSFER_ENCODING")
 
-        # @return [Boolean] whether the client waits for a word before it sends the body
         def expects_continue? = @fields["EXPECT"].to_s.casecmp?("100-continue") && !old?
 
-        # @return [Boolean] whether the client speaks HTTP/1.0
         def old? = @minor == "0"
 
-        # @return [Boolean] whether no body is wanted
         def head? = @verb == "HEAD"
 
-        # @return [Hash{String => Object}] what Rack calls the environment, without the connection's part
         def environment
           named = @fields.to_h { |name, value| [special?(name) ? name : "HTTP_#{name}", value] }
           named.merge(

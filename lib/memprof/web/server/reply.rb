@@ -7,8 +7,6 @@ module Memprof
   class Web
     class Server
       # Writes the answer to a request.
-      #
-      # @api private
       class Reply
         REASONS = {
           200 => "OK", 201 => "Created", 202 => "Accepted", 204 => "No Content", 303 => "See Other",
@@ -23,20 +21,12 @@ module Memprof
         OWN = %w[connection content-length transfer-encoding date].freeze
         private_constant :REASONS, :EMPTY, :OWN
 
-        # @param socket [IO]
-        # @param head [Head, nil] of the request; nil if it has none that can be read
-        # @param patience [Numeric] seconds to wait until the other end takes something
         def initialize(socket, head, patience)
           @socket = socket
           @head = head
           @patience = patience
         end
 
-        # @param status [Integer]
-        # @param headers [Hash{String => String, Array<String>}]
-        # @param parts [#each] of the body
-        # @return [void]
-        # @raise [IOError, SystemCallError] if the other end does not take it
         def write(status, headers, parts)
           without = EMPTY.include?(status) || @head&.head?
           length = parts.sum(&:bytesize) if parts.is_a?(Array)
