@@ -2,10 +2,10 @@
 
 require "fileutils"
 require "open3"
-require "rbconfig"
 require "tmpdir"
+require_relative "../spec/support/documents"
 
-# What the documents show as output is output. Before such a block stands a comment that says what it is of:
+# What the documents show as output is output. A comment before such a block says what it is the output of:
 #
 #   <!-- output of: ruby script.rb -->                  a command, in a directory with the files of examples/
 #   <!-- output, first 9 lines, of: ruby script.rb -->  the beginning of it, and a line with three dots
@@ -18,7 +18,7 @@ module DocumentedOutput
   PAGES = FileList["README.md", "docs/*.md"]
 
   class << self
-    # Runs what the page shows the output of, and puts in what it prints now.
+    # Runs what the page shows the output of, and replaces it by what is printed now.
     def update(page)
       text = File.read(page)
       new = text.gsub(BLOCK) do
@@ -34,13 +34,13 @@ module DocumentedOutput
     def output(match)
       in_a_shop do |directory|
         command = match[:command] || program(match, directory)
-        text, errors, status = Open3.capture3(environment, command, chdir: directory)
+        text, errors, status = Open3.capture3(Documents.environment, command, chdir: directory)
         abort("#{command}\n#{errors}") unless status.success?
         shorten(text.gsub(/ +$/, ""), match[:lines])
       end
     end
 
-    # Paths in the output are those of some shop, and of nobody's home.
+    # Paths in the output are those of some shop, not of a home directory.
     def in_a_shop
       Dir.mktmpdir do |directory|
         shop = File.join(directory, "shop")
@@ -53,15 +53,7 @@ module DocumentedOutput
     def program(match, directory)
       code = match.pre_match.scan(/^```ruby.*?\n(.*?)^```$/m).last.first
       File.write(File.join(directory, match[:file]), code)
-      match[:by] || "ruby -rmemprof #{match[:file]}"
-    end
-
-    def environment
-      path = [File.expand_path("exe"), RbConfig::CONFIG["bindir"], ENV.fetch("PATH")]
-      {
-        "PATH" => path.join(File::PATH_SEPARATOR), "RUBYLIB" => File.expand_path("lib"), "RUBYOPT" => nil,
-        "NO_COLOR" => "1", "LC_ALL" => "C.UTF-8"
-      }
+      match[:by] || "ruby #{match[:file]}"
     end
 
     def shorten(text, lines)
@@ -81,4 +73,10 @@ end
 desc "Write the report of a Rails request into docs/rails-request.md"
 task "docs:rails" => "compile:release" do
   DocumentedOutput.update("docs/rails-request.md")
+end
+
+desc "Run README.md from top to bottom, as pasted (INSTALL=1: its install line, too)"
+task "docs:readme" do
+  require_relative "../spec/support/documents/walk"
+  Documents::Walk.new("README.md", install: ENV.key?("INSTALL")).run { |place| puts(place) }
 end

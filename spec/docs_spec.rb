@@ -2,20 +2,49 @@
 
 require "json"
 require "memprof/cli"
+require "tmpdir"
+require_relative "support/documents/promised"
+require_relative "support/documents/walk"
 
-# What the documents say is done by the specs as well, so that it stays true.
+# What the documents say is run by the specs as well, so that it stays true.
 RSpec.describe "The documents" do
-  runner = File.expand_path("support/documents/run_snippets.rb", __dir__)
-  runnable, fragments = Documents.snippets.partition { |snippet| snippet.kind != "no-run" }
+  promised = File.expand_path("support/documents/promised", __dir__)
+  blocks, fragments = Documents.blocks.partition { |snippet| snippet.kind != "no-run" }
 
-  { "README.md and docs/" => /\A(?:README|docs)/, "the comments of lib/" => /\Alib/ }.each do |where, pattern|
-    it "have code that runs, and gives the values that they promise, in #{where}" do
-      chosen = runnable.select { |snippet| snippet.place.match?(pattern) }
-      expect(chosen.size).to be > 10
-      result = run_ruby(runner, input: JSON.generate(chosen.map(&:to_a)), timeout: 300)
-      expect("#{result.stdout}#{result.stderr}").to eq("")
-      expect(result.status).to be_success
+  blocks.each do |snippet|
+    it "have code that runs as pasted, and gives the values that it promises: #{snippet.place}" do
+      in_tmpdir { paste(snippet, snippet.code) }
+      checked = Promised.checked(snippet.code)
+      in_tmpdir { paste(snippet, checked, "-r#{promised}") } if checked != snippet.code
     end
+  end
+
+  # Runs it in a process of its own, which has loaded nothing.
+  def paste(snippet, code, *options)
+    File.write("example.rb", code)
+    options.push("-S", "rspec") if snippet.kind == "rspec"
+    result = run_command(RbConfig.ruby, *options, "example.rb", env: Documents.environment)
+    expect(result).to be_success, "#{snippet.place}\n#{result.stdout}#{result.stderr}"
+    expect(result.stdout).to match(/[1-9]\d* examples?, 0 failures/) if snippet.kind == "rspec"
+  end
+
+  def in_tmpdir(&block)
+    Dir.mktmpdir { |directory| Dir.chdir(directory, &block) }
+  end
+
+  it "have a README that runs from top to bottom, as pasted" do
+    places = []
+    Documents::Walk.new("README.md").run { |place| places << place }
+    expect(places.size).to be > 5
+  end
+
+  it "have examples in the comments of lib/ that run, and give the values that they promise" do
+    examples = Documents.examples.reject { |snippet| snippet.kind == "no-run" }
+    expect(examples.size).to be > 10
+    runner = File.expand_path("support/documents/run_snippets.rb", __dir__)
+    result = run_ruby(runner, input: JSON.generate(examples.map(&:to_a)), timeout: 300)
+    expect("#{result.stdout}#{result.stderr}").to eq("")
+    expect(result.status).to be_success
   end
 
   it "have code that prints what they say" do
@@ -27,6 +56,7 @@ RSpec.describe "The documents" do
   end
 
   it "have code that is Ruby where it cannot run" do
+    fragments += Documents.examples.select { |snippet| snippet.kind == "no-run" }
     fragments.each { |snippet| RubyVM::InstructionSequence.compile(snippet.code, snippet.place) }
   end
 
@@ -50,6 +80,14 @@ RSpec.describe "The documents" do
   def anchors(page)
     headings = File.read(page).gsub(/^```.*?^```$/m, "").scan(/^#+ (.+)$/).flatten
     headings.map { |heading| heading.downcase.gsub(/[^\w\- ]/, "").tr(" ", "-") }
+  end
+
+  %w[ARCHITECTURE.md CONTRIBUTING.md].each do |page|
+    it "name files and folders that are there: #{page}" do
+      names = Documents.names(File.join(Documents::ROOT, page))
+      expect(names.size).to be > 10
+      expect(names.reject { |name| Documents.paths.any? { |path| path.end_with?("/#{name}") } }).to eq([])
+    end
   end
 
   (Memprof::CLI::VERBS.keys - %w[help]).to_h { |verb| [verb, "cli.md"] }.each do |verb, page|

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "rbconfig"
+
 # The code in the documents: blocks of README.md and docs/, examples in the comments of lib/.
 module Documents
   ROOT = File.expand_path("../..", __dir__)
@@ -12,7 +14,11 @@ module Documents
   FRAGMENT = /config\.ru|Rails/
   KINDS = { "lib/memprof/rspec" => "rspec", "lib/memprof/minitest" => "minitest" }.freeze
 
-  # A piece of code: where it is, what it is (nil, "rspec", "minitest", or "no-run").
+  FOLDERS = %w[bench bin crates docs examples exe ext fuzz lib rakelib sig spec web].freeze
+  # What is meant as a path: it has a slash at the end, or an ending that files of the repository have.
+  NAMED = %r{\A[\w.-][\w./-]*(?:/|\.(?:rb|rs|rake|md|rbs|js|erb|yml|toml))\z}
+
+  # A snippet of code: where it is, what it is (nil, "rspec", "minitest", or "no-run").
   Snippet = Struct.new(:place, :kind, :code)
 
   module_function
@@ -39,6 +45,28 @@ module Documents
 
   def kind(file)
     KINDS.find { |directory, _| relative(file).start_with?(directory) }&.last
+  end
+
+  # Stands in for an installed gem: `memprof` and `require "memprof"` find this checkout.
+  def environment
+    path = [File.join(ROOT, "exe"), RbConfig::CONFIG["bindir"], ENV.fetch("PATH")]
+    {
+      "PATH" => path.join(File::PATH_SEPARATOR), "RUBYLIB" => File.join(ROOT, "lib"), "RUBYOPT" => nil,
+      "NO_COLOR" => "1", "LC_ALL" => "C.UTF-8"
+    }
+  end
+
+  # The files and folders of the repository, folders with a slash at the end.
+  def paths
+    @paths ||= Dir[File.join(ROOT, "{*,.ci,{#{FOLDERS.join(",")}}/**/*}")].map do |path|
+      File.directory?(path) ? "#{path}/" : path
+    end
+  end
+
+  # The names of files and folders of the repository that a page has in backticks.
+  def names(page)
+    text = File.read(page).gsub(/^```.*?^```$/m, "")
+    text.scan(/`([^`\s]+)`/).flatten.uniq.grep(NAMED)
   end
 
   def place(file, match)

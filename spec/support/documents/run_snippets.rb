@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# A program: runs the snippets of code that come as JSON on stdin, each in a fork and a directory of its own,
-# and prints those that fail. So they share the loading of libraries and nothing else. Where a line of a
-# snippet ends with `# => value`, its value must be that.
+# A program: runs the examples of the API documentation, which come as JSON on stdin, each in a fork and a
+# directory of its own, and prints those that fail. They share the loaded libraries and nothing else. Where a
+# line of an example ends with `# => value`, its value must be that.
 require "heap_dump"
 require "json"
 require "memprof"
@@ -11,37 +11,7 @@ require "memprof/middleware"
 require "memprof/testing"
 require "stringio"
 require "tmpdir"
-
-# Compares values with what the comments say.
-module Promised
-  LINE = /\A(?<code>\s*\S.*?)\s+# ?=> (?<value>.+)\n\z/
-
-  class << self
-    # The code, with each line that promises a value as a call that checks it.
-    def checked(code)
-      code.lines.map do |line|
-        match = LINE.match(line)
-        next line unless match && complete?(match[:code])
-
-        "Promised.value((#{match[:code].strip}), #{match[:value].dump})\n"
-      end.join
-    end
-
-    def value(actual, promised)
-      expected = eval(promised, TOPLEVEL_BINDING) # rubocop:disable Security/Eval -- our own documents
-      abort("promised: #{promised}\nactual:   #{actual.inspect}") unless actual == expected
-    end
-
-    private
-
-    # A line that begins or ends inside of a statement has no value of its own.
-    def complete?(line)
-      RubyVM::InstructionSequence.compile(line) && true
-    rescue SyntaxError
-      false
-    end
-  end
-end
+require_relative "promised"
 
 # One piece of code, in a process of its own.
 Snippet = Struct.new(:place, :kind, :code) do
