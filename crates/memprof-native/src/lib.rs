@@ -21,6 +21,7 @@
 //! for `fwrite`), calls through pointers that were fetched by `dlsym` or copied before the trace, but for those of client
 //! libraries that go through libffi, direct system calls, and what goes on in other link-map namespaces (`dlmopen`).
 
+pub mod at_fork;
 mod refused;
 mod report;
 

@@ -4,6 +4,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Once};
 
+use crate::at_fork;
 use crate::clock;
 use crate::counters::{self, Block};
 use crate::interpose::{self, Hook};
@@ -103,7 +104,7 @@ impl Choice {
         match interpose::install(&held.groups) {
             Ok(()) => Ok(held),
             Err(why) => {
-                held.let_go();
+                held.release();
                 std::mem::forget(held); // nothing is to be put back
                 Err(why)
             }
@@ -128,7 +129,7 @@ struct Held {
 }
 
 impl Held {
-    fn let_go(&self) {
+    fn release(&self) {
         for tracer in &*self.choice.tracers {
             if HELD[tracers::index(tracer)].fetch_sub(1, Relaxed) == 1 {
                 (tracer.forget)();
@@ -140,7 +141,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         interpose::remove(&self.groups);
-        self.let_go();
+        self.release();
     }
 }
 
@@ -296,22 +297,10 @@ impl Drop for Trace {
 }
 
 fn watch_forks() {
-    extern "C" fn before() {
-        connections::hold();
-        interpose::hold(interpose::Held::Before);
-    }
-    extern "C" fn in_parent() {
-        interpose::hold(interpose::Held::InParent);
-        connections::release();
-    }
-    extern "C" fn in_child() {
-        counters::after_fork();
-        interpose::hold(interpose::Held::InChild);
-        connections::release();
-    }
     static ONCE: Once = Once::new();
-    // SAFETY: functions of the signature that is asked for; this object is never unloaded once it has traced.
-    ONCE.call_once(|| unsafe {
-        libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
+    ONCE.call_once(|| {
+        for functions in [counters::AT_FORK, interpose::AT_FORK, connections::AT_FORK] {
+            at_fork::register(functions);
+        }
     });
 }

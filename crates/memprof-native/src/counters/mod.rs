@@ -15,6 +15,8 @@ use std::sync::atomic::{
 
 pub(crate) use block::{Block, CELLS};
 
+use crate::at_fork::AtFork;
+
 const BLOCKS_A_CHUNK: usize = 64;
 const CHUNKS: usize = 1024;
 type Chunk = [Block; BLOCKS_A_CHUNK];
@@ -54,8 +56,14 @@ pub(crate) fn sum(cells: impl Iterator<Item = usize>) -> Vec<u64> {
         .collect()
 }
 
+/// Makes the blocks those of the new process.
+pub(crate) const AT_FORK: AtFork = AtFork {
+    in_child: after_fork,
+    ..AtFork::NONE
+};
+
 /// Makes the blocks those of this process, after a fork: of its threads only the calling one is left.
-pub(crate) fn after_fork() {
+fn after_fork() {
     let mine = slot::get();
     for block in blocks() {
         let owner = block.owner.load(Relaxed);

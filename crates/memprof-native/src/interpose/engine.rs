@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::elf::Starts;
 use super::ffi::{self, Followed};
-use super::fork;
+use super::fork_lock;
 use super::hook::Hook;
 use super::lookup::Lookup;
 use super::objects::{self, Generation, Loaded};
@@ -144,11 +144,11 @@ fn serve() {
 }
 
 fn lock() -> Option<MutexGuard<'static, Engine>> {
-    (!fork::is_orphaned()).then(|| ENGINE.lock().unwrap_or_else(PoisonError::into_inner))
+    (!fork_lock::is_orphaned()).then(|| ENGINE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 pub(super) fn try_lock() -> Option<MutexGuard<'static, Engine>> {
-    if fork::is_orphaned() {
+    if fork_lock::is_orphaned() {
         return None;
     }
     match ENGINE.try_lock() {

@@ -19,7 +19,7 @@
 mod elf;
 mod engine;
 mod ffi;
-mod fork;
+mod fork_lock;
 mod hook;
 mod lookup;
 mod objects;
@@ -28,6 +28,6 @@ mod watch;
 
 pub(crate) use engine::notice;
 pub use engine::{install, is_built_in, remove};
-pub use fork::{Held, hold};
+pub(crate) use fork_lock::AT_FORK;
 pub use hook::{Caller, Code, Companion, Entry, Hook, Original};
 pub(crate) use hook::{client_hook, hook};

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::sql::{self, Kind};
+use crate::at_fork::AtFork;
 use crate::clock;
 use crate::counters::{self, Block};
 use crate::lock::Lock;
@@ -269,12 +270,9 @@ fn each_wait(mut visit: impl FnMut(usize, &mut Wait)) {
     });
 }
 
-/// To be called before a fork, so that its child does not find the table in the middle of a change.
-pub(crate) fn hold() {
-    TABLE.take();
-}
-
-/// To be called after a fork, in both processes.
-pub(crate) fn release() {
-    TABLE.release();
-}
+/// Holds the table's lock across a fork, so that the child does not find the table in the middle of a change.
+pub(crate) const AT_FORK: AtFork = AtFork {
+    before: || TABLE.take(),
+    in_parent: || TABLE.release(),
+    in_child: || TABLE.release(),
+};

@@ -7,14 +7,14 @@ use memprof_profile::sessions::SessionId;
 
 use super::census;
 use super::profile::NativeProfile;
-use crate::vm::{entry, frame_keys, guard, naming, sessions, tracker};
+use crate::vm::{after_fork, entry, frame_keys, guard, naming, sessions, tracker};
 
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_class("Guard", ruby.class_object())?;
     guard::init(ruby)?;
     naming::init();
     entry::init(ruby);
-    tracker::after_fork();
+    after_fork::init();
     native.define_singleton_method("open", function!(open, 5))?;
     native.define_singleton_method("finish", function!(finish, 1))?;
     native.define_singleton_method("close", function!(close, 1))?;

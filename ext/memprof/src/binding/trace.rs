@@ -10,6 +10,7 @@ use magnus::{
 use memprof_native::Refused;
 
 use super::trace_report::NativeReport;
+use crate::vm::after_fork;
 use crate::vm::trace::{self, Kept, Running};
 
 /// Which tracers a trace has. Made once for many traces: a server makes one for each request.
@@ -68,7 +69,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_singleton_method("new", function!(NativeTrace::new, 2))?;
     class.define_singleton_method("names", function!(trace::names, 0))?;
     class.define_singleton_method("call_names", function!(call_names, 0))?;
-    class.define_singleton_method("after_fork", function!(trace::start_anew, 0))?;
+    class.define_singleton_method("after_fork", function!(after_fork::remove_hooks, 0))?;
     class.define_method("begin", method!(NativeTrace::begin, 0))?;
     class.define_method("finish", method!(NativeTrace::finish, 0))
 }

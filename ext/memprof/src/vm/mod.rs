@@ -10,6 +10,7 @@
 //! - Inside [`tracker::with`]: no call that may allocate a Ruby object, run Ruby code, or start a collection, since any of
 //!   these runs the hooks, and these want the tracker.
 
+pub mod after_fork;
 pub mod census;
 pub mod classes;
 mod control_frames;

@@ -189,20 +189,16 @@ impl Drop for Leave {
     }
 }
 
-/// After a fork, the one thread that goes on is not inside, whoever was in the parent. The child samples other objects
-/// than its parent and its siblings do.
+/// Runs in the child of a fork, whose one thread is not inside [`with`], even if a thread of the parent was. The child
+/// samples other objects than its parent and its siblings do. Touches atomics and the tracker, and allocates nothing.
 pub fn after_fork() {
-    extern "C" fn child() {
-        let inside = OWNER.swap(0, Ordering::Relaxed) != 0;
-        // SAFETY: no other thread is there, and none was inside, so the tracker is whole.
-        let tracker = unsafe { &mut *TRACKER.0.get() };
-        if let Some(tracker) = tracker.as_mut().filter(|_| !inside) {
-            tracker.recorder.reseed(super::seed::seed());
-            set_skip(tracker.recorder.sample_gap());
-        }
+    let inside = OWNER.swap(0, Ordering::Relaxed) != 0;
+    // SAFETY: there is no other thread, and if none was inside, the tracker is whole.
+    let tracker = unsafe { &mut *TRACKER.0.get() };
+    if let Some(tracker) = tracker.as_mut().filter(|_| !inside) {
+        tracker.recorder.reseed(super::seed::seed());
+        set_skip(tracker.recorder.sample_gap());
     }
-    // SAFETY: the handler touches atomics and the tracker, which nobody else can; it allocates nothing.
-    unsafe { libc::pthread_atfork(None, None, Some(child)) };
 }
 
 /// Calls `work`; what this thread allocates meanwhile is not recorded. Called with the GVL, not inside [`with`].

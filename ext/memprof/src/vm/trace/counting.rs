@@ -41,8 +41,8 @@ impl<C: Clone + Default, O: Own> Counting<C, O> {
         }
     }
 
-    /// Called in the child of a fork; sets an atomic, and no more.
-    pub fn note_fork(&self) {
+    /// Runs in the child of a fork; sets an atomic, and no more.
+    pub fn after_fork(&self) {
         self.forked.store(true, Ordering::Relaxed);
     }
 
@@ -83,8 +83,8 @@ impl<C: Clone + Default, O: Own> Counting<C, O> {
         place
     }
 
-    /// In the child of a fork: nobody is there who counted.
-    pub fn start_anew(&self) {
+    /// Removes the hook of the parent's traces in the child of a fork.
+    pub fn remove_hook(&self) {
         let remove = {
             let mut state = self.lock();
             state.owners.forget();

@@ -96,8 +96,8 @@ impl Drop for Mark {
     }
 }
 
-/// In the child of a fork: nobody is there who counted.
-pub fn start_anew() {
+/// Ends the parent's traces in the child of a fork.
+pub fn end_all() {
     let (traces, kept) = {
         let mut running = running();
         (

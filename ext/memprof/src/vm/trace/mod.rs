@@ -126,12 +126,6 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     MN_THREADS.store(description.contains("+MN"), Ordering::Relaxed);
     gc::init();
     moment::init();
-    extern "C" fn child() {
-        objects::COUNTING.note_fork();
-        gc::COUNTING.note_fork();
-    }
-    // SAFETY: the handler sets two atomics.
-    unsafe { libc::pthread_atfork(None, None, Some(child)) };
     Ok(())
 }
 
@@ -171,12 +165,18 @@ pub fn keep(choice: &Choice) -> Result<Kept, Refused> {
     })
 }
 
-/// In the child of a fork: takes away the hooks that the parent's traces had.
-pub fn start_anew() {
-    objects::COUNTING.start_anew();
-    gc::COUNTING.start_anew();
-    threads::start_anew();
-    engine::start_anew();
+/// Runs in the child of a fork, at once: sets atomics, and no more.
+pub fn after_fork() {
+    objects::COUNTING.after_fork();
+    gc::COUNTING.after_fork();
+}
+
+/// Removes the hooks of the parent's traces in the child of a fork.
+pub fn remove_hooks() {
+    objects::COUNTING.remove_hook();
+    gc::COUNTING.remove_hook();
+    threads::remove_hook();
+    engine::end_all();
 }
 
 /// What a trace counted. It changes no more: a server makes the report when its client has the reply.

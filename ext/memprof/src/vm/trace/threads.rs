@@ -119,8 +119,8 @@ pub fn waited() -> Duration {
     Duration::from_nanos(slot.map_or(0, |slot| slot.nanoseconds.load(Ordering::Relaxed)))
 }
 
-/// In the child of a fork: nobody is there who counted.
-pub fn start_anew() {
+/// Removes the hook of the parent's traces in the child of a fork.
+pub fn remove_hook() {
     USERS.store(0, Ordering::Relaxed);
     ignore();
 }

@@ -1,4 +1,5 @@
-//! A fork in the middle of a change would leave the child with a lock that nobody opens.
+//! Holds the engine's lock across a fork: forked in the middle of a change, the child would inherit a lock that no thread
+//! of its own releases.
 
 use std::cell::{Cell, UnsafeCell};
 use std::sync::MutexGuard;
@@ -6,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::engine::{self, Engine};
+use crate::at_fork::AtFork;
 
-/// So long a fork waits for a thread that is changing the tables. Not forever: that thread may wait for the loader,
-/// and the forking one may have the loader's lock.
+/// How long a fork waits for a thread that is changing the tables. Not forever: that thread may wait for the loader,
+/// and the forking thread may hold the loader's lock.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// This process is a child that was forked while another thread was changing the tables.
@@ -25,31 +27,18 @@ unsafe impl Sync for Place {}
 
 static GUARD: Place = Place(UnsafeCell::new(None));
 
-/// What a fork does to the engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// Take the lock: to be called before the fork.
-    Before,
-    /// Let go of it, in the process that goes on.
-    InParent,
-    /// Let go of it, in the new process.
-    InChild,
-}
-
-/// To be called around a fork.
-pub fn hold(when: Held) {
-    match when {
-        Held::Before => take(),
-        Held::InParent => {
-            let_go();
+/// Holds the engine's lock across a fork.
+pub(crate) const AT_FORK: AtFork = AtFork {
+    before: take,
+    in_parent: || {
+        release();
+    },
+    in_child: || {
+        if !release() {
+            ORPHANED.store(true, Relaxed);
         }
-        Held::InChild => {
-            if !let_go() {
-                ORPHANED.store(true, Relaxed);
-            }
-        }
-    }
-}
+    },
+};
 
 pub(super) fn is_orphaned() -> bool {
     ORPHANED.load(Relaxed)
@@ -71,7 +60,7 @@ fn take() {
     }
 }
 
-fn let_go() -> bool {
+fn release() -> bool {
     let had_lock = HAS_LOCK.replace(false);
     if had_lock {
         // SAFETY: this thread has the lock, until the guard that is taken out here is dropped.
