@@ -36,8 +36,6 @@ module Memprof
   autoload :Tracers, "memprof/tracers"
   autoload :Web, "memprof/web"
 
-  private_constant :Native, :Support
-
   class << self
     # Tracks the objects of the whole process from now on.
     #

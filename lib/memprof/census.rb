@@ -4,18 +4,11 @@ require_relative "native"
 require_relative "printable"
 
 module Memprof
-  # Counts the objects of the process, see {Memprof.count_objects}.
-  #
-  # @api private
+  # Counts the objects of the process, see Memprof.count_objects.
   module Census
     NAME = Module.instance_method(:name)
     private_constant :NAME
 
-    # @param namespaces [Array<Module, String, Symbol, Array>] classes and modules, or their names
-    # @param gc [Boolean] collect garbage before
-    # @return [Hash{String => Object}]
-    # @raise [ArgumentError] if a namespace has no name
-    # @raise [Error] if the heap can't be walked
     def self.count(namespaces, gc: false)
       names = namespaces.flatten.map { |namespace| name(namespace) }
       GC.start if gc

@@ -11,36 +11,19 @@ require_relative "dump/child"
 require_relative "dump/pretty"
 
 module Memprof
-  # Dumps of the heap: what {Memprof.dump} and {Memprof.dump_all} write, and where.
+  # Dumps of the heap: what Memprof.dump and Memprof.dump_all write, and where.
   #
   # The walk over the heap and the formats are in the extension. This side checks options, gathers what Ruby
   # says about the process, and sees to it that a file appears whole or not at all.
   module Dump
     class << self
       # Writes the whole heap.
-      #
-      # @api private
-      # @param target [String, #to_path, #write] a path or an IO
-      # @param options [Options]
-      # @param fork [Boolean] let a child write
-      # @return [Result]
-      # @raise [Error] if it can't be written
-      # @raise [ArgumentError] if it is no text, and the target a terminal
       def heap(target, options, fork: false)
         settings = -> { Facts.whole(options) }
         write(target, options) { |file| fork ? Child.write(file, settings) : in_process(file, settings) }
       end
 
       # Writes the live objects of a session.
-      #
-      # @api private
-      # @param target [String, #to_path, #write, nil] a path or an IO; nil is standard output, for people
-      # @param session [Session]
-      # @param options [Options]
-      # @return [Result]
-      # @raise [Error] if it can't be written
-      # @raise [NotRunning] if the session is closed
-      # @raise [ArgumentError] if it is no text, and the target a terminal
       def session(target, session, options)
         pretty = target.nil? && options.text?
         settings = -> { Facts.header(options).merge(session: session.id) }
@@ -85,8 +68,6 @@ module Memprof
 
     # Runs a block in which the collector moves nothing: notes hold addresses that the objects must still have
     # when the heap is walked.
-    #
-    # @api private
     def self.still
       return yield unless GC.respond_to?(:auto_compact) && GC.auto_compact
 

@@ -15,8 +15,6 @@ module Memprof
   #
   # A dump is `NUMBER-APPLICATION.ENDING`, beside it is `NUMBER.about.json`. Both appear whole or not at all,
   # with mode 0600. Several processes may use one library: whoever changes it holds its lock.
-  #
-  # @api private
   class Library
     include Enumerable
 
@@ -34,9 +32,6 @@ module Memprof
     # One dump is too large.
     class TooLarge < Error; end
 
-    # @param env [#[]] environment variables
-    # @return [String] where dumps go if nobody says where
-    # @raise [Memprof::Error] if there is no home directory either
     def self.default_directory(env = ENV)
       given, data, home = [VARIABLE, "XDG_DATA_HOME", "HOME"].map { |name| env[name].to_s }
       return File.expand_path(given) unless given.empty?
@@ -46,14 +41,9 @@ module Memprof
       raise Error, "no place for a library: set #{VARIABLE} to a directory"
     end
 
-    # @return [String]
     attr_reader :directory
-    # @return [Integer, nil] bytes that all of it may take
     attr_reader :max_size
 
-    # @param directory [String] it is made, for its owner alone, if it is not there
-    # @param max_size [Integer, nil] bytes
-    # @raise [Memprof::Error] if it can't be used
     def initialize(directory, max_size: nil)
       @directory = File.expand_path(directory)
       @max_size = max_size
@@ -64,42 +54,24 @@ module Memprof
       raise Error, "can't keep dumps in #{directory}: #{SystemCallError.new(nil, e.errno).message}"
     end
 
-    # @yieldparam entry [Entry] the youngest first
     def each(&block)
       Entry.all(@directory).sort_by { |entry| -entry.number }.each(&block)
     end
 
-    # @param number [Integer]
-    # @return [Entry, nil]
     def find(number)
       super() { |entry| entry.number == number }
     end
 
-    # @return [Integer] bytes that are taken: dumps, their indexes, what is being uploaded. An index that is
-    #   being written does not count before it is whole
     def size
       names = Dir.children(@directory).grep_v(Part::UNFINISHED_INDEX)
       names.sum { |name| bytes(File.join(@directory, name)) }
     end
 
-    # @return [Integer, nil] bytes that are left; nil if there is no limit
     def room
       @max_size && [@max_size - size, 0].max
     end
 
     # Takes in a dump: as a file without a name, which gets one when it is known to be a dump.
-    #
-    # @param app [String] the application, as its user calls it
-    # @param name [String, nil] of the dump; that of the application if nil
-    # @param limit [Integer, nil] bytes that the dump may have. Of a dump that has a limit, what
-    #   it becomes without its compression is bounded, too
-    # @param facts [Hash{Symbol => Object}] what the dump itself may not tell: `:host`, `:pid`
-    # @param progress [Proc, nil] is told how far it is read, as {Heap.open} tells its block
-    # @yieldparam part [Part] to be written to
-    # @return [Entry]
-    # @raise [TooLarge, Full]
-    # @raise [InvalidDump] if it is none
-    # @raise [Memprof::Error] if it can't be written
     def take(app:, name: nil, limit: nil, facts: {}, progress: nil)
       Part.open(@directory, limit: limit, room: room) do |part|
         yield(part)
@@ -110,18 +82,10 @@ module Memprof
       end
     end
 
-    # @param number [Integer]
-    # @param name [String]
-    # @param app [String, nil] another application; nil leaves it
-    # @return [Entry, nil] nil if there is no such dump
-    # @raise [Memprof::Error] if it can't be written
     def rename(number, name, app: nil)
       locked { find(number)&.rename(name, app) }
     end
 
-    # @param number [Integer]
-    # @return [Boolean] false if there is no such dump
-    # @raise [Memprof::Error] if it can't be
     def delete(number)
       locked do
         found = find(number)

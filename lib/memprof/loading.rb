@@ -8,18 +8,12 @@ module Memprof
   #
   # A signal handler can't load any, as `require` takes a lock. So `require "memprof"` loads what a handler
   # may want; what `memprof run` loads into a program is less, and a thread loads the rest for a handler.
-  #
-  # @api private
   module Loading
     # Seconds that a handler waits at most: where it came, the program may be loading a file itself.
     PATIENCE = 5
     private_constant :PATIENCE
 
     class << self
-      # @param feature [String] as for `require`
-      # @return [void]
-      # @raise [LoadError]
-      # @raise [Memprof::Error] in a signal handler that came while the program was loading a file
       def load(feature)
         Native.quiet { require feature }
       rescue ThreadError
@@ -33,8 +27,6 @@ module Memprof
 
       # The gem json, which memprof does not load before the program is under way: under Bundler that would be
       # another one than its lockfile has.
-      #
-      # @return [void]
       def json
         load("json") unless defined?(::JSON.generate)
       end

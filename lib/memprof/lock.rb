@@ -6,8 +6,6 @@ require_relative "errors"
 module Memprof
   # A lock that a signal handler may take, too. Ruby lets no handler wait for a Mutex, but it lets it try: so
   # a handler tries until it has it. It is refused only what it interrupted itself.
-  #
-  # @api private
   class Lock
     # Seconds that a handler tries, at most: another thread holds it, and may wait for the one of the handler.
     PATIENCE = 5
@@ -19,9 +17,6 @@ module Memprof
     end
 
     # Runs a block while no other thread runs one.
-    #
-    # @return [Object] the block's value
-    # @raise [Memprof::Error] in a signal handler that came in the middle of such a block
     def synchronize
       entered = false
       @mutex.synchronize do

@@ -11,7 +11,7 @@ require_relative "minitest/assertions"
 require_relative "minitest/expectations"
 
 # `require "memprof/minitest"` in test_helper.rb gives every test the assertions of
-# {Memprof::Minitest::Assertions}.
+# Memprof::Minitest::Assertions.
 mixins = { Minitest::Test => Memprof::Minitest::Assertions }
 mixins[Minitest::Expectation] = Memprof::Minitest::Expectations if defined?(Minitest::Expectation)
 mixins.each { |target, mixin| target.include(mixin) }

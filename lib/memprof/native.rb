@@ -2,8 +2,6 @@
 
 module Memprof
   # Sessions by number, in Rust. See ext/memprof/src/binding.
-  #
-  # @api private
   module Native
   end
 end
@@ -16,5 +14,8 @@ rescue LoadError
   require "memprof/memprof"
 end
 
-# What memprof makes for itself, such as the VM's inline caches of its own code, is nobody's allocation.
-Memprof::Native.own_file = File.expand_path("../memprof.rb", __dir__)
+module Memprof
+  # What memprof allocates for itself, such as the VM's inline caches of its own code, is not recorded.
+  Native.own_file = File.expand_path("../memprof.rb", __dir__)
+  private_constant :Native
+end

@@ -4,8 +4,6 @@ require_relative "errors"
 
 module Memprof
   # Where results go: an IO is written to as it is; a file appears under its name only when it is whole.
-  #
-  # @api private
   module Output
     # Names of streams that the process holds already, however they are spelt. Replacing one by a file, as is
     # done with an ordinary path, would put the file into /dev.
@@ -18,15 +16,6 @@ module Memprof
     # A path is written with mode 0600 under a temporary name beside it, and renamed when the block has
     # ended; a symbolic link is replaced, not followed. If anything fails, what was there before stays.
     # Devices, pipes and names such as /dev/stdout are written to directly.
-    #
-    # @param path_or_io [String, #to_path, #write] the file, or anything that takes `write`
-    # @yieldparam io [#write] where to write
-    # @return [Object] the block's value
-    # @raise [Memprof::Error] if it can't be written; says what, where and why
-    # @raise [Errno::EPIPE] if nobody reads the io any more: the caller knows whether that matters
-    # @raise [ArgumentError] if it is neither a path nor an IO
-    # @example
-    #   Memprof::Output.open("report.txt") { |io| io.puts "done" }
     def self.open(path_or_io, &block)
       return to_path(path_of(path_or_io), &block) if path?(path_or_io)
       return to_io(path_or_io, &block) if path_or_io.respond_to?(:write)
@@ -35,39 +24,18 @@ module Memprof
     end
 
     # Writes `text` to `path_or_io`, as {open} does.
-    #
-    # @param path_or_io [String, #to_path, #write] the file, or anything that takes `write`
-    # @param text [String] what to write
-    # @return [nil]
-    # @raise [Memprof::Error] if it can't be written
-    # @example
-    #   Memprof::Output.write($stdout, "done\n")
     def self.write(path_or_io, text)
       self.open(path_or_io) { |io| io.write(text) }
       nil
     end
 
     # Refuses a format that is not one of `known`.
-    #
-    # @param format [Symbol, String] what the caller asked for
-    # @param known [Array<Symbol>] what there is
-    # @return [Symbol] the format
-    # @raise [ArgumentError] if there is no such format; lists those that exist
-    # @example
-    #   Memprof::Output.check_format("json", %i[text json]) # => :json
     def self.check_format(format, known)
       known.find { |name| name.to_s == format.to_s } ||
         raise(ArgumentError, "unknown format #{format.inspect}; known formats: #{known.join(", ")}")
     end
 
     # The file that a path names, if it is one to be made or replaced.
-    #
-    # @param path_or_io [Object] as {open} takes it
-    # @return [String, nil] its full path; nil for an IO, and for a stream, device or pipe that has a path
-    # @raise [ArgumentError] if it is neither a path nor an IO, or a path that can name nothing
-    # @raise [Memprof::Error] if it names a directory
-    # @example
-    #   Memprof::Output.file_path("/dev/null") # => nil
     def self.file_path(path_or_io)
       unless path?(path_or_io)
         return if path_or_io.respond_to?(:write)
@@ -90,13 +58,6 @@ module Memprof
     end
 
     # What went wrong at a path, in words.
-    #
-    # @param path [String] what could not be written
-    # @param error [SystemCallError, IOError] why
-    # @return [Memprof::Error]
-    # @example
-    #   Memprof::Output.failure("/tmp/x", Errno::ENOSPC.new).message
-    #   # => "can't write /tmp/x: No space left on device"
     def self.failure(path, error)
       directory = File.dirname(path)
       return Error.new("can't write #{path}: #{reason(error)}") if File.directory?(directory)

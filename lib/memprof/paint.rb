@@ -2,8 +2,6 @@
 
 module Memprof
   # Colours for a terminal, or none.
-  #
-  # @api private
   class Paint
     CODES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 }.freeze
     private_constant :CODES

@@ -7,8 +7,6 @@ module Memprof
   # What a source file's path says: which gem it belongs to, and how to write it short. What is a gem's path,
   # and what the standard library's, is known in one place (crates/memprof-profile/src/gems.rs), by which
   # profiles are grouped.
-  #
-  # @api private
   module Paths
     INTERNAL = "<internal:"
     OWN_LIBRARY = Printable.utf8(File.expand_path("..", __dir__))

@@ -6,8 +6,6 @@ module Memprof
   # Makes names that come from the measured program safe to print. Paths, class names and strings may hold
   # anything: bytes that are no text, line breaks that would tear a table, escape sequences that would act on
   # the terminal.
-  #
-  # @api private
   module Printable
     # Control characters, line and paragraph separators, and marks that turn the direction of writing.
     UNSAFE = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/

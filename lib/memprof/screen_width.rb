@@ -7,8 +7,6 @@ module Memprof
   #
   # Terminals do not agree on all of it. This follows the Unicode Standard Annex 11 (East Asian Width) as
   # far as it is the same everywhere: `W` and `F` are wide, `A` (ambiguous) is not.
-  #
-  # @api private
   module ScreenWidth
     # Blocks whose characters are wide, unassigned ones included, and the wide characters of other blocks that
     # are no emoji.
@@ -24,41 +22,24 @@ module Memprof
     private_constant :WIDE, :NOTHING, :SOUND_MARKS
 
     class << self
-      # @param text [String] valid UTF-8 on one line
-      # @return [Integer] columns
       def of(text)
         text.ascii_only? ? text.length : text.each_grapheme_cluster.sum { |cluster| of_cluster(cluster) }
       end
 
-      # @param text [String]
-      # @param columns [Integer]
-      # @return [String] as much of its beginning as fits
       def head(text, columns)
         text.ascii_only? ? text[0, columns] : fitting(text.each_grapheme_cluster, columns).join
       end
 
-      # @param text [String]
-      # @param columns [Integer]
-      # @return [String] as much of its end as fits
       def tail(text, columns)
         return text[[text.length - columns, 0].max..] if text.ascii_only?
 
         fitting(text.grapheme_clusters.reverse, columns).reverse.join
       end
 
-      # @param text [String]
-      # @param columns [Integer]
-      # @return [String] with blanks behind it
       def left(text, columns) = text + blanks(text, columns)
 
-      # @param text [String]
-      # @param columns [Integer]
-      # @return [String] with blanks before it
       def right(text, columns) = blanks(text, columns) + text
 
-      # @param text [String]
-      # @param columns [Integer] of a line; a character that is wider has a line of its own
-      # @return [Array<String>] the text in lines
       def split(text, columns)
         lines = [+""]
         room = columns

@@ -3,18 +3,16 @@
 require_relative "printable"
 
 module Memprof
-  # One tracking session: from {#open} to {#finish} it counts the objects that are allocated, and until
-  # {#close} it sees which of them are freed. Everything in memprof that tracks does it through a session.
+  # One tracking session: from #open to #finish it counts the objects that are allocated, and until
+  # #close it sees which of them are freed. Everything in memprof that tracks does it through a session.
   #
   # Sessions overlap: each sees all objects allocated on its thread or in its process while it records,
-  # whatever other sessions do. Between the return of {#open} and {#finish} memprof itself allocates no
+  # whatever other sessions do. Between the return of #open and #finish memprof itself allocates no
   # object.
   #
   # `Thread#kill`, `Timeout` and signals may end a thread at any moment. So whoever opens a session can close
-  # it before it is open: {.run} does so, and whoever keeps a session for longer notes it before {#open}. The
-  # session's number is noted inside {#open}, where no interrupt comes.
-  #
-  # @api private
+  # it before it is open: .run does so, and whoever keeps a session for longer notes it before #open. The
+  # session's number is noted inside #open, where no interrupt comes.
   class Session
     # Most frames that can be kept of a call stack.
     MAX_STACK = 2048
@@ -24,14 +22,6 @@ module Memprof
     private_constant :INLINE_CACHES
 
     # Opens a session for a block, and closes it however the block ends.
-    #
-    # @param scope (see .prepare)
-    # @param sample (see .prepare)
-    # @param stack (see .prepare)
-    # @param strings (see .prepare)
-    # @yieldparam session [Session] recording
-    # @return [Object] the block's value
-    # @raise (see .prepare)
     def self.run(scope: :process, sample: nil, stack: 1, strings: false)
       session = prepare(scope: scope, sample: sample, stack: stack, strings: strings)
       begin
@@ -43,14 +33,6 @@ module Memprof
     end
 
     # Makes a session that is yet to be opened.
-    #
-    # @param scope [Symbol] `:process`, or `:thread` for the calling thread and those that it starts
-    # @param sample [Integer, nil] record one object in so many, on average, and scale up
-    # @param stack [Integer] frames to keep of each object's call stack
-    # @param strings [Boolean] keep the values of strings
-    # @return [Session]
-    # @raise [ArgumentError] if an option is impossible
-    # @raise [Unsupported] if this Ruby can't be tracked
     def self.prepare(scope: :process, sample: nil, stack: 1, strings: false)
       Support.check
       new(by_thread?(scope), interval(sample), frames(stack), strings ? true : false)
@@ -88,23 +70,17 @@ module Memprof
     private_class_method :new
 
     # Begins to record. What an open session has seen is forgotten, and it begins anew with the same options.
-    #
-    # @return [void]
     def open
       Native.open(self, @by_thread, @sample, @stack, @strings)
     end
     alias_method :clear, :open
 
     # Stops recording allocations; deallocations are still seen. A second call does nothing.
-    #
-    # @return [void]
     def finish
       Native.finish(@id) if @id
     end
 
     # Collects garbage, so that what is alive then is what is retained.
-    #
-    # @return [void]
     def collect
       Native.clear_stack
       Native.take_finalized
@@ -114,42 +90,25 @@ module Memprof
     end
 
     # Forgets everything that was seen. A second call does nothing.
-    #
-    # @return [void]
     def close
       Native.close(self)
     end
 
-    # @return [Boolean] whether the session was closed, or never opened
     def closed?
       @id.nil?
     end
 
     # Live objects by place and class, most first, ties by file, line and class.
-    #
-    # @return [Array<Array(Integer, String, Integer, String)>] count, file, line, class name
-    # @raise [NotRunning] if the session is closed
     def stats
       Native.stats(id).tap { warn_if_incomplete }
     end
 
-    # {#stats} as one text, safe to print: a server asks for it at each request.
-    #
-    # @param limit [Integer, nil] lines at most
-    # @param heading [String] what goes before them
-    # @return [String] lines as `"%7d file:line:Class\n"`
-    # @raise [NotRunning] if the session is closed
+    # #stats as one text, safe to print: a server asks for it at each request.
     def stats_text(limit: nil, heading: "")
       Native.stats_text(id, limit, heading)
     end
 
-    # {#stats} as text.
-    #
-    # @param limit [Integer, nil] lines at most
-    # @param caller [Thread::Backtrace::Location, nil] the line that asks: what the VM made to run it is left
-    #   out
-    # @return [Array<String>] lines as `"%7d file:line:Class"`
-    # @raise [NotRunning] if the session is closed
+    # #stats as text.
     def stats_lines(limit: nil, caller: nil)
       Native.quiet do
         rows = stats
@@ -160,26 +119,16 @@ module Memprof
     end
 
     # What was seen up to now. Walks the heap for the memsize of what lives; does not collect garbage.
-    #
-    # @return [Native::Profile]
-    # @raise [NotRunning] if the session is closed
     def profile
       Native.profile(id, VERSION, RUBY_DESCRIPTION, Printable.utf8($PROGRAM_NAME)).tap { warn_if_incomplete }
     end
 
-    # {#profile} as a {Report}.
-    #
-    # @param filters [Hash] see {Report#initialize}
-    # @return [Report]
-    # @raise [NotRunning] if the session is closed
+    # #profile as a Report.
     def report(**filters)
       Native.quiet { Report.new(profile, **filters) }
     end
 
     # The session's number in the extension.
-    #
-    # @return [Integer]
-    # @raise [NotRunning] if the session is closed
     def id
       raise Error, "memprof failed inside the VM's hook and tracks no longer" if Native.broken?
 

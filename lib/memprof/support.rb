@@ -2,8 +2,6 @@
 
 module Memprof
   # Which Rubies can be tracked, and how well.
-  #
-  # @api private
   module Support
     # Rubies whose hook for new objects crashes in any program (https://bugs.ruby-lang.org/issues/19482).
     BROKEN_HOOKS = %w[3.2.0 3.2.1 3.2.2].freeze
@@ -11,9 +9,6 @@ module Memprof
     module_function
 
     # Raises if this Ruby can't be tracked; warns, once, if it can in part.
-    #
-    # @return [void]
-    # @raise [Unsupported]
     def check
       @check ||= begin
         refuse
@@ -22,7 +17,6 @@ module Memprof
       warn_of_ractors if !@warned && ractors?
     end
 
-    # @api private
     def refuse
       if BROKEN_HOOKS.include?(RUBY_VERSION)
         raise Unsupported,
@@ -35,15 +29,11 @@ module Memprof
     end
 
     # Before Ruby 4.0 the VM's hooks belong to one Ractor, and end for all when a Ractor does.
-    #
-    # @api private
     def ractors?
       RUBY_VERSION < "4" && (Native.ractors_seen? || Ractor.count > 1)
     end
 
     # Said once: the VM called no hook for a while, and does again.
-    #
-    # @return [void]
     def warn_of_lost_hook
       return if @warned_of_lost_hook
 
@@ -52,7 +42,6 @@ module Memprof
            "in Ruby 4.0): objects that were allocated since are missing. Tracking goes on from here."
     end
 
-    # @api private
     def warn_of_ractors
       @warned = true
       crash = " may crash (Bug #18464, mended in 3.1.4) and" if RUBY_VERSION < "3.1.4"
@@ -61,4 +50,5 @@ module Memprof
            "Ruby 4.0 tells of all."
     end
   end
+  private_constant :Support
 end

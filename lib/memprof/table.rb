@@ -6,8 +6,6 @@ require_relative "screen_width"
 
 module Memprof
   # Rows under headings, printed as aligned text or as a Markdown table.
-  #
-  # @api private
   class Table
     # A column: its heading, whether its cells are numbers (right-aligned), and the style of its cells.
     Column = Struct.new(:heading, :number, :style, keyword_init: true)

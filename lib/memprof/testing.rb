@@ -17,10 +17,8 @@ require_relative "testing/outcome"
 require_relative "testing/leaks"
 
 module Memprof
-  # What the RSpec matchers and the Minitest assertions share: a {Measurement} runs a block, a {Budget} of
-  # {Rule}s judges it, a {SiteTable} says where the objects came from.
-  #
-  # @api private
+  # What the RSpec matchers and the Minitest assertions share: a Measurement runs a block, a Budget of
+  # Rules judges it, a SiteTable says where the objects came from.
   module Testing
     # Runs of a block before the one that counts, unless the test says otherwise. The first run of almost any
     # code makes objects that no later one makes (memoised values, autoloaded files, caches of regular
@@ -28,9 +26,6 @@ module Memprof
     WARMUP = 1
 
     # Checks a number of warm-up runs.
-    #
-    # @return [Integer]
-    # @raise [ArgumentError] if it is none
     def self.check_warmup(runs)
       return runs if runs.is_a?(Integer) && !runs.negative?
 

@@ -11,10 +11,8 @@ require_relative "trace/request"
 require_relative "trace/uncounted"
 
 module Memprof
-  # One traced block: {Memprof.trace}. Traces may be nested, run side by side on many threads, and end in any
+  # One traced block: Memprof.trace. Traces may be nested, run side by side on many threads, and end in any
   # order; each counts what the thread that began it did in the meantime, or what the process did.
-  #
-  # @api private
   class Trace
     SCOPES = %i[thread process].freeze
     NONE = {}.freeze
@@ -22,12 +20,6 @@ module Memprof
 
     # Runs a block in a trace, and hands over the report, however the block ended. In the child of a fork that
     # comes out of the block nothing is handed over: the report is the parent's.
-    #
-    # @param trace [Trace] one that is not running
-    # @param deliver [#call] is called with what {#finish} gives, and, if the block gave one, a one-element
-    #   Array with its value, else with nil
-    # @yield the code to look at
-    # @return [Object] the block's value
     def self.run(trace, deliver)
       value = nil
       returned = false
@@ -52,15 +44,9 @@ module Memprof
     end
     private_class_method :hand_over
 
-    # @return [Tracers::Plan] what it will count
     attr_reader :plan
 
     # A trace that has ended may be started again.
-    #
-    # @param scope [Symbol] `:thread` or `:process`
-    # @param tracers [Array<Symbol>, nil] those that are wanted; nil for all
-    # @raise [ArgumentError] if the scope or a tracer is unknown
-    # @raise [Unsupported] if a tracer that was asked for by name can't work here
     def initialize(scope = :thread, tracers = nil)
       @process = scope == :process
       unless @process || scope == :thread
@@ -75,25 +61,18 @@ module Memprof
     end
 
     # Makes one of a thread ready to be started for many requests, one after the other; see
-    # {Tracers::Follower#stay}.
-    #
-    # @return [void]
+    # Tracers::Follower#stay.
     def stay
       @follower&.stay
     end
 
     # Says once why calls are not counted here.
-    #
-    # @api private
-    # @return [void]
     def self.warn_of(error)
       warn "memprof: #{error.message}; traces go without" unless @warned
       @warned = true
     end
 
     # Begins to count: objects last, so that nothing of ours is among them.
-    #
-    # @return [void]
     def start
       @uncounted = nil
       @pid = Process.pid
@@ -110,9 +89,6 @@ module Memprof
     end
 
     # Ends counting, in the opposite order. A second call does nothing.
-    #
-    # @return [Native::TraceReport, Uncounted, Combined, nil] the report, which has `to_h` and `to_json` and
-    #   is put into words by these; nil in the child of a fork, and if nothing was begun
     def finish
       counted = @uncounted || @native.finish
       @uncounted = nil

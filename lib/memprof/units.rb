@@ -8,11 +8,6 @@ module Memprof
     private_constant :BINARY, :DECIMAL
 
     # A size in binary units, the way memprof prints sizes.
-    #
-    # @param bytes [Integer] the size
-    # @return [String] as `"480 B"` or `"12.3 MiB"`
-    # @example
-    #   Memprof::Units.bytes(12_900_000) # => "12.3 MiB"
     def self.bytes(bytes)
       return "#{bytes} B" if bytes.abs < 1024
 
@@ -22,11 +17,6 @@ module Memprof
     end
 
     # A size in decimal units, the way memory_profiler scales bytes.
-    #
-    # @param bytes [Integer] the size
-    # @return [String] as `"0 B"` or `"16.66 kB"`
-    # @example
-    #   Memprof::Units.decimal_bytes(16_660) # => "16.66 kB"
     def self.decimal_bytes(bytes)
       return "0 B" if bytes.zero?
 
@@ -35,32 +25,16 @@ module Memprof
     end
 
     # A number with its thousands separated.
-    #
-    # @param number [Integer] what to print
-    # @return [String] as `"1,204,113"`
-    # @example
-    #   Memprof::Units.count(1_204_113) # => "1,204,113"
     def self.count(number)
       number.to_s.gsub(/(\d)(?=(?:\d{3})+\z)/, "\\1,")
     end
 
     # A number of objects, with the word.
-    #
-    # @param number [Integer] how many
-    # @return [String] as `"1 object"` or `"1,204 objects"`
-    # @example
-    #   Memprof::Units.objects(1) # => "1 object"
     def self.objects(number)
       "#{count(number)} object#{"s" unless number == 1}"
     end
 
     # A part of a whole in percent. What is neither nothing nor all never rounds to either.
-    #
-    # @param part [Numeric] the part
-    # @param whole [Numeric] the whole
-    # @return [String] as `"98 %"`, `"<1 %"`, or `"-"` of nothing
-    # @example
-    #   Memprof::Units.percent(999, 1000) # => "99 %"
     def self.percent(part, whole)
       return "-" unless whole.positive?
       return "0 %" if part.zero?
@@ -70,11 +44,6 @@ module Memprof
     end
 
     # A duration.
-    #
-    # @param seconds [Numeric] how long
-    # @return [String] as `"31 ms"`, `"2.31 s"` or `"4 min 5 s"`
-    # @example
-    #   Memprof::Units.seconds(0.0312) # => "31 ms"
     def self.seconds(seconds)
       return "#{(seconds * 1000).round} ms" if seconds < 0.9995
       return format("%.2f s", seconds) if seconds < 59.995

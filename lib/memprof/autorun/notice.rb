@@ -6,20 +6,12 @@ module Memprof
   module Autorun
     # What a tracked process tells `memprof run`: a small file named by its process id, in a directory of the
     # run, with a `name=value` on each line. It is replaced as a whole, so that it can be read at any time.
-    #
-    # @api private
     class Notice
-      # @param directory [String, nil] the run's directory; without one nothing is told
-      # @param parent [Integer, nil] process id of `memprof run`
       def initialize(directory, parent)
         @directory = directory
         @parent = parent
       end
 
-      # @param state [String, nil] "moved" before the process goes on under another id, "ended" at its end
-      # @param allocated [Integer, nil] bytes, as of the latest report
-      # @param reports [Array<String>] paths of the reports
-      # @return [void]
       def post(state = nil, allocated: nil, reports: [])
         return unless @directory && File.directory?(@directory)
 
@@ -35,9 +27,6 @@ module Memprof
 
       # Gives this process the notice of the id that it had before. `memprof run` may look at any time, and is
       # to see one of the two.
-      #
-      # @param pid [Integer] the id that the process had
-      # @return [void]
       def follow(pid)
         File.rename(path(pid), path(Process.pid)) if @directory
       rescue SystemCallError

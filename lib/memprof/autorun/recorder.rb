@@ -12,15 +12,8 @@ require_relative "settings"
 
 module Memprof
   # Tracks the process it is loaded into, from load to end.
-  #
-  # @api private
   module Autorun
     # Begins to track this process.
-    #
-    # @param env [#[]] environment variables
-    # @return [void]
-    # @raise [ArgumentError] if a variable does not make sense
-    # @raise [Memprof::Unsupported] if this Ruby cannot be tracked
     def self.start(env)
       settings = Settings.from_env(env)
       @recorder = (settings.tracing ? tracing : Recorder).new(settings)
@@ -28,14 +21,12 @@ module Memprof
       Process.singleton_class.prepend(NewProcess)
     end
 
-    # @return [Class] what traces a process, in place of tracking its objects
     def self.tracing
       require_relative "../trace/recorder"
       Memprof::Trace::Recorder
     end
     private_class_method :tracing
 
-    # @return [Recorder, nil] what tracks this process
     def self.recorder
       @recorder
     end
@@ -76,7 +67,6 @@ module Memprof
         @notice = Notice.new(settings.run_directory, settings.run_parent)
       end
 
-      # @return [void]
       def start
         # Registered before any of the program's own, so it runs after all of them: what they allocate counts.
         at_exit { finish }
@@ -86,8 +76,6 @@ module Memprof
       end
 
       # In a forked child: from here on only what the child itself makes is its own.
-      #
-      # @return [void]
       def forked
         guard("process #{Process.pid} is not tracked") do
           @main = false
@@ -104,15 +92,11 @@ module Memprof
 
       # In a process about to go on under another id. Said first, as `memprof run` may look before it has done
       # so.
-      #
-      # @return [void]
       def moving
         guard("no report") { post("moved") }
       end
 
       # In a process that has gone on under another id.
-      #
-      # @return [void]
       def moved
         guard("no report") do
           @main = false
@@ -153,7 +137,7 @@ module Memprof
         end
       end
 
-      # The signal may come when a child is forked, and {forked} has not been there yet: what there is belongs
+      # The signal may come when a child is forked, and forked has not been there yet: what there is belongs
       # to the parent, its report's name as well.
       def settle
         deadline = Clock.now + SETTLED

@@ -6,8 +6,6 @@ module Memprof
     #
     # Plain strings, one variable each: a program under Bundler must not find a json or stringio loaded that
     # is not the one of its lockfile, and `docker run --env` or a Procfile can set them as well.
-    #
-    # @api private
     class Settings
       # Each setting, and how its variable reads.
       READERS = {
@@ -45,9 +43,6 @@ module Memprof
       attr_reader :output, :format, :limit, :sample, :stack, :value, :ignore_files, :allow_files, :trace,
         :tracing, :no_internal, :scale_bytes, :color, :signal, :run_directory, :run_parent
 
-      # @param env [#[]] environment variables
-      # @return [Settings] what they say
-      # @raise [ArgumentError] if one of them makes no sense
       def self.from_env(env)
         values = READERS.filter_map do |name, reader|
           text = env[variable(name)]
@@ -59,8 +54,6 @@ module Memprof
         raise ArgumentError, e.message
       end
 
-      # @param name [Symbol] a setting
-      # @return [String] its environment variable
       def self.variable(name)
         "MEMPROF_#{name.upcase}"
       end
@@ -73,18 +66,12 @@ module Memprof
         @stack ||= STACKED.include?(format) ? 64 : 1
       end
 
-      # @return [Hash{String => String, nil}] every variable; nil takes away what an outer `memprof run` left
       def to_env
         READERS.to_h { |name, _| [self.class.variable(name), text(public_send(name))] }
       end
 
       # Where a process writes. The one that was started by `memprof run` itself gets the name as it is, any
       # other one its id in it; so does each when the name has a `%p`.
-      #
-      # @param pid [Integer] process id
-      # @param main [Boolean] whether it is the command's own process
-      # @param serial [Integer, nil] which of the reports asked for by signal; nil for the one at the end
-      # @return [String] path
       def path(pid, main:, serial: nil)
         path = output || "memprof.%p#{EXTENSIONS.fetch(format)}"
         return path if special?(path)
@@ -96,9 +83,6 @@ module Memprof
       end
 
       # A device or a pipe is written as it is: nothing may be renamed over it.
-      #
-      # @param path [String]
-      # @return [Boolean] whether the path is there and not a regular file
       def special?(path)
         File.exist?(path) && !File.file?(path)
       end

@@ -5,25 +5,16 @@ require "socket"
 module Memprof
   module Control
     # The socket's file.
-    #
-    # @api private
     module Address
       # Bytes that a Unix socket's path may have (sun_path, with the null byte at its end).
       LONGEST = RUBY_PLATFORM.include?("linux") ? 107 : 103
 
       class << self
-        # @param directory [String] where the dumps go
-        # @param pid [Integer]
-        # @return [String] path
         def path(directory, pid)
           File.join(directory, "memprof-#{pid}.sock")
         end
 
         # Listens, mode 0600. A socket that nobody listens to is replaced.
-        #
-        # @param path [String]
-        # @return [Socket]
-        # @raise [Memprof::Error] says why not
         def listen(path)
           raise Error, "#{path} is longer than a socket's path may be" if path.bytesize > LONGEST
 
@@ -34,9 +25,6 @@ module Memprof
         end
 
         # Removes the sockets of processes that were killed.
-        #
-        # @param directory [String]
-        # @return [void]
         def sweep(directory)
           Dir.glob("memprof-*.sock", base: directory).first(200).each do |name|
             path = File.join(directory, name)

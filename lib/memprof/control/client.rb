@@ -7,17 +7,12 @@ require_relative "wire"
 module Memprof
   module Control
     # Asks a process that has loaded `memprof/signal`.
-    #
-    # @api private
     class Client
       # Of an answer: the sites of a large program are many.
       LIMIT = 1 << 30
       SECONDS = 30
       private_constant :LIMIT, :SECONDS
 
-      # @param path [String] of the socket
-      # @param uid [Integer, nil] whose process it must be; nil if that is not known
-      # @return [Client, nil] nil if nobody listens there
       def self.connect(path, uid: nil)
         return unless File.lstat(path).socket? && path.bytesize <= Address::LONGEST
 
@@ -35,16 +30,11 @@ module Memprof
         @ahead = String.new # a second answer may come with the first
       end
 
-      # @param request [Hash] with `do:`
-      # @return [Hash{String => Object}] the answer
-      # @raise [Broken] if there is none, or the process refuses
       def ask(request, seconds: SECONDS)
         Wire.write(@socket, request, seconds: seconds)
         answer(seconds: seconds)
       end
 
-      # @return [Hash{String => Object}] the next answer to the same request
-      # @raise [Broken] (see #ask)
       def answer(seconds: SECONDS)
         answer = Wire.read(@socket, seconds: seconds, limit: LIMIT, ahead: @ahead)
         raise Broken, "the process ended, or broke off" unless answer
@@ -54,13 +44,10 @@ module Memprof
         answer
       end
 
-      # @param seconds [Numeric]
-      # @return [Boolean] whether an answer came within that time
       def wait(seconds)
         !@ahead.empty? || (@socket.wait_readable(seconds) ? true : false)
       end
 
-      # @return [void]
       def close
         @socket.close
       end

@@ -7,23 +7,15 @@ module Memprof
   module Control
     # What a process can be asked for: `{"do":"ping"}`, `start`, `stop`, `stats`, `dump`. Each answer has
     # `"ok"`, and `"error"` if that is false.
-    #
-    # @api private
     class Requests
       SECONDS = 5
       private_constant :SECONDS
 
-      # @param dumper [OnSignal::Dumper]
       def initialize(dumper)
         @dumper = dumper
       end
 
       # Answers, at once or, for a dump, once more when it is whole.
-      #
-      # @param request [Hash{String => Object}]
-      # @param client [Socket]
-      # @return [Boolean] whether the client is needed longer, and closed here
-      # @raise [Broken] if the client went away
       def handle(request, client)
         case request["do"]
         when "dump" then return dump(request, client)
@@ -41,10 +33,6 @@ module Memprof
         false
       end
 
-      # @param client [Socket]
-      # @param message [String] why not
-      # @return [void]
-      # @raise [Broken] if the client went away
       def refuse(client, message)
         Wire.write(client, { ok: false, error: Printable.utf8(message) }, seconds: SECONDS)
       end

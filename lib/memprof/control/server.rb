@@ -7,21 +7,14 @@ require_relative "wire"
 module Memprof
   module Control
     # Listens in the process that is looked at: to its own user and to root, one request at a time.
-    #
-    # @api private
     class Server
       LIMIT = 64 * 1024
       SECONDS = 5
       GLANCE = 0.1
       private_constant :LIMIT, :SECONDS, :GLANCE
 
-      # @return [Socket] that a client comes to
       attr_reader :socket
 
-      # @param directory [String] where the dumps go
-      # @param dumper [OnSignal::Dumper]
-      # @param sweep [Boolean] whether to remove the sockets of others that are gone
-      # @return [Server, nil] nil if it can't be: that is told, and the signal still gives a dump
       def self.open(directory, dumper, sweep: false)
         path = Address.path(directory, Process.pid)
         Address.sweep(directory) if sweep
@@ -42,8 +35,6 @@ module Memprof
       end
 
       # Answers to whoever is waiting.
-      #
-      # @return [void]
       def serve
         Native.quiet do
           client, = @socket.accept_nonblock(exception: false)
@@ -55,8 +46,6 @@ module Memprof
       end
 
       # Ends the service of this process.
-      #
-      # @return [void]
       def close
         File.unlink(@path)
         @socket.close
@@ -65,8 +54,6 @@ module Memprof
       end
 
       # In a forked child: the socket is its parent's.
-      #
-      # @return [void]
       def abandon
         @socket.close
       end

@@ -8,28 +8,17 @@ require_relative "../errors"
 module Memprof
   # The conversation between a process that has loaded `memprof/signal` and the command: JSON objects, one on
   # a line, over a Unix socket beside the dumps.
-  #
-  # @api private
   module Control
     # The other side broke off, took too long, or said what makes no sense.
     class Broken < Error; end
 
     # Lines over a socket, with an end to waiting.
-    #
-    # @api private
     module Wire
       CHUNK = 64 * 1024
       private_constant :CHUNK
 
       class << self
         # Reads one line.
-        #
-        # @param io [Socket]
-        # @param seconds [Numeric] to wait at most
-        # @param limit [Integer] bytes at most
-        # @param ahead [String] binary; what came with the line before, and gets what comes with this one
-        # @return [Hash, nil] nil if there is none any more
-        # @raise [Broken]
         def read(io, seconds:, limit:, ahead: String.new)
           deadline = Clock.now + seconds
           looked = 0
@@ -48,12 +37,6 @@ module Memprof
         end
 
         # Writes one line.
-        #
-        # @param io [Socket]
-        # @param object [Hash]
-        # @param seconds [Numeric] to wait at most
-        # @return [void]
-        # @raise [Broken]
         def write(io, object, seconds:)
           deadline = Clock.now + seconds
           rest = "#{JSON.generate(object)}\n".b

@@ -7,8 +7,6 @@ module Memprof
   module Dump
     # A dump that a forked child writes, while the threads of this process go on. The child runs no Ruby code;
     # it says in one line how it went, and this side waits for that line.
-    #
-    # @api private
     class Child
       # Seconds to wait at most for a collection that is under way, which the child would have to finish.
       PATIENCE = 0.25
@@ -19,11 +17,6 @@ module Memprof
       private_constant :PATIENCE, :STEP, :LINE
 
       # Writes a dump to a file.
-      #
-      # @param file [File]
-      # @param settings [Proc] gives a Hash, as Native.fork_dump takes it
-      # @return [Hash{String => Integer}] what was written
-      # @raise [Memprof::Error] if it could not be written
       def self.write(file, settings)
         child = new(file)
         child.start(settings)
@@ -34,8 +27,6 @@ module Memprof
 
       # Waits until no collection is half done, but not for long. By the clock: where other threads are busy,
       # each step takes as long as these please.
-      #
-      # @return [void]
       def self.between_collections
         deadline = Clock.now + PATIENCE
         sleep(STEP) until GC.latest_gc_info(:state) == :none || Clock.now > deadline
@@ -47,7 +38,6 @@ module Memprof
         @made = []
       end
 
-      # @return [void]
       def start(settings)
         self.class.between_collections
         Native.quiet { Dump.still { Native.fork_dump(@file.fileno, settings.call, @made) } }
@@ -58,8 +48,6 @@ module Memprof
       end
 
       # Waits for the child.
-      #
-      # @return [Hash{String => Integer}]
       def result
         line = read
         status = reap
@@ -72,8 +60,6 @@ module Memprof
       end
 
       # Leaves nothing behind, also if the waiting thread is being ended.
-      #
-      # @return [void]
       def finish
         reader.close if @reader || (@made[1] && !@opened)
         return unless pid

@@ -12,13 +12,8 @@ module Memprof
     # What Ruby says about a process, for the lines of a dump that are about no object: as the extension takes
     # it. For a format that has none, nothing is asked: that takes a millisecond or more, in which thousands
     # of objects are dumped.
-    #
-    # @api private
     module Facts
       # For a dump of some objects: what process they are from.
-      #
-      # @param options [Options]
-      # @return [Hash{Symbol => Object}]
       def self.header(options)
         Loading.json
         facts = options.to_native
@@ -26,9 +21,6 @@ module Memprof
       end
 
       # For a dump of the whole heap.
-      #
-      # @param options [Options]
-      # @return [Hash{Symbol => Object}]
       def self.whole(options)
         return header(options) unless options.notes?
 
@@ -36,9 +28,6 @@ module Memprof
       end
 
       # The same without open files and sizes of the process: nobody asks a heap in memory for them.
-      #
-      # @param options [Options]
-      # @return [Hash{Symbol => Object}]
       def self.of_the_heap(options)
         Loading.json
         globals = Globals.read

@@ -7,16 +7,11 @@ require_relative "source_names"
 module Memprof
   module Dump
     # The frames that were running when the dump was asked for.
-    #
-    # @api private
     module Frames
       LIMIT = 1000
       private_constant :LIMIT
 
       class << self
-        # @param options [Options]
-        # @param thread [Thread] whose frames; memprof's own innermost ones are left out
-        # @return [Array<Array(String, String)>] notes, the innermost frame first
         def notes(options, thread = subject)
           locations = thread.backtrace_locations(0, LIMIT) || []
           frames = locations.drop_while { |location| own?(location) }
@@ -24,8 +19,6 @@ module Memprof
         end
 
         # Whose frames tell what the program was doing: those of a thread of memprof's own do not.
-        #
-        # @return [Thread]
         def subject
           Thread.current.thread_variable_get(:memprof) ? Thread.main : Thread.current
         end

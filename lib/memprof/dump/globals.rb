@@ -5,8 +5,6 @@ require_relative "values"
 module Memprof
   module Dump
     # Global variables and their values.
-    #
-    # @api private
     module Globals
       # These belong to the frame that reads them, some under a second name, and say nothing here.
       OF_A_FRAME = %i[$~ $& $` $' $+ $_ $LAST_MATCH_INFO $MATCH $PREMATCH $POSTMATCH $LAST_PAREN_MATCH
@@ -24,7 +22,6 @@ module Memprof
       private_constant :OF_A_FRAME, :DEPRECATED, :TAKES_AN_ARGUMENT, :SKIPPED, :VERBOSITY
 
       class << self
-        # @return [Array<Array(String, Object)>] names with their `$`, and values
         def read
           names = global_variables - SKIPPED
           silently do |verbose|
@@ -38,9 +35,6 @@ module Memprof
           end
         end
 
-        # @param globals [Array<Array(String, Object)>] see {read}
-        # @param options [Options]
-        # @return [String] one JSON object
         def json(globals, options)
           JSON.generate(_id: "globals", type: "globals",
             variables: Values.table(globals, contents: options.contents?))

@@ -7,15 +7,11 @@ require_relative "../version"
 module Memprof
   module Dump
     # The first line of a dump: which process it is of, when, and what the collector had done.
-    #
-    # @api private
     module Header
       VERSION = 1
       private_constant :VERSION
 
       class << self
-        # @param options [Options] without contents, what the program was started with and where is left out
-        # @return [String] one JSON object
         def json(options)
           facts = [identity, process(options), ruby, moment, collector, tracking]
           JSON.generate(facts.reduce(:merge))

@@ -9,13 +9,11 @@ module Memprof
     #
     # The writer holds a lock on it. So a file without one is what a process left that was killed, and may be
     # replaced.
-    #
-    # @api private
     module InProgress
       SUFFIX = ".IN_PROGRESS"
       WRITE = File::WRONLY | File::BINARY
       LOOK = File::RDONLY | File::NOFOLLOW | File::NONBLOCK
-      # Dumps that a process makes when it is asked from outside, see {OnSignal::Dumper}.
+      # Dumps that a process makes when it is asked from outside, see OnSignal::Dumper.
       NAMED_AFTER_PROCESS = /\Amemprof-(?<pid>\d+)-[\d-]+\.[a-z.]+#{SUFFIX}\z/
       private_constant :WRITE, :LOOK, :NAMED_AFTER_PROCESS
 
@@ -23,11 +21,6 @@ module Memprof
         # Opens a new file for a block, mode 0600, and renames it to `path` when the block has ended. What was
         # at `path` is replaced; a link there, or at the temporary name, is never followed. If anything fails,
         # or the thread is ended, the file is removed and what was at `path` stays.
-        #
-        # @param path [String] full path
-        # @yieldparam file [File]
-        # @return [Object] the block's value
-        # @raise [Memprof::Error] if it can't be written
         def open(path)
           # Not what a method returns: at its end, before that is assigned, the thread may be ended.
           made = []
@@ -54,9 +47,6 @@ module Memprof
         # Removes what processes left in a directory that were killed while they wrote dumps there: files
         # named after a process that is no more, without a lock. A process of another container may have that
         # number and write, but then it has the lock.
-        #
-        # @param directory [String]
-        # @return [void]
         def sweep(directory)
           Dir.each_child(directory) do |name|
             pid = name[NAMED_AFTER_PROCESS, :pid]

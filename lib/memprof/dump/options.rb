@@ -6,8 +6,6 @@ require_relative "target"
 module Memprof
   module Dump
     # How a dump is to be written, checked before anything is.
-    #
-    # @api private
     class Options
       FORMATS = %i[memprof objspace binary heap_dump].freeze
       # What is written of strings, symbols, regexps and values of variables.
@@ -19,11 +17,6 @@ module Memprof
 
       attr_reader :format, :values, :compression
 
-      # @param path [String, nil] the file, whose ending decides what is not given; nil for an IO
-      # @param format [Symbol, String, nil] one of FORMATS
-      # @param values [Symbol, String] one of VALUES
-      # @param compression [Symbol, String, nil] one of COMPRESSIONS
-      # @raise [ArgumentError] if they do not go together, or are none
       def initialize(path = nil, format: nil, values: :full, compression: nil)
         base, ending = split(path.to_s)
         binary = base.end_with?(BINARY)
@@ -36,8 +29,6 @@ module Memprof
       end
 
       # Picks a word from a list.
-      #
-      # @raise [ArgumentError] if it is not there; names those that are
       def self.one_of(known, word, name)
         known.find { |candidate| candidate.to_s == word.to_s } ||
           raise(ArgumentError, "unknown #{name}: #{word.inspect}; known are: #{known.join(", ")}")
@@ -54,11 +45,6 @@ module Memprof
       end
 
       # Refuses to write what is no text to a terminal, and to replace or follow a link to a device.
-      #
-      # @param target [Object] where the dump is to go
-      # @return [void]
-      # @raise [ArgumentError] if that is a terminal, and the dump no text
-      # @raise [Memprof::Error] if it is a symbolic link to something that is no file
       def check_target(target)
         Target.check(target)
         return if text? || !Target.terminal?(target)

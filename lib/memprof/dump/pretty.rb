@@ -4,18 +4,12 @@ module Memprof
   module Dump
     # A dump for people: one object after another, indented. What is about the dump itself, such as its first
     # line, is left out.
-    #
-    # @api private
     module Pretty
       ABOUT_THE_DUMP = %w[header footer].freeze
       ROOTS = "_ROOTS_"
       private_constant :ABOUT_THE_DUMP, :ROOTS
 
       class << self
-        # @param file [IO] a dump, one compact line each
-        # @param io [#write] where to print it
-        # @param format [Symbol] one that is JSON
-        # @return [void]
         def copy(file, io, format)
           file.set_encoding(Encoding::UTF_8)
           format == :heap_dump ? array(file, io) : lines(file, io)

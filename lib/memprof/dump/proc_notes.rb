@@ -8,8 +8,6 @@ module Memprof
     #
     # The extension reads them: since Ruby 3.2 each look at a file from Ruby lets all other threads run first,
     # and where three of them are busy that takes 0.3 seconds each.
-    #
-    # @api private
     module ProcNotes
       # By the type bits of a file's mode, see stat(2). An epoll or a timer has none.
       TYPES = { 0o100000 => "REG", 0o040000 => "DIR", 0o020000 => "CHR", 0o060000 => "BLK",
@@ -19,13 +17,10 @@ module Memprof
       private_constant :TYPES, :MODES, :ACCESS
 
       class << self
-        # @param options [Options] without contents, names of files are left out
-        # @return [Array<Array(String, String)>] notes
         def notes(options)
           [*files(options.contents?), *sizes]
         end
 
-        # @return [Integer, nil] resident bytes
         def rss
           resident, = Native.process_sizes
           resident && (resident * 1024)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 module Memprof
+  # Dumps of the heap.
   module Dump
     # What a dump came to.
     #

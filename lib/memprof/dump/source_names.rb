@@ -7,22 +7,14 @@ module Memprof
   module Dump
     # Names of source files in the lines of a dump. Code that a program evaluates has any name that the
     # program gives it, which is a value of the program: a dump without contents does not contain it.
-    #
-    # @api private
     module SourceNames
       module_function
 
-      # @param location [Thread::Backtrace::Location]
-      # @param contents [Boolean] whether the name may be shown if there is no such file
-      # @return [String]
       def path(location, contents)
         path = Printable.utf8(location.path)
         contents || Native.source_file?(path) ? path : Values::HIDDEN
       end
 
-      # @param location [Thread::Backtrace::Location]
-      # @param contents (see path)
-      # @return [String] line of a backtrace
       def line(location, contents)
         line = Printable.utf8(location.to_s)
         shown = path(location, contents)

@@ -7,8 +7,6 @@ module Memprof
   module Dump
     # A dump on its way to an IO. It is written to a file without a name first: the extension holds the GVL
     # while it writes, so a reader in this very process could never empty a pipe.
-    #
-    # @api private
     module Spool
       READ_WRITE = File::RDWR | File::BINARY
       private_constant :READ_WRITE
@@ -16,13 +14,6 @@ module Memprof
       class << self
         # Yields a file, and copies to `target` what the block has put there. If the block fails, the target
         # is not touched.
-        #
-        # @param target [String, #to_path, #write] a device, a pipe, or an IO
-        # @param pretty [Symbol, nil] format of what is there, if it is for people, see {Pretty}
-        # @yieldparam file [File]
-        # @return [Object] the block's value
-        # @raise [Memprof::Error] if it can't be written
-        # @raise [Errno::EPIPE] if nobody reads the target any more
         def to(target, pretty: nil)
           nameless do |file|
             value = yield(file)
@@ -33,10 +24,6 @@ module Memprof
         end
 
         # Yields a new file that has no name any more.
-        #
-        # @yieldparam file [File]
-        # @return [Object] the block's value
-        # @raise [Memprof::Error] if there is no place for one
         def nameless
           # Not what a method returns: before that is assigned, the thread may be ended.
           made = []
@@ -56,9 +43,6 @@ module Memprof
         end
 
         # The directory for files that nobody gave a place.
-        #
-        # @return [String]
-        # @raise [Memprof::Error] if there is none that can be written
         def directory
           Dir.tmpdir
         rescue ArgumentError => e

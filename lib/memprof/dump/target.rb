@@ -9,17 +9,11 @@ module Memprof
     # A file is replaced, as is a link to one. A device, a pipe and names such as /dev/stdout are written to.
     # A link to a device or a pipe is neither followed, as somebody may have planted it, nor replaced, as it
     # may be one of the system's (/dev/stdin, by whatever path that is reached).
-    #
-    # @api private
     module Target
       LOOK = File::WRONLY | File::NOCTTY | File::NONBLOCK
       private_constant :LOOK
 
       class << self
-        # @param target [String, #to_path, #write] as {Output.open} takes it
-        # @return [void]
-        # @raise [Memprof::Error] if it is a link to something that is no file, or a directory
-        # @raise [ArgumentError] if it can be nothing at all
         def check(target)
           path = Output.file_path(target)
           return unless path && Native.kind_of_file(path) == "link"
@@ -28,8 +22,6 @@ module Memprof
             "can't write #{path}: it is a symbolic link to a device or a pipe; give the path of that"
         end
 
-        # @param target [Object] as {check} takes it
-        # @return [Boolean] whether somebody would see there what is written
         def terminal?(target)
           return target.tty? if target.respond_to?(:tty?)
 

@@ -7,8 +7,6 @@ require_relative "values"
 module Memprof
   module Dump
     # What is known of each thread, for its line.
-    #
-    # @api private
     module Threads
       FRAMES = 100
       # Thread's own methods: a subclass may have others under these names.
@@ -17,8 +15,6 @@ module Memprof
       private_constant :FRAMES, :METHODS
 
       class << self
-        # @param options [Options]
-        # @return [Hash{Thread => String}] a JSON object for each thread, by identity
         def facts(options)
           Thread.list.each_with_object({}.compare_by_identity) do |thread, facts|
             facts[thread] = JSON.generate(describe(thread, options.contents?))

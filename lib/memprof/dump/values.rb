@@ -6,8 +6,6 @@ module Memprof
   module Dump
     # Values of variables, as the lines of a dump have them: numbers, true, false and null as in JSON, a
     # symbol as `":name"`, every other object as its address.
-    #
-    # @api private
     module Values
       # What stands for a number or a symbol in a dump without contents.
       HIDDEN = "(hidden)"
@@ -18,9 +16,6 @@ module Memprof
 
       module_function
 
-      # @param value [Object] anything at all
-      # @param contents [Boolean] whether numbers and names may be shown
-      # @return [Object] what stands for it in JSON
       def encode(value, contents: true)
         case value
         when nil, true, false then value
@@ -31,20 +26,14 @@ module Memprof
         end
       end
 
-      # @param object [Object] anything on the heap
-      # @return [String] as `"0x7f2c42454cd0"`
       def address(object)
         "0x#{DESCRIBE.bind_call(object)[/:0x(\h+)>\z/, 1].to_i(16).to_s(16)}"
       end
 
-      # @param variables [Array<Array(String, Object)>] names and values
-      # @param contents (see encode)
-      # @return [Hash{String => Object}]
       def table(variables, contents: true)
         variables.to_h { |name, value| [":#{Printable.utf8(name)}", encode(value, contents: contents)] }
       end
 
-      # @api private
       def shown(value, contents)
         contents ? value : HIDDEN
       end

@@ -5,28 +5,21 @@ module Memprof
     # How many objects of some classes the whole heap has after each run, those from before the first run
     # included. A full buffer replaces an old object by a new one with each run: the new ones, which are
     # tracked, get more, and the class does not.
-    #
-    # @api private
     class Population
       NAMELESS = /\A#<Class < (.+)>\z/
       private_constant :NAMELESS
 
-      # @param names [Enumerable<String>] class names, as sites have them
       def initialize(names)
         @classes = names.uniq.to_h { |name| [name, find(name)] }.compact
         @counts = @classes.transform_values { [] }
       end
 
       # Counts once more.
-      #
-      # @return [self]
       def add
         @classes.each { |name, klass| @counts[name] << ObjectSpace.each_object(klass) {} }
         self
       end
 
-      # @param name [String]
-      # @return [Boolean] whether the class grows; true for what cannot be counted, as internal objects
       def grows?(name)
         counts = @counts[name]
         counts.nil? || Native.fit([counts]).first.last

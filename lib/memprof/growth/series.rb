@@ -5,8 +5,6 @@ require_relative "../paths"
 module Memprof
   class Growth
     # How many objects of each site and class were alive after each run.
-    #
-    # @api private
     class Series
       def initialize
         @runs = 0

@@ -3,8 +3,6 @@
 module Memprof
   class Growth
     # A row of numbers as one small picture.
-    #
-    # @api private
     module Sparkline
       BLOCKS = "▁▂▃▄▅▆▇█"
       ASCII = "_.-=+*%#"

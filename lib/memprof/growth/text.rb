@@ -7,8 +7,6 @@ require_relative "../units"
 module Memprof
   class Growth
     # Growth for people: one line a site, with its slope and a picture of its counts.
-    #
-    # @api private
     class Text
       CLASS_WIDTH = 40
       private_constant :CLASS_WIDTH

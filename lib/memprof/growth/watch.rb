@@ -5,18 +5,14 @@ require_relative "population"
 module Memprof
   class Growth
     # A block that runs over and over, and what lives after each run.
-    #
-    # @api private
     class Watch
       # More runs when in doubt, in multiples of those that were asked for: three times as many in all, then
       # six times. bench/leak_power.rb measures how often the verdict is wrong.
       MORE = [2, 3].freeze
       private_constant :MORE
 
-      # @return [Integer] runs up to now
       attr_reader :runs
 
-      # @param block [Proc]
       def initialize(block)
         @block = block
         @session = Session.prepare(scope: :process)
@@ -25,8 +21,6 @@ module Memprof
         @runs = 0
       end
 
-      # @param times [Integer]
-      # @return [void]
       def run(times)
         # Not where it is made: whoever made it must have it by then, to close it.
         @session.open if @session.closed?
@@ -43,11 +37,6 @@ module Memprof
 
       # Runs on as long as something may grow: a full buffer, a cache that fills up and a leak in every fifth
       # run look the same for a while.
-      #
-      # @param times [Integer] runs that were asked for
-      # @yieldparam class_name [String]
-      # @yieldreturn [Boolean] whether objects of the class matter
-      # @return [void]
       def settle(times, &matters)
         MORE.each do |more|
           @suspects = Native.quiet { suspects(&matters) }
@@ -58,21 +47,17 @@ module Memprof
         end
       end
 
-      # @return [Hash{Array => Array<Integer>}] counts by file, line and class; after {#settle} of what may
-      #   grow, and does so by more than it replaces
       def series
         return @series.to_h unless @suspects
 
         @series.to_h.slice(*@suspects).select { |(_, _, class_name), _| @population.grows?(class_name) }
       end
 
-      # @return [Native::Profile]
       def profile
         @session.finish
         @session.profile
       end
 
-      # @return [void]
       def close
         @session.close
       end

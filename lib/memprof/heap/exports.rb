@@ -4,18 +4,12 @@ module Memprof
   class Heap
     # Files for other programs: their formats by what their names end with, and how the extension gets at
     # them.
-    #
-    # @api private
     module Exports
       # Where a format has further endings.
       ENDINGS = { ".gv" => "dot", ".csv" => "objects-csv", ".txt" => "collapsed" }.freeze
       private_constant :ENDINGS
 
       class << self
-        # @param target [String, Pathname, IO]
-        # @param format [Symbol, String, nil]
-        # @return [String]
-        # @raise [ArgumentError] if there is no such format, or none is given
         def format_of(target, format)
           formats = Native::Heap.export_formats.to_h
           if format.nil?
@@ -29,10 +23,6 @@ module Memprof
         end
 
         # Yields a File for what can be named or written to.
-        #
-        # @param target [String, Pathname, IO]
-        # @yieldparam file [IO] that has a descriptor
-        # @return [Object] the block's value
         def to(target)
           Output.open(target) do |io|
             next spooled(io) { |file| yield(file) } unless io.respond_to?(:fileno) && io.fileno

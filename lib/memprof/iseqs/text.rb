@@ -9,8 +9,6 @@ require_relative "../units"
 module Memprof
   class Iseqs
     # Instruction sequences for people: a table of places, and one of files.
-    #
-    # @api private
     class Text
       # Names of one place that are shown; the rest is counted.
       SHOWN = 3

@@ -8,8 +8,6 @@ require_relative "../printable"
 module Memprof
   class Library
     # A dump of the library, and what is known of it.
-    #
-    # @api private
     class Entry
       FILE = /\A(?<number>\d{13})-(?<slug>[\w.-]*)(?<ending>\.(?:memprof|json(?:\.gz|\.zst)?))\z/
       ABOUT = ".about.json"
@@ -25,8 +23,6 @@ module Memprof
       private_constant :FILE, :ABOUT, :LONGEST, :UNNAMED, :HEADS, :FACTS
 
       class << self
-        # @param directory [String]
-        # @return [Array<Entry>]
         def all(directory)
           Dir.children(directory).filter_map do |name|
             match = FILE.match(name) or next
@@ -38,13 +34,6 @@ module Memprof
         end
 
         # What is going to be told of a dump.
-        #
-        # @param heap [Memprof::Heap]
-        # @param size [Integer] bytes of the dump
-        # @param app [String]
-        # @param name [String, nil]
-        # @param facts [Hash{Symbol => Object}] `:host`, `:pid`, as whoever brought it says
-        # @return [Hash{String => Object}]
         def about(heap, size, app:, name:, facts:)
           process = heap.ask(:overview, limit: 1).fetch(:process)
           app = clean(app)
@@ -57,13 +46,6 @@ module Memprof
         end
 
         # Gives a dump its name, under the library's lock.
-        #
-        # @param directory [String]
-        # @param number [Integer]
-        # @param about [Hash{String => Object}]
-        # @param part [Part]
-        # @return [Entry]
-        # @raise [SystemCallError, Memprof::Error] if that can't be; then nothing is left of it
         def create(directory, number, about, part)
           slug = about["app"].gsub(/[^\w-]+/, "_")[0, 60]
           name = "#{number}-#{slug}#{ending(part.path)}"
@@ -79,9 +61,6 @@ module Memprof
           raise
         end
 
-        # @param text [Object] as somebody gave it
-        # @param default [String, nil] if it says nothing
-        # @return [String, nil] one line of text
         def clean(text, default = UNNAMED)
           line = Printable.line(text.to_s).strip
           line.empty? ? default : line[0, LONGEST]
@@ -95,16 +74,9 @@ module Memprof
         end
       end
 
-      # @return [Integer] when it was added, in milliseconds since 1970
       attr_reader :number
-      # @return [Integer] bytes
       attr_reader :size
 
-      # @param directory [String]
-      # @param number [Integer]
-      # @param file [String] name of the dump's file
-      # @param size [Integer]
-      # @param about [Hash{String => Object}, nil] what was written of it
       def initialize(directory, number, file, size, about = nil)
         @directory = directory
         @number = number
@@ -113,47 +85,34 @@ module Memprof
         @about = about
       end
 
-      # @return [String] of the dump
       def path
         File.join(@directory, @file)
       end
 
-      # @return [String]
       def name
         about["name"] || app
       end
 
-      # @return [String]
       def app
         about["app"] || Entry.clean(FILE.match(@file)[:slug])
       end
 
-      # @return [Hash{Symbol => Object}]
       def to_h
         facts = FACTS.to_h { |key| [key.to_sym, about[key]] }
         { id: number, **facts, name: name, app: app, size: size }
       end
 
-      # @param name [String]
-      # @param app [String, nil]
-      # @return [Entry]
-      # @raise [Memprof::Error] if it can't be written
       def rename(name, app)
         changed = { "name" => Entry.clean(name), "app" => Entry.clean(app, self.app) }
         write(about.merge(changed))
         self
       end
 
-      # @return [void]
-      # @raise [SystemCallError] if it can't be
       def delete
         # The dump first: what is left without it nobody sees.
         FileUtils.rm_f([path, path + Part::INDEX, about_path])
       end
 
-      # @param about [Hash{String => Object}]
-      # @return [void]
-      # @raise [Memprof::Error] if it can't be written; then what was there stays
       def write(about)
         Output.write(about_path, "#{JSON.generate(about)}\n")
         @about = about

@@ -7,17 +7,12 @@ module Memprof
   class Library
     # The key with which dumps are uploaded: made up once, and kept in the library's directory for its owner
     # alone.
-    #
-    # @api private
     module Key
       FILE = ".key"
       SHORTEST = 16 # characters
       private_constant :FILE
 
       class << self
-        # @param directory [String]
-        # @return [Array(String, Boolean)] the key, and whether it was made just now
-        # @raise [Memprof::Error] if it can't be read or written, or anybody may read it
         def of(directory)
           path = path(directory)
           [read(path), false]
@@ -29,8 +24,6 @@ module Memprof
           raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}"
         end
 
-        # @param directory [String]
-        # @return [String] the file that has it
         def path(directory)
           File.join(directory, FILE)
         end

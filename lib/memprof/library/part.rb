@@ -11,8 +11,6 @@ module Memprof
     # A dump on its way into the library: a file that nobody sees, and that is gone if it does not become one.
     #
     # Its writer holds a lock on it. So a file without one is what a process left that was killed.
-    #
-    # @api private
     class Part
       PREFIX = ".part-"
       INDEX = ".memprof-index"
@@ -23,12 +21,6 @@ module Memprof
       private_constant :PREFIX, :WRITE, :LOOK
 
       class << self
-        # @param directory [String]
-        # @param limit [Integer, nil] bytes that it may have
-        # @param room [Integer, nil] bytes that there are in the library
-        # @yieldparam part [Part]
-        # @return [Object] the block's value
-        # @raise [Memprof::Error] if it can't be written
         def open(directory, limit:, room:)
           made = []
           while made.empty? # nobody took it for one that was left, before it was locked
@@ -43,9 +35,6 @@ module Memprof
         end
 
         # Removes what killed processes left: dumps on their way, and indexes.
-        #
-        # @param directory [String]
-        # @return [void]
         def remove_left(directory)
           unfinished = Regexp.union(/\A#{Regexp.escape(PREFIX)}\h{16}\z/, UNFINISHED_INDEX)
           Dir.children(directory).grep(unfinished).each do |name|
@@ -58,23 +47,15 @@ module Memprof
           end
         end
 
-        # @param max_size [Integer, nil] of the library
-        # @return [String] what is wrong
         def full(max_size)
           "the library is full: all of it may take #{Units.bytes(max_size.to_i)}; delete dumps, or raise " \
             "--max-size"
         end
       end
 
-      # @return [String]
       attr_reader :path
-      # @return [Integer] bytes that were written
       attr_reader :size
 
-      # @param path [String]
-      # @param file [File]
-      # @param limit [Integer, nil]
-      # @param room [Integer, nil]
       def initialize(path, file, limit, room)
         @path = path
         @file = file
@@ -83,18 +64,11 @@ module Memprof
         @size = 0
       end
 
-      # @param bytes [Integer] that are going to come
-      # @return [void]
-      # @raise [TooLarge, Full]
       def expect(bytes)
         raise TooLarge, "a dump may have #{Units.bytes(@limit)} (--max-upload)" if @limit && bytes > @limit
         raise Full, "the library is full: it has room for #{Units.bytes(@room)}" if @room && bytes > @room
       end
 
-      # @param bytes [String]
-      # @return [Integer] how many there were
-      # @raise [TooLarge, Full]
-      # @raise [SystemCallError] if they can't be written
       def write(bytes)
         expect(@size + bytes.bytesize)
         @file.write(bytes)
@@ -103,8 +77,6 @@ module Memprof
       end
 
       # Sees to it that all is on its way to the disk: a full one shows itself here.
-      #
-      # @return [void]
       def finish
         @file.flush
       end

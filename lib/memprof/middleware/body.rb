@@ -5,11 +5,7 @@ module Memprof
     # A response body that tells when it was closed and is otherwise the body that it wraps: it responds to
     # what that one responds to (`each`, `call`, `to_path`, `to_ary`, whatever a framework adds), and to
     # nothing else but `close`.
-    #
-    # @api private
     class Body
-      # @param request [Request] is told when the body is closed
-      # @param body [Object] the app's response body
       def initialize(request, body)
         @request = request
         @body = body
@@ -18,8 +14,6 @@ module Memprof
       end
 
       # Closes the body, if it can be closed, and ends the request's tracking.
-      #
-      # @return [void]
       def close
         return if @closed
 

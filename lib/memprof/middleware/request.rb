@@ -4,8 +4,6 @@ module Memprof
   class Middleware
     # One tracked request, from the call of the app to the end of its response. It is made before its session
     # opens, so that none of its own objects are counted, and the session is closed whatever ends the thread.
-    #
-    # @api private
     class Request
       # The lists of callables that servers keep in the env, to be called when the response is out: Rack 3's
       # and puma's.
@@ -20,15 +18,10 @@ module Memprof
 
       # The finalizer of a body. Made here, where neither body nor request is in sight: it would keep them
       # alive.
-      #
-      # @return [Proc]
       def self.closer(session)
         ->(_id) { session.close }
       end
 
-      # @param middleware [Middleware] prints the report
-      # @param sample [Integer, nil]
-      # @raise [Memprof::Error] if this Ruby cannot be tracked
       def initialize(middleware, sample)
         @middleware = middleware
         @lock = Lock.new
@@ -40,8 +33,6 @@ module Memprof
       # Calls the app; tracking goes on after it only if the response has a body that is yet to be worked off.
       #
       # An interrupt comes at a branch, too, so the last `ensure` has none: it closes whatever it finds.
-      #
-      # @return [Array] the app's response
       def run(app, env)
         @closing = @session
         begin
@@ -58,8 +49,6 @@ module Memprof
       end
 
       # Ends tracking and prints the report, once, whoever comes first: the body, the server, an exception.
-      #
-      # @return [void]
       def finish
         closing = @session # also of who is interrupted before it knows
         closing = turn
@@ -72,8 +61,6 @@ module Memprof
       end
 
       # Follows a body until it is closed; should it be thrown away unclosed, the session ends unsaid.
-      #
-      # @return [Body]
       def wrap(body)
         wrapped = Body.new(self, body)
         ObjectSpace.define_finalizer(wrapped, self.class.closer(@session))

@@ -9,8 +9,6 @@ module Memprof
   class Report
     # A report in the shape that memory_profiler 1.1 prints, line by line, so that scripts and eyes which
     # know that shape keep working. Sections of our own come after it, and only if asked for.
-    #
-    # @api private
     class Classic
       # What can be asked for.
       OPTIONS = %i[

@@ -6,8 +6,6 @@ module Memprof
   class Report
     # What of a profile a report is about: files that match, classes that were named. Takes what
     # memory_profiler's `allow_files`, `ignore_files` and `trace` take.
-    #
-    # @api private
     class Filter
       CLASS_NAME = Module.instance_method(:name)
       private_constant :CLASS_NAME

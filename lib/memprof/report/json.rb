@@ -5,8 +5,6 @@ require_relative "../printable"
 module Memprof
   class Report
     # A report for programs: every site, exact numbers, and only text that is valid UTF-8.
-    #
-    # @api private
     class Json
       FORMAT = "memprof-report"
       VERSION = 1
@@ -23,9 +21,6 @@ module Memprof
       end
 
       # The same as JSON, without an object for each site.
-      #
-      # @yieldparam part [String] the next piece of the text
-      # @return [void]
       def each_part(&block)
         Loading.json
         document { nil }.each_with_index do |(key, value), index|

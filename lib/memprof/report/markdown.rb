@@ -3,8 +3,6 @@
 module Memprof
   class Report
     # A report to paste into an issue or a pull request.
-    #
-    # @api private
     class Markdown
       def initialize(report, limit:)
         @overview = Overview.new(report, limit: limit)

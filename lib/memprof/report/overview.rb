@@ -8,8 +8,6 @@ module Memprof
   class Report
     # What memprof's own presentations of a report say: one headline, the facts of the run, a table of what
     # stays and one of what is made. Text and Markdown differ in how they print it.
-    #
-    # @api private
     class Overview
       CLASS_WIDTH = 40
       CALLERS = 4

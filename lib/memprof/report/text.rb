@@ -5,8 +5,6 @@ require_relative "../paint"
 module Memprof
   class Report
     # A report for a terminal: what stays is on top, within the first five lines.
-    #
-    # @api private
     class Text
       def initialize(report, limit:, color: false)
         @overview = Overview.new(report, limit: limit)

@@ -3,8 +3,6 @@
 module Memprof
   module RSpec
     # Two matchers of ours, joined by `and` or `or`: one run of the block serves both.
-    #
-    # @api private
     class Joined < BudgetMatcher
       def initialize(word, first, second)
         super()
@@ -27,7 +25,6 @@ module Memprof
         @outcome = self
       end
 
-      # @return [Boolean] the outcome of both
       def pass?
         @word == :and ? @outcomes.all?(&:pass?) : @outcomes.any?(&:pass?)
       end

@@ -5,11 +5,7 @@ module Memprof
     # Another matcher inside of ours. RSpec nests joined block matchers: it calls the outer one with a block
     # in which the inner one runs the user's block. What the inner matcher allocates is not the user's, so the
     # user's block is measured in there, and what it raises goes on to the inner matcher.
-    #
-    # @api private
     class Nesting
-      # @param block [Proc] what a matcher was called with
-      # @return [Nesting, nil] nil if it is the user's own block
       def self.of(block)
         evaluator = block.binding.receiver
         new(block, evaluator) if ::RSpec::Matchers::BuiltIn::Compound::NestedEvaluator === evaluator &&
@@ -18,11 +14,8 @@ module Memprof
         nil # a Symbol or a Method as a block has no binding
       end
 
-      # @return [Proc] the user's block
       attr_reader :block
 
-      # @param outer [Proc] runs the inner matcher
-      # @param evaluator [RSpec::Matchers::BuiltIn::Compound::NestedEvaluator]
       def initialize(outer, evaluator)
         @outer = outer
         @evaluator = evaluator
@@ -30,9 +23,6 @@ module Memprof
       end
 
       # Runs the inner matcher, with another block in place of the user's.
-      #
-      # @param work [Proc]
-      # @return [Object]
       def call(work)
         @evaluator.instance_variable_set(:@actual, work)
         @outer.call

@@ -9,18 +9,12 @@ require_relative "../control/server"
 
 module Memprof
   # What a process does that has loaded `memprof/signal`.
-  #
-  # @api private
   module OnSignal
     class << self
-      # @return [Attendant, nil] what waits in this process
       attr_reader :attendant
 
       # Tracks if that is wanted, and waits for the signal and for requests. Whatever fails here becomes a
       # warning: a program that can't be looked into must still run. A second call does nothing.
-      #
-      # @param env [#[]] environment variables
-      # @return [void]
       def start(env)
         return if @attendant
 
@@ -35,9 +29,6 @@ module Memprof
       end
 
       # The constant, as the program may have put anything in the place of $stderr.
-      #
-      # @param message [String]
-      # @return [void]
       def warn_user(message)
         STDERR.write("memprof: #{message}\n")
       rescue SystemCallError, IOError, ThreadError
@@ -55,20 +46,15 @@ module Memprof
 
     # A thread that waits for the signal and for requests over the socket. Each process has its own: after a
     # fork, the child gets a new thread, pipe and socket.
-    #
-    # @api private
     class Attendant
       # Seconds before a forked child makes its socket: many children are gone or another program by then.
       SETTLE = 0.1
       private_constant :SETTLE
 
-      # @param settings [Settings]
       def initialize(settings)
         @settings = settings
       end
 
-      # @param delay [Numeric] seconds before the socket is made
-      # @return [void]
       def start(delay: 0)
         renew
         @thread = OnSignal.thread("memprof") { attend(delay) } unless @thread&.alive?
@@ -77,8 +63,6 @@ module Memprof
       end
 
       # Asks for a dump. Fit for a signal handler: takes no lock.
-      #
-      # @return [void]
       def wake
         start unless @pid == Process.pid && @thread&.alive? # a program may end threads that it does not know
         @writer.write_nonblock("!", exception: false)
@@ -87,8 +71,6 @@ module Memprof
       end
 
       # In a process that came into being as a copy.
-      #
-      # @return [void]
       def forked
         # The signal may come anywhere in here, and its handler may do all this: so what is the parent's is
         # noted at one go.
@@ -104,16 +86,12 @@ module Memprof
       end
 
       # In a process about to go on under another id.
-      #
-      # @return [void]
       def moving
         depart
         @server = nil
       end
 
       # At the end of a process.
-      #
-      # @return [void]
       def leave
         depart
       end
@@ -181,10 +159,6 @@ module Memprof
     end
 
     # A thread of memprof's own: named, silent, and known to puma as one that is no danger to a fork.
-    #
-    # @api private
-    # @param name [String]
-    # @return [Thread]
     def self.thread(name, &block)
       Thread.new(&block).tap do |thread|
         thread.name = name

@@ -5,8 +5,6 @@ module Memprof
     # Bundler, for who asks by `RUBYOPT=-rmemprof/signal`. `bundle exec` starts a program with the gems of its
     # Gemfile alone, so Ruby would find no memprof there, and not start. And what memprof needs of the gems
     # that come with Ruby must not be loaded before Bundler has chosen their versions.
-    #
-    # @api private
     module Bundle
       LIB = File.expand_path("../..", __dir__)
       COMMANDS = %w[bundle bundler].freeze
@@ -15,16 +13,11 @@ module Memprof
       EXEC = "BUNDLE_DISABLE_EXEC_LOAD"
       private_constant :LIB, :COMMANDS, :PATH, :EXEC
 
-      # @param program [String]
-      # @return [Boolean] whether this process is the command of Bundler, which starts the program
       def self.command?(program = $PROGRAM_NAME)
         COMMANDS.include?(File.basename(program))
       end
 
       # Has the processes that this one starts find memprof, if they are to load it.
-      #
-      # @param env [#[], #[]=] environment variables
-      # @return [void]
       def self.prepare(env, command: command?)
         return unless env["RUBYOPT"].to_s.include?("memprof/signal")
 
@@ -34,8 +27,6 @@ module Memprof
       end
 
       # Has this process find memprof, however it was found.
-      #
-      # @return [void]
       def self.load_path
         $LOAD_PATH.push(LIB) unless $LOAD_PATH.include?(LIB)
       end

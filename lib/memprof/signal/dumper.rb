@@ -6,25 +6,16 @@ module Memprof
   module OnSignal
     # Makes the dumps of a process that were asked for from outside: one at a time, by a forked child, with a
     # thread that waits for the child.
-    #
-    # @api private
     class Dumper
-      # @param settings [Settings]
       def initialize(settings)
         @settings = settings
       end
 
-      # @return [Dump::Options] for who does not say what to write
       def options
         @settings.options
       end
 
       # Starts a dump, unless one is being written.
-      #
-      # @param options [Dump::Options]
-      # @yieldparam outcome [Dump::Result, Exception] at the end, in the waiting thread
-      # @return [String, nil] path of the file to be; nil if another dump is being written
-      # @raise [ThreadError] if no thread can be made
       def start(options = self.options, &block)
         return busy if writing?
 
@@ -50,7 +41,7 @@ module Memprof
       end
 
       # Whoever asked is told in any case, also if this thread is ended. Then the child is, too, and its file
-      # is gone ({Dump::Child}, {Dump::InProgress}).
+      # is gone (Dump::Child, Dump::InProgress).
       def write(path, options, block)
         outcome = Error.new("the thread that waited for it was ended")
         Dump::InProgress.sweep(File.dirname(path))

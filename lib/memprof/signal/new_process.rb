@@ -4,10 +4,7 @@ module Memprof
   module OnSignal
     # A process that comes into being as a copy of one that waits for the signal. A child that becomes another
     # program by `system`, `spawn` or backticks is not made this way.
-    #
-    # @api private
     module NewProcess
-      # @return [Integer] process id, or 0 in the child
       def _fork
         pid = super
         OnSignal.attendant&.forked if pid.zero?
@@ -15,8 +12,6 @@ module Memprof
       end
 
       # The same program goes on under another id.
-      #
-      # @return [Object] what Ruby's own gives
       def daemon(...)
         OnSignal.attendant&.moving
         result = super

@@ -11,8 +11,6 @@ module Memprof
     # problem to be told, and the default is taken.
     #
     # Not MEMPROF_FORMAT: that is the format of the report of `memprof run`.
-    #
-    # @api private
     class Settings
       SIGNAL = "MEMPROF_SIGNAL"
       DIRECTORY = "MEMPROF_DIR"
@@ -24,25 +22,17 @@ module Memprof
       REFUSED = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD].freeze
       DEFAULT_SIGNAL = "URG"
 
-      # @param text [String] as a person writes it
-      # @return [String, nil] name without SIG; nil if it is no signal that can be caught
       def self.catchable(text)
         name = text.upcase.delete_prefix("SIG")
         name if ::Signal.list.key?(name) && !REFUSED.include?(name)
       end
 
-      # @return [String, nil] name without SIG; nil if what was asked for can't be had
       attr_reader :signal
-      # @return [String] where dumps and the socket go
       attr_reader :directory
-      # @return [Dump::Options]
       attr_reader :options
-      # @return [Integer, nil] track one object in so many; nil for every one
       attr_reader :sample
-      # @return [Array<String>] what made no sense
       attr_reader :problems
 
-      # @param env [#[]] environment variables
       def initialize(env)
         @problems = []
         @signal = signal_of(text(env, SIGNAL) || DEFAULT_SIGNAL)
@@ -51,7 +41,6 @@ module Memprof
         @track, @sample = tracking_of(text(env, TRACK) || "on")
       end
 
-      # @return [Boolean] whether objects are tracked from the start
       def track?
         @track
       end

@@ -3,12 +3,7 @@
 module Memprof
   module OnSignal
     # A signal handler that lets the one before it have the signal, too.
-    #
-    # @api private
     module Trap
-      # @param signal [String] its name
-      # @yield when the signal comes, in a handler: no lock may be taken
-      # @return [void]
       def self.set(signal)
         previous = nil
         previous = ::Signal.trap(signal) do |number|
@@ -22,10 +17,6 @@ module Memprof
       # Calls what was there before. Names of Ruby's and the system's defaults stand for no code: for the
       # signals that may be chosen they mean to ignore it, or to end the program, which a request for a dump
       # must not.
-      #
-      # @param previous [Proc, String, nil] as `trap` gives it
-      # @param number [Integer] of the signal
-      # @return [void]
       def self.chain(previous, number)
         case previous
         when "EXIT" then exit

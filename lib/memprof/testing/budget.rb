@@ -3,23 +3,11 @@
 module Memprof
   module Testing
     # Rules that a block's run must keep.
-    #
-    # @api private
     class Budget
       # Keys that stand for all classes together in a Hash of limits, as for one class in the Hash of its own.
       UNITS = { count: :objects, size: :bytes }.freeze
 
       # Reads the limits that the matchers and assertions take.
-      #
-      # @param limits [Numeric, Range, Hash] for all objects; or by class, as `String => 2..5`,
-      #   `String => { count: 5, size: 1024 }`, and under `:count` and `:size` for all objects together
-      # @param kind [Symbol] `:allocated` or `:retained`
-      # @param unit [Symbol] what plain numbers and ranges count
-      # @param strict [Boolean] true: objects of a class that is not named are too many, unless all have a
-      #   limit
-      # @param exact [Boolean] true: a class does not stand for its subclasses
-      # @return [Budget]
-      # @raise [ArgumentError]
       def self.read(limits, kind:, unit: :objects, strict: false, exact: false, internals: false)
         return new([Rule.new(kind, unit, limits, internals: internals)]) unless limits.is_a?(Hash)
         raise ArgumentError, "no limit given" if limits.empty?
@@ -44,31 +32,23 @@ module Memprof
       end
       private_class_method :by_unit
 
-      # @return [Array<Rule>]
       attr_reader :rules
 
-      # @param rules [Array<Rule>]
-      # @param rest [Array, nil] kind and filter: objects that the filter puts nowhere must not be
       def initialize(rules, rest: nil)
         @rules = rules
         @rest = rest
       end
 
-      # @param warmup [Integer]
-      # @return [Measurement::Plan]
       def plan(warmup)
         bytes = @rules.any? { |rule| rule.kind == :allocated && rule.unit == :bytes }
         Measurement::Plan.new(warmup, bytes, @rules.any? { |rule| rule.kind == :retained })
       end
 
-      # @param measurement [Measurement]
-      # @return [Outcome]
       def judge(measurement)
         verdicts = @rules.map { |rule| rule.judge(measurement) }
         Outcome.new(self, verdicts, @rest ? strangers(measurement) : [])
       end
 
-      # @return [String] "allocate at most 2 objects and retain at most 1 object"
       def to_s
         sentences = @rules.group_by(&:kind).map do |_, rules|
           [rules.first.to_s, *rules.drop(1).map { |rule| rule.to_s(verb: "") }].join(" and ")

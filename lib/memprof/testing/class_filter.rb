@@ -10,15 +10,11 @@ module Memprof
     # Sites know a class without a name by the nearest class above it that has one: `#<Class < Array>`. So
     # such classes count together with all others of that name: a limit may be exceeded because of a sibling,
     # but never kept because an object was missed.
-    #
-    # @api private
     class ClassFilter
       # Some classes define `name` anew; this is the name that the VM knows.
       NAME = Module.instance_method(:name)
       private_constant :NAME
 
-      # @param key [Module, String]
-      # @return [String] the name that sites carry
       def self.name_of(key)
         return key unless key.is_a?(Module)
 
@@ -32,9 +28,6 @@ module Memprof
       end
       private_class_method :nameless
 
-      # @param keys [Array<Module, String>]
-      # @param exact [Boolean] true: a class stands for itself alone
-      # @raise [ArgumentError] if a key is neither a class or module nor a name
       def initialize(keys, exact: false)
         wrong = keys.find { |key| !key.is_a?(Module) && !key.is_a?(String) }
         raise ArgumentError, "#{wrong.inspect} is not a class" if wrong
@@ -44,9 +37,6 @@ module Memprof
       end
 
       # Must be asked after the measured block: the block may have made classes.
-      #
-      # @param class_name [String]
-      # @return [Module, String, nil] the key that the objects of this class belong to
       def key_for(class_name)
         @classes ||= @keys.to_h { |key| [key, classes(key)] }
         fitting = @keys.select { |key| @classes[key].key?(class_name) }

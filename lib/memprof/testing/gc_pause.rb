@@ -6,14 +6,10 @@ module Memprof
   module Testing
     # Keeps the collector off while blocks run, in any number of threads: the last one to leave turns it on
     # again. Only bytes need it: the memory that a dead object had outside its slot is not known any more.
-    #
-    # @api private
     module GCPause
       @lock = Lock.new
       @holders = 0
 
-      # @yield with the collector off
-      # @return [Object] what the block returns
       def self.hold
         entered = false
         release = -> {

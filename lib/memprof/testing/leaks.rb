@@ -2,21 +2,15 @@
 
 module Memprof
   module Testing
-    # Runs a block many times and tells the sites whose live objects grow, as {Memprof.growth} judges it. When
+    # Runs a block many times and tells the sites whose live objects grow, as Memprof.growth judges it. When
     # in doubt it runs on, up to six times as often, and compares with what the whole heap has of the class.
-    #
-    # @api private
     class Leaks
-      # @return [Integer] runs that are counted
       attr_accessor :times
 
-      # @return [Integer] runs before those
       attr_accessor :warmup
 
-      # @return [Array<Module, String>] classes to look at, empty for all
       attr_reader :classes
 
-      # @return [Boolean] true to look at the VM's own objects
       attr_accessor :internals
 
       def initialize(times: 20, warmup: 3, classes: [])
@@ -31,8 +25,6 @@ module Memprof
         @classes = classes
       end
 
-      # @param block [Proc]
-      # @return [Boolean] true if something grows
       def found?(block)
         growth = Growth.measure(times: times, warmup: warmup, settle: method(:counts?).to_proc, &block)
         @runs = growth.runs
@@ -40,13 +32,11 @@ module Memprof
         @sites.any?
       end
 
-      # @return [String]
       def description
         of = " of #{classes.map { |key| ClassFilter.name_of(key) }.join(" or ")}" if classes.any?
         "leak objects#{of} over #{times} runs"
       end
 
-      # @return [String] the failure message when something grew, with the sites that grow most
       def message
         grown = @sites.size == 1 ? "1 site grew" : "#{@sites.size} sites grew"
         grown += " over #{@runs}"

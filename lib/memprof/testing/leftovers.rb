@@ -4,8 +4,6 @@ module Memprof
   module Testing
     # What the VM keeps of a block that has run, though no program could reach it or would want to: without
     # care for it a block that retains nothing would seem to, now and then or always.
-    #
-    # @api private
     module Leftovers
       # The collector takes what looks like an address on the machine stack for a reference, also where C
       # functions that have returned left it. So the block runs so many C calls deeper than the collection,
@@ -14,9 +12,6 @@ module Memprof
       private_constant :DEPTH
 
       # Runs the work deep in the machine stack.
-      #
-      # @yield
-      # @return [Object] what the work returns
       def self.sink(depth = DEPTH, &work)
         return yield if depth.zero?
 
@@ -24,9 +19,7 @@ module Memprof
         catch { sink(depth - 1, &work) }
       end
 
-      # Lets go of what lies where {.sink} worked, and of the last value that another Fiber gave to this one.
-      #
-      # @return [void]
+      # Lets go of what lies where .sink worked, and of the last value that another Fiber gave to this one.
       def self.drop
         Fiber.new { nil }.resume
         Native.clear_stack
@@ -34,9 +27,6 @@ module Memprof
 
       # Notes the last match (`$~`) of the method that the block stands in: its next one would stay there as
       # long as the method runs, which is after all that is measured here.
-      #
-      # @param block [Proc]
-      # @return [Proc] puts the noted match back
       def self.last_match(block)
         block.binding.eval("match = $~; -> { $~ = match }", __FILE__, __LINE__)
       rescue ArgumentError

@@ -3,11 +3,7 @@
 module Memprof
   module Testing
     # What a test allows: a number is the most, a range is a window.
-    #
-    # @api private
     class Limit
-      # @param value [Numeric, Range]
-      # @raise [ArgumentError] if the value is neither, no whole number, negative, or a range that is empty
       def initialize(value)
         unless usable?(value)
           raise ArgumentError, "#{value.inspect} is not a limit: give a whole number (the most) or a range"
@@ -16,20 +12,14 @@ module Memprof
         @range = value.is_a?(Range) ? value : (0..value)
       end
 
-      # @return [Boolean] true if the limit allows so many
       def allow?(actual)
         @range.cover?(actual)
       end
 
-      # @return [Boolean] true for "one", where a noun is singular
       def one?
         @range.end == 1 && !@range.exclude_end? && [nil, 0, 1].include?(@range.begin)
       end
 
-      # @example
-      #   Memprof::Testing::Limit.new(2..5).to_s # => "2 to 5"
-      #
-      # @return [String] the limit in words
       def to_s
         first = @range.begin
         last = @range.end

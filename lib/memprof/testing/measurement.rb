@@ -8,13 +8,10 @@ module Memprof
     # and its last are counted, so tests that run in parallel do not disturb each other, and nothing of the
     # test framework counts. Objects are counted with the collector on; it is off while the block runs if
     # bytes are asked for.
-    #
-    # @api private
     class Measurement
       # How to measure: runs before the one that counts, and which numbers are needed beyond counts of
       # allocations.
       Plan = Struct.new(:warmup, :bytes, :retained) do
-        # @return [Plan] that serves both
         def |(other)
           self.class.new([warmup, other.warmup].max, bytes || other.bytes, retained || other.retained)
         end
@@ -34,17 +31,10 @@ module Memprof
       COLLECTIONS = 3
       private_constant :COLLECTIONS
 
-      # @return [Array<Row>] what was allocated
       attr_reader :allocated
 
-      # @return [Array<Row>] what was still alive after a full collection, the block's value dropped; empty if
-      #   not planned
       attr_reader :retained
 
-      # @param block [Proc]
-      # @param plan [Plan]
-      # @yield [work] with a block: calls `work`, and may rescue what it raises
-      # @yieldparam work [Proc] runs the block that is measured
       def initialize(block, plan, &around)
         @allocated = @retained = []
         put_back = Leftovers.last_match(block) if plan.retained

@@ -3,31 +3,21 @@
 module Memprof
   module Testing
     # How a run kept to its budget, and what to say about it.
-    #
-    # @api private
     class Outcome
-      # @param budget [Budget]
-      # @param verdicts [Array<Rule::Verdict>]
-      # @param strangers [Array<Measurement::Row>] objects of classes that have no rule and must not be there
       def initialize(budget, verdicts, strangers)
         @budget = budget
         @verdicts = verdicts
         @strangers = strangers
       end
 
-      # @return [Boolean]
       def pass?
         @verdicts.all?(&:pass?) && @strangers.empty?
       end
 
-      # @param negated [Boolean] the failure is that the budget was kept
-      # @param description [String] what was expected, in words
-      # @return [String] expected, actual, and the sites that make up the difference
       def message(negated: false, description: @budget.to_s)
         "expected block #{"not " if negated}to #{description}, but it #{actual}\n#{tables(negated)}".chomp
       end
 
-      # @return [String] "allocated 12 objects and 480 bytes, and retained 1 object"
       def actual
         parts = @verdicts.group_by { |verdict| verdict.rule.kind }.map do |kind, verdicts|
           "#{kind} #{verdicts.join(" and ")}"

@@ -3,8 +3,6 @@
 module Memprof
   module Testing
     # The sites of a failure message: most first, aligned, with paths as short as they stay clear.
-    #
-    # @api private
     module SiteTable
       # Number of sites shown.
       TOP = 10
@@ -12,18 +10,12 @@ module Memprof
       CLASS_WIDTH = 40
       private_constant :CLASS_WIDTH
 
-      # @param kind [Symbol] `:allocated` or `:retained`
-      # @param rows [Array<Measurement::Row>]
-      # @param unit [Symbol] `:objects` or `:bytes`, to sort by
-      # @return [String] lines, or nothing without rows
       def self.of_rows(kind, rows, unit)
         rows = rows.sort_by { |row| [-row.public_send(unit), row.file, row.line, row.class_name] }
         table = Table.new.number("Objects").number("Bytes").name("Class").name("#{kind.capitalize} at")
         fill(table, rows) { |row| [Units.count(row.objects), Units.bytes(row.bytes)] }
       end
 
-      # @param sites [Array<Memprof::Growth::Site>] fastest first
-      # @return [String] lines, or nothing without sites
       def self.of_growth(sites)
         table = Table.new.number("Objects/run").name("Class").name("Allocated at")
         fill(table, sites) { |site| [format("%+.2f", site.slope)] }

@@ -7,8 +7,6 @@ module Memprof
     #
     # A server may come to forget that, as puma 6 does when a body can't be closed. What is left is done
     # before the next request of the same thread, or when the process ends; in any case once.
-    #
-    # @api private
     class AfterReply
       # Rack 3.1, with falcon and puma 7; called from its end.
       FINISHED = "rack.response_finished"
@@ -25,12 +23,6 @@ module Memprof
 
       class << self
         # Has something written when the server has replied.
-        #
-        # @param env [Hash] of Rack
-        # @param reply [Object] what the app returned
-        # @param work [#write] is told to once, on whatever thread
-        # @return [Boolean] whether it will be; if not, as the server offers nothing or the reply may take as
-        #   long as it likes, it is for the caller to do
         def defer(env, reply, work)
           finished = env[FINISHED]
           list = finished || env[REPLIED]
@@ -43,8 +35,6 @@ module Memprof
         end
 
         # Does what servers have forgotten of requests whose thread is free again, or is gone.
-        #
-        # @return [void]
         def catch_up
           return if @waiting.empty?
 
@@ -53,21 +43,15 @@ module Memprof
         end
 
         # Does all that waits.
-        #
-        # @return [void]
         def finish
           @waiting.keys.each(&:call)
         end
 
         # In the child of a fork: what waits is the parent's to do.
-        #
-        # @return [void]
         def start_anew
           @waiting = {}.compare_by_identity
         end
 
-        # @param late [AfterReply]
-        # @return [Boolean] whether it was still to be done, and now is the caller's to do
         def take(late)
           !@waiting.delete(late).nil?
         end
@@ -87,15 +71,12 @@ module Memprof
         end
       end
 
-      # @param work [#write]
       def initialize(work)
         @work = work
       end
 
       # What the server calls; some say of which request, what the reply was, and what went wrong. Whoever
       # calls is not to blame for what goes wrong here, and may be busy with another request.
-      #
-      # @return [void]
       def call(*)
         @work.write if AfterReply.take(self)
       rescue StandardError => e

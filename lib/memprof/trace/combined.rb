@@ -6,19 +6,13 @@ module Memprof
   class Trace
     # What the extension counted, together with what tracers in Ruby have to say. It is put together when
     # somebody asks.
-    #
-    # @api private
     class Combined
-      # @param counted [Native::TraceReport, Uncounted]
-      # @param heard [Hash{String => Hash}] numbers that are added to those of the extension
-      # @param own [Hash{String => Hash}] what the program's tracers report
       def initialize(counted, heard, own)
         @counted = counted
         @heard = heard
         @own = own
       end
 
-      # @return [Hash{String => Hash}]
       def to_h
         report = @counted.to_h
         @heard.each { |name, numbers| report[name] = Numbers.merge(report[name], numbers) }
@@ -26,8 +20,6 @@ module Memprof
       end
 
       # What JSON.generate calls.
-      #
-      # @return [String]
       def to_json(*state)
         to_h.to_json(*state)
       end

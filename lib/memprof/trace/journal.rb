@@ -12,14 +12,8 @@ require_relative "journal_file"
 module Memprof
   class Trace
     # Where reports go: a file, to which each is added as one line, or a screen, where it is indented.
-    #
-    # @api private
     class Journal
       class << self
-        # @param path_or_io [String, #to_path, #write, nil] nil for standard output
-        # @return [Journal] to be closed
-        # @raise [Memprof::Error] if the file can't be opened
-        # @raise [ArgumentError] if it is neither a path nor an IO
         def of(path_or_io)
           return new(nil) if path_or_io.nil?
 
@@ -31,21 +25,11 @@ module Memprof
           raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
         end
 
-        # Opens a file to add to, see {JournalFile}.
-        #
-        # @param path [String]
-        # @param options [Hash{Symbol => Object}] `:own`, `:max_size`, `:when_full`
-        # @return [Journal]
-        # @raise [Memprof::Error] if it can't be opened
-        # @raise [ArgumentError] if it is no path
+        # Opens a file to add to, see JournalFile.
         def file(path, **options)
           new(JournalFile.new(path, **options))
         end
 
-        # @param record [Hash, Native::TraceReport, Uncounted, Combined] a report, or a request with one, made
-        #   of what {Numbers.plain} gives
-        # @param pretty [Boolean] for people, or as one line
-        # @return [String] JSON with a line feed
         def json(record, pretty: false)
           Loading.json
           "#{pretty ? JSON.pretty_generate(whole(record)) : JSON.generate(record)}\n"
@@ -64,26 +48,20 @@ module Memprof
         end
       end
 
-      # @param out [JournalFile, #write, nil] nil for what $stdout is when a report comes
       def initialize(out)
         @file = out if out.is_a?(JournalFile)
         @io = out unless @file
         @lock = Lock.new
       end
 
-      # @return [String, nil] of the file that this opened
       def path
         @file&.path
       end
 
-      # @return [Boolean] whether no more reports are written
       def full?
         @file ? @file.full? : false
       end
 
-      # @param record [Hash]
-      # @return [Boolean] false if the file is full, and it was not written
-      # @raise [Memprof::Error] if it can't be written; what was there before stays
       def write(record)
         Native.quiet do
           io = @io || $stdout
@@ -98,8 +76,6 @@ module Memprof
       end
 
       # Closes the file, if it is this one's own, behind the requests that wait to be added to it.
-      #
-      # @return [void]
       def close
         return unless @file
 

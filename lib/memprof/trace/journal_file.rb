@@ -6,10 +6,8 @@ require_relative "../units"
 
 module Memprof
   class Trace
-    # The file of a {Journal}: lines are appended to what its path names. After the file was moved away, as by
+    # The file of a Journal: lines are appended to what its path names. After the file was moved away, as by
     # logrotate, the next line goes to a new file of that name.
-    #
-    # @api private
     class JournalFile
       # NONBLOCK: to open a named pipe that nobody reads must fail, and not wait for a reader.
       FLAGS = File::WRONLY | File::CREAT | File::APPEND | File::BINARY | File::NONBLOCK | File::NOCTTY
@@ -23,19 +21,9 @@ module Memprof
       SET_FLAGS = 4
       private_constant :FLAGS, :ROTATED, :GET_FLAGS, :SET_FLAGS
 
-      # @return [String] as it was given
       attr_reader :path
 
       # Opens the file; it is made with mode 0600 if it is not there.
-      #
-      # @param path [String]
-      # @param own [Boolean] whether to refuse everything but a regular file of this user with one name: in a
-      #   directory for all anybody may put something under a name that can be foretold
-      # @param max_size [Integer, nil] bytes that the file may have
-      # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, which it replaces; `:stop` adds
-      #   no more lines
-      # @raise [Memprof::Error] if it can't be opened
-      # @raise [ArgumentError] if it is no path
       def initialize(path, own: false, max_size: nil, when_full: :rotate)
         Output.file_path(path) # complains about directories and the like
         @path = path
@@ -47,10 +35,6 @@ module Memprof
       end
 
       # Adds a text, all at once: other processes may add to the same file.
-      #
-      # @param text [String]
-      # @return [Boolean] false if the file is full, and it was not added
-      # @raise [Memprof::Error] if it can't be written; what was there before stays
       def append(text)
         return false unless room?(text.bytesize)
 
@@ -64,7 +48,6 @@ module Memprof
         raise Error, "can't write #{@path}: #{e.message}"
       end
 
-      # @return [Boolean] whether no more lines are added, until somebody moves the file away
       def full?
         return false unless @stopped
 
@@ -72,7 +55,6 @@ module Memprof
         @stopped
       end
 
-      # @return [void]
       def close
         @io.close
       end
@@ -109,7 +91,6 @@ module Memprof
         @io.fcntl(SET_FLAGS, @io.fcntl(GET_FLAGS) & ~File::NONBLOCK) unless @regular
       end
 
-      # @return [Integer, nil] size of the open file, if the path still names it
       def here
         Native.size_at(@io.fileno, @full_path)
       end

@@ -10,16 +10,11 @@ module Memprof
     # Keeps calls interposed, and clients watched for, between the traces of a server, which then only read
     # counters. To replace functions for each request would take longer than many a request. It keeps the
     # traces that have ended, too, for the requests that come next.
-    #
-    # @api private
     class Keeper
       # So many traces stay ready. A request whose fiber is thrown away never brings its trace back.
       READY = 64
       private_constant :READY
 
-      # @param scope (see Trace#initialize)
-      # @param tracers (see Trace#initialize)
-      # @raise (see Trace#initialize)
       def initialize(scope = :thread, tracers = nil)
         plan = Trace.new(scope, tracers).plan
         @scope = scope
@@ -28,7 +23,6 @@ module Memprof
         @clients = !plan.clients.empty?
       end
 
-      # @return [Trace] one that is not running, and the caller's until it is put back
       def take
         keep
         return Trace.new(@scope, @tracers) unless @scope == :thread
@@ -36,22 +30,16 @@ module Memprof
         Tracers.plan(@tracers).ready.pop || make
       end
 
-      # @param trace [Trace] that has ended
-      # @return [void]
       def put_back(trace)
         trace.plan.ready.push(trace) if @scope == :thread
       end
 
       # Has clients followed that were loaded meanwhile without anybody's being told.
-      #
-      # @return [void]
       def look
         Tracers::Hooks.look if @clients
       end
 
       # Sees to it that this process has them interposed from now on.
-      #
-      # @return [void]
       def keep
         return if @pid == Process.pid
 
@@ -63,8 +51,6 @@ module Memprof
       end
 
       # Puts all that back.
-      #
-      # @return [void]
       def let_go
         return unless @pid == Process.pid # in the child of a fork that has been done
 

@@ -5,20 +5,13 @@ require_relative "log/entry"
 
 module Memprof
   class Trace
-    # The requests of a file that {Memprof::Tracer} or {Memprof.trace_filename=} wrote, also one of memprof
+    # The requests of a file that Memprof::Tracer or Memprof.trace_filename= wrote, also one of memprof
     # 0.3. Lines that are no requests are passed over and counted.
-    #
-    # @api private
     class Log
-      # @return [Array<Entry>] in the order of the file
       attr_reader :entries
-      # @return [Integer] lines that were passed over
       attr_reader :broken
-      # @return [Integer, nil] number of the first of them
       attr_reader :first_broken
 
-      # @param io [#each_line]
-      # @return [Log]
       def self.read(io)
         log = new
         io.each_line.with_index(1) { |line, number| log.add(line, number) }
@@ -30,9 +23,6 @@ module Memprof
         @broken = 0
       end
 
-      # @param line [String]
-      # @param number [Integer] of the line
-      # @return [void]
       def add(line, number)
         text = line.dup.force_encoding(Encoding::UTF_8).scrub
         return if text.strip.empty?
@@ -49,15 +39,11 @@ module Memprof
         @first_broken ||= number
       end
 
-      # @return [Array<String>] kinds of costs that any of the requests has
       def kinds
         @kinds ||= @entries.flat_map { |entry| entry.costs.keys }.uniq
       end
 
       # What the requests cost, by kind.
-      #
-      # @param entries [Array<Entry>]
-      # @return [Array<Hash>] kind, unit, total, mean, percentiles, greatest; without those that are 0
       def costs(entries = @entries)
         kinds.filter_map do |kind|
           values = entries.map { |entry| entry.cost(kind) }.sort
@@ -71,10 +57,6 @@ module Memprof
       end
 
       # The requests in groups, those first that cost most of a kind.
-      #
-      # @param by [Symbol] action, path or status
-      # @param sort [String] a kind of cost
-      # @return [Array<Hash>]
       def groups(by, sort)
         groups = @entries.group_by { |entry| entry.public_send(by) }.map do |name, entries|
           costs = costs(entries)
@@ -83,8 +65,6 @@ module Memprof
         groups.sort_by { |group| [-group[:cost], group[:name]] }
       end
 
-      # @param sort [String] a kind of cost
-      # @return [Array<Entry>] the most costly first
       def worst(sort)
         @entries.sort_by { |entry| [-entry.cost(sort), entry.line] }
       end

@@ -8,17 +8,13 @@ module Memprof
     # A process that comes into being as a copy of one that traces: the traces are the parent's, and their
     # hooks must not slow down the child. (In one that is not made through this, as by `daemon`, they stay
     # until it traces something itself, and count for nobody.)
-    #
-    # @api private
     module NewProcess
-      # @return [Integer] process id, or 0 in the child
       def _fork
         pid = super
         NewProcess.start_anew if pid.zero?
         pid
       end
 
-      # @return [void]
       def self.start_anew
         Native::Trace.after_fork
         Tracers.start_anew

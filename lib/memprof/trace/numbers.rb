@@ -5,15 +5,8 @@ require_relative "../printable"
 module Memprof
   class Trace
     # Reports as trees of numbers: a Hash of numbers and of such Hashes.
-    #
-    # @api private
     module Numbers
       # What JSON can say, whatever a program's names and numbers are.
-      #
-      # @param value [Object]
-      # @return [Object]
-      # @example
-      #   Memprof::Trace::Numbers.plain({ half: 1r / 2, no: Float::NAN }) # => { "half" => 0.5, "no" => nil }
       def self.plain(value)
         case value
         when Hash then value.to_h { |key, inner| [Printable.utf8(key), plain(inner)] }
@@ -26,13 +19,6 @@ module Memprof
       end
 
       # Adds up what two tracers of one name counted.
-      #
-      # @param one [Hash]
-      # @param other [Hash]
-      # @return [Hash]
-      # @example
-      #   Memprof::Trace::Numbers.merge({ "get" => { "calls" => 1 } }, { "get" => { "calls" => 2 } })
-      #   # => { "get" => { "calls" => 3 } }
       def self.merge(one, other)
         one.merge(other) do |_, left, right|
           left.is_a?(Hash) && right.is_a?(Hash) ? merge(left, right) : left + right

@@ -6,25 +6,17 @@ require_relative "journal"
 module Memprof
   class Trace
     # The file that the requests of this process are added to. A forked process gets one of its own.
-    #
-    # @api private
     class ProcessFile
-      # @param path [String, nil] `%p` stands for the process id; nil for
-      #   `/tmp/memprof_tracer-PID.json`, in another directory if MEMPROF_DIR names one
-      # @param options [Hash{Symbol => Object}] `:max_size` and `:when_full` of the {JournalFile}
       def initialize(path = nil, **options)
         @path = path
         @options = options
         @lock = Lock.new
       end
 
-      # @return [String] where this process writes
       def path
         (@path || File.join(directory, "memprof_tracer-%p.json")).gsub("%p", Process.pid.to_s)
       end
 
-      # @return [Journal] open, that of {Memprof.trace_filename} if there is one
-      # @raise [Memprof::Error] if it can't be opened
       def journal
         given = Memprof.instance_variable_get(:@trace_journal)
         return given if given
@@ -40,7 +32,6 @@ module Memprof
         end
       end
 
-      # @return [Boolean] whether no more requests are written
       def full?
         !@journal.nil? && @pid == Process.pid && @journal.full?
       end

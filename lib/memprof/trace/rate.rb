@@ -6,11 +6,7 @@ require_relative "../lock"
 module Memprof
   class Trace
     # Which requests are traced, of many: one in so many, and at most so many a second.
-    #
-    # @api private
     class Rate
-      # @param one_in [Integer, nil] nil for each
-      # @param per_second [Integer, nil] nil for no limit
       def initialize(one_in, per_second)
         @one_in = one_in unless one_in == 1
         @per_second = per_second
@@ -20,8 +16,6 @@ module Memprof
       end
 
       # By chance, not by counting: requests may come in a rhythm.
-      #
-      # @return [Boolean] whether the next request is traced
       def turn?
         return false if @one_in && @random.rand(@one_in).positive?
 

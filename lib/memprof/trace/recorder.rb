@@ -9,10 +9,8 @@ module Memprof
   class Trace
     # `memprof run --trace`: traces a process from load to end. Its report is one JSON document, which
     # `memprof trace` reads.
-    #
-    # @api private
     class Recorder < Autorun::Recorder
-      # The trace of a process, in the place of a {Memprof::Session}.
+      # The trace of a process, in the place of a Memprof::Session.
       class WholeProcess
         def initialize
           @trace = Trace.new(:process)
@@ -21,7 +19,6 @@ module Memprof
           @trace.start
         end
 
-        # @return [Hash] the report
         def finish
           @finish ||= begin
             report = @trace.finish.to_h
@@ -31,8 +28,6 @@ module Memprof
         end
 
         # Ends it unsaid, in a process that is a copy of the one that it is of.
-        #
-        # @return [void]
         def close
           @trace.finish
         end

@@ -6,9 +6,7 @@ require_relative "after_reply"
 
 module Memprof
   class Trace
-    # A traced request of a web application, as {Memprof.trace_request} writes it.
-    #
-    # @api private
+    # A traced request of a web application, as Memprof.trace_request writes it.
     class Request
       # What is told of the Rack env.
       KEYS = %w[REQUEST_PATH PATH_INFO REMOTE_ADDR REQUEST_URI REQUEST_METHOD QUERY_STRING].freeze
@@ -17,23 +15,10 @@ module Memprof
       private_constant :KEYS, :ACTION
 
       # Traces a request and writes it.
-      #
-      # @param env [Hash] the Rack environment
-      # @param journal [Journal]
-      # @param trace [Trace] one that is not running
-      # @param status [Proc, nil] asked for the response's code if the block gives no Rack response; it is
-      #   called with what the block raised, or with nil
-      # @param later [Boolean] whether it may be written when the client has the reply
-      # @yield handles the request
-      # @return [Object] the block's value
       def self.trace(env, journal, trace, status: nil, later: false, &block)
         new(env, journal, status, later).trace(trace, &block)
       end
 
-      # @param env (see .trace)
-      # @param journal (see .trace)
-      # @param status (see .trace)
-      # @param later (see .trace)
       def initialize(env, journal, status, later)
         @env = env
         @journal = journal
@@ -41,9 +26,6 @@ module Memprof
         @later = later
       end
 
-      # @param trace [Trace] one that is not running
-      # @yield handles the request
-      # @return [Object] the block's value
       def trace(trace)
         arrive
         Trace.run(trace, self) do
@@ -59,31 +41,22 @@ module Memprof
 
       # Notes what was asked for: on its way an application may write other things into the env, as Rails does
       # the path of the page for an error.
-      #
-      # @return [void]
       def arrive
         @start = Process.clock_gettime(Process::CLOCK_REALTIME, :microsecond)
         @asked = @env.values_at(*KEYS) if @env.is_a?(Hash)
       end
 
       # Inside the trace, and so without anything that makes an object.
-      #
-      # @return [void]
       def begin
         @began = Clock.now
       end
 
-      # @return [void]
       def end
         @time = Clock.now - @began
       end
 
-      # Takes the report, as {Trace.run} has it. It is written now, or when the client has the reply; in any
+      # Takes the report, as Trace.run has it. It is written now, or when the client has the reply; in any
       # case as things are now.
-      #
-      # @param report [Native::TraceReport, Uncounted, Combined] of the tracers
-      # @param returned [Array, nil] the block's value in an Array; nil if it gave none
-      # @return [void]
       def call(report, returned)
         @report = report
         @action = action if @env.is_a?(Hash)
@@ -91,14 +64,12 @@ module Memprof
         write unless @later && returned && AfterReply.defer(@env, returned.first, self)
       end
 
-      # @return [void]
       def write
         @journal.write(record)
       end
 
       private
 
-      # @return [Hash] in the order in which it is written
       def record
         { "start" => @start, "tracers" => @report, "rails" => rails, "request" => request,
           "response" => response, "exception" => exception, "time" => @time.round(9) }.compact
@@ -106,8 +77,6 @@ module Memprof
 
       # Where Rails keeps controller and action: 2.2 and 2.3, 3 to 4, today. Asked at the end: it is the
       # router that writes it.
-      #
-      # @return [Array, nil] controller and action
       def action
         named(@env["action_controller.request.path_parameters"]) ||
           named(@env["action_dispatch.request.parameters"]) ||
@@ -130,7 +99,6 @@ module Memprof
         500 unless @raised.nil? || @raised.is_a?(SystemExit) || @raised.is_a?(SignalException)
       end
 
-      # @return [String, nil] the class of what was raised; of one without a name, its nearest ancestor's
       def exception
         return unless @raised
 

@@ -9,24 +9,18 @@ require_relative "rate"
 
 module Memprof
   class Trace
-    # Traces requests of a server, for {Tracer} and {Filter}: which of them, with what is kept between them,
+    # Traces requests of a server, for Tracer and Filter: which of them, with what is kept between them,
     # and where they are written. Nothing that goes wrong here keeps a request from being handled: it is said
     # once on stderr.
-    #
-    # @api private
     class Requests
       # A request of which nothing that fails reaches the program.
       class Guarded < Request
-        # @return [void]
         def arrive
           super
         rescue StandardError => e
           @journal.failed(e)
         end
 
-        # @param report (see Request#call)
-        # @param returned (see Request#call)
-        # @return [void]
         def call(report, returned)
           super
         rescue StandardError => e
@@ -35,14 +29,6 @@ module Memprof
       end
       private_constant :Guarded
 
-      # @param path [String, nil] see {ProcessFile}
-      # @param scope (see Trace#initialize)
-      # @param tracers (see Trace#initialize)
-      # @param max_size [Integer, nil] bytes that the file may have
-      # @param when_full [Symbol] `:rotate` or `:stop`, see {JournalFile}
-      # @param one_in [Integer, nil] trace one request in so many
-      # @param per_second [Integer, nil] trace so many requests a second at most
-      # @raise [ArgumentError] if an option cannot work
       def initialize(path: nil, scope: :thread, tracers: nil, max_size: nil, when_full: :rotate, one_in: nil,
         per_second: nil)
         { max_size: max_size, one_in: one_in, per_second: per_second }.each do |name, value|
@@ -57,19 +43,11 @@ module Memprof
       end
 
       # Has calls interposed from now on, not from the first request on.
-      #
-      # @return [void]
       def keep
         @keeper.keep
       end
 
       # Runs a block, in a trace if it is its turn.
-      #
-      # @param env [Hash] of Rack
-      # @param status (see Request.trace)
-      # @param later (see Request.trace)
-      # @yield handles the request
-      # @return [Object] the block's value
       def trace(env, status: nil, later: false, &block)
         trace = take
         return yield unless trace
@@ -82,9 +60,6 @@ module Memprof
       end
 
       # Adds a request to the file; what is wrong with that is the operator's matter, not the visitor's.
-      #
-      # @param record [Hash]
-      # @return [void]
       def write(record)
         @keeper.look
         journal = @file.journal
@@ -93,8 +68,6 @@ module Memprof
         failed(e)
       end
 
-      # @param error [StandardError] that kept a request from being traced or written
-      # @return [void]
       def failed(error)
         message = error.is_a?(Error) ? error.message : "#{error.message} (#{error.class})"
         warn_once(:failed, "the tracer cannot write its report: #{message}")
@@ -106,7 +79,6 @@ module Memprof
         raise ArgumentError, "#{name}: wants #{wanted}, got #{value.inspect}" unless fits
       end
 
-      # @return [Trace, nil] nil if this request is not traced
       def take
         return if !@rate.turn? || @file.full?
 

@@ -5,25 +5,20 @@ module Memprof
     # The report of a trace that the extension does not count. It counts by thread, and under a Fiber
     # scheduler one thread has many requests, each of which waits while others run. What is counted in Ruby
     # is told by fiber, and stands beside this.
-    #
-    # @api private
     class Uncounted
       # What stands in the report of each tracer.
       ERROR = "not counted: under a Fiber scheduler requests share their thread"
       private_constant :ERROR
 
-      # @return [Boolean] whether other requests may run in this thread before this one has ended
       def self.needed?
         !Fiber.current_scheduler.nil?
       end
 
-      # @param plan [Tracers::Plan]
       def initialize(plan)
         @plan = plan
         warn_of(plan.native) unless plan.native.empty?
       end
 
-      # @return [Hash{String => Hash}]
       def to_h
         @plan.names.to_h do |name|
           [name.name, @plan.native.include?(name.name) ? { "error" => ERROR } : {}]
@@ -31,8 +26,6 @@ module Memprof
       end
 
       # What JSON.generate calls.
-      #
-      # @return [String]
       def to_json(*state)
         to_h.to_json(*state)
       end

@@ -10,40 +10,22 @@ module Memprof
     # A tracer of a client gem. A module prepended to the client, at the one place that all calls pass, tells
     # the traces that follow the calling thread. It does nothing but call `super` while no trace runs.
     #
-    # A tracer names the places with {hook}, and gives a {#report} of what its instance was told.
-    #
-    # @abstract
-    # @api private
+    # A tracer names the places with hook, and gives a #report of what its instance was told.
     class Client
       class << self
-        # @return [Array<Follower>] of the traces that run; frozen
         def running = Follower.running
 
         # Where to listen.
-        #
-        # @param constant [String] the class or module of the client, as "Redis::Client"
-        # @param listener [Module] to be prepended to it
-        # @return [void]
         def hook(constant, listener)
           Hooks.add(constant, listener)
         end
 
-        # Called when a trace begins, for what {hook} can't do.
-        #
-        # @return [void]
+        # Called when a trace begins, for what hook can't do.
         def listen; end
 
         # Tells those of the traces that follow the calling thread that a call has ended, well or not. What
         # they make to remember it is not counted as the program's. (Nor is there a Proc here: a block that is
         # passed on as one would be an object.)
-        #
-        # @param followers [Array<Follower>] those that ran when the call began
-        # @param began [Float] {Clock.now} at that time
-        # @param waited [Float] {Native.gvl_wait} at that time
-        # @yieldparam client [Client] to be told
-        # @yieldparam time [Float] seconds that it took, without waits for the GVL
-        # @yieldparam wait [Float] seconds that the thread waited for the GVL meanwhile
-        # @return [void]
         def tell(followers, began, waited)
           wait = Native.gvl_wait - waited
           # Two clocks: the difference is never below 0.

@@ -7,13 +7,8 @@ module Memprof
     # `fd`, the part that never becomes a call of the system's select: `select(nil, nil, nil, 0.15)`, which
     # Ruby makes a sleep of. It is reported as it was written. (The sleep may show besides as what Ruby sleeps
     # by.)
-    #
-    # @api private
     class Fd < Client
       # Tells of a select that waits for nothing but time.
-      #
-      # @yield waits
-      # @return [nil]
       def self.waited
         followers = running
         began = Clock.now
@@ -42,8 +37,6 @@ module Memprof
       end
 
       # Listens from the first trace on that wants this. (Prepended twice, it would be so once.)
-      #
-      # @return [void]
       def self.listen
         @listen ||= begin
           [IO, Kernel].each { |mod| mod.singleton_class.prepend(Select) }
@@ -57,13 +50,10 @@ module Memprof
         @select = {}
       end
 
-      # @param time [Float] seconds
-      # @return [void]
       def waited(time)
         count(@select, time, 0.0)
       end
 
-      # @return [Hash]
       def report
         @select.empty? ? {} : { "select" => @select }
       end

@@ -9,8 +9,6 @@ module Memprof
     # A trace as the tracers of client gems see it: which of them it has, and whose calls it follows. A
     # request of a server seldom uses more than one or two clients, so their tracers are made when there is a
     # first call to tell of.
-    #
-    # @api private
     class Follower
       NOTHING = {}.freeze
       NOBODY = [].freeze
@@ -20,31 +18,22 @@ module Memprof
       @lock = Lock.new
 
       class << self
-        # @return [Array<Follower>] of the traces that run, and of those that a server starts again and again;
-        #   frozen. In a Ractor none: theirs are not shared with it
         def running
           @running
         rescue Ractor::IsolationError
           NOBODY
         end
 
-        # @param follower [Follower] one that is told from now on
-        # @return [void]
         def add(follower)
           @lock.synchronize { @running = [*@running, follower].freeze }
         end
 
-        # @param follower [Follower] one that is told no more
-        # @return [void]
         def remove(follower)
           @lock.synchronize { @running = without(follower) }
         end
 
         # Has clients listen that can't be told where to. It is done for good, and the traces of a server have
         # all the same clients.
-        #
-        # @param clients [Hash{Symbol => Class}]
-        # @return [void]
         def listen(clients)
           return if @listening.equal?(clients)
 
@@ -53,8 +42,6 @@ module Memprof
         end
 
         # In the child of a fork: there are no traces.
-        #
-        # @return [void]
         def start_anew
           @lock = Lock.new # its owner may be a thread that the child does not have
           @running = NOBODY
@@ -69,9 +56,6 @@ module Memprof
         end
       end
 
-      # @param clients [Hash{Symbol => Class}] tracers by name
-      # @param process [Boolean] whether to follow all threads, or the calling one; under a Fiber
-      #   scheduler that one's fiber
       def initialize(clients, process)
         @clients = clients
         @lock = Lock.new if process
@@ -81,16 +65,13 @@ module Memprof
       end
 
       # Has it told of calls for good, also while it follows nobody. For a trace of a thread that is started
-      # again and again: each time anew takes longer. {Hooks.keep} keeps the hooks.
-      #
-      # @return [void]
+      # again and again: each time anew takes longer. Hooks.keep keeps the hooks.
       def stay
         Follower.listen(@clients)
         Follower.add(self)
         @stays = true
       end
 
-      # @return [void]
       def start
         @heard = nil
         unless @lock
@@ -100,7 +81,6 @@ module Memprof
         listen unless @stays
       end
 
-      # @return [void]
       def finish
         @thread = @fiber = nil
         return if @stays
@@ -109,10 +89,6 @@ module Memprof
         Hooks.finish if @watches
       end
 
-      # @param tracer [Class] that heard of a call
-      # @param thread [Thread] that the call was made on
-      # @yieldparam client [Client] this trace's instance, to be told
-      # @return [void]
       def told(tracer, thread, &note)
         return unless (@lock || thread.equal?(@thread)) && @clients.value?(tracer)
         return if @fiber && !@fiber.equal?(Fiber.current)
@@ -120,7 +96,6 @@ module Memprof
         @lock ? synchronize(tracer, &note) : yield(heard(tracer))
       end
 
-      # @return [Hash{Symbol => Hash}] reports by name, of those that have something to say
       def reports
         return NOTHING unless @heard
 

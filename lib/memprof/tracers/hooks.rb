@@ -8,8 +8,6 @@ module Memprof
     # a trace begins are found by name, and while a trace runs each class or module that is defined is a sign
     # to look again: at its end, when it has its methods. (The VM makes ready for that once; then it costs
     # nothing but at the `end` of a class.)
-    #
-    # @api private
     module Hooks
       @missing = {}
       @lock = Lock.new
@@ -17,16 +15,11 @@ module Memprof
       @kept = 0
 
       class << self
-        # @param constant [String] the class or module to listen to
-        # @param listener [Module]
-        # @return [void]
         def add(constant, listener)
           @missing = @missing.merge(constant => listener)
         end
 
-        # Looks for what is loaded, and watches for what will be, until as many {finish} as {start}.
-        #
-        # @return [void]
+        # Looks for what is loaded, and watches for what will be, until as many finish as start.
         def start
           @lock.synchronize do
             install
@@ -35,7 +28,6 @@ module Memprof
           end
         end
 
-        # @return [void]
         def finish
           @lock.synchronize do
             @watchers -= 1 if @watchers.positive? # in a child the parent's traces end, too
@@ -43,35 +35,27 @@ module Memprof
           end
         end
 
-        # The same for a server, whose traces then only {look}: until as many {let_go}.
-        #
-        # @return [void]
+        # The same for a server, whose traces then only look: until as many let_go.
         def keep
           start
           @lock.synchronize { @kept += 1 }
         end
 
-        # @return [void]
         def let_go
           @lock.synchronize { @kept -= 1 if @kept.positive? }
           finish
         end
 
-        # @return [Boolean] whether somebody keeps watching
         def kept?
           @kept.positive?
         end
 
         # Looks for what was loaded since somebody looked.
-        #
-        # @return [void]
         def look
           @lock.synchronize { install } unless @features == $LOADED_FEATURES.size
         end
 
         # In the child of a fork: there are no traces.
-        #
-        # @return [void]
         def start_anew
           @lock = Lock.new # its owner may be a thread that the child does not have
           @watchers = @kept = 0

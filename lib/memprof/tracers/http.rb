@@ -7,8 +7,6 @@ module Memprof
     # `http`: requests of Net::HTTP, and so of most clients built on it, by host. The time is that of the
     # whole request, with connecting and with reading the body where that is read inside. A request that is
     # made while another runs, as in the block that takes its response, has its time to itself.
-    #
-    # @api private
     class Http < Client
       # Set in the fiber: the innermost request that runs.
       INSIDE = :memprof_http_request
@@ -16,13 +14,9 @@ module Memprof
 
       # A request that runs.
       class Call
-        # @return [Net::HTTP]
         attr_reader :client
-        # @return [Call, nil] that this one is made in
         attr_reader :outer
 
-        # @param client [Net::HTTP]
-        # @param outer [Call, nil]
         def initialize(client, outer)
           @client = client
           @outer = outer
@@ -31,30 +25,20 @@ module Memprof
         end
 
         # A client that has to connect first calls itself, once.
-        #
-        # @param client [Net::HTTP] that makes a request
-        # @return [Boolean] whether the request is this one
         def again?(client)
           again = @connects && @client.equal?(client)
           @connects = false if again
           again
         end
 
-        # @return [Boolean] whether there was a connection to send it through
         def sent?
           !@connects
         end
 
-        # @param time [Float] seconds of this request
-        # @param wait [Float] seconds besides that the thread waited for the GVL
-        # @return [Array(Float, Float)] both without those of requests in this one
         def own(time, wait)
           [[time - @inner, 0.0].max, [wait - @inner_wait, 0.0].max]
         end
 
-        # @param time [Float] seconds of a request that was made in this one
-        # @param wait [Float] seconds besides that the thread waited for the GVL
-        # @return [void]
         def add(time, wait)
           @inner += time
           @inner_wait += wait
@@ -63,11 +47,6 @@ module Memprof
 
       class << self
         # Tells of a request.
-        #
-        # @param client [Net::HTTP]
-        # @yield sends it
-        # @yieldreturn [#code] the response
-        # @return [#code] the same
         def requested(client)
           followers = running
           call = Native.quiet { Call.new(client, Thread.current[INSIDE]) }
@@ -82,8 +61,6 @@ module Memprof
           end
         end
 
-        # @param client [Net::HTTP] that makes a request
-        # @return [Boolean] whether to say nothing: nobody listens, or it is said already
         def quiet?(client)
           running.empty? || Thread.current[INSIDE]&.again?(client)
         end
@@ -119,11 +96,6 @@ module Memprof
         @responses = {}
       end
 
-      # @param host [String]
-      # @param response [#code, nil] nil if there was none
-      # @param time [Float] seconds
-      # @param wait [Float] seconds besides that the thread waited for the GVL
-      # @return [void]
       def requested(host, response, time, wait)
         count(@total, time, wait)
         count(@hosts[host.to_s] ||= {}, time, wait)
@@ -131,7 +103,6 @@ module Memprof
         @responses[code] = @responses.fetch(code, 0) + 1
       end
 
-      # @return [Hash]
       def report
         @hosts.empty? ? {} : { **@total, "hosts" => @hosts, "responses" => @responses }
       end

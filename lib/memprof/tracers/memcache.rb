@@ -6,8 +6,6 @@ module Memprof
   module Tracers
     # `memcache`, the part of the gem dalli: calls by name, with what was answered. libmemcached is traced by
     # the extension, and both stand in one report.
-    #
-    # @api private
     class Memcache < Client
       # What libmemcached calls the same.
       NAMES = { incr: "increment", decr: "decrement", get_multi: "mget", get_multi_cas: "mget",
@@ -20,12 +18,6 @@ module Memprof
       private_constant :NAMES, :MISSED, :FIRST, :QUIET
 
       # Tells of a call.
-      #
-      # @param operation [Symbol]
-      # @param arguments [Array, nil] those of a call for many keys
-      # @param handed [Array<Integer>, nil] how many keys were found, where they are handed out one by one
-      # @yield calls the client
-      # @return [Object] what the client gives
       def self.called(operation, arguments = nil, handed = nil)
         followers = running
         began = Clock.now
@@ -52,10 +44,6 @@ module Memprof
 
       # What dalli gives says what the server answered: nil for a key that it has not, false for what it did
       # not store. Where dalli does not wait for an answer, nobody knows.
-      #
-      # @param operation [Symbol]
-      # @param value [Object]
-      # @return [Hash{String => Integer}]
       def self.responses(operation, value)
         return { "unknown" => 1 } if Thread.current[QUIET]
 
@@ -67,10 +55,6 @@ module Memprof
         { found && found != 0 ? "success" : "notstored" => 1 }
       end
 
-      # @param operation [Symbol]
-      # @param found [Hash, Integer, Object] what was found, or how many
-      # @param arguments [Array] of the call
-      # @return [Hash{String => Integer}]
       def self.responses_for_many(operation, found, arguments)
         asked = FIRST.include?(operation) ? arguments.first.size : arguments.flatten.compact.size
         found = found.size if found.is_a?(Hash)
@@ -132,11 +116,6 @@ module Memprof
         @operations = {}
       end
 
-      # @param operation [Symbol]
-      # @param time [Float] seconds
-      # @param wait [Float] seconds besides that the thread waited for the GVL
-      # @param responses [Hash{String => Integer}]
-      # @return [void]
       def called(operation, time, wait, responses)
         entry = @operations[NAMES.fetch(operation, operation.to_s)] ||= {}
         count(entry, time, wait)
@@ -144,7 +123,6 @@ module Memprof
         responses.each { |response, number| answered[response] = answered.fetch(response, 0) + number }
       end
 
-      # @return [Hash]
       def report
         @operations
       end

@@ -6,8 +6,6 @@ module Memprof
   module Tracers
     # `mysql`, the part of the gem trilogy: queries by kind of statement. What goes through a C library is
     # traced by the extension, and both stand in one report.
-    #
-    # @api private
     class Mysql < Client
       # What may stand before a statement: blanks, comments, an opening bracket.
       BEFORE = %r{\A(?:\s+|/\*.*?\*/|(?:--\s|\#)[^\n]*(?:\n|\z)|\()*}m
@@ -15,10 +13,6 @@ module Memprof
       private_constant :BEFORE, :KINDS
 
       # Tells of a query.
-      #
-      # @param sql [String]
-      # @yield calls the client
-      # @return [Object] what the client gives
       def self.queried(sql)
         followers = running
         began = Clock.now
@@ -30,10 +24,6 @@ module Memprof
         end
       end
 
-      # @param sql [String]
-      # @return [String] select, insert, update, delete or unknown
-      # @example
-      #   Memprof::Tracers::Mysql.kind("/* top */ SELECT 1") # => "select"
       def self.kind(sql)
         text = sql.to_s.b.sub(BEFORE, "")
         word = text[/\A[a-z]+/i].to_s.downcase
@@ -55,16 +45,11 @@ module Memprof
         @kinds = {}
       end
 
-      # @param sql [String]
-      # @param time [Float] seconds
-      # @param wait [Float] seconds besides that the thread waited for the GVL
-      # @return [void]
       def queried(sql, time, wait)
         kind = @kinds[self.class.kind(sql)] ||= {}
         [@total, kind].each { |numbers| count(numbers, time, wait, "queries") }
       end
 
-      # @return [Hash]
       def report
         @kinds.empty? ? {} : { **@total, "types" => @kinds }
       end

@@ -6,14 +6,8 @@ module Memprof
   module Tracers
     # `redis`: commands by name, through the gems redis-client (and so redis 5) and redis 4. Counted is what
     # goes over the connection, with what the client sends by itself; commands of a pipeline share its time.
-    #
-    # @api private
     class Redis < Client
       # Tells of commands.
-      #
-      # @param commands [Array<Array>] each a name with its arguments
-      # @yield calls the client
-      # @return [Object] what the client gives
       def self.sent(commands)
         followers = running
         began = Clock.now
@@ -52,10 +46,6 @@ module Memprof
         @commands = {}
       end
 
-      # @param commands [Array<Array>]
-      # @param time [Float] seconds
-      # @param wait [Float] seconds besides that the thread waited for the GVL
-      # @return [void]
       def sent(commands, time, wait)
         shares = [time / commands.size, wait / commands.size]
         commands.each do |command|
@@ -64,7 +54,6 @@ module Memprof
         end
       end
 
-      # @return [Hash]
       def report
         @commands.empty? ? {} : { **@total, "commands" => @commands }
       end

@@ -6,10 +6,8 @@ module Memprof
       # A traced request, or a traced block, as it was read: its name, and what it cost.
       #
       # Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` tells
-      # which: it is milliseconds or microseconds since the epoch, and what is smaller than {YOUNGEST} can't
+      # which: it is milliseconds or microseconds since the epoch, and what is smaller than YOUNGEST can't
       # be the latter, unless the request is of 1973.
-      #
-      # @api private
       class Entry
         YOUNGEST = 100_000_000_000_000
         # What the tracers call their numbers of calls.
@@ -21,8 +19,6 @@ module Memprof
         LATEST = 253_402_300_800_000_000
         private_constant :YOUNGEST, :CALLS, :BYTES, :COUNTS, :LARGEST, :LATEST
 
-        # @param record [Object] what a line holds
-        # @return [Boolean] whether it is a request or a report
         def self.of?(record)
           return false unless record.is_a?(Hash)
           return record["tracers"].is_a?(Hash) if record.key?("tracers")
@@ -30,23 +26,16 @@ module Memprof
           !record.empty? && record.each_value.all?(Hash)
         end
 
-        # @param kind [String] of costs
-        # @return [Symbol] seconds, bytes or count
         def self.unit(kind)
           return :bytes if BYTES.include?(kind)
 
           COUNTS.include?(kind) || kind.end_with?("_calls") ? :count : :seconds
         end
 
-        # @return [Hash] all of it, as it was read
         attr_reader :record
-        # @return [Integer] its line in the file
         attr_reader :line
-        # @return [Hash{String => Numeric}] by kind: seconds, bytes or numbers
         attr_reader :costs
 
-        # @param record [Hash]
-        # @param line [Integer]
         def initialize(record, line)
           @record = record
           @line = line
@@ -56,18 +45,14 @@ module Memprof
           @tracers.each { |name, numbers| add(name, numbers) if numbers.is_a?(Hash) }
         end
 
-        # @return [Boolean] whether its numbers are those of a request
         def possible?
           @costs.each_value.all? { |cost| cost.abs <= LARGEST } && possible_start?
         end
 
-        # @param kind [String]
-        # @return [Numeric] 0 if it has none of that
         def cost(kind)
           @costs.fetch(kind, 0)
         end
 
-        # @return [Time, nil] when it came
         def start
           start = @record["start"]
           return unless start.is_a?(Numeric)
@@ -75,7 +60,6 @@ module Memprof
           Time.at(Rational(start.to_i, start < YOUNGEST ? 1000 : 1_000_000))
         end
 
-        # @return [String] controller and action, or else method and path
         def action
           rails = hash("rails")
           return path unless rails["controller"]
@@ -83,7 +67,6 @@ module Memprof
           "#{rails["controller"]}##{rails["action"]}"
         end
 
-        # @return [String] method and path
         def path
           request = hash("request")
           path = request["PATH_INFO"] || request["REQUEST_PATH"] || request["REQUEST_URI"]
@@ -92,7 +75,6 @@ module Memprof
           [request["REQUEST_METHOD"], path.to_s[/\A[^?]*/]].compact.join(" ")
         end
 
-        # @return [String] code of the response
         def status
           hash("response").fetch("code", "none").to_s
         end
