@@ -73,7 +73,7 @@ class DumpedServer < Server
   end
 end
 
-# A client that asks until it is told to stop: how long answers took, and how many were wrong.
+# A client that sends requests until it is stopped: how long responses took, and how many were wrong.
 class Client
   attr_reader :latencies, :errors
 

@@ -8,7 +8,7 @@ require "rbconfig"
 
 # What the benchmarks share. Each of them asks one question; see README.md.
 #
-# Nothing here can tell a slow program from a busy machine. So variants are run in turn, round after round,
+# A slow program and a busy machine look alike. So variants are run in turn, round after round,
 # and a disturbance meets all of them; time is the processor's and not the clock's; and what is shown is the
 # median, and where there is room the spread.
 module Bench
@@ -82,7 +82,7 @@ module Bench
     samples
   end
 
-  # Runs this file anew, in a Ruby of its own, for one variant; the child answers by {.answer}.
+  # Runs this file again, in a process of its own, for one variant; the child answers by {.answer}.
   #
   # @return [Object] what it answered
   def child(*arguments)

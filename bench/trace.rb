@@ -139,11 +139,11 @@ def answer(http, path)
   response.body
 end
 
-# Without these the VM calls nobody when an object is born, which costs more than what is done there.
-BIRTHS = %i[objects threads].freeze
+# Without these the VM calls no hook when an object is allocated, which costs more than the hook itself.
+ALLOCATIONS = %i[objects threads].freeze
 
 def requests(directory)
-  others = Memprof::Tracers.names - BIRTHS
+  others = Memprof::Tracers.names - ALLOCATIONS
   ways = { computing: nil, unborn: others }
   ways.transform_values do |tracers|
     tracer = Memprof::Tracer.new(COMPUTING, path: File.join(directory, "trace.json"), tracers: tracers)

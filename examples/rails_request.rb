@@ -38,7 +38,7 @@ Order = Struct.new(:number, :article, :cents) do
   end
 end
 
-# Orders, and the leak: each page notes who looked at it, and nobody ever reads or forgets that.
+# Orders, and the leak: each page stores who looked at it, and nothing reads or removes that.
 class OrdersController < ActionController::Base
   ORDERS = Array.new(20) { |number| Order.new(number, "lamp no. #{number}", 1995 + number) }
   VISITS = []

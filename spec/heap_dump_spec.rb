@@ -64,7 +64,7 @@ RSpec.describe "heap_dump" do
       end
     end
 
-    it "tells of a closure where it is and what it holds" do
+    it "reports where a closure is and what it captures" do
       code = <<~'RUBY'
         Held = Class.new
         def closure(captured) = lambda { |argument| [captured, argument] }
@@ -81,7 +81,7 @@ RSpec.describe "heap_dump" do
       end
     end
 
-    it "tells of a thread where it is" do
+    it "reports where a thread is" do
       code = <<~'RUBY'
         def wait_here = sleep
         thread = Thread.new { wait_here }

@@ -69,7 +69,7 @@ RSpec.describe Memprof do
       y = []
       described_class.stats(@second)
       expect(written).to eq(["1 #{__FILE__}:#{__LINE__ - 4}:Array"])
-      # If nobody called stats so before, the VM has made a cache for that.
+      # On the first such call of stats the VM allocates a call cache.
       expect(File.readlines(@second, chomp: true).grep_v(/<callcache>/)).to eq(
         ["      1 #{__FILE__}:#{__LINE__ - 7}:Array", "      1 #{__FILE__}:#{__LINE__ - 5}:Array"]
       )
@@ -242,7 +242,7 @@ RSpec.describe Memprof do
   end
 
   describe "stacks" do
-    it "tell methods of one name apart, and leave memprof's own frames out" do
+    it "distinguish methods of one name, and omit memprof's own frames" do
       report = described_class.report(stack: 10, trace: Object) do
         [1].map { Object.new }
         { a: 1 }.map { Object.new }
@@ -267,7 +267,7 @@ RSpec.describe Memprof do
       expect(count % 50).to eq(0)
     end
 
-    it "is not biased by threads that nobody tracks, and follows those that are started" do
+    it "is not biased by untracked threads, and follows those that are started" do
       made = 40_000
       described_class.track(@file, scope: :thread, sample: 20) do
         threads = Array.new(2) { Thread.new { Array.new(made) { Object.new } } }

@@ -29,7 +29,7 @@ const values = Object.keys(expected).filter((name) => expected[name] > 0);
 const classes = new Set(report.sites.map((site) => site.class));
 
 // The release of speedscope is for browsers, so it gets as much of one as it needs to load a file. It cannot draw
-// here; the title and the list of profiles tell that the file was understood.
+// here; the title and the list of profiles show that the file was understood.
 async function openInSpeedscope(name) {
   const { JSDOM, VirtualConsole } = await import("jsdom");
   const messages = [];
@@ -120,7 +120,7 @@ const checks = {
       try {
         profiler("stop", "--all");
       } catch {
-        // What failed before is what to tell of.
+        // What failed before is what to report.
       }
       rmSync(sessions, { recursive: true, force: true });
     }

@@ -65,7 +65,7 @@ RSpec.describe "exports of a heap in their viewers", :viewers do
     "needs node and npm: #{error.message}"
   end
 
-  # What heap.jsonl tells of objects: how many there are, and their bytes.
+  # The number of objects in heap.jsonl, and their bytes.
   def totals
     documents = File.foreach(File.join(exports, "heap.jsonl")).map { |line| JSON.parse(line) }
     objects = documents.reject { |document| document["type"] == "root" }

@@ -19,7 +19,7 @@ RSpec.describe "memprof --pid PID --name NAME" do
     super(*arguments, env: { "MEMPROF_LIBRARY" => library }.merge(nobody, env), **options)
   end
 
-  # The dumps that are kept, as the library's own files tell.
+  # The stored dumps, by the library's own files.
   def kept
     Memprof::Library.new(library).to_a
   end

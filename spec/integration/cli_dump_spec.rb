@@ -201,7 +201,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
     end
   end
 
-  it "tells why there is no dump, as of a full disk" do
+  it "shows why there is no dump, as of a full disk" do
     with_file_system("size=256k") do |directory|
       live_program(env: { "MEMPROF_DIR" => directory }) do |program|
         eventually("the socket") { listened_to?(File.join(directory, "memprof-#{program.pid}.sock")) }
@@ -250,7 +250,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       "with a binary that is compressed twice" => [%w[dump --pid 1 --out x.memprof.gz],
         /compressed inside already/]
     }.each do |situation, (arguments, message)|
-      it "is told in one line, #{situation}" do
+      it "is reported in one line, #{situation}" do
         stdout, stderr, status = run_memprof(*arguments)
         expect(stderr).to match(/\Amemprof: .*#{message}.*\n\z/)
         expect([stdout, status.exitstatus]).to eq(["", 2])

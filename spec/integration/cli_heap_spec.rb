@@ -91,7 +91,7 @@ RSpec.describe "memprof, asking a dump" do
   end
 
   describe "leaks" do
-    it "tells each suspect in a sentence, with what it holds and who holds it" do
+    it "prints each suspect as a sentence, with what it retains and what references it" do
       stdout, = memprof("leaks", cache_dump)
       expect(stdout).to match(/^1\. Hash \(1000\) retains [\d.]+ [KM]iB .+ %\), (mostly )?in 1,000 Session/)
       expect(stdout).to match(/^ *[\d.]+ [KM]iB +1,000  Session .*heap_cache\.rb:27 in fetch/)
@@ -127,14 +127,14 @@ RSpec.describe "memprof, asking a dump" do
   end
 
   describe "show" do
-    it "tells all about an object" do
+    it "shows everything about an object" do
       stdout, = memprof("show", cache_dump, store, "--limit", "2")
       expect(stdout).to match(/\AHash \(1000\) at #{store}\ntype +hash\nclass +Hash\nlength +1,000\n/)
       expect(stdout).to include("Refers to 2,000 objects\n", "... and 1,998 objects more: --limit N\n")
       expect(stdout).to match(/^Retains [\d.]+ [KM]iB\n +Size  Objects  Class$/)
     end
 
-    it "refuses what is no address, and what is nobody's" do
+    it "refuses what is not an address, and an address without an object" do
       messages = { "Session" => /Session is no address/, "0x3" => /no object has the address 0x3/ }
       messages.each do |address, problem|
         stdout, stderr, status = memprof("show", cache_dump, address)
@@ -237,7 +237,7 @@ RSpec.describe "memprof, asking a dump" do
   describe "diff" do
     before { needs(:diff) }
 
-    it "tells what is new, what survived, and who holds it" do
+    it "prints what is new, what survived, and what references it" do
       stdout, = memprof("diff", cache_dump(1), cache_dump(2), cache_dump(3))
       expect(stdout).to match(/\A\+[\d.]+ [KM]iB and \+[\d,]+ objects: from .* to .*\n/)
       expect(stdout).to match(/^ *\+[\d.]+ [KM]iB +\+2,000 +2,000 +0 +2,000 .* Session$/)

@@ -4,7 +4,7 @@ require "fileutils"
 require "memprof/heap"
 require "tmpdir"
 
-# An index of a large dump takes a while to be written: whoever is not willing to wait leaves nothing behind.
+# Writing the index of a large dump takes a while: interrupting it leaves nothing behind.
 RSpec.describe "memprof, interrupted while it reads a dump" do
   let(:directory) { Dir.mktmpdir("memprof-spec-") }
   let(:dump) { File.join(directory, "heap.json") }

@@ -21,7 +21,7 @@ RSpec.describe "memprof subset" do
     JSON.parse(stdout, symbolize_names: true)
   end
 
-  it "counts the set by class, and tells the steps to it" do
+  it "counts the set by class, and prints the steps to it" do
     steps = ["--class", "/^Sess/", "--where", "type = object"]
     stdout, stderr, status = run_memprof("subset", *steps, cache_dump)
     expect(stdout).to eq(<<~TEXT)

@@ -4,7 +4,7 @@ require "fileutils"
 require "json"
 require "tmpdir"
 
-# A cache of pages that forgets none, and blocks that listen for ever: spec/support/leaky_rails.rb dumps them.
+# A cache of pages that drops none, and blocks that stay subscribed: spec/support/leaky_rails.rb dumps them.
 RSpec.describe "the leaks of a Rails app" do
   before(:all) do
     found = run_ruby("require 'logger'; require 'rails'; require 'action_controller/railtie'")

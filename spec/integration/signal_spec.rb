@@ -144,7 +144,7 @@ RSpec.describe "memprof/signal" do
   it "goes on while the dump is written" do
     live_program("#{LivePrograms::HALTING}\n#{<<~'RUBY'}") do |program|
       $heap = Array.new(200_000) { Object.new }
-      # Of the processor: on a busy machine the clock on the wall tells of others.
+      # Of the processor: on a busy machine the wall clock includes others.
       used = -> { Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) }
       before = used.call
       puts :made

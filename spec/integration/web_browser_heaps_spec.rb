@@ -33,7 +33,7 @@ RSpec.describe "heaps in a browser" do
     heaps.close_all
   end
 
-  # Has the opening of a dump wait for what the example tells: a stage and how far it is, or to go on.
+  # Makes the opening of a dump wait for the example: a stage and its progress, or to continue.
   def hold_opening
     orders = Queue.new
     allow(Memprof::Heap).to(receive(:open).and_wrap_original do |open, *path, **options, &progress|

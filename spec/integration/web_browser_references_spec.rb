@@ -118,7 +118,7 @@ RSpec.describe "references of an object in a browser" do
     end
   end
 
-  it "tell what is wrong when the heap is not there any more" do
+  it "show what is wrong when the heap is gone" do
     tab.evaluate("window.fetch = async () => new Response('', { status: 500, statusText: 'Broken' })")
     tab.click(opener("referrers", "/Hash/"))
     tab.wait("be told", "document.querySelector('#referrers output').textContent !== ''")

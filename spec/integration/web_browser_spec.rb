@@ -40,7 +40,7 @@ RSpec.describe "memprof web in a browser" do
     end
   end
 
-  it "obeys the keys that its help tells" do
+  it "obeys the keys that its help lists" do
     visit("/heaps/2/objects?where=class+%3D+Page")
     tab.press("?")
     expect(texts("#help dt")).to eq(["/", "j, k", "Enter", "?"])

@@ -81,7 +81,7 @@ RSpec.describe "memprof" do
     end
   end
 
-  it "tells its version" do
+  it "shows its version" do
     expect(run_memprof("--version").stdout).to eq("memprof #{Memprof::VERSION}\n")
     expect(run_memprof("run", "--version").stdout).to eq("memprof #{Memprof::VERSION}\n")
   end

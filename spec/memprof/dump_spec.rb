@@ -195,7 +195,7 @@ RSpec.describe Memprof do
       expect(path.last).to eq("$label")
     end
 
-    it "tells what it wrote" do
+    it "returns what it wrote" do
       child(<<~'RUBY', prints: "true\n")
         result = Memprof.dump_all("heap.json")
         abort("not frozen") unless result.frozen?
@@ -314,7 +314,7 @@ RSpec.describe Memprof do
       expect(all[1..-2]).to all(satisfy { |line| JSON.parse(line) })
     end
 
-    it "is told, with what and where and why, if it can't be" do
+    it "fails with an error that has what, where and why" do
       expect { described_class.dump_all("no/heap.json") }
         .to raise_error(Memprof::Error, %r{\Acan't write .*/no/heap.json: there is no directory .*/no\z})
       expect { described_class.dump_all(".") }.to raise_error(Memprof::Error, /is a directory/)
@@ -323,7 +323,7 @@ RSpec.describe Memprof do
       expect(Dir.children(".")).to be_empty
     end
 
-    it "may be a pipe that nobody reads, which is an error and no end" do
+    it "may be a pipe without a reader, which is an error, not an exit" do
       reader, writer = IO.pipe
       reader.close
       expect { described_class.dump_all(writer) }.to raise_error(Errno::EPIPE)

@@ -76,7 +76,7 @@ RSpec.describe Memprof::Filter do
                                 "there is no directory /nowhere; said only once\n")
   end
 
-  it "runs the action of a controller that tells nothing" do
+  it "runs the action of a controller without request parameters" do
     expect {
       expect(described_class.filter(Object.new) { :value }).to eq(:value)
       request.path_parameters = nil

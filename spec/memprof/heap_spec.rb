@@ -10,7 +10,7 @@ RSpec.describe Memprof::Heap do
   let(:heap) { Shop.heap }
 
   describe ".open" do
-    it "tells the stages to a block" do
+    it "yields the stages to a block" do
       stages = []
       described_class.open(Shop.dumps.last, index: false) { |*stage| stages << stage }
       expect(stages).to all(match([a_kind_of(Symbol), a_kind_of(Integer), a_kind_of(Integer).or(be_nil)]))
@@ -155,7 +155,7 @@ RSpec.describe Memprof::Heap do
     end
   end
 
-  it "is frozen, and tells its size" do
+  it "is frozen, and has a size" do
     require "objspace"
     expect(heap).to be_frozen
     expect(ObjectSpace.memsize_of(heap.native)).to be > heap.size * 20

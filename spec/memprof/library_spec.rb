@@ -121,7 +121,7 @@ RSpec.describe Memprof::Library do
       expect { take(library) }.to raise_error(Memprof::Error, /No space left on device/)
       expect(Dir.children(place)).to eq([".lock"])
     end
-    # With room for the dump, but not for what is told of it.
+    # With room for the dump, but not for its facts.
     with_file_system("nr_inodes=3,size=100m") do |place|
       library = described_class.new(place)
       expect { take(library) }.to raise_error(Memprof::Error, /No space left on device/)
@@ -162,7 +162,7 @@ RSpec.describe Memprof::Library do
     expect(library.map(&:number)).to eq([entry.number])
   end
 
-  it "has a place where nobody named one" do
+  it "has a default directory" do
     {
       { "MEMPROF_LIBRARY" => "/srv/dumps", "XDG_DATA_HOME" => "/data" } => "/srv/dumps",
       { "MEMPROF_LIBRARY" => "", "XDG_DATA_HOME" => "/data", "HOME" => "/home/ann" } => "/data/memprof",

@@ -54,7 +54,7 @@ RSpec.describe Memprof::Middleware do
       expect([most, writing]).to eq([1, 0])
     end
 
-    it "goes to the standard output of the time, unless told otherwise" do
+    it "goes to the current standard output by default" do
       app = described_class.new(->(_env) { [200, {}, []] })
       expect { app.call(env) }.to output(/\A#{heading}/).to_stdout
     end
@@ -181,7 +181,7 @@ RSpec.describe Memprof::Middleware do
       expect(sessions).to all(be_closed)
     end
 
-    it "ends when the server says that the response is out, though nobody closed the body" do
+    it "ends when the server reports that the response is out, even if the body was not closed" do
       %w[rack.response_finished rack.after_reply].each do |key|
         env[key] = []
         response = wrap(->(_env) { [200, {}, ["a"].each] }).call(env)
@@ -194,7 +194,7 @@ RSpec.describe Memprof::Middleware do
       expect(printed.string.scan(heading).size).to eq(2)
     end
 
-    it "does not leak when nobody closes the body: it ends, unsaid, with the body" do
+    it "does not leak if the body is never closed: it ends silently with the body" do
       app = wrap(->(_env) { [200, {}, ["a"].each] })
       10.times { Thread.new { app.call(Rack::MockRequest.env_for("/")).first }.join }
       full_gc
@@ -266,7 +266,7 @@ RSpec.describe Memprof::Middleware do
       expect_one_warning(StringIO.new.tap(&:close), "not opened for writing")
     end
 
-    it "breaks nothing even if nobody can be told" do
+    it "breaks nothing even if it cannot warn" do
       app = described_class.new(->(_env) { [200, {}, []] }, io: StringIO.new.tap(&:close))
       stderr = $stderr
       $stderr = StringIO.new.tap(&:close)

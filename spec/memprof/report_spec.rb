@@ -28,7 +28,7 @@ RSpec.describe Memprof::Report do
       expect(report.totals["freed"]).to eq("objects" => 500_890, "bytes" => 84_034_064)
     end
 
-    it "tells the facts of the run" do
+    it "returns the facts of the run" do
       expect(report.meta).to include("gc_count" => 14, "sample" => 1)
     end
   end

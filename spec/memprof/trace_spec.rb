@@ -190,7 +190,7 @@ RSpec.describe Memprof, ".trace" do
       .to include("created" => 2)
   end
 
-  it "tells waits for the GVL where Ruby does", if: RUBY_VERSION >= "3.2" do
+  it "reports waits for the GVL where Ruby does", if: RUBY_VERSION >= "3.2" do
     busy = Thread.new { loop { 1 + 1 } }
     threads = trace(tracers: :threads) { 5.times { sleep 0.001 } }["threads"]
     expect(threads["gvl_waits"]).to be >= 5
@@ -317,7 +317,7 @@ RSpec.describe Memprof, ".trace" do
     expect(result.stdout).to eq(":waited\n")
   end
 
-  it "leaves nobody listening" do
+  it "leaves no hook installed" do
     before = Memprof::Tracers::Follower.running
     20.times { described_class.trace(StringIO.new) { nil } }
     expect(Memprof::Tracers::Follower.running).to eq(before)

@@ -58,7 +58,7 @@ RSpec.describe Memprof::Tracer do
   end
 
   describe "requests that come one after the other" do
-    # Each tells redis so many commands, by the client's own connection.
+    # Each sends redis so many commands, over the client's own connection.
     let(:talker) do
       connection = Class.new do
         def call(*) = :called
@@ -116,7 +116,7 @@ RSpec.describe Memprof::Tracer do
       expect(commands).to eq([1, 2, 2, 4])
     end
 
-    it "have tracers of the program that begin anew, and those that came meanwhile" do
+    it "restart tracers of the program, and include those registered meanwhile" do
       numbers = (1..).each
       own = Class.new do
         define_method(:initialize) { @number = numbers.next }

@@ -8,7 +8,7 @@ RSpec.describe Memprof::Web do
 
   let(:app) { web_app(cache_dump) }
 
-  it "answers 404 to everybody where it is mounted and nobody was let in" do
+  it "answers 404 to everyone where it is mounted without access rules" do
     ["/", "/heaps", "/assets/x"].each do |path|
       expect(ask(described_class, path, script_name: "/memprof").status).to eq(404)
     end
@@ -33,7 +33,7 @@ RSpec.describe Memprof::Web do
     expect(data[:overview]).to eq(Memprof::Heap.open(cache_dump).overview(limit: 12))
   end
 
-  it "tells the leak on its first page" do
+  it "shows the leak on its first page" do
     expect(ask(app, "/heaps/1/").body).to match(/Hash \(1000\) retains .*It is retained by Sessions::STORE/)
   end
 
@@ -58,7 +58,7 @@ RSpec.describe Memprof::Web do
     expect(ask(app, "/heaps/2/").status).to eq(200)
   end
 
-  it "keeps files for ever under the name of their contents" do
+  it "lets browsers cache files by digest" do
     style = ask(app, "/heaps").body[%r{/assets/style-\h+\.css}]
     answer = ask(app, style)
     expect(answer.headers).to include("cache-control" => "public, max-age=31536000, immutable",

@@ -39,7 +39,7 @@ module ChildRuby
       deadline = monotonic + timeout
       readers = [stdout, stderr].map { |io| Thread.new { io.read.force_encoding(Encoding::UTF_8) } }
       feed(stdin, input)
-      # The pipes count too: a grandchild that keeps one open would block the readers for ever.
+      # The pipes count too: a grandchild that keeps one open would block the readers.
       finished = [child, *readers].all? { |thread| thread.join([deadline - monotonic, 0].max) }
       kill_group(child.pid) unless finished
       result = Result.new(*readers.map(&:value), child.value)

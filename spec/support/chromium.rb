@@ -25,7 +25,7 @@ class Chromium
   ].freeze
   private_constant :NAMES, :SWITCHES
 
-  # It did not do what it was told, or not in time.
+  # It did not do what it was asked to, or not in time.
   class Error < StandardError; end
 
   class << self

@@ -6,7 +6,7 @@ require "tmpdir"
 # `memprof run` in a directory of its own.
 RSpec.shared_context "with memprof run" do
   let(:directory) { Dir.mktmpdir("memprof-spec-") }
-  # Where the runs put what nobody asked to keep.
+  # The output directory of runs without --output.
   let(:temporary) { File.join(directory, "tmp").tap { |path| Dir.mkdir(path) } }
 
   after { FileUtils.rm_rf(directory) }

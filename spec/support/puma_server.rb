@@ -22,8 +22,8 @@ module PumaServers
     end
   end
 
-  # Ends a puma, and gives what it printed until then. Puma 6 was seen to wait for ever at its own end, with
-  # no thread left but that which waits: that is said, and nobody waits with it.
+  # Stops a puma, and returns its output. Puma 6 was seen to deadlock at its own end, with
+  # no thread left but that which waits: that is reported, and the spec does not wait.
   #
   # @param server [IO] to its process
   # @return [String]

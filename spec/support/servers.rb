@@ -24,7 +24,7 @@ module Servers
       JSON.parse(report.string)
     end
 
-    # What the spec is told.
+    # The facts for the spec.
     def tell(**facts) = puts(JSON.generate(facts))
   RUBY
   @running = {}
@@ -86,7 +86,7 @@ module Servers
   #
   # @param code [String] may call `traced` and must call `tell` once
   # @param server [Symbol, nil] that it needs
-  # @return [Hash] what it told
+  # @return [Hash] the facts of `tell`
   def client_program(code, server: nil, env: {})
     environment = server ? Servers[server].environment : {}
     stdout, stderr, status = run_ruby("#{PRELUDE}\n#{code}", env: environment.merge(env))

@@ -114,7 +114,7 @@ class WebStage
     files.values_at(:before, :after).each { |path| shelf.take(app: "shop") { |io| IO.copy_stream(path, io) } }
   end
 
-  # What requests of the app cost, as it tells; but a hundredth of a second apart: on a busy machine most of
+  # What requests of the app cost, as it reports; but a hundredth of a second apart: on a busy machine most of
   # them may come in no time, and none in what somebody chooses of it.
   def requests
     File.join(@directory, "requests.json").tap do |path|

@@ -69,7 +69,7 @@ RSpec.describe "Calls of dalli to memcached" do
     expect(answers(result, "touch")).to eq("success" => 1, "notfound" => 1)
   end
 
-  it "tell which of many keys were there, also when they are handed out one by one" do
+  it "report which of many keys were there, also when they are yielded one by one" do
     result = asked(<<~RUBY, before: %q(%w[a b c].each { |key| client.set(key, key) }))
       raise "wrong" unless client.get_multi("a", "b", "nothing") == { "a" => "a", "b" => "b" }
 
@@ -84,7 +84,7 @@ RSpec.describe "Calls of dalli to memcached" do
     server = result["server"]
     expect(calls(result)).to eq("mget" => 3)
     expect(server).to include("cmd_get" => 9, "get_hits" => 6)
-    # Who does not want the rest is told nothing of it.
+    # A caller that does not want the rest gets nothing of it.
     expect(answers(result, "mget")).to eq("success" => 4, "notfound" => 3, "error" => 1)
   end
 

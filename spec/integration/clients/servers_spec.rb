@@ -20,7 +20,7 @@ RSpec.describe Servers do
   end
 
   def running?(pid)
-    # One that has ended, and that nobody has asked about, is a zombie.
+    # One that has ended and was not waited for is a zombie.
     File.read("/proc/#{pid}/stat")[/\) (\w)/, 1] != "Z"
   rescue Errno::ENOENT, Errno::ESRCH # between the opening of the file and its reading
     false
@@ -41,7 +41,7 @@ RSpec.describe Servers do
     FileUtils.rm_rf(directory) if directory
   end
 
-  it "run as nobody in particular" do
+  it "run as an unprivileged user" do
     pid = Servers[:redis].pid
     expect(File.stat("/proc/#{pid}").uid).not_to eq(0)
   end

@@ -6,7 +6,7 @@ require "tmpdir"
 RSpec.describe "A dump that is broken off" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  # Calls `broken_off` many times, each a little later, and tells what is left. Some must not get to the end:
+  # Calls `broken_off` many times, each a little later, and reports what is left. Some must not get to the end:
   # else the example would show nothing.
   def left_by(code)
     program = <<~RUBY
@@ -99,7 +99,7 @@ RSpec.describe "A dump that is broken off" do
     RUBY
   end
 
-  it "is told to whoever asked for it, if its thread is ended" do
+  it "raises in the caller, if its thread is killed" do
     live_program("#{LivePrograms::HALTING}\n#{<<~'RUBY'}") do |program|
       gets
       Thread.list.find { |thread| thread.name == "memprof dump" }.kill

@@ -121,7 +121,7 @@ RSpec.describe "Dumping" do
       Dumping::NATIVE.fork_dump(writer.fileno, options, made = [])
       pid, descriptor = made
       one.close
-      # Ends if the child has closed its copy: the child itself does not end, as nobody reads its pipe.
+      # Ends if the child has closed its copy: the child itself does not end, as its pipe has no reader.
       other.read
       puts IO.for_fd(descriptor).wait_readable(0).nil?
       Process.kill(:KILL, pid)
@@ -135,7 +135,7 @@ RSpec.describe "Dumping" do
       options = { format: "memprof", values: "full", compression: "zstd", header: Dumping::HEADER }
       Dumping::NATIVE.fork_dump(writer.fileno, options, made = [])
       pid = made.first
-      # What it writes tells that it is at work; it waits as soon as the pipe is full.
+      # Its output shows that it is at work; it waits as soon as the pipe is full.
       reader.readpartial(1)
       threads = Dir.glob("/proc/#{pid}/task/*").map { |path| File.basename(path).to_i }
       own, *theirs = [0, pid, *threads].map { |id| Process.getpriority(Process::PRIO_PROCESS, id) }
@@ -145,7 +145,7 @@ RSpec.describe "Dumping" do
     RUBY
   end
 
-  it "tells what is wrong with the file, and goes on" do
+  it "reports what is wrong with the file, and goes on" do
     full = /\A\{"error"\s?=>\s?"No space left on device"\}\z/
     expect_output(<<~RUBY, [/No space left on device\z/, full, /closed|Bad file/, "true"])
       #{fork_helper}
@@ -181,7 +181,7 @@ RSpec.describe "Dumping" do
     RUBY
   end
 
-  it "tells no contents of strings, symbols, regexps and keys when values are withheld" do
+  it "writes no contents of strings, symbols, regexps and keys when values are withheld" do
     expect_output(<<~'RUBY', ["hash [] true", "length [] true", "none [] false"])
       $secret = ["topsecret string".dup, { "topsecret key" => 1, "topsecret sym": 2 }, :"topsecret symbol", /topsecret regexp/,
         File.open(File::NULL), "topsecret string".dup]

@@ -82,7 +82,7 @@ RSpec.describe "References in dumps" do
     expect(lines).to eq(%w[true true true header footer true])
   end
 
-  it "tell the line of a binding, and decimal digits of large integers" do
+  it "have the line of a binding, and decimal digits of large integers" do
     lines = dump_hostile(<<~'RUBY', ruby_args: ["-I#{heaps}"])
       def make
         nil
@@ -101,7 +101,7 @@ RSpec.describe "References in dumps" do
     expect(lines).to eq(%w[true [true] true])
   end
 
-  it "tell which hashes compare by identity, and where a shared array begins" do
+  it "show which hashes compare by identity, and where a shared array begins" do
     lines = dump_hostile(<<~'RUBY', ruby_args: ["-I#{heaps}"])
       key, long = Object.new, Array.new(200) { |index| index.to_s }
       hashes = [{}.compare_by_identity, { key => 1, 2 => long }.compare_by_identity, { key => 1 }, {},

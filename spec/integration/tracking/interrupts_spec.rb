@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Threads that are ended at any moment of a tracked block: by Thread#kill, by Timeout, by an exception from
-# another thread. In processes of their own: a session that nobody can close tracks for as long as its process
+# another thread. In processes of their own: a session that cannot be closed tracks for as long as its process
 # lives.
 RSpec.describe "Tracked blocks whose threads are ended" do
   let(:setup) { <<~RUBY }
@@ -95,7 +95,7 @@ RSpec.describe "Tracked blocks whose threads are ended" do
       session = Memprof::Session.prepare
       p session.closed?, NATIVE.sessions
       session.close
-      2.times { session.open } # begins anew, and is still one
+      2.times { session.open } # starts again, and is still one
       p session.closed?, NATIVE.sessions
       2.times { session.close }
       p session.closed?, NATIVE.sessions

@@ -36,7 +36,7 @@ RSpec.describe "What one session knows of classes and frames, and the next finds
     RUBY
   end
 
-  it "names a class anew that was anonymous, or had a temporary name" do
+  it "renames a class that was anonymous, or had a temporary name" do
     expect(lines_of(<<~RUBY)).to eq(['[[1, "#<Class>"]]', '[[1, "Late"]]', "true"])
       made = Class.new(BasicObject)
       make = -> { $kept = made.allocate }

@@ -27,7 +27,7 @@ RSpec.describe "Tracking" do
       lines = 7..9
       ours = ours.to_h { |count, file, line, name| [[file, line, name], count] }.select { |(_, line, _), _| lines.cover?(line) }
       theirs = theirs.select { |(_, line, _), _| lines.cover?(line) }
-      # ObjectSpace hides singleton classes, and tells of no class for an object of a nameless one.
+      # ObjectSpace hides singleton classes, and has no class for an object of an anonymous one.
       ours = ours.reject { |(_, _, name), _| name == "Class" }
       theirs = theirs.reject { |(_, _, name), _| name == "Class" }
       p ours.values.sum

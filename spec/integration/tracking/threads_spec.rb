@@ -32,7 +32,7 @@ RSpec.describe "Threads beside one that memprof works on" do
     expect(result).to have_attributes(stdout: "[10, 160]\nfalse\n", stderr: "")
   end
 
-  it "forgets a thread that ended in the middle of it, in a fiber that nobody resumed" do
+  it "forgets a thread that ended in the middle of it, in a fiber that was not resumed" do
     result = run_ruby(<<~RUBY)
       require "memprof"
       NATIVE = Memprof.send(:const_get, :Native)

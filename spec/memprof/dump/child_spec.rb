@@ -46,13 +46,13 @@ RSpec.describe Memprof::Dump::Child do
     expect_reaped
   end
 
-  it "tells what went wrong in the child" do
+  it "reports what went wrong in the child" do
     child { |writer| writer.puts('{"error":"No space left on device"}') }
     expect { write }.to raise_error(Memprof::Error, "No space left on device")
     expect_reaped
   end
 
-  it "tells how the child died" do
+  it "reports how the child died" do
     child { Process.kill(:KILL, Process.pid) }
     expect { write }.to raise_error(Memprof::Error, "the child that wrote it was ended by signal 9 (KILL)")
     child { exit!(3) }

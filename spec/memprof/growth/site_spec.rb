@@ -6,7 +6,7 @@ RSpec.describe Memprof::Growth::Site do
   end
   let(:site) { described_class.new(**facts) }
 
-  it "tells its facts" do
+  it "returns its facts" do
     expect(site).to have_attributes(location: "a.rb:3", **facts)
     expect(site.to_h).to eq(file: "a.rb", line: 3, class: "String", objects_per_run: 1.5,
       objects_per_run_low: 1.25, bytes_per_run: 60.0, counts: [1, 3, 4, 6])

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# In processes of their own: what else lives, and whether objects move, is nobody else's business there.
+# In processes of their own: what else lives, and whether objects move, concerns no other spec there.
 RSpec.describe Memprof::Heap::Capture do
   def in_child(code, env: {})
     result = run_ruby("require \"memprof\"\n#{code}", env: env, timeout: 300)
@@ -63,7 +63,7 @@ RSpec.describe Memprof::Heap::Capture do
     RUBY
   end
 
-  it "tells of the stack only where nothing else holds the object" do
+  it "returns a path from the stack only if nothing else references the object" do
     expect(in_child(<<~'RUBY')).to eq(["vm", "true", "true"])
       class Holder
         def initialize = @kept = Object.new
@@ -195,7 +195,7 @@ RSpec.describe Memprof::Heap::Capture do
     RUBY
   end
 
-  it "tells the stages, and ends with what the block raises" do
+  it "yields the stages, and raises what the block raises" do
     expect(in_child(<<~'RUBY')).to eq(["stopped", "true"])
       # Enough for more than a tenth of a second.
       KEPT = Array.new(600_000) { |number| [number.to_s] }

@@ -23,7 +23,7 @@ RSpec.describe Memprof::Heap::Diff do
     expect { diff.survived }.to raise_error(ArgumentError, "this takes a third heap: heap.diff(other, later)")
   end
 
-  it "tells what grew, by class, place and owner" do
+  it "returns what grew, by class, place and owner" do
     row = diff.grown.find { |candidate| candidate[:class] == "Session" }
     expect(row).to include(before: a_hash_including(count: 100), after: a_hash_including(count: 150),
       change: a_hash_including(count: 50))

@@ -7,7 +7,7 @@ RSpec.describe Memprof::Heap::Object do
   let(:session) { heap.where("class = Session").first }
   let(:guest) { heap.where("class = Guest").first }
 
-  it "tells what it is" do
+  it "returns what it is" do
     expect(session).to have_attributes(type: :object, type_str: "OBJECT", class_name: "Session", line: 12,
       file: a_string_ending_with("shop.rb"), location: a_string_ending_with("shop.rb:12"),
       method_name: "fetch", generation: a_kind_of(Integer), name: nil, value: nil, root?: false,
@@ -20,7 +20,7 @@ RSpec.describe Memprof::Heap::Object do
     expect(session.retained).to be > 3000
   end
 
-  it "tells what a string has" do
+  it "returns what a string has" do
     string = heap.where('value = "user:7"').first
     expect(string).to have_attributes(value: "user:7", length: 6, frozen?: false, class_name: "String")
     expect(string.inspect).to eq("#<STRING #{string.address} \"user:7\">")

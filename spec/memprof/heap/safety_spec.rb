@@ -40,7 +40,7 @@ RSpec.describe "Memprof::Heap, under stress" do
     RUBY
   end
 
-  it "lets the program go on while it opens, and tells of the progress" do
+  it "lets the program run while it opens, and yields the progress" do
     expect(in_child(<<~RUBY)).to eq(%w[true reading true])
       #{slow_reader}
       stages = []

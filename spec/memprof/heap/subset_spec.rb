@@ -98,7 +98,7 @@ RSpec.describe Memprof::Heap::Subset do
     expect(set.with_class_references.references_of(sessions.first).map(&:type)).to include(:class)
   end
 
-  it "tells addresses at which the dump has nothing, also from its index" do
+  it "returns addresses at which the dump has nothing, also from its index" do
     Dir.mktmpdir do |directory|
       path = File.join(directory, "heap.json")
       File.write(path, <<~JSON)

@@ -135,7 +135,7 @@ RSpec.describe Memprof::Report::Classic do
     end
   end
 
-  it "raises EPIPE if nobody reads" do
+  it "raises EPIPE for a closed pipe" do
     reader, writer = IO.pipe
     reader.close
     expect { report.pretty_print(writer) }.to raise_error(Errno::EPIPE)

@@ -11,7 +11,7 @@ RSpec.describe Memprof::Report::Site do
       ])
   end
 
-  it "tells what a row says" do
+  it "returns what a row says" do
     expect(site).to have_attributes(
       file: "/srv/gems/shop-1.0/lib/cache.rb", line: 12, location: "/srv/gems/shop-1.0/lib/cache.rb:12",
       gem: "shop-1.0", method_name: "Cache#fetch", class_name: "String", allocated_objects: 10,

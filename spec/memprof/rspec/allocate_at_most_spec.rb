@@ -27,7 +27,7 @@ RSpec.describe Memprof::RSpec::AllocateAtMost do
     MESSAGE
   end
 
-  it "shows the sites that made most, and tells how many more there are" do
+  it "shows the sites that allocated most, and how many more there are" do
     many = 15.times.map { |number| "#{number + 1}.times { Object.new }" }.join("\n")
     block = eval("-> { #{many} }", binding, "many.rb", 1) # rubocop:disable Security/Eval
     expect { expect(&block).to allocate_at_most(2) }.to fail_with(

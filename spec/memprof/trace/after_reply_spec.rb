@@ -33,7 +33,7 @@ RSpec.describe Memprof::Trace::AfterReply do
 
   {
     "a server that offers nothing" => {},
-    "a list that nobody may add to" => { "rack.after_reply" => [].freeze },
+    "a frozen list" => { "rack.after_reply" => [].freeze },
     "something else under that name" => { "rack.response_finished" => -> {} },
     "a connection that the app took over" => { "rack.after_reply" => [], "rack.hijack_io" => $stdin }
   }.each do |name, env|
@@ -60,7 +60,7 @@ RSpec.describe Memprof::Trace::AfterReply do
     end
   end
 
-  it "is done once, whoever comes first" do
+  it "is done once, by the first caller" do
     env = { "rack.after_reply" => [] }
     defer(env)
     env["rack.after_reply"].first.call

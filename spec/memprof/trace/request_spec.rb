@@ -53,7 +53,7 @@ RSpec.describe Memprof, ".trace_request" do
                                                              "id" => 1 } },
     "Rails today" => { "action_dispatch.request.path_parameters" => { controller: "home", action: :show } }
   }.each do |version, env|
-    it "tells controller and action of #{version}" do
+    it "reports controller and action of #{version}" do
       expect(record(env)["rails"]).to eq("controller" => "home", "action" => "show")
     end
   end
@@ -94,7 +94,7 @@ RSpec.describe Memprof, ".trace_request" do
       expect(raising(anonymous)["exception"]).to eq("KeyError")
     end
 
-    it "has no code if nobody answers" do
+    it "has no code without a response" do
       lines = [SystemExit, Interrupt].map { |error| raising(error).values_at("exception", "response") }
       expect(lines).to eq([["SystemExit", nil], ["Interrupt", nil]])
     end

@@ -67,7 +67,7 @@ RSpec.describe "tracers of client gems" do
     expect(report["redis"]["calls"]).to eq(3)
   end
 
-  it "tells calls of dalli by name and by what was answered" do
+  it "shows calls of dalli by name and by what was answered" do
     report = trace(<<~RUBY)
       module Dalli
         class Client
@@ -94,7 +94,7 @@ RSpec.describe "tracers of client gems" do
     expect(report["memcache"]["get"]["calls"]).to eq(2)
   end
 
-  it "tells queries of trilogy by statement" do
+  it "shows queries of trilogy by statement" do
     report = trace(<<~RUBY)
       class Trilogy; def query(sql) = sql; end
       Memprof.trace(tracers: :mysql) do

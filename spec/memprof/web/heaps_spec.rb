@@ -22,7 +22,7 @@ RSpec.describe Memprof::Web::Heaps do
     expect(entry.heap(patience: 30)).to be_a(Memprof::Heap)
   end
 
-  it "tells why a file is no dump, again and again" do
+  it "reports why a file is no dump, again and again" do
     Tempfile.create do |file|
       file.write("no dump at all")
       file.flush
@@ -146,7 +146,7 @@ RSpec.describe Memprof::Web::Heaps do
       entries.select { |entry| entry.state == :open }.map(&:id)
     end
 
-    it "is kept by closing what nobody has looked at for longest" do
+    it "is kept by closing the least recently used heap" do
       expect(visit(1, 2, 3)).to eq([1, 2, 3])
       expect(visit(1, 4)).to eq([1, 3, 4])
       expect(visit(5, 2)).to eq([2, 4, 5])

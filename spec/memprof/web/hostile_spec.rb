@@ -3,7 +3,7 @@
 require "memprof/web"
 require "rack"
 
-# A heap may hold anything, and whoever made it may want to do something to who looks at it.
+# A heap may contain anything, including an attack on the viewer.
 RSpec.describe "A hostile heap in Memprof::Web" do
   include WebBrowser
 

@@ -19,7 +19,7 @@ RSpec.describe Memprof::Web::Live do
     ask(app, path, method: "POST", form: form, headers: { "Sec-Fetch-Site" => "same-origin" }, **options)
   end
 
-  it "tells what the process is" do
+  it "shows what the process is" do
     expect(ask(app, "/").location).to eq("/live")
     facts = ask(app, "/live.json").json[:process]
     expect(facts).to include(pid: Process.pid, ruby: RUBY_DESCRIPTION, memprof: Memprof::VERSION, types: nil)

@@ -19,7 +19,7 @@ RSpec.describe Memprof::Web::Page do
     answer.body
   end
 
-  it "tells of the overview with links to what is counted" do
+  it "shows the overview with links to what is counted" do
     body = page("/heaps/1/")
     expect(body).to include("<svg", "Classes that retain most")
     link = ask(app, "/heaps/1/").links.find { |target| target.include?("type+%3D+STRING") }
@@ -121,7 +121,7 @@ RSpec.describe Memprof::Web::Page do
     end
   end
 
-  it "tells all of an object" do
+  it "shows everything about an object" do
     session = heap.where("class = Session").first
     data = json("/heaps/1/objects/#{session.address}")
     expect(data).to include(class: "Session", address: session.address, retained: session.retained)
@@ -146,7 +146,7 @@ RSpec.describe Memprof::Web::Page do
     end
   end
 
-  it "tells all of a class, by its name or its address" do
+  it "shows everything about a class, by its name or its address" do
     data = json("/heaps/1/classes/Session")
     expect(data[:instances][:count]).to eq(1000)
     expect(data[:sites][:rows].first[:key]).to match(/heap_cache.rb:\d+\z/)
@@ -186,7 +186,7 @@ RSpec.describe Memprof::Web::Page do
     expect(second.any? { |answer| answer.body.match?(/<mark>.*STORE\[visitor\]/) }).to be(true)
   end
 
-  it "tells of leaks, namespaces, strings, collections, procs, threads and slots what the heap says" do
+  it "shows leaks, namespaces, strings, collections, procs, threads and slots as the heap returns them" do
     {
       "leaks" => heap.leaks(limit: 20), "slots" => heap.slots,
       "namespaces" => heap.ask(:namespaces, depth: 1, limit: 100, sort: :retained),

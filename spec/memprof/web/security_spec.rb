@@ -58,7 +58,7 @@ RSpec.describe Memprof::Web::Security do
     paths.each { |path| expect(ask(app, path).status).to eq(404), path }
   end
 
-  it "tells of a mistake of its own no more than where it is" do
+  it "reveals of an internal error no more than where it is" do
     page = Class.new(Memprof::Web::Page) do
       define_singleton_method(:path) { "/broken" }
       define_singleton_method(:verb) { "GET" }
@@ -92,7 +92,7 @@ RSpec.describe Memprof::Web::Gate::Token do
     { "Cookie" => "other=1; #{answer.headers["set-cookie"][/\A[^;]+/]}" }
   end
 
-  it "lets nobody in without the token" do
+  it "admits no one without the token" do
     targets = ["/", "/heaps/1.json", "/nowhere", "/assets/x", "/heaps?token=wrong", "/heaps?token="]
     targets.each { |target| expect(ask(app, target).status).to eq(403), target }
     headers = { "Authorization" => "Bearer #{gate.token}" } # made up here: for one browser

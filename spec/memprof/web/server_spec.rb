@@ -37,7 +37,7 @@ RSpec.describe Memprof::Web::Server do
     exchange(*parts, **options)[%r{\AHTTP/1.1 (\d+)}, 1].to_i
   end
 
-  it "tells an application what Rack does" do
+  it "gives an application the Rack environment" do
     answer = exchange("GET /a/%31%2f?x=%20&y HTTP/1.1\r\nHost: example:7000\r\nX-Two: 1\r\nX-Two: 2\r\n" \
                       "X_Two: 3\r\nCookie: a=1\r\nCookie: b=2\r\n\r\n")
     expect(answer)
@@ -108,7 +108,7 @@ RSpec.describe Memprof::Web::Server do
     expect(asked).to be_empty
   end
 
-  it "tells an application that its body ended early or is malformed" do
+  it "raises in the application if its body ended early or is malformed" do
     errors = Queue.new
     allow(app).to receive(:call) do |env|
       env["rack.input"].read
@@ -181,11 +181,11 @@ RSpec.describe Memprof::Web::Server do
   it "answers what was asked before it ends" do
     turn = Queue.new
     allow(app).to receive(:call) { [200, {}, [turn.pop]] }
-    asker = Thread.new { exchange("GET / HTTP/1.1\r\n\r\n") }
+    client = Thread.new { exchange("GET / HTTP/1.1\r\n\r\n") }
     Thread.pass until turn.num_waiting == 1
     ending = Thread.new { server.stop }
     turn << "at last"
-    expect(Timeout.timeout(60) { asker.value }).to end_with("at last")
+    expect(Timeout.timeout(60) { client.value }).to end_with("at last")
     Timeout.timeout(60) { ending.join }
   end
 end

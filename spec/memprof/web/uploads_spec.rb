@@ -20,7 +20,7 @@ RSpec.describe Memprof::Web::Uploads do
 
   after { FileUtils.rm_rf(directory) }
 
-  # An input that is read part by part, and tells how much was.
+  # An input that is read part by part, and counts the bytes.
   def input(bytes)
     StringIO.new(bytes).tap do |io|
       def io.read(length = nil, *rest)

@@ -5,7 +5,7 @@ require "uri"
 class Chromium
   # What happens in a tab: pages that were loaded, what they asked for, and whatever went wrong meanwhile.
   class Watch
-    # What asks nobody.
+    # What needs no request.
     LOCAL = /\A(?:data|blob|about|file):/
     HOST = "127.0.0.1"
     private_constant :LOCAL, :HOST

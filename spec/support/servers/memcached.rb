@@ -7,7 +7,7 @@ module Servers
   class Memcached < Server
     PROGRAMS = %w[memcached].freeze
 
-    # What programs are told of it, as environment variables.
+    # How programs find it, as environment variables.
     def environment
       { "MEMCACHED_PORT" => @port.to_s, "MEMCACHED_SERVER" => "127.0.0.1:#{@port}" }
     end

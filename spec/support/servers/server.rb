@@ -125,7 +125,7 @@ module Servers
       end
     end
 
-    # A port of the loopback that nobody listens at.
+    # A port of the loopback without a listener.
     def free_port
       TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
     end

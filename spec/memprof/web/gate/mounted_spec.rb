@@ -17,7 +17,7 @@ RSpec.describe Memprof::Web::Gate::Mounted do
     ask(app, target, **options).status
   end
 
-  it "has nothing for anybody until it is told whom to let in" do
+  it "admits no one until `permit` or a token is set" do
     targets.each { |target| expect(status(target)).to eq(404), target }
     own = { "Sec-Fetch-Site" => "same-origin" }
     expect(status("/heaps/1/close", method: "POST", headers: own)).to eq(404)
@@ -31,7 +31,7 @@ RSpec.describe Memprof::Web::Gate::Mounted do
     expect(status).to eq(404)
   end
 
-  it "lets nobody in if the block gives nothing or raises, and tells who runs the application" do
+  it "admits no one if the block returns nothing or raises, and warns the operator" do
     gate.permit { nil }
     expect(status).to eq(404)
     gate.permit { |env| env.fetch("warden").user }

@@ -47,7 +47,7 @@ RSpec.describe Memprof::Web::Live::Dumps do
     expect(eventually("its end") { dumps.writing(number).nil? }).to be(true)
   end
 
-  it "tells why there is none" do
+  it "reports why there is none" do
     number = described_class.new("/nowhere").tap { |lost| @lost = lost }.take
     expect(eventually("an end") { @lost.failure(number) }.message)
       .to match(%r{\Acan't write /nowhere/.*: there is no directory /nowhere\z})

@@ -13,7 +13,7 @@ RSpec.describe "the heaps of Memprof::Web" do
 
   def row = ask(app, "/heaps.json").json[:heaps].first
 
-  # What is there when nobody has to wait any more.
+  # What is there when nothing is pending any more.
   def come(path)
     eventually(path) { ask(app, path).then { |answer| answer unless answer.status == 202 } }
   end

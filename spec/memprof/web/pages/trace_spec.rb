@@ -47,7 +47,7 @@ RSpec.describe "traced requests in Memprof::Web" do
     expect(ask(web_app, "/heaps").links).not_to include("/traces")
   end
 
-  it "tells what the requests cost as memprof trace does" do
+  it "shows what the requests cost as memprof trace does" do
     data = json("/traces/1")
     log = File.open("requests.json", "rb") { |io| Memprof::Trace::Log.read(io) }
     expect(data).to include(requests: 120, broken: 1)
@@ -79,7 +79,7 @@ RSpec.describe "traced requests in Memprof::Web" do
     expect(json("/traces/1/requests/#{slow[:line]}")[:path]).to eq("GET /users/119")
   end
 
-  it "tells of a part of the time alone" do
+  it "shows a part of the time" do
     part = json("/traces/1?from=9.5&to=29&sort=objects")
     expect(part[:range]).to eq(from: 9.5, to: 29.0, requests: 20)
     expect([part[:requests], part[:duration], part[:chosen]]).to eq([120, 119.0, 20])
