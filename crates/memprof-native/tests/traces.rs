@@ -3,7 +3,7 @@
 mod support;
 
 use memprof_native::{Choice, Node, Refused, Scope, Trace, names};
-use support::tables::{changes, words};
+use support::loaded_tables::{changes, words};
 use support::{Rounds, Workshop, alone, count, node};
 
 #[test]

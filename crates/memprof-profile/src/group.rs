@@ -1,6 +1,6 @@
 //! A profile summed up: by gem, file, location, class and method.
 
-mod names;
+mod name_ids;
 mod places;
 mod report;
 mod site_rows;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::gems::guess_gem;
 use crate::profile::{Amount, Frame, Profile, SiteRow};
 
-pub(crate) use names::Names;
+pub(crate) use name_ids::Names;
 pub use report::{AgesReport, Report, SiteReport, StringLocation, StringReport, Strings};
 pub use site_rows::SiteRows;
 
@@ -205,7 +205,7 @@ impl Profile {
                 rank(groups, sort, limit, name)
             }
             By::Location => {
-                let files = names::first_ids(self.files.iter());
+                let files = name_ids::first_ids(self.files.iter());
                 let groups = merge(self.by_site(kind), &self.stacks, |site| {
                     (
                         files[self.frames[site.frame as usize].file as usize],

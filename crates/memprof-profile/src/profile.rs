@@ -91,7 +91,7 @@ pub struct SiteRow {
 /// One string value and the places that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StringRow {
-    /// The value, at most [`crate::strings::VALUE_LIMIT`] bytes of it; bytes that are not UTF-8 are written as `\xNN`.
+    /// The value, at most [`crate::string_values::VALUE_LIMIT`] bytes of it; bytes that are not UTF-8 are written as `\xNN`.
     pub value: String,
     /// Number of strings with this value.
     pub objects: u64,

@@ -1,8 +1,8 @@
 //! The recorder: told of births and deaths, asked for profiles. One per process.
 
 mod answers;
-mod builder;
 mod generations;
+mod profile_builder;
 
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ use crate::profile::Amount;
 use crate::sampler::Sampler;
 use crate::sessions::{Change, Options, SegmentId, SessionId, Sessions};
 use crate::sites::{SiteId, Sites};
-use crate::strings::StringCounts;
+use crate::string_values::StringCounts;
 pub use answers::{StatsRow, Survivors};
 use generations::Generations;
 

@@ -3,7 +3,7 @@
 //! A file may have gigabytes. So a line is read, and forgotten: what stays are sums, the names of groups, and 16 bytes for
 //! each cost of each request, which go to a temporary file where they are many (`columns.rs`).
 
-mod columns;
+mod cost_columns;
 mod entry;
 mod kinds;
 mod line;

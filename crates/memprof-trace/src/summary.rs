@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::columns::Columns;
+use crate::cost_columns::Columns;
 use crate::entry::Entry;
 use crate::kinds::Kinds;
 use crate::line::Line;

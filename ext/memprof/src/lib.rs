@@ -5,8 +5,8 @@
 #![allow(missing_docs)]
 
 mod binding;
-mod convert;
-mod errors;
+mod os_errors;
+mod ruby_values;
 #[allow(unsafe_code)]
 mod vm;
 

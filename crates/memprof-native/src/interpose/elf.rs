@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::mem;
 
-use super::objects::Loaded;
+use super::loaded_objects::Loaded;
 
 #[cfg(target_arch = "x86_64")]
 mod relocation {
@@ -89,7 +89,7 @@ pub(super) struct Slot<'a> {
     pub defined_at: Option<usize>,
 }
 
-/// The dynamic section of an object that is held in memory by a [`super::objects::Pin`].
+/// The dynamic section of an object that is held in memory by a [`super::loaded_objects::Pin`].
 pub(super) struct Dynamic<'a> {
     object: &'a Loaded,
     symbols: usize,

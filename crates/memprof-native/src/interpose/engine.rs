@@ -12,9 +12,9 @@ use super::elf::Starts;
 use super::ffi::{self, Followed};
 use super::fork_lock;
 use super::hook::Hook;
+use super::loaded_objects::{self, Generation, Loaded};
 use super::lookup::Lookup;
-use super::objects::{self, Generation, Loaded};
-use super::pages::Pages;
+use super::protected_pages::Pages;
 use super::watch;
 use crate::Refused;
 
@@ -124,7 +124,7 @@ pub fn is_built_in(symbol: &str) -> bool {
 
 /// Looks through objects that were loaded meanwhile. Keeps `errno`, never waits for the lock.
 pub(crate) fn notice() {
-    if objects::generation().loaded == SEEN.load(Relaxed) {
+    if loaded_objects::generation().loaded == SEEN.load(Relaxed) {
         return;
     }
     PENDING.store(true, SeqCst);
@@ -202,7 +202,7 @@ impl Engine {
     /// Looks through all objects, or those that are not known yet, and replaces what is wanted. The pins are the
     /// caller's to drop.
     fn sweep(&mut self, everywhere: bool) -> (Result<(), Refused>, Option<Lookup>) {
-        let generation = objects::generation();
+        let generation = loaded_objects::generation();
         if (!everywhere && generation == self.seen) || self.groups.is_empty() {
             return (Ok(()), None);
         }
@@ -214,13 +214,13 @@ impl Engine {
             self.seen = generation;
             SEEN.store(generation.loaded, Relaxed);
         }
-        objects::forget_errors();
+        loaded_objects::forget_errors();
         (result, Some(lookup))
     }
 
     fn look_through(&mut self, lookup: &Lookup, everywhere: bool) -> Result<(), Refused> {
         if let Some(own) = lookup.own() {
-            objects::stay_loaded(own);
+            loaded_objects::stay_loaded(own);
         }
         let wanted: Wanted = self
             .groups
@@ -328,7 +328,7 @@ impl Engine {
             self.known.retain(|known| !known.patches.is_empty());
             self.seen = Generation::default();
         }
-        objects::forget_errors();
+        loaded_objects::forget_errors();
         lookup
     }
 }

@@ -16,8 +16,8 @@ use std::sync::atomic::{
 };
 
 use super::hook::{Caller, Code, Entry, Hook, Original};
+use super::loaded_objects::Pin;
 use super::lookup::Lookup;
-use super::objects::Pin;
 
 /// As many functions as are followed at a time; those beyond are not seen.
 const PLACES: usize = 128;

@@ -5,7 +5,7 @@ use std::ffi::CString;
 
 use super::elf::{Dynamic, Slot};
 use super::hook::{Caller, Code, Entry, Hook};
-use super::objects::{self, Loaded, Pin};
+use super::loaded_objects::{self, Loaded, Pin};
 
 /// What only the object with the interpreter has.
 const INTERPRETER: &[u8] = b"ruby_init";
@@ -127,7 +127,7 @@ impl Lookup {
     /// What the loader would bind a name to, for this object.
     fn resolve(&self, index: usize, name: &[u8]) -> Option<usize> {
         let c_name = CString::new(name).ok()?;
-        let found = match objects::find_global(&c_name) {
+        let found = match loaded_objects::find_global(&c_name) {
             Some(address)
                 if self
                     .home(address)
@@ -136,7 +136,7 @@ impl Lookup {
                 self.others().find_map(|other| self.find(other, name))
             }
             Some(address) => Some(address),
-            None => objects::find_from(self.pin(index)?, &c_name),
+            None => loaded_objects::find_from(self.pin(index)?, &c_name),
         };
         found.filter(|&address| !self.own().is_some_and(|own| own.contains(address)))
     }

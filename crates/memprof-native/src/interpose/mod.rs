@@ -6,7 +6,7 @@
 //!
 //! Rules that keep the program safe:
 //!
-//! - **An object is touched only while it is pinned** (`objects::Pin`): an open handle waits for a loader that is at
+//! - **An object is touched only while it is pinned** (`loaded_objects::Pin`): an open handle waits for a loader that is at
 //!   work on it, and keeps it from being unloaded. What is gone is never written to.
 //! - **A word is replaced only if its meaning is known**: it is the address of the wanted function, or leads there by
 //!   way of lazy binding. It is put back only if it is still ours.
@@ -21,9 +21,9 @@ mod engine;
 mod ffi;
 mod fork_lock;
 mod hook;
+mod loaded_objects;
 mod lookup;
-mod objects;
-mod pages;
+mod protected_pages;
 mod watch;
 
 pub(crate) use engine::notice;

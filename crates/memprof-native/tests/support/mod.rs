@@ -5,7 +5,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-pub mod tables;
+pub mod loaded_tables;
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::transmute_copy;

@@ -6,14 +6,14 @@ use std::fmt::Write;
 use rustc_hash::FxHashMap;
 
 use super::Recorder;
-use super::builder::ProfileBuilder;
+use super::profile_builder::ProfileBuilder;
 use crate::cells::{Cell, CellId};
 use crate::group::NO_NAME;
-use crate::line;
+use crate::printable;
 use crate::profile::{Amount, Meta, Profile, SiteRow, StringRow};
 use crate::sessions::{SegmentId, SessionId};
 use crate::sites::{FrameId, SiteId};
-use crate::strings::StringCounts;
+use crate::string_values::StringCounts;
 
 /// What is alive of each cell, as found on the heap: objects, and their memsizes.
 #[derive(Debug, Default)]
@@ -100,9 +100,9 @@ impl Recorder {
         for (objects, (file, line, class)) in rows.into_iter().take(limit) {
             // Writing to a String cannot fail.
             let _ = write!(text, "{objects:>7} ");
-            line::push(&mut text, file);
+            printable::push(&mut text, file);
             let _ = write!(text, ":{line}:");
-            line::push(&mut text, class);
+            printable::push(&mut text, class);
             text.push('\n');
         }
         text

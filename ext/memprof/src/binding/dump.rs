@@ -15,9 +15,9 @@ use memprof_heap::dump::values::{Key, Policy, Values};
 use memprof_heap::dump::worker::Worker;
 use memprof_profile::sessions::SessionId;
 
-use crate::convert::to_ruby;
-use crate::errors;
-use crate::vm::heap::{self, Globals, Request, Written, fork};
+use crate::os_errors;
+use crate::ruby_values::to_ruby;
+use crate::vm::heap::{self, Globals, Request, Written, forked_dump};
 use crate::vm::tracker;
 
 pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
@@ -42,7 +42,7 @@ fn fork_dump(ruby: &Ruby, descriptor: i32, options: RHash, made: RArray) -> Resu
     let file = duplicate(ruby, descriptor)?;
     let request = tracker::suspended(|| request(ruby, options))?;
     heap::prepare();
-    let child = fork::fork(file, request).map_err(|error| failure(ruby, &error))?;
+    let child = forked_dump::fork(file, request).map_err(|error| failure(ruby, &error))?;
     made.push(child.pid)?;
     made.push(child.report.into_raw_fd())
 }
@@ -73,7 +73,7 @@ pub(super) fn failure(ruby: &Ruby, error: &std::io::Error) -> Error {
         .and_then(|memprof| memprof.const_get(name));
     Error::new(
         class.unwrap_or_else(|_| ruby.exception_runtime_error()),
-        errors::text(error),
+        os_errors::text(error),
     )
 }
 
@@ -81,10 +81,10 @@ pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
     let header = lookup::<String>(ruby, options, "header")?;
     let mut before = Vec::from_iter(header.map(|json| (NoteKind::Header, json)));
     before.extend(notes(ruby, options, "before")?);
-    let mut known = heap::binding::known(ruby)?;
+    let mut data_types = heap::binding::data_types(ruby)?;
     if let Some(threads) = lookup::<RHash>(ruby, options, "threads")? {
         threads.foreach(|thread: Value, json: String| {
-            known
+            data_types
                 .threads
                 .insert(heap::binding::address(thread), facts(ruby, &json)?);
             Ok(ForEach::Continue)
@@ -103,7 +103,7 @@ pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
         before,
         after: notes(ruby, options, "after")?,
         session: lookup::<u64>(ruby, options, "session")?.map(SessionId),
-        known,
+        data_types,
         globals: globals(ruby, options)?,
     })
 }

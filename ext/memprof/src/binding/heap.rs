@@ -1,15 +1,15 @@
 //! `Memprof::Native::Heap`: a heap to ask. Questions and answers are JSON ([`memprof_heap::analysis`]); what is asked of
-//! single objects ([`object`]) and of many ([`objects`]) is asked by number.
+//! single objects ([`single_object`]) and of many ([`object_set`]) is asked by number.
 
-mod capture;
-mod diff;
-mod export;
-mod object;
-mod objects;
+mod capture_heap;
+mod export_heap;
+mod field_values;
+mod native_diff;
+mod object_set;
 mod opened;
 mod opening;
+mod single_object;
 mod subset;
-mod values;
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use magnus::{
 };
 use memprof_heap::analysis;
 
-use super::{error, job};
+use super::{exceptions, job};
 use crate::vm;
-use objects::NativeObjects;
+use object_set::NativeObjects;
 use opened::Opened;
 
 /// A heap that is open. It never changes.
@@ -51,15 +51,15 @@ fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     heap.undef_default_alloc_func();
     heap.define_singleton_method("open", function!(opening::open, 4))?;
     heap.define_singleton_method("read", function!(opening::read, 3))?;
-    heap.define_singleton_method("capture", function!(capture::capture, 4))?;
+    heap.define_singleton_method("capture", function!(capture_heap::capture, 4))?;
     heap.define_method("ask", method!(ask, 2))?;
     heap.define_method("source", method!(source, 0))?;
     heap.define_method("size", method!(size, 0))?;
-    object::define(heap)?;
-    objects::define(ruby, native, heap)?;
-    export::define(heap)?;
+    single_object::define(heap)?;
+    object_set::define(ruby, native, heap)?;
+    export_heap::define(heap)?;
     subset::define(ruby, native, heap)?;
-    diff::define(ruby, native)
+    native_diff::define(ruby, native)
 }
 
 /// Puts a question; parameters and answer are JSON.
@@ -70,13 +70,13 @@ fn ask(
     parameters: String,
 ) -> Result<String, Error> {
     let opened = Arc::clone(&native.0);
-    let filter = error::filter_of(&parameters);
+    let filter = exceptions::filter_of(&parameters);
     let answer = job::run(ruby, "ask", move |_| {
         let parameters = serde_json::from_str(&parameters)
             .map_err(|error| analysis::Error::Question(error.to_string()))?;
         analysis::ask(&opened.heap, &question, parameters).map(|answer| answer.to_string())
     })?;
-    answer.map_err(|error| error::of_question(ruby, &error, filter.as_deref()))
+    answer.map_err(|error| exceptions::of_question(ruby, &error, filter.as_deref()))
 }
 
 /// Where the heap comes from, as JSON.
@@ -91,5 +91,5 @@ fn size(ruby: &Ruby, native: &NativeHeap) -> Result<usize, Error> {
     native
         .0
         .size()
-        .map_err(|error| error::of_input(ruby, &error))
+        .map_err(|error| exceptions::of_input(ruby, &error))
 }

@@ -55,7 +55,7 @@ pub fn run_with<T: Send + 'static>(
             *teller.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
             teller.told.notify_one();
         });
-    started.map_err(|error| super::error::of_input(ruby, &error))?;
+    started.map_err(|error| super::exceptions::of_input(ruby, &error))?;
     let process = process::id();
     loop {
         let value = gvl::without(|| outcome.wait()).flatten();

@@ -1,17 +1,17 @@
 //! What Ruby sees: one file per Ruby module or class.
 
-mod census;
-mod convert;
+mod convert_dump;
+mod count_objects;
 mod dump;
-mod error;
-mod files;
+mod exceptions;
 mod heap;
-mod iseqs;
 mod job;
 mod native;
-mod profile;
+mod native_files;
+mod native_iseqs;
+mod native_profile;
+mod native_trace;
 mod requests;
-mod trace;
 mod trace_report;
 
 use magnus::{Error, Module, Ruby};
@@ -20,14 +20,14 @@ use magnus::{Error, Module, Ruby};
 pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let memprof = ruby.define_module("Memprof")?;
     let native = memprof.define_module("Native")?;
-    profile::init(ruby, native)?;
+    native_profile::init(ruby, native)?;
     dump::init(ruby, native)?;
-    files::init(ruby, native)?;
+    native_files::init(ruby, native)?;
     heap::init(ruby, native)?;
-    convert::init(ruby, native)?;
-    census::init(native)?;
-    iseqs::init(native)?;
-    trace::init(ruby, native)?;
+    convert_dump::init(ruby, native)?;
+    count_objects::init(native)?;
+    native_iseqs::init(native)?;
+    native_trace::init(ruby, native)?;
     trace_report::init(ruby, native)?;
     requests::init(ruby, native)?;
     native::init(ruby, native)

@@ -5,8 +5,8 @@ use memprof_profile::gems;
 use memprof_profile::growth;
 use memprof_profile::sessions::SessionId;
 
-use super::census;
-use super::profile::NativeProfile;
+use super::count_objects;
+use super::native_profile::NativeProfile;
 use crate::vm::{after_fork, entry, frame_keys, guard, naming, sessions, tracker};
 
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
@@ -89,7 +89,7 @@ fn close(holder: RObject) -> Result<(), Error> {
 fn stats(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
     tracker::suspended(|| {
         let rows = sessions::stats(SessionId(id))
-            .map_err(|raised| census::failure(ruby, raised.to_string()))?;
+            .map_err(|raised| count_objects::failure(ruby, raised.to_string()))?;
         let array = ruby.ary_new_capa(rows.len());
         for row in rows {
             array.push((row.objects, row.file, row.line, row.class))?;
@@ -106,7 +106,7 @@ fn stats_text(
     heading: String,
 ) -> Result<String, Error> {
     tracker::suspended(|| sessions::stats_text(SessionId(id), limit, &heading))
-        .map_err(|raised| census::failure(ruby, raised.to_string()))
+        .map_err(|raised| count_objects::failure(ruby, raised.to_string()))
 }
 
 fn profile(
@@ -119,7 +119,7 @@ fn profile(
     let profile =
         tracker::suspended(|| sessions::profile(SessionId(id), memprof, runtime, command));
     profile
-        .map_err(|raised| census::failure(ruby, raised.to_string()))?
+        .map_err(|raised| count_objects::failure(ruby, raised.to_string()))?
         .map(NativeProfile::new)
         .ok_or_else(|| Error::new(ruby.exception_arg_error(), "the session is closed"))
 }

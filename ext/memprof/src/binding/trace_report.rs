@@ -11,7 +11,7 @@ use magnus::{
 use memprof_native::Node;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::trace::Choice;
+use super::native_trace::Choice;
 use crate::vm::trace::Counted;
 use crate::vm::tracker;
 

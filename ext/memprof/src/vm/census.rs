@@ -4,7 +4,7 @@ use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::object::{self, Flags};
+use super::ruby_object::{self, Flags};
 use super::{classes, slots};
 
 /// Counts of the whole heap. Serializes in the order and with the keys of heap_dump.
@@ -68,7 +68,7 @@ pub fn count_objects(namespaces: &[String]) -> Result<Census, String> {
         }
         if !namespaces.is_empty() && has_class(flags) {
             // SAFETY: an object in a heap slot; it has not been swept, so neither has its class.
-            users.count(unsafe { object::class_word(slot) });
+            users.count(unsafe { ruby_object::class_word(slot) });
         }
     })?;
     let walked = free + types.iter().sum::<u64>();

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use memprof_profile::sites::{ClassId, Sites};
 
-use super::object::{self, Flags};
+use super::ruby_object::{self, Flags};
 use super::tracker;
 
 /// Stands for the class word in a place: internal objects have none, and imemo use it for something else.
@@ -41,7 +41,7 @@ impl Classes {
         }
         let class = if key < 0x1000 { 0 } else { real(key as VALUE) };
         let name = match class {
-            0 => object::internal_name(flags),
+            0 => ruby_object::internal_name(flags),
             class => match name(class) {
                 Some(name) if is_final(&name) => name,
                 name => {
@@ -172,7 +172,7 @@ pub unsafe fn text(value: VALUE) -> Option<String> {
         if api || !Flags::of(value).is(ruby_value_type::RUBY_T_STRING) {
             return None;
         }
-        object::string_bytes(value).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        ruby_object::string_bytes(value).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 }
 

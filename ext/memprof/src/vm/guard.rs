@@ -7,8 +7,8 @@ use magnus::{DataTypeFunctions, Error, Ruby, TypedData, gc};
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 
-use super::kept;
-use super::object::{self, Flags};
+use super::between_sessions;
+use super::ruby_object::{self, Flags};
 use super::symbols::symbols;
 use super::tracker;
 
@@ -23,7 +23,7 @@ pub struct Guard;
 impl DataTypeFunctions for Guard {
     fn mark(&self, _: &gc::Marker) {
         tracker::with(|tracker| {
-            kept::mark(tracker);
+            between_sessions::mark(tracker);
             for object in tracker.frames.pinned() {
                 // SAFETY: in a mark function; the object was alive when it was noted and has been marked since.
                 unsafe { rb_sys::rb_gc_mark(object) };
@@ -37,7 +37,7 @@ impl DataTypeFunctions for Guard {
         tracker::with(|tracker| {
             tracker
                 .recorder
-                .relocate(moved, |address| object::slot_size(address as VALUE));
+                .relocate(moved, |address| ruby_object::slot_size(address as VALUE));
             tracker.recorder.sessions.threads_moved(moved);
             tracker.quiet.relocate(moved);
             tracker.frames.relocate(moved);

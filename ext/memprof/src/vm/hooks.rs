@@ -16,9 +16,9 @@ use super::classes;
 use super::event::Event;
 use super::event_hook::EventHook;
 use super::frames::{Found, Origin};
-use super::object::{self, Flags};
 use super::places::{Known, Place};
 use super::protect::protect;
+use super::ruby_object::{self, Flags};
 use super::tracker::{self, Tracker};
 
 const BIRTH: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
@@ -127,7 +127,7 @@ fn set_generation() {
 unsafe fn birth(event: Event) {
     let object = event.object();
     // SAFETY: the object born: flags and class word are set.
-    let (flags, class) = unsafe { (Flags::of(object), object::class_word(object)) };
+    let (flags, class) = unsafe { (Flags::of(object), ruby_object::class_word(object)) };
     tracker::with(|tracker| {
         notice(tracker, flags, class, object);
         // Drawn anew also if nobody records this one, or the next that is recorded would not be chosen by chance.
@@ -136,7 +136,7 @@ unsafe fn birth(event: Event) {
             Some(segment) => match cell(tracker, event, flags, class, segment) {
                 Some(cell) => tracker
                     .recorder
-                    .born(object, cell, || object::slot_size(object)),
+                    .born(object, cell, || ruby_object::slot_size(object)),
                 None => tracker.recorder.born_unrecorded(object),
             },
             None => tracker.recorder.born_unrecorded(object),
@@ -155,7 +155,7 @@ unsafe fn pass_over(event: Event) {
         // SAFETY: the object born: flags and class word are set.
         let (object, flags, class) = unsafe {
             let object = event.object();
-            (object, Flags::of(object), object::class_word(object))
+            (object, Flags::of(object), ruby_object::class_word(object))
         };
         if flags.is(ruby_value_type::RUBY_T_DATA) {
             tracker::with(|tracker| notice(tracker, flags, class, object));
@@ -383,7 +383,7 @@ unsafe fn bury(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Recor
     }
     if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
         // SAFETY: a T_STRING that dies; the bytes are copied at once.
-        if let Some(value) = unsafe { object::string_bytes(object) } {
+        if let Some(value) = unsafe { ruby_object::string_bytes(object) } {
             tracker.recorder.string_died(record, value);
         }
     }

@@ -11,13 +11,14 @@
 //!   these runs the hooks, and these want the tracker.
 
 pub mod after_fork;
+pub mod between_sessions;
 pub mod census;
 pub mod classes;
 mod control_frames;
+pub mod dump_files;
 pub mod entry;
 pub mod event;
 mod event_hook;
-pub mod files;
 pub mod frame_keys;
 pub mod frames;
 pub mod guard;
@@ -25,15 +26,14 @@ pub mod gvl;
 pub mod heap;
 pub mod hooks;
 pub mod iseqs;
-pub mod kept;
 pub mod layouts;
 pub mod naming;
-pub mod object;
 pub mod objspace;
 pub mod places;
 pub mod process;
 pub mod protect;
 mod quiet;
+pub mod ruby_object;
 pub mod seed;
 pub mod sessions;
 pub mod slots;

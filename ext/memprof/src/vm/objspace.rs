@@ -8,8 +8,8 @@ use memprof_profile::sessions::SessionId;
 use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashSet;
 
-use super::object::{self, Flags};
 use super::protect::{Raised, protect};
+use super::ruby_object::{self, Flags};
 use super::symbols::symbols;
 use super::tracker;
 
@@ -109,8 +109,8 @@ fn lives(object: VALUE) -> bool {
 
 fn memsize(object: VALUE) -> u64 {
     // SAFETY: an object that lives (see `lives`).
-    let memsize = unsafe { object::memsize(object, Flags::of(object)) };
-    memsize.unwrap_or_else(|| u64::from(object::slot_size(object)))
+    let memsize = unsafe { ruby_object::memsize(object, Flags::of(object)) };
+    memsize.unwrap_or_else(|| u64::from(ruby_object::slot_size(object)))
 }
 
 fn string<'a>(object: VALUE) -> Option<&'a [u8]> {
@@ -118,7 +118,7 @@ fn string<'a>(object: VALUE) -> Option<&'a [u8]> {
     unsafe {
         let is_string = Flags::of(object).is(ruby_value_type::RUBY_T_STRING);
         if is_string {
-            object::string_bytes(object)
+            ruby_object::string_bytes(object)
         } else {
             None
         }

@@ -10,7 +10,7 @@ use magnus::error::ErrorType;
 use magnus::rb_sys::AsRawValue;
 use rb_sys::VALUE;
 
-use super::{classes, object};
+use super::{classes, ruby_object};
 
 /// The VM raised an exception, which has been rescued.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Raised {
         let class = match error.error_type() {
             ErrorType::Exception(exception) => {
                 // SAFETY: the exception was raised just now, and is held by the error.
-                classes::real_name(unsafe { object::class_word(exception.as_raw()) })
+                classes::real_name(unsafe { ruby_object::class_word(exception.as_raw()) })
             }
             // A class and a message of Rust's, or a jump that is no exception (`throw`).
             _ => None,

@@ -8,7 +8,7 @@ use memprof_profile::sessions::{Options, SessionId};
 
 use super::protect::Raised;
 use super::tracker::{self, Facts, Tracker};
-use super::{hooks, kept, naming, objspace, symbols};
+use super::{between_sessions, hooks, naming, objspace, symbols};
 
 /// Opens a session; `by_thread` follows the calling thread and those that it starts.
 pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionId {
@@ -35,7 +35,7 @@ pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionI
         id
     });
     hooks::install();
-    kept::resume();
+    between_sessions::resume();
     // The tracker is free outside hooks, so there is an id.
     id.unwrap_or(SessionId(0))
 }
@@ -69,7 +69,7 @@ fn check_hook() {
     if hooks::revive() {
         tracker::with(|tracker| {
             // What was freed meanwhile is not known either.
-            kept::forget_addresses(tracker);
+            between_sessions::forget_addresses(tracker);
             for facts in tracker.facts.values_mut() {
                 facts.incomplete |= facts.ended.is_none();
             }
@@ -107,7 +107,7 @@ pub fn close(id: SessionId) {
     });
     if last == Some(true) {
         hooks::remove();
-        kept::pause();
+        between_sessions::pause();
     }
 }
 

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rb_sys::VALUE;
 
-use super::object::Flags;
 use super::protect::protect;
+use super::ruby_object::Flags;
 use super::symbols::symbols;
 
 struct Visitor<F> {

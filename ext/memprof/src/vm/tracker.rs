@@ -8,10 +8,10 @@ use memprof_profile::recorder::Recorder;
 use memprof_profile::sessions::SessionId;
 use rustc_hash::FxHashMap;
 
+use super::between_sessions::Pause;
 use super::classes::Classes;
 use super::frames::Frames;
 use super::hooks::current_thread;
-use super::kept::Pause;
 use super::places::Places;
 use super::quiet::Quiet;
 
@@ -33,7 +33,7 @@ pub struct Tracker {
     pub quiet: Quiet,
     /// When the last session was closed and the hook removed, if none is open.
     pub pause: Option<Pause>,
-    /// The collection whose garbage was forgotten last (see [`super::kept`]).
+    /// The collection whose garbage was forgotten last (see [`super::between_sessions`]).
     pub swept: Option<usize>,
 }
 

@@ -12,7 +12,7 @@ use memprof_heap::dump::read::Limits;
 use memprof_heap::heap::{Heap, Options, Progress, Unfinished};
 
 use super::super::dump::duplicate;
-use super::super::error::{of_input, of_nothing};
+use super::super::exceptions::{of_input, of_nothing};
 use super::super::job::{self, Abandoned};
 use super::{NativeHeap, Opened};
 

@@ -16,7 +16,7 @@ use memprof_heap::heap::Heap;
 use memprof_heap::subset::{Name, Subset};
 
 use super::super::dump::duplicate;
-use super::super::error::of_question;
+use super::super::exceptions::of_question;
 use super::super::job;
 use super::opened::Opened;
 use super::{NativeHeap, NativeObjects};

@@ -5,9 +5,9 @@
 //! else says in one line on stderr why not. None of them runs a program's Ruby code, and those that count allocate no Ruby
 //! object.
 
+mod gvl_owner;
 mod moment;
 mod output;
-mod owner;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io::{self, Write};

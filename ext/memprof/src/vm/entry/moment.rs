@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use magnus::Ruby;
 
-use super::owner;
+use super::gvl_owner;
 use crate::vm::protect::protect;
 use crate::vm::symbols::symbols;
 use crate::vm::tracker;
@@ -23,7 +23,7 @@ pub fn init(ruby: &Ruby) {
     // SAFETY: called while the extension is loaded; the hook sets a variable.
     unsafe { rb_sys::ruby_vm_at_exit(Some(down)) };
     VM_UP.store(true, Ordering::Relaxed);
-    owner::find(ruby);
+    gvl_owner::find(ruby);
 }
 
 /// Does the work, or says on stderr why not, and returns `refused`.
@@ -58,7 +58,7 @@ fn bad_moment() -> Option<&'static str> {
     if says_no(symbols().native_thread_p) {
         return Some("not now: this thread is none of Ruby's; choose another one");
     }
-    if says_no(symbols().thread_has_gvl_p) || owner::has_gvl() == Some(false) {
+    if says_no(symbols().thread_has_gvl_p) || gvl_owner::has_gvl() == Some(false) {
         return Some(
             "not now: this thread waits, or runs C code, without Ruby's lock (GVL); choose another one",
         );

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use magnus::Ruby;
 
-use crate::errors;
+use crate::os_errors;
 use crate::vm::heap::file::{dump_file, dump_to};
 
 /// Dumps the heap to a file, which appears when it is whole, or to standard output.
@@ -42,7 +42,7 @@ pub fn write(file: Option<&str>, text: &[u8]) -> Result<(), String> {
 }
 
 fn failure(place: &str, error: &io::Error) -> String {
-    format!("can't write {place}: {}", errors::text(error))
+    format!("can't write {place}: {}", os_errors::text(error))
 }
 
 fn replace(file: &Path, text: &[u8]) -> io::Result<()> {

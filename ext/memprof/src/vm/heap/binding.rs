@@ -11,8 +11,8 @@ use magnus::value::ReprValue;
 use magnus::{Error, RArray, Ruby, TryConvert, Value};
 use rb_sys::{ID, VALUE};
 
-use super::known::{self, Known, Samples};
 use super::locals::{LocalTable, Probe};
+use super::typed_data::{self, DataTypes, Samples};
 
 /// One object of each type that is looked into; procs whose local variables are known, with different numbers of
 /// parameters and of others.
@@ -29,15 +29,15 @@ const SAMPLES: &str = "\
 const NAMES: [&str; 3] = ["abc", "defghij", "klmno"];
 
 /// The types, and where iseqs have the names of their variables: found out once.
-pub fn known(ruby: &Ruby) -> Result<Known, Error> {
-    static KNOWN: OnceLock<Known> = OnceLock::new();
-    match KNOWN.get() {
+pub fn data_types(ruby: &Ruby) -> Result<DataTypes, Error> {
+    static FOUND: OnceLock<DataTypes> = OnceLock::new();
+    match FOUND.get() {
         Some(known) => Ok(known.clone()),
-        None => find(ruby).map(|known| KNOWN.get_or_init(|| known).clone()),
+        None => find(ruby).map(|known| FOUND.get_or_init(|| known).clone()),
     }
 }
 
-fn find(ruby: &Ruby) -> Result<Known, Error> {
+fn find(ruby: &Ruby) -> Result<DataTypes, Error> {
     let samples: RArray = ruby.eval(SAMPLES)?;
     let object =
         |index: isize| -> Result<VALUE, Error> { Ok(samples.entry::<Value>(index)?.as_raw()) };
@@ -62,12 +62,12 @@ fn find(ruby: &Ruby) -> Result<Known, Error> {
     };
     let probes: Option<Vec<Probe>> = probes.into_iter().collect();
     let locals = probes.as_deref().and_then(LocalTable::find);
-    Ok(Known::new(&samples, locals))
+    Ok(DataTypes::new(&samples, locals))
 }
 
 fn probe(proc: VALUE, letters: &str, path: VALUE) -> Option<Probe> {
     // SAFETY: a Proc made from a block, whose third word is its iseq.
-    let iseq = unsafe { known::word(proc, 2) }?;
+    let iseq = unsafe { typed_data::word(proc, 2) }?;
     let names = letters
         .chars()
         .map(|letter| intern(&format!("memprof_{letter}")));

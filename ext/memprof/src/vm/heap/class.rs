@@ -6,9 +6,9 @@ use memprof_heap::dump::record::{Detail, Flags as Bits, Label};
 use rb_sys::{ID, VALUE, ruby_value_type};
 
 use super::walk::Walk;
-use super::{imemo, method, values};
+use super::{imemo, method, ruby_value};
 use crate::vm::classes::{self, is_singleton};
-use crate::vm::object::Flags;
+use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 
 /// What is known of a class, module or included module.
@@ -30,7 +30,7 @@ pub unsafe fn detail(
             walk.names.class(superclass)
         };
         let iclass = flags.is(ruby_value_type::RUBY_T_ICLASS);
-        let hidden = crate::vm::object::class_word(object) == 0;
+        let hidden = crate::vm::ruby_object::class_word(object) == 0;
         let name = if iclass || hidden {
             None
         } else {
@@ -120,7 +120,7 @@ pub unsafe fn label(
     // what the class itself refers to then are entries of its caches.
     let owner = unsafe {
         if flags.is(ruby_value_type::RUBY_T_ICLASS) {
-            Some(crate::vm::object::class_word(object))
+            Some(crate::vm::ruby_object::class_word(object))
         } else {
             (!has_prepended(object)).then_some(object)
         }
@@ -161,8 +161,8 @@ unsafe fn has_prepended(class: VALUE) -> bool {
     // SAFETY: what stands above a class is a class, or 0.
     unsafe {
         let mut above = rb_sys::rb_class_get_superclass(class);
-        while values::is_address(above) && Flags::of(above).is(ruby_value_type::RUBY_T_ICLASS) {
-            if crate::vm::object::class_word(above) == class {
+        while ruby_value::is_address(above) && Flags::of(above).is(ruby_value_type::RUBY_T_ICLASS) {
+            if crate::vm::ruby_object::class_word(above) == class {
                 return true;
             }
             above = rb_sys::rb_class_get_superclass(above);

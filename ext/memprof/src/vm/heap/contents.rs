@@ -11,8 +11,8 @@ use super::pass::Pass;
 use super::reach::reachable;
 use super::visitor::Visitor;
 use super::walk::Walk;
-use super::{class, details, imemo, ivars, known, plain, shapes, streams, text, values};
-use crate::vm::object::Flags;
+use super::{class, details, imemo, ivars, plain, ruby_value, shapes, streams, text, typed_data};
+use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 
 /// True if an object that is no T_OBJECT, class or module has instance variables or the like.
@@ -108,7 +108,7 @@ unsafe fn label(walk: &mut Walk, object: VALUE, flags: Flags, labels: &mut Vec<(
                 return class::label(walk, object, flags, labels);
             }
             Kind::DATA => {
-                known::label(walk, object, labels);
+                typed_data::label(walk, object, labels);
                 &[]
             }
             Kind::IMEMO => return imemo::label(walk, object, flags, labels),
@@ -273,7 +273,7 @@ pub unsafe fn each_entry<F: FnMut(VALUE, VALUE)>(hash: VALUE, visit: F) {
 unsafe fn members(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VALUE)>) {
     // SAFETY: the caller vouches; within its size an element is read without an error.
     unsafe {
-        let class = crate::vm::object::class_word(object);
+        let class = crate::vm::ruby_object::class_word(object);
         let names = walk.members_of(class);
         let size = rb_sys::rb_struct_size(object) >> 1;
         for index in 0..size {
@@ -292,30 +292,31 @@ fn merge<W: LiveWriter>(
     labels: &[(Label, VALUE)],
     class: VALUE,
 ) -> io::Result<()> {
-    let mut left = std::mem::take(&mut pass.walk.left);
-    left.begin(&pass.walk.references, class);
+    let mut unlabeled = std::mem::take(&mut pass.walk.unlabeled);
+    unlabeled.begin(&pass.walk.references, class);
     let mut key = None;
     for (label, value) in labels {
         if *label == Label::Key {
             key = Some(*value);
             continue;
         }
-        let present = !values::is_address(*value) || left.take(&pass.walk.references, *value);
+        let present =
+            !ruby_value::is_address(*value) || unlabeled.take(&pass.walk.references, *value);
         if *label == Label::Entry {
             if let Some(key) = key.take() {
-                left.take(&pass.walk.references, key);
+                unlabeled.take(&pass.walk.references, key);
                 pass.entry(key, *value)?;
             }
-        } else if present && (values::is_address(*value) || is_content(*label)) {
+        } else if present && (ruby_value::is_address(*value) || is_content(*label)) {
             pass.queue(*label, *value)?;
         }
     }
     for index in 0..pass.walk.references.len() {
-        if left.has(&pass.walk.references, index) {
+        if unlabeled.has(&pass.walk.references, index) {
             pass.queue(Label::None, pass.walk.references[index])?;
         }
     }
-    pass.walk.left = left;
+    pass.walk.unlabeled = unlabeled;
     Ok(())
 }
 

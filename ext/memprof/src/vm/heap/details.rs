@@ -4,8 +4,8 @@ use memprof_heap::dump::record::{Detail, Flags as Bits, Kind, Object, Value};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_value_type};
 
 use super::walk::Walk;
-use super::{imemo, known, numeric, shapes, streams, text, values};
-use crate::vm::object::{self, Flags};
+use super::{imemo, numeric, ruby_value, shapes, streams, text, typed_data};
+use crate::vm::ruby_object::{self, Flags};
 use crate::vm::symbols::symbols;
 
 const EMBEDDED_ARRAY: usize = 1 << 13;
@@ -48,7 +48,7 @@ pub unsafe fn class(object: VALUE, flags: Flags, raw: bool) -> VALUE {
         0
     } else {
         // SAFETY: the caller vouches.
-        unsafe { object::class_word(object) }
+        unsafe { ruby_object::class_word(object) }
     }
 }
 
@@ -80,7 +80,7 @@ pub unsafe fn memsize(object: VALUE, flags: Flags, slot_size: u32) -> u64 {
 /// `object` is a slot that holds an object.
 pub unsafe fn asked_memsize(object: VALUE) -> Option<u64> {
     // SAFETY: the caller vouches.
-    unsafe { object::memsize(object, Flags::of(object)) }
+    unsafe { ruby_object::memsize(object, Flags::of(object)) }
 }
 
 /// True for a class or module.
@@ -139,7 +139,7 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'s
             }
             Kind::STRUCT => Detail::Length((rb_sys::rb_struct_size(object) as u64) >> 1),
             Kind::HASH => {
-                if walk.scope.labels && compares_by_identity(&walk.known, object) {
+                if walk.scope.labels && compares_by_identity(&walk.data_types, object) {
                     walk.field("compare_by_identity", Value::True);
                 }
                 hash(walk, object, flags)
@@ -155,14 +155,14 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> (Detail<'s
                 super::class::detail(walk, object, flags, &mut bits)
             }
             Kind::DATA => {
-                let kind = known::data_type(object);
+                let kind = typed_data::data_type(object);
                 let name = if kind.is_null() {
                     None
                 } else {
                     walk.names.c_string((*kind).wrap_struct_name)
                 };
                 if walk.scope.labels {
-                    known::facts(walk, object);
+                    typed_data::facts(walk, object);
                 }
                 Detail::Data { type_name: name }
             }
@@ -205,9 +205,9 @@ pub unsafe fn compared_by(hash: VALUE) -> Option<usize> {
 /// # Safety
 /// `hash` is a T_HASH.
 #[inline(always)]
-pub unsafe fn compares_by_identity(known: &known::Known, hash: VALUE) -> bool {
+pub unsafe fn compares_by_identity(types: &typed_data::DataTypes, hash: VALUE) -> bool {
     // SAFETY: the caller vouches.
-    known.identity != 0 && unsafe { compared_by(hash) } == Some(known.identity)
+    types.identity != 0 && unsafe { compared_by(hash) } == Some(types.identity)
 }
 
 /// Where in the shared array the elements of an array begin that has them from there, as a fact.
@@ -247,7 +247,7 @@ pub unsafe fn hash(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'stat
     };
     Detail::Hash {
         size,
-        default: values::decode(&mut walk.names, default),
+        default: ruby_value::decode(&mut walk.names, default),
         default_proc: flags.0 & PROC_DEFAULT != 0,
     }
 }

@@ -12,13 +12,13 @@ use memprof_heap::dump::values::{Key, Policy, Values};
 use memprof_heap::dump::worker::Worker;
 
 use super::{Globals, Request, binding};
-use crate::errors;
+use crate::os_errors;
 
 /// Dumps the heap to a file, which appears under its name when it is whole. Called with the GVL, where allocating Ruby
 /// objects is allowed.
 pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String> {
     let unfinished = format!("{path}.IN_PROGRESS");
-    let failed = |error: io::Error| format!("cannot write {path}: {}", errors::text(&error));
+    let failed = |error: io::Error| format!("cannot write {path}: {}", os_errors::text(&error));
     let file = create(&unfinished).map_err(failed)?;
     let outcome = dump_to(ruby, file, format).and_then(|counts| {
         std::fs::rename(&unfinished, path).map_err(failed)?;
@@ -46,12 +46,12 @@ pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> 
         before: vec![(NoteKind::Header, header(format))],
         after: Vec::new(),
         session: None,
-        known: binding::known(ruby).map_err(|error| error.to_string())?,
+        data_types: binding::data_types(ruby).map_err(|error| error.to_string())?,
         globals: Globals::default(),
     };
     super::prepare();
     let (counts, _) = super::dump(file, request, Worker::Inline)
-        .map_err(|error| format!("cannot write the dump: {}", errors::text(&error)))?;
+        .map_err(|error| format!("cannot write the dump: {}", os_errors::text(&error)))?;
     Ok(counts)
 }
 

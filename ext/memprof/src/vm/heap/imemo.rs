@@ -6,8 +6,8 @@ use memprof_heap::dump::record::{Detail, Label, NameId, Value};
 use rb_sys::{ID, VALUE};
 
 use super::walk::Walk;
-use super::{method, values};
-use crate::vm::object::Flags;
+use super::{method, ruby_value};
+use crate::vm::ruby_object::Flags;
 
 /// enum imemo_type: numbers that all versions share.
 pub const ENV: u32 = 0;
@@ -63,7 +63,7 @@ pub unsafe fn detail(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'st
             let live = class != 0 && class != rb_sys::Qundef as VALUE;
             // Before 4.0 objspace names the method also when the class is gone.
             let names_method = if cfg!(ruby_gte_4_0) { live } else { true };
-            if cfg!(ruby_gte_3_3) && names_method && values::is_address(entry) {
+            if cfg!(ruby_gte_3_3) && names_method && ruby_value::is_address(entry) {
                 let id = word(entry, 3);
                 called_id = (id != 0).then(|| walk.names.id(id as ID));
             }
@@ -110,7 +110,7 @@ pub unsafe fn place(walk: &mut Walk, iseq: VALUE) {
 
 /// True if the iseq has its path: while it is compiled it may have none, and the VM's functions would follow a null.
 unsafe fn complete(walk: &Walk, iseq: VALUE) -> bool {
-    match &walk.known.locals {
+    match &walk.data_types.locals {
         // SAFETY: an iseq with a body.
         Some(locals) => unsafe { locals.has_path(iseq) },
         None => false,
@@ -169,7 +169,7 @@ pub unsafe fn variables(walk: &mut Walk, object: VALUE) -> Vec<(NameId, VALUE)> 
     unsafe {
         let (iseq, env) = (word(object, 1), word(object, 3) as *const VALUE);
         let size = word(object, 4) as u32 as usize;
-        let Some(locals) = walk.known.locals else {
+        let Some(locals) = walk.data_types.locals else {
             return Vec::new();
         };
         if env.is_null() || iseq == 0 {

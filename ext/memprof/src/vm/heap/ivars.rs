@@ -10,9 +10,9 @@ use memprof_heap::dump::record::NameId;
 use rb_sys::{ID, VALUE};
 
 use super::details;
-use super::names::Names;
+use super::name_table::Names;
 use super::visitor::Visitor;
-use crate::vm::object::Flags;
+use crate::vm::ruby_object::Flags;
 
 const UNDEF: VALUE = rb_sys::Qundef as VALUE;
 

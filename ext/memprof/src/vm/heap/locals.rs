@@ -76,7 +76,8 @@ impl LocalTable {
         // SAFETY: as in `names`.
         unsafe {
             let body = *(iseq as *const *const u8).add(ISEQ_BODY);
-            !body.is_null() && super::values::is_address(body.add(self.path).cast::<VALUE>().read())
+            !body.is_null()
+                && super::ruby_value::is_address(body.add(self.path).cast::<VALUE>().read())
         }
     }
 }
@@ -118,7 +119,7 @@ fn candidates_of(probe: &Probe) -> Vec<LocalTable> {
 /// True for the path's String, or the array of it and the real path (whose first embedded element is it).
 fn is_path(word: u64, path: VALUE) -> bool {
     word == path
-        || (super::values::is_address(word as VALUE)
+        || (super::ruby_value::is_address(word as VALUE)
             && read(word as usize, 3)
                 .is_some_and(|words| words[0] & 0x1f == 0x07 && words[2] == path))
 }

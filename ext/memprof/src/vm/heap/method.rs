@@ -6,8 +6,8 @@ use rb_sys::{ID, VALUE, ruby_value_type};
 use super::imemo;
 use super::reach::reachable;
 use super::walk::Walk;
-use super::{details, values};
-use crate::vm::object::Flags;
+use super::{details, ruby_value};
+use crate::vm::ruby_object::Flags;
 
 const DEFINITION: usize = 2;
 const CALLED_ID: usize = 3;
@@ -90,7 +90,7 @@ pub unsafe fn facts(walk: &mut Walk, entry: VALUE) {
             walk.field("name", Value::Name(name));
         }
         let owner = word(entry, OWNER);
-        if values::is_address(owner) && details::is_module(owner) {
+        if ruby_value::is_address(owner) && details::is_module(owner) {
             if let Some(name) = walk.names.class(owner) {
                 walk.field("owner", Value::Name(name));
             }

@@ -4,7 +4,6 @@
 //! 4.0 other Ractors stand still. What needs Ruby code (threads' backtraces, global variables) is asked for before, by
 //! `lib/memprof/dump`.
 
-mod ahead;
 pub mod binding;
 pub mod capture;
 mod class;
@@ -12,25 +11,26 @@ mod collector;
 mod contents;
 mod details;
 pub mod file;
-pub mod fork;
+pub mod forked_dump;
 pub mod imemo;
 mod ivars;
-pub mod known;
-mod left;
-mod likes;
 pub mod locals;
 mod method;
-mod names;
+mod name_table;
 mod numeric;
 mod pass;
 mod plain;
+mod prefetch;
 mod reach;
 mod roots;
+mod ruby_value;
 mod shapes;
 mod streams;
 mod structs;
+mod template_cache;
 mod text;
-mod values;
+pub mod typed_data;
+mod unlabeled_refs;
 mod visitor;
 mod walk;
 
@@ -49,13 +49,13 @@ use memprof_heap::dump::writer::LiveWriter;
 use memprof_profile::sessions::SessionId;
 use rb_sys::VALUE;
 
-pub use known::Known;
 pub use roots::Globals;
+pub use typed_data::DataTypes;
 
 use super::protect::protect;
 use super::symbols::symbols;
 use super::{layouts, naming};
-use names::Names;
+use name_table::Names;
 use pass::Pass;
 use walk::{Scope, Walk};
 
@@ -72,7 +72,7 @@ pub struct Request {
     /// Only what this session recorded.
     pub session: Option<SessionId>,
     /// Types that are looked into, and facts about threads.
-    pub known: Known,
+    pub data_types: DataTypes,
     /// Names of global variables by their values.
     pub globals: Globals,
 }
@@ -186,7 +186,7 @@ fn walk_over<W: LiveWriter>(writer: &mut W, request: Request) -> io::Result<Coun
         shapes: true,
     };
     let names = Names::new(request.values);
-    let walk = Walk::new(names, scope, request.known, request.globals);
+    let walk = Walk::new(names, scope, request.data_types, request.globals);
     let mut pass = Pass { walk, writer };
     pass.run(&request.before, &request.after)?;
     let Pass { walk, writer } = pass;

@@ -4,7 +4,7 @@ use memprof_heap::dump::record::{CodeRange, Detail, Text};
 use rb_sys::{StableApiDefinition, VALUE};
 
 use super::details::word;
-use super::values;
+use super::ruby_value;
 use super::walk::Walk;
 
 /// The two numbers of a Rational or Complex, also those that are no objects.
@@ -15,7 +15,7 @@ pub unsafe fn numbers(walk: &mut Walk, object: VALUE, names: [&'static str; 2]) 
     if walk.scope.labels {
         for (index, name) in names.into_iter().enumerate() {
             // SAFETY: the caller vouches.
-            let number = values::decode(&mut walk.names, unsafe { word(object, 2 + index) });
+            let number = ruby_value::decode(&mut walk.names, unsafe { word(object, 2 + index) });
             walk.field(name, number);
         }
     }

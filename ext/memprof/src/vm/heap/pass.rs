@@ -14,8 +14,8 @@ use memprof_heap::dump::writer::LiveWriter;
 use rb_sys::{VALUE, ruby_fl_type, ruby_value_type};
 
 use super::walk::{BATCH, Walk};
-use super::{ahead, collector, contents, details, plain, shapes, text, values};
-use crate::vm::object::Flags;
+use super::{collector, contents, details, plain, prefetch, ruby_value, shapes, text};
+use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 use crate::vm::tracker;
 
@@ -182,8 +182,8 @@ impl<W: LiveWriter> Pass<'_, W> {
             (walk.scope.labels && walk.names.values.previews() && text::is_string(key))
                 .then(|| beginning(text::bytes(key), PREVIEW))
         };
-        let key = values::decode(&mut walk.names, key);
-        let value = values::decode(&mut walk.names, value);
+        let key = ruby_value::decode(&mut walk.names, key);
+        let value = ruby_value::decode(&mut walk.names, value);
         let edge = |label, value, preview| Edge {
             label,
             value,
@@ -202,13 +202,13 @@ impl<W: LiveWriter> Pass<'_, W> {
     /// An edge with the value that a word of the VM is.
     #[inline(always)]
     pub fn edge(&mut self, label: Label, word: VALUE) -> io::Result<()> {
-        if !W::LABELS && !values::is_address(word) {
+        if !W::LABELS && !ruby_value::is_address(word) {
             return Ok(());
         }
         if !W::ONE_BY_ONE {
             return self.queue(label, word);
         }
-        let value = values::decode(&mut self.walk.names, word);
+        let value = ruby_value::decode(&mut self.walk.names, word);
         let edge = Edge {
             label,
             value,
@@ -225,7 +225,7 @@ impl<W: LiveWriter> Pass<'_, W> {
             if W::ONE_BY_ONE {
                 let most = elements.len().min(at + BATCH);
                 let mut end = at;
-                while end < most && values::is_address(elements[end]) {
+                while end < most && ruby_value::is_address(elements[end]) {
                     end += 1;
                 }
                 if end > at + 1 {
@@ -244,7 +244,7 @@ impl<W: LiveWriter> Pass<'_, W> {
     /// As [`Pass::edge`], for one that goes to the writer with those that follow it.
     #[inline(always)]
     pub fn queue(&mut self, label: Label, word: VALUE) -> io::Result<()> {
-        let value = values::decode(&mut self.walk.names, word);
+        let value = ruby_value::decode(&mut self.walk.names, word);
         self.push(label, value, None);
         self.passed()
     }
@@ -286,7 +286,7 @@ unsafe extern "C" fn page<W: LiveWriter>(
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let slots = (start as VALUE..end as VALUE).step_by(stride.max(8));
         for slot in slots {
-            ahead::look(slot, stride, end as VALUE);
+            prefetch::look(slot, stride, end as VALUE);
             pass.object(slot, stride as u32)?;
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! Strings, arrays, hashes and plain objects that have all they hold in themselves: nearly all objects of a program. What
-//! they have in common with others is known ([`super::likes`]), so of each only the rest is read.
+//! they share with others is in a template ([`super::template_cache`]), so only the rest of each is read.
 
 use std::io;
 
@@ -8,11 +8,11 @@ use memprof_heap::dump::writer::{Like, LiveWriter};
 use rb_sys::{ID, VALUE};
 
 use super::collector::Collector;
-use super::likes::{self, Common};
 use super::pass::Pass;
+use super::template_cache::{self, Template};
 use super::walk::Walk;
-use super::{collector, contents, details, ivars, text, values};
-use crate::vm::object::{self, Flags};
+use super::{collector, contents, details, ivars, ruby_value, text};
+use crate::vm::ruby_object::{self, Flags};
 
 /// Word of a string that is not in its slot with its capacity (struct RString).
 const CAPACITY: usize = 4;
@@ -36,7 +36,7 @@ pub unsafe fn describe<W: LiveWriter>(
         flags,
         slot_size,
         // SAFETY: the caller vouches.
-        class: unsafe { object::class_word(address) },
+        class: unsafe { ruby_object::class_word(address) },
     };
     // SAFETY: as above; each function is given an object of its type.
     unsafe {
@@ -44,7 +44,9 @@ pub unsafe fn describe<W: LiveWriter>(
             Kind::STRING => one.string(pass)?,
             Kind::ARRAY => one.array(pass)?,
             // It has a fact of its own.
-            Kind::HASH if W::LABELS && details::compares_by_identity(&pass.walk.known, address) => {
+            Kind::HASH
+                if W::LABELS && details::compares_by_identity(&pass.walk.data_types, address) =>
+            {
                 return Ok(false);
             }
             Kind::HASH => one.hash(pass)?,
@@ -81,25 +83,25 @@ impl One {
             Some(unsafe { details::word(self.address, CAPACITY) })
         };
         let values = pass.walk.names.values;
-        let write = |common: &Common| {
+        let write = |template: &Template| {
             Detail::String(Text {
                 length: values.length(bytes.len() as u64),
                 capacity: capacity.and_then(|capacity| {
-                    values.length(match common.overhead {
+                    values.length(match template.overhead {
                         Some(_) => capacity,
                         // SAFETY: as above; reads the capacity from the string's slot.
                         None => unsafe { rb_sys::rb_str_capacity(self.address) as u64 },
                     })
                 }),
-                encoding: common.encoding,
+                encoding: template.encoding,
                 coderange,
                 content: values.content(bytes),
             })
         };
         // SAFETY: as above.
         unsafe {
-            let (collector, like) = self.like(pass, bits);
-            self.begin(pass, collector, like, capacity.unwrap_or(0), write)?;
+            let (collector, template_id) = self.template_id(pass, bits);
+            self.begin(pass, collector, template_id, capacity.unwrap_or(0), write)?;
         }
         pass.end()
     }
@@ -112,8 +114,8 @@ impl One {
         let detail = Detail::Length(elements.len() as u64);
         // SAFETY: as above.
         unsafe {
-            let (collector, like) = self.like(pass, bits);
-            self.begin(pass, collector, like, 0, |_| detail)?;
+            let (collector, template_id) = self.template_id(pass, bits);
+            self.begin(pass, collector, template_id, 0, |_| detail)?;
         }
         pass.elements(elements)?;
         pass.end()
@@ -125,8 +127,8 @@ impl One {
         let detail = unsafe { details::hash(&mut pass.walk, self.address, self.flags) };
         // SAFETY: as above.
         unsafe {
-            let (collector, like) = self.like(pass, Bits::default());
-            self.begin(pass, collector, like, 0, |_| detail)?;
+            let (collector, template_id) = self.template_id(pass, Bits::default());
+            self.begin(pass, collector, template_id, 0, |_| detail)?;
         }
         // SAFETY: as above.
         unsafe { entries(pass, self.address)? };
@@ -136,32 +138,38 @@ impl One {
     #[inline(always)]
     unsafe fn object<W: LiveWriter>(self, pass: &mut Pass<'_, W>) -> io::Result<bool> {
         // SAFETY: a T_OBJECT, as the caller vouches.
-        let (collector, like) = unsafe { self.like(pass, Bits::default()) };
-        let common = pass.walk.likes.get(like);
-        if common.complex {
+        let (collector, template_id) = unsafe { self.template_id(pass, Bits::default()) };
+        let template = pass.walk.templates.get(template_id);
+        if template.complex {
             return Ok(false);
         }
         let ivars = if cfg!(ruby_gte_3_2) {
-            common.ivars
+            template.ivars
         } else {
             // SAFETY: as above.
             unsafe { details::ivar_slots(self.address, self.flags) }
         };
-        let detail = |_: &Common| Detail::Object { ivars };
+        let detail = |_: &Template| Detail::Object { ivars };
         // SAFETY: as above.
         let counted = unsafe { counted(self.address, self.flags) };
         // SAFETY: as above.
-        unsafe { self.begin(pass, collector, like, counted, detail)? };
+        unsafe { self.begin(pass, collector, template_id, counted, detail)? };
         // SAFETY: as above; its instance variables are not in a hash table.
         let slots = unsafe { ivars::slots(self.address, self.flags, ivars) };
-        if pass.walk.likes.get(like).layout.knows(slots) {
+        if pass.walk.templates.get(template_id).layout.knows(slots) {
             for (slot, value) in slots.iter().enumerate() {
-                if let Some(name) = pass.walk.likes.get(like).layout.name(slot, *value) {
+                if let Some(name) = pass
+                    .walk
+                    .templates
+                    .get(template_id)
+                    .layout
+                    .name(slot, *value)
+                {
                     pass.edge(Label::Ivar(name), *value)?;
                 }
             }
         } else {
-            self.ask_for_ivars(pass, like, slots)?;
+            self.ask_for_ivars(pass, template_id, slots)?;
         }
         pass.end()?;
         Ok(true)
@@ -172,13 +180,18 @@ impl One {
     fn ask_for_ivars<W: LiveWriter>(
         &self,
         pass: &mut Pass<'_, W>,
-        like: u32,
+        template_id: u32,
         slots: &[VALUE],
     ) -> io::Result<()> {
         let mut answer: Vec<(ID, VALUE)> = Vec::new();
         ivars::each(self.address, |id, value| answer.push((id, value)));
-        let Walk { likes, names, .. } = &mut pass.walk;
-        likes.get_mut(like).layout.learn(names, slots, &answer);
+        let Walk {
+            templates, names, ..
+        } = &mut pass.walk;
+        templates
+            .get_mut(template_id)
+            .layout
+            .learn(names, slots, &answer);
         for (id, value) in &answer {
             let name = pass.walk.names.id(*id);
             pass.edge(Label::Ivar(name), *value)?;
@@ -186,11 +199,15 @@ impl One {
         Ok(())
     }
 
-    /// What the collector knows of the object, and the number of what it has in common with others.
+    /// What the collector knows of the object, and the number of its template.
     #[inline(always)]
-    unsafe fn like<W: LiveWriter>(&self, pass: &mut Pass<'_, W>, bits: Bits) -> (Collector, u32) {
+    unsafe fn template_id<W: LiveWriter>(
+        &self,
+        pass: &mut Pass<'_, W>,
+        bits: Bits,
+    ) -> (Collector, u32) {
         let Walk {
-            likes,
+            templates,
             names,
             scope,
             collector,
@@ -199,9 +216,9 @@ impl One {
         // SAFETY: an object, as the caller vouches; the collector does not run.
         let collector = unsafe { collector::of(collector, self.address) };
         let bits = Bits(bits.0 | collector.flags.0);
-        let key = likes::key(self.flags, self.class, bits, self.slot_size, collector.age);
+        let key = template_cache::key(self.flags, self.class, bits, self.slot_size, collector.age);
         // SAFETY: as above; its key was just made.
-        let number = unsafe { likes.of(names, scope.labels, self.address, key) };
+        let number = unsafe { templates.of(names, scope.labels, self.address, key) };
         (collector, number)
     }
 
@@ -211,17 +228,17 @@ impl One {
         &self,
         pass: &mut Pass<'_, W>,
         collector: Collector,
-        like: u32,
+        template_id: u32,
         counted: u64,
-        detail: impl FnOnce(&Common) -> Detail<'static>,
+        detail: impl FnOnce(&Template) -> Detail<'static>,
     ) -> io::Result<()> {
         let allocation = if pass.walk.tracking {
             pass.walk.names.allocation(self.address)
         } else {
             None
         };
-        let common = pass.walk.likes.get(like);
-        let memsize = match common.overhead {
+        let template = pass.walk.templates.get(template_id);
+        let memsize = match template.overhead {
             Some(overhead) => u64::from(self.slot_size) + counted + overhead,
             // SAFETY: an object, as the caller vouches.
             None => unsafe {
@@ -232,14 +249,14 @@ impl One {
             address: self.address,
             kind: Kind(self.flags.value_type() as u8),
             class: self.class,
-            class_name: common.class_name,
+            class_name: template.class_name,
             slot_size: self.slot_size,
             memsize,
-            shape_id: common.shape_id,
-            flags: common.bits,
+            shape_id: template.shape_id,
+            flags: template.bits,
             age: collector.age,
             object_id: collector.object_id,
-            detail: detail(common),
+            detail: detail(template),
             fields: &[],
             allocation: allocation.map(|(site, generation, time)| Allocation {
                 site,
@@ -248,7 +265,7 @@ impl One {
             }),
         };
         pass.writer
-            .like(&pass.walk.names.tables, Like(like), &object)
+            .like(&pass.walk.names.tables, Like(template_id), &object)
     }
 }
 
@@ -270,7 +287,7 @@ pub unsafe fn entries<W: LiveWriter>(pass: &mut Pass<'_, W>, hash: VALUE) -> io:
     outcome?;
     // SAFETY: as above; struct RHash has this word.
     let default = unsafe { details::word(hash, details::HASH_DEFAULT) };
-    if values::is_address(default) {
+    if ruby_value::is_address(default) {
         let role = pass.walk.names.word("default");
         pass.edge(Label::Role(role), default)?;
     }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_void};
 
 use rb_sys::VALUE;
 
-use super::ahead;
+use super::prefetch;
 use crate::vm::symbols::symbols;
 
 /// What the VM says `object` refers to, in the order that it marks in. If references are to be `looked_at`, their memory
@@ -19,7 +19,7 @@ pub unsafe fn reachable(object: VALUE, references: &mut Vec<VALUE>, looked_at: b
         unsafe { &mut *references.cast::<Vec<VALUE>>() }.push(reference);
         // Its flags are looked at for a label.
         if LOOKED_AT {
-            ahead::touch(reference);
+            prefetch::touch(reference);
         }
     }
     references.clear();

@@ -9,7 +9,7 @@ use memprof_heap::dump::writer::LiveWriter;
 use rb_sys::{ID, VALUE, ruby_value_type};
 
 use super::pass::Pass;
-use crate::vm::object::Flags;
+use crate::vm::ruby_object::Flags;
 use crate::vm::symbols::symbols;
 
 /// Bits of a shape's number that are no flags (Ruby 4.0: SHAPE_ID_OFFSET_MASK in shape.h).

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use memprof_heap::dump::record::NameId;
 use rb_sys::{ID, StableApiDefinition, VALUE, ruby_value_type};
 
-use super::names::Names;
-use super::{text, values};
-use crate::vm::object::Flags;
+use super::name_table::Names;
+use super::{ruby_value, text};
+use crate::vm::ruby_object::Flags;
 
 /// Name under which Struct and Data keep the members of a class (struct.c).
 fn members_id() -> ID {
@@ -30,7 +30,9 @@ pub fn members(names: &mut Names, mut class: VALUE) -> Vec<NameId> {
         let members = unsafe { rb_sys::rb_attr_get(class, members_id()) };
         // SAFETY: the value of an instance variable; an array of symbols that nothing changes.
         unsafe {
-            if values::is_address(members) && Flags::of(members).is(ruby_value_type::RUBY_T_ARRAY) {
+            if ruby_value::is_address(members)
+                && Flags::of(members).is(ruby_value_type::RUBY_T_ARRAY)
+            {
                 let length = usize::try_from(api.rarray_len(members)).unwrap_or(0);
                 return (0..length)
                     .map(|index| member(names, api.rarray_aref(members, index as isize)))
@@ -43,7 +45,7 @@ pub fn members(names: &mut Names, mut class: VALUE) -> Vec<NameId> {
 }
 
 fn member(names: &mut Names, symbol: VALUE) -> NameId {
-    if values::is_address(symbol) {
+    if ruby_value::is_address(symbol) {
         // SAFETY: a Symbol that is an object; its name is a String that it holds.
         let name = unsafe { rb_sys::rb_sym2str(symbol) };
         // SAFETY: as above.

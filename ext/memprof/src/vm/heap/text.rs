@@ -3,8 +3,8 @@
 use memprof_heap::dump::record::{CodeRange, Content, Flags as Bits, NameId, Text};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_rstring_flags};
 
-use super::names::Names;
-use crate::vm::object::{self, Flags};
+use super::name_table::Names;
+use crate::vm::ruby_object::{self, Flags};
 
 /// Where the flags of a string hold the number of its encoding, and the number that means "elsewhere" (ruby/internal/
 /// encoding/encoding.h); bits of the code range (ruby/internal/encoding/coderange.h).
@@ -172,6 +172,6 @@ pub unsafe fn is_broken(string: VALUE, flags: Flags, coderange: CodeRange) -> bo
 /// As [`describe`].
 pub unsafe fn is_string(value: VALUE) -> bool {
     // SAFETY: an object, as the caller vouches.
-    super::values::is_address(value)
-        && unsafe { object::Flags::of(value) }.is(rb_sys::ruby_value_type::RUBY_T_STRING)
+    super::ruby_value::is_address(value)
+        && unsafe { ruby_object::Flags::of(value) }.is(rb_sys::ruby_value_type::RUBY_T_STRING)
 }

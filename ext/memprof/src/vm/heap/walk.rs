@@ -10,11 +10,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::class::Constants;
 use super::collector;
-use super::known::Known;
-use super::left::Left;
-use super::likes::Likes;
-use super::names::Names;
+use super::name_table::Names;
 use super::roots::Globals;
+use super::template_cache::TemplateCache;
+use super::typed_data::DataTypes;
+use super::unlabeled_refs::UnlabeledRefs;
 use crate::vm::tracker;
 
 /// Edges that are kept until they are handed to the writer.
@@ -34,10 +34,10 @@ pub struct Scope {
 pub struct Walk {
     pub names: Names,
     pub scope: Scope,
-    pub known: Known,
+    pub data_types: DataTypes,
     pub globals: Globals,
     /// What objects have in common.
-    pub likes: Likes,
+    pub templates: TemplateCache,
     /// Something is or was tracked, so that objects may have a site.
     pub tracking: bool,
     /// Edges of the object that is being described.
@@ -49,7 +49,7 @@ pub struct Walk {
     /// Labels of the object that is being described.
     pub labels: Vec<(Label, VALUE)>,
     /// References of that object that have no label yet.
-    pub left: Left,
+    pub unlabeled: UnlabeledRefs,
     /// Methods of the class that is being described.
     pub methods: FxHashSet<ID>,
     /// For the constants of the class that is being described.
@@ -65,19 +65,19 @@ pub struct Walk {
 }
 
 impl Walk {
-    pub fn new(names: Names, scope: Scope, known: Known, globals: Globals) -> Self {
+    pub fn new(names: Names, scope: Scope, data_types: DataTypes, globals: Globals) -> Self {
         Walk {
             names,
             scope,
-            known,
+            data_types,
             globals,
-            likes: Likes::default(),
+            templates: TemplateCache::default(),
             tracking: tracker::with(|tracker| tracker.recorder.live_objects() > 0).unwrap_or(false),
             edges: Vec::with_capacity(BATCH + 2),
             fields: Vec::new(),
             references: Vec::new(),
             labels: Vec::new(),
-            left: Left::default(),
+            unlabeled: UnlabeledRefs::default(),
             methods: FxHashSet::default(),
             constants: Constants::default(),
             digits: Vec::new(),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 
-use super::moment::Moment;
+use super::gc_moment::Moment;
 use crate::vm::classes;
-use crate::vm::object::{self, Flags};
+use crate::vm::ruby_object::{self, Flags};
 
 /// Classes that are remembered between traces.
 const KEPT: usize = 1000;
@@ -67,7 +67,7 @@ impl ClassNames {
         let named = (key >= 0x1000).then(|| classes::display_name(key as VALUE));
         let name = named
             .flatten()
-            .unwrap_or_else(|| object::internal_name(flags));
+            .unwrap_or_else(|| ruby_object::internal_name(flags));
         let next = self.names.len() as u32;
         let number = *(self.by_name.entry(name.into())).or_insert_with_key(|name| {
             self.names.push(Arc::clone(name));

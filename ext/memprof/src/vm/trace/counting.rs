@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::owners::{Owner, Owners};
+use super::counter_owners::{Owner, Owners};
 use crate::vm::event_hook::EventHook;
 
 /// What the hook of a tracer needs besides its counters.

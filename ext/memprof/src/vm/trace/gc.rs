@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use memprof_native::Node;
 use rb_sys::{VALUE, rb_trace_arg_t};
 
+use super::counter_owners::{Owner, Owners};
 use super::counting::{Counting, Own, Place, State};
 use super::cpu::Cpu;
-use super::owners::{Owner, Owners};
 use super::{fields, symbol};
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;

@@ -8,15 +8,15 @@
 //! Each tracer is a file: its counters, its hook, its report. The locks here are never held while the VM is called in a
 //! way that could run a hook.
 
+mod allocated_objects;
 mod class_names;
+mod counter_owners;
 mod counting;
 mod cpu;
-mod engine;
 mod gc;
-mod moment;
-mod objects;
-mod owners;
-mod threads;
+mod gc_moment;
+mod gvl_waits;
+mod library_calls;
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -28,8 +28,8 @@ use magnus::{Error, Ruby, TypedData, gc as magnus_gc, typed_data::Obj};
 use memprof_native::{Choice as CallChoice, Counted as Calls, Node, Refused};
 use rb_sys::VALUE;
 
-pub use owners::Owner;
-pub use threads::waited;
+pub use counter_owners::Owner;
+pub use gvl_waits::waited;
 
 /// A symbol of a name that the VM knows for ever, which it never collects.
 fn symbol(name: &CStr) -> VALUE {
@@ -91,18 +91,18 @@ impl Choice {
 
 /// A trace that runs.
 pub struct Running {
-    _waits: Option<threads::Listener>,
-    threads: Option<threads::Mark>,
+    _waits: Option<gvl_waits::Listener>,
+    threads: Option<gvl_waits::Mark>,
     gc: Option<gc::Mark>,
-    objects: Option<objects::Mark>,
+    objects: Option<allocated_objects::Mark>,
     wants_objects: bool,
-    engine: Option<engine::Mark>,
+    engine: Option<library_calls::Mark>,
 }
 
 /// What traces need, and what costs nothing while there are none: kept for those that a server begins for each request.
 pub struct Kept {
     _gc: Option<gc::Mark>,
-    _calls: Option<engine::Kept>,
+    _calls: Option<library_calls::Kept>,
 }
 
 /// Ruby runs many threads on a few native ones (`RUBY_MN_THREADS`, since 3.3). Calls are counted for native threads, and a
@@ -125,7 +125,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     let description: String = ruby.class_object().const_get("RUBY_DESCRIPTION")?;
     MN_THREADS.store(description.contains("+MN"), Ordering::Relaxed);
     gc::init();
-    moment::init();
+    gc_moment::init();
     Ok(())
 }
 
@@ -137,13 +137,13 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
 pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
     check_threads(choice, process)?;
     let owner = Owner::new(process);
-    let threads = choice.threads.then(|| threads::Mark::new(process));
-    let waits = choice.timed.then(threads::Listener::new);
+    let threads = choice.threads.then(|| gvl_waits::Mark::new(process));
+    let waits = choice.timed.then(gvl_waits::Listener::new);
     let gc = choice.gc.then(|| gc::Mark::new(owner));
     // Threads are objects, too.
-    let objects =
-        (choice.objects || choice.threads).then(|| objects::Mark::new(owner, choice.objects));
-    let engine = (choice.calls.as_ref()).map(|calls| engine::Mark::new(calls, process));
+    let objects = (choice.objects || choice.threads)
+        .then(|| allocated_objects::Mark::new(owner, choice.objects));
+    let engine = (choice.calls.as_ref()).map(|calls| library_calls::Mark::new(calls, process));
     Ok(Running {
         _waits: waits,
         threads,
@@ -160,42 +160,44 @@ pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
 /// As for [`begin`].
 pub fn keep(choice: &Choice) -> Result<Kept, Refused> {
     Ok(Kept {
-        _calls: (choice.calls.as_ref()).map(engine::Kept::new).transpose()?,
+        _calls: (choice.calls.as_ref())
+            .map(library_calls::Kept::new)
+            .transpose()?,
         _gc: choice.gc.then(|| gc::Mark::new(Owner::Process)),
     })
 }
 
 /// Runs in the child of a fork, at once: sets atomics, and no more.
 pub fn after_fork() {
-    objects::COUNTING.after_fork();
+    allocated_objects::COUNTING.after_fork();
     gc::COUNTING.after_fork();
 }
 
 /// Removes the hooks of the parent's traces in the child of a fork.
 pub fn remove_hooks() {
-    objects::COUNTING.remove_hook();
+    allocated_objects::COUNTING.remove_hook();
     gc::COUNTING.remove_hook();
-    threads::remove_hook();
-    engine::end_all();
+    gvl_waits::remove_hook();
+    library_calls::end_all();
 }
 
 /// What a trace counted. It changes no more: a server makes the report when its client has the reply.
 pub struct Counted {
     calls: Option<Calls>,
-    objects: Option<objects::Grown>,
+    objects: Option<allocated_objects::Grown>,
     wants_objects: bool,
     gc: Option<gc::Grown>,
-    waits: Option<Option<threads::Waits>>,
+    waits: Option<Option<gvl_waits::Waits>>,
 }
 
 /// Ends counting, in the opposite order.
 pub fn finish(running: Running) -> Counted {
     Counted {
-        calls: running.engine.and_then(engine::Mark::finish),
-        objects: running.objects.map(objects::Mark::finish),
+        calls: running.engine.and_then(library_calls::Mark::finish),
+        objects: running.objects.map(allocated_objects::Mark::finish),
         wants_objects: running.wants_objects,
         gc: running.gc.map(gc::Mark::finish),
-        waits: running.threads.map(threads::Mark::finish),
+        waits: running.threads.map(gvl_waits::Mark::finish),
     }
 }
 
@@ -210,8 +212,11 @@ impl Counted {
             report.push(("gc", grown.report()));
         }
         if let Some(waits) = &self.waits {
-            let created = self.objects.as_ref().map_or(0, objects::Grown::threads);
-            report.push(("threads", threads::report(created, waits.as_ref())));
+            let created = self
+                .objects
+                .as_ref()
+                .map_or(0, allocated_objects::Grown::threads);
+            report.push(("threads", gvl_waits::report(created, waits.as_ref())));
         }
         report
     }
@@ -226,6 +231,6 @@ impl DataTypeFunctions for TraceGuard {
     fn mark(&self, _: &magnus_gc::Marker) {}
 
     fn compact(&self, _: &magnus_gc::Compactor) {
-        objects::forget_addresses();
+        allocated_objects::forget_addresses();
     }
 }

@@ -9,9 +9,9 @@ use rb_sys::{ID, VALUE};
 use rustc_hash::FxHashMap;
 
 use super::text;
-use crate::vm::object::{self, Flags};
+use crate::vm::ruby_object::{self, Flags};
 use crate::vm::symbols::symbols;
-use crate::vm::{classes, files, tracker};
+use crate::vm::{classes, dump_files, tracker};
 
 /// Slots of a direct-mapped cache.
 const SLOTS: usize = 4096;
@@ -182,7 +182,7 @@ impl Names {
         if let Some(shown) = self.files.get(&file) {
             return *shown;
         }
-        let is_source = files::is_source(self.tables.name(file));
+        let is_source = dump_files::is_source(self.tables.name(file));
         let shown = if is_source { file } else { hidden };
         self.files.insert(file, shown);
         shown
@@ -291,7 +291,7 @@ impl Names {
                 // SAFETY: nil, or a String that the heap holds; nothing is freed during the walk.
                 let text = unsafe {
                     if text::is_string(string) {
-                        object::string_bytes(string)
+                        ruby_object::string_bytes(string)
                     } else {
                         None
                     }
@@ -380,6 +380,6 @@ fn id_text<'a>(id: ID) -> Option<&'a [u8]> {
         if !Flags::of(string).is(rb_sys::ruby_value_type::RUBY_T_STRING) {
             return None;
         }
-        object::string_bytes(string)
+        ruby_object::string_bytes(string)
     }
 }

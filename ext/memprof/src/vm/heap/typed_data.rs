@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 
 use super::locals::LocalTable;
 use super::walk::Walk;
-use super::{details, imemo, method, values};
-use crate::vm::object::Flags;
+use super::{details, imemo, method, ruby_value};
+use crate::vm::ruby_object::Flags;
 
 /// Types of objects that are looked into, by the address of their rb_data_type_t; 0 where there is none.
 #[derive(Clone, Default)]
-pub struct Known {
+pub struct DataTypes {
     pub proc: usize,
     pub method: usize,
     pub binding: usize,
@@ -27,7 +27,7 @@ pub struct Known {
     pub threads: FxHashMap<u64, Vec<(String, String)>>,
 }
 
-/// What [`Known`] is made from: one living object of each type.
+/// What [`DataTypes`] is made from: one living object of each type.
 pub struct Samples {
     pub proc: VALUE,
     pub method: VALUE,
@@ -41,9 +41,9 @@ pub struct Samples {
     pub table: VALUE,
 }
 
-impl Known {
+impl DataTypes {
     pub fn new(samples: &Samples, locals: Option<LocalTable>) -> Self {
-        Known {
+        DataTypes {
             proc: data_type(samples.proc) as usize,
             method: data_type(samples.method) as usize,
             binding: data_type(samples.binding) as usize,
@@ -68,7 +68,8 @@ pub fn data_type(object: VALUE) -> *const rb_data_type_t {
     let api = rb_sys::stable_api::get_default();
     // SAFETY: an object of the walk, or one that the caller holds.
     unsafe {
-        let data = values::is_address(object) && Flags::of(object).is(ruby_value_type::RUBY_T_DATA);
+        let data =
+            ruby_value::is_address(object) && Flags::of(object).is(ruby_value_type::RUBY_T_DATA);
         if data && api.rtypeddata_p(object) {
             api.rtypeddata_type(object)
         } else {
@@ -142,14 +143,14 @@ pub unsafe fn label(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VAL
     }
     // SAFETY: the struct is that of the type.
     unsafe {
-        if kind == walk.known.proc || kind == walk.known.binding {
+        if kind == walk.data_types.proc || kind == walk.data_types.binding {
             block(walk, object, labels);
-        } else if kind == walk.known.enumerator {
+        } else if kind == walk.data_types.enumerator {
             for (index, name) in ENUMERATOR {
                 let role = walk.names.word(name);
                 labels.extend(word(object, index).map(|value| (Label::Role(role), value)));
             }
-        } else if kind == walk.known.method {
+        } else if kind == walk.data_types.method {
             let role = walk.names.word("receiver");
             labels.extend(word(object, 0).map(|value| (Label::Role(role), value)));
         }
@@ -208,38 +209,44 @@ pub unsafe fn facts(walk: &mut Walk, object: VALUE) {
     if !unsafe { is_initialized(object) } {
         return;
     }
-    if kind == walk.known.proc {
+    if kind == walk.data_types.proc {
         // SAFETY: a Proc.
         let lambda = unsafe { rb_sys::rb_proc_lambda_p(object) } == rb_sys::Qtrue as VALUE;
         walk.field("lambda", if lambda { Value::True } else { Value::False });
     }
     // SAFETY: the struct is that of the type.
     unsafe {
-        if kind == walk.known.proc || kind == walk.known.binding {
+        if kind == walk.data_types.proc || kind == walk.data_types.binding {
             if let (Some(code), Some(block)) = (word(object, BLOCK_CODE), word(object, BLOCK_TYPE))
             {
                 if (block as i32) < BLOCK_SYMBOL && walk.references.contains(&code) {
                     imemo::place(walk, code);
-                    if kind == walk.known.binding {
+                    if kind == walk.data_types.binding {
                         line_of_binding(walk, object);
                     }
                     captured(walk);
                 }
             }
-        } else if kind == walk.known.enumerator {
+        } else if kind == walk.data_types.enumerator {
             if let Some(id) = word(object, ENUMERATOR_METHOD) {
                 let name = walk.names.id(id as ID);
                 walk.field("method_name", Value::Name(name));
             }
-        } else if kind == walk.known.method {
+        } else if kind == walk.data_types.method {
             method(walk);
-        } else if kind == walk.known.fiber {
+        } else if kind == walk.data_types.fiber {
             let alive = rb_sys::rb_fiber_alive_p(object) == rb_sys::Qtrue as VALUE;
             walk.field("alive", if alive { Value::True } else { Value::False });
         }
     }
-    if kind == walk.known.thread {
-        for (key, json) in walk.known.threads.get(&object).cloned().unwrap_or_default() {
+    if kind == walk.data_types.thread {
+        for (key, json) in walk
+            .data_types
+            .threads
+            .get(&object)
+            .cloned()
+            .unwrap_or_default()
+        {
             let (name, json) = (
                 walk.names.tables.intern(&key),
                 walk.names.tables.intern(&json),
@@ -298,7 +305,7 @@ unsafe fn captured(walk: &mut Walk) {
     }
     let pairs: Vec<String> = (variables.into_iter().take(CAPTURED))
         .map(|(name, word)| {
-            let value = values::json(&mut walk.names, word);
+            let value = ruby_value::json(&mut walk.names, word);
             let name = serde_json::Value::from(walk.names.tables.name(name));
             format!("{name}:{value}")
         })

@@ -9,10 +9,10 @@ use memprof_heap::analysis::{self, Diff};
 use memprof_heap::graph::BitSet;
 use memprof_heap::heap::Heap;
 
-use super::super::error::{filter_of, of_question};
+use super::super::exceptions::{filter_of, of_question};
 use super::super::job;
 use super::NativeHeap;
-use super::objects::NativeObjects;
+use super::object_set::NativeObjects;
 use super::opened::Opened;
 
 #[derive(TypedData)]
@@ -106,7 +106,7 @@ fn objects(
             let mut kept = native
                 .after
                 .all()
-                .map_err(|error| super::super::error::of_input(ruby, &error))?;
+                .map_err(|error| super::super::exceptions::of_input(ruby, &error))?;
             kept.retain(|id| !changes.new.contains(*id));
             Some(NativeObjects::new(Arc::clone(&native.after), kept))
         }

@@ -6,16 +6,16 @@ use rustc_hash::FxHashMap;
 /// Most references that are looked through one by one.
 const FEW: usize = 48;
 
-/// References that are left: of few a bit each, of many their number by address.
+/// References without a label: of few a bit each, of many their number by address.
 #[derive(Default)]
-pub struct Left {
+pub struct UnlabeledRefs {
     bits: u64,
     /// Where the next one is likely to be: labels often come in the order of references.
     next: usize,
     counts: FxHashMap<VALUE, u32>,
 }
 
-impl Left {
+impl UnlabeledRefs {
     /// All of `references` but the class.
     pub fn begin(&mut self, references: &[VALUE], class: VALUE) {
         self.next = 0;
@@ -55,7 +55,7 @@ impl Left {
         false
     }
 
-    /// True if the reference at `index` is left. Asked in order, once for each.
+    /// True if the reference at `index` has no label. Asked in order, once for each.
     pub fn has(&mut self, references: &[VALUE], index: usize) -> bool {
         if references.len() > FEW {
             return references
@@ -75,15 +75,15 @@ mod tests {
         for padding in [0, 2 * FEW as u64] {
             let mut references: Vec<VALUE> = vec![8, 16, 8, 24];
             references.extend((0..padding).map(|index| 1000 + index * 8));
-            let mut left = Left::default();
-            left.begin(&references, 24);
-            assert!(left.take(&references, 8));
-            assert!(left.take(&references, 8));
-            assert!(!left.take(&references, 8));
-            assert!(!left.take(&references, 24));
-            assert!(!left.take(&references, 32));
+            let mut unlabeled = UnlabeledRefs::default();
+            unlabeled.begin(&references, 24);
+            assert!(unlabeled.take(&references, 8));
+            assert!(unlabeled.take(&references, 8));
+            assert!(!unlabeled.take(&references, 8));
+            assert!(!unlabeled.take(&references, 24));
+            assert!(!unlabeled.take(&references, 32));
             let rest: Vec<VALUE> = (0..references.len())
-                .filter(|index| left.has(&references, *index))
+                .filter(|index| unlabeled.has(&references, *index))
                 .map(|index| references[index])
                 .collect();
             assert_eq!(rest[0], 16);

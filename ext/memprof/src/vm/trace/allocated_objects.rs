@@ -7,15 +7,15 @@ use memprof_native::Node;
 use rb_sys::{VALUE, rb_trace_arg_t, ruby_value_type};
 
 use super::class_names::ClassNames;
+use super::counter_owners::Owner;
 use super::counting::{Counting, Own, Place, State};
 use super::fields;
-use super::moment::Moment;
-use super::owners::Owner;
+use super::gc_moment::Moment;
 use crate::vm::classes;
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;
 use crate::vm::hooks::current_thread;
-use crate::vm::object::{self, Flags};
+use crate::vm::ruby_object::{self, Flags};
 use crate::vm::tracker;
 
 const BIRTH: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
@@ -100,7 +100,7 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
         // SAFETY: `arg` is valid for the duration of the hook; NEWOBJ has an object, whose flags and class word are set.
         unsafe {
             let object = Event::of(arg).object();
-            birth(object, Flags::of(object), object::class_word(object));
+            birth(object, Flags::of(object), ruby_object::class_word(object));
         }
     }));
 }
@@ -127,7 +127,7 @@ fn birth(object: VALUE, flags: Flags, class: VALUE) {
         return;
     }
     let number = classes.number(flags, class) as usize;
-    let bytes = u64::from(object::slot_size(object));
+    let bytes = u64::from(ruby_object::slot_size(object));
     let is_thread = flags.is(ruby_value_type::RUBY_T_DATA) && classes::is_thread(class);
     owners.count(thread, |counters| {
         counters.count(flags, number, bytes, is_thread)
@@ -234,6 +234,6 @@ impl Grown {
 /// Name of a type, as memprof 0.3 wrote it.
 fn type_name(number: u32) -> String {
     let flags = Flags(number as usize);
-    let name = object::internal_name(flags);
+    let name = ruby_object::internal_name(flags);
     name.trim_matches(['<', '>']).to_owned()
 }

@@ -9,9 +9,9 @@ use memprof_heap::dump::values::Values;
 use memprof_heap::dump::{self, Options, Outcome, Policy, read};
 
 use super::dump::{duplicate, key, word};
-use super::error::{of_input, of_nothing};
+use super::exceptions::{of_input, of_nothing};
 use super::job::{self, Abandoned};
-use crate::convert::to_ruby;
+use crate::ruby_values::to_ruby;
 use crate::vm::heap;
 
 pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {

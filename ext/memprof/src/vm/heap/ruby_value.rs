@@ -3,7 +3,7 @@
 use memprof_heap::dump::record::Value;
 use rb_sys::{ID, VALUE};
 
-use super::names::Names;
+use super::name_table::Names;
 
 /// Low byte of a Symbol that is no object, and the bits that its ID is shifted by (ruby/internal/special_consts.h).
 const SYMBOL_FLAG: VALUE = 0x0c;

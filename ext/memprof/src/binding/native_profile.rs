@@ -11,7 +11,7 @@ use memprof_profile::group::{By, Kind, SiteRows, Sort};
 use memprof_profile::profile::Profile;
 use rustc_hash::FxHashMap;
 
-use crate::convert::to_ruby;
+use crate::ruby_values::to_ruby;
 
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::Profile", free_immediately, size)]

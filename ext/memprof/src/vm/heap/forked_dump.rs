@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Request, Written, barrier, walk_in_child};
-use crate::errors;
+use crate::os_errors;
 use crate::vm::protect::protect;
 
 /// Signals whose handlers are Ruby's, which must not run in the child.
@@ -53,7 +53,7 @@ fn child(file: File, report: &OwnedFd, request: Option<Request>) -> ! {
     }));
     let line = match outcome {
         Ok(Ok(written)) => success(&written),
-        Ok(Err(error)) => failure(&errors::text(&error)),
+        Ok(Err(error)) => failure(&os_errors::text(&error)),
         Err(_) => failure("a bug in memprof's heap walk"),
     };
     // SAFETY: the descriptor is open; it is closed with the process.

@@ -14,10 +14,10 @@ use memprof_heap::heap::NONE;
 use memprof_heap::query::Field;
 use rustc_hash::FxHashMap;
 
-use super::super::error::{of_input, of_question};
+use super::super::exceptions::{of_input, of_question};
 use super::super::job;
 use super::opened::Opened;
-use super::{NativeHeap, values};
+use super::{NativeHeap, field_values};
 
 /// Objects of a heap, in an order.
 #[derive(TypedData)]
@@ -264,12 +264,12 @@ fn on_ids<T: Send + 'static>(
 
 /// A field of all of them, added up.
 fn sum(ruby: &Ruby, objects: &NativeObjects, field: String) -> Result<u64, Error> {
-    let field = values::field(ruby, &field)?;
+    let field = field_values::field(ruby, &field)?;
     if field == Field::Retained {
         return retained(ruby, objects);
     }
     on_ids(ruby, objects, move |opened, ids| {
-        let value = values::values(&opened.heap, field)?;
+        let value = field_values::values(&opened.heap, field)?;
         Ok(ids
             .into_iter()
             .fold(0, |sum: u64, id| sum.saturating_add(value(id))))
@@ -301,9 +301,9 @@ fn top(
     count: usize,
     field: String,
 ) -> Result<NativeObjects, Error> {
-    let field = values::field(ruby, &field)?;
+    let field = field_values::field(ruby, &field)?;
     let ids = on_ids(ruby, objects, move |opened, ids| {
-        let value = values::values(&opened.heap, field)?;
+        let value = field_values::values(&opened.heap, field)?;
         let mut best: BinaryHeap<Reverse<(u64, Reverse<u32>)>> = BinaryHeap::new();
         for id in ids {
             best.push(Reverse((value(id), Reverse(id))));

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind::Unsupported};
 
 use magnus::{Error, Object, RArray, RModule, Ruby, function};
 
-use super::census::failure;
+use super::count_objects::failure;
 use super::dump;
 use crate::vm::{iseqs, layouts, tracker};
 

@@ -6,7 +6,7 @@ use magnus::{Error, RHash, Ruby, Value};
 use memprof_heap::heap::{Builder, Heap, Options, Source};
 
 use super::super::dump::{duplicate, failure, request};
-use super::super::error::of_input;
+use super::super::exceptions::of_input;
 use super::super::job;
 use super::opening::State;
 use super::{NativeHeap, Opened};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use memprof_native::{Scope, Trace, names};
-use support::tables::{changes, protections, words};
+use support::loaded_tables::{changes, protections, words};
 use support::{Close, Library, Open, Rounds, Workshop, alone, count};
 
 #[test]

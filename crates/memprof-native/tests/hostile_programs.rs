@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use memprof_native::{Scope, Trace, names};
-use support::tables::{changes, words};
+use support::loaded_tables::{changes, words};
 use support::{Free, Malloc, Rounds, Workshop, alone, count};
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);

@@ -9,10 +9,10 @@ use memprof_heap::export::{self, Counts, Format, Options};
 use memprof_heap::graph::BitSet;
 
 use super::super::dump::duplicate;
-use super::super::error::of_question;
+use super::super::exceptions::of_question;
 use super::super::job;
 use super::NativeHeap;
-use crate::convert::to_ruby;
+use crate::ruby_values::to_ruby;
 
 pub fn define(heap: RClass) -> Result<(), Error> {
     heap.define_method("export", method!(export, 4))?;

@@ -1,14 +1,14 @@
-//! What objects have in common. Most objects are like many others: of the same class, with the same flags. What follows
-//! from that is found out once.
+//! Templates: what objects with the same class and flags have in common. Most objects share theirs with many others, so a
+//! template is computed once.
 
 use memprof_heap::dump::record::{Flags as Bits, Kind, NameId};
 use rb_sys::{VALUE, ruby_fl_type, ruby_rstring_flags};
 use rustc_hash::FxHashMap;
 
 use super::ivars::Layout;
-use super::names::Names;
+use super::name_table::Names;
 use super::{details, plain, shapes, text};
-use crate::vm::object::Flags;
+use crate::vm::ruby_object::Flags;
 
 /// Slots of the table before the map.
 const SLOTS: usize = 4096;
@@ -25,7 +25,7 @@ pub fn key(flags: Flags, class: VALUE, bits: Bits, slot_size: u32, age: Option<u
 }
 
 /// What objects with the same key have in common.
-pub struct Common {
+pub struct Template {
     pub class_name: Option<NameId>,
     pub shape_id: Option<u32>,
     /// Bits of the record, all of them.
@@ -43,26 +43,26 @@ pub struct Common {
     pub layout: Layout,
 }
 
-/// All that were met: in a map, and what was met last before that.
-pub struct Likes {
+/// All templates so far: a map, and before it a table of those that were used last.
+pub struct TemplateCache {
     slots: Vec<(Key, u32)>,
     all: FxHashMap<Key, u32>,
-    commons: Vec<Common>,
+    templates: Vec<Template>,
 }
 
-impl Default for Likes {
+impl Default for TemplateCache {
     fn default() -> Self {
-        Likes {
+        TemplateCache {
             // No object has these flags.
             slots: vec![([0; 3], 0); SLOTS],
             all: FxHashMap::default(),
-            commons: Vec::new(),
+            templates: Vec::new(),
         }
     }
 }
 
-impl Likes {
-    /// The number of what the object has in common with those like it.
+impl TemplateCache {
+    /// The number of the object's template.
     ///
     /// # Safety
     /// `object` is a plain string, array, hash or object, and this is its key.
@@ -76,30 +76,30 @@ impl Likes {
             return slot.1;
         }
         // SAFETY: the caller vouches.
-        unsafe { self.recall(names, labels, object, key) }
+        unsafe { self.look_up(names, labels, object, key) }
     }
 
-    /// By its number.
+    /// The template with this number.
     #[inline(always)]
-    pub fn get(&self, number: u32) -> &Common {
-        &self.commons[number as usize]
+    pub fn get(&self, number: u32) -> &Template {
+        &self.templates[number as usize]
     }
 
-    /// As [`Likes::get`].
-    pub fn get_mut(&mut self, number: u32) -> &mut Common {
-        &mut self.commons[number as usize]
+    /// As [`TemplateCache::get`].
+    pub fn get_mut(&mut self, number: u32) -> &mut Template {
+        &mut self.templates[number as usize]
     }
 
     #[cold]
     #[inline(never)]
-    unsafe fn recall(&mut self, names: &mut Names, labels: bool, object: VALUE, key: Key) -> u32 {
+    unsafe fn look_up(&mut self, names: &mut Names, labels: bool, object: VALUE, key: Key) -> u32 {
         let number = match self.all.get(&key) {
             Some(number) => *number,
             None => {
-                let number = self.commons.len() as u32;
+                let number = self.templates.len() as u32;
                 // SAFETY: the caller vouches.
-                let common = unsafe { common(names, labels, object, key) };
-                self.commons.push(common);
+                let template = unsafe { template(names, labels, object, key) };
+                self.templates.push(template);
                 self.all.insert(key, number);
                 number
             }
@@ -116,13 +116,13 @@ fn place([flags, class, other]: Key) -> usize {
 }
 
 /// # Safety
-/// As [`Likes::of`].
-unsafe fn common(
+/// As [`TemplateCache::of`].
+unsafe fn template(
     names: &mut Names,
     labels: bool,
     object: VALUE,
     [flags, class, other]: Key,
-) -> Common {
+) -> Template {
     let (flags, slot_size) = (Flags(flags as usize), (other >> 32) as u32);
     let mut bits = Bits(other as u32 & 0xf_ffff);
     let frozen = ruby_fl_type::RUBY_FL_FREEZE as usize;
@@ -150,7 +150,7 @@ unsafe fn common(
             _ => {}
         }
     }
-    Common {
+    Template {
         // Objspace's lines, the ones without labels, have no place for it.
         class_name: if labels { names.class(class) } else { None },
         shape_id: shapes::of(object, flags),

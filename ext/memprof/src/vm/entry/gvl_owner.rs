@@ -18,7 +18,7 @@ mod linux {
     use rb_sys::VALUE;
 
     use crate::vm::gvl;
-    use crate::vm::heap::known;
+    use crate::vm::heap::typed_data;
 
     /// Words of the struct of a thread (rb_thread_t) among which its Ractor is; there are many more.
     const THREAD_WORDS: usize = 8;
@@ -45,7 +45,8 @@ mod linux {
     fn places(ruby: &Ruby) -> Result<Option<Places>, Error> {
         let class: RClass = ruby.class_object().const_get("Ractor")?;
         let current: Value = class.funcall("current", ())?;
-        let (Some(thread), Some(ractor)) = (this_thread(), known::data(current.as_raw())) else {
+        let (Some(thread), Some(ractor)) = (this_thread(), typed_data::data(current.as_raw()))
+        else {
             return Ok(None);
         };
         // SAFETY: the struct of this thread has more words than these.
@@ -88,7 +89,7 @@ mod linux {
     /// Address of the struct of this thread.
     fn this_thread() -> Option<usize> {
         // SAFETY: called on a thread of Ruby's; reads what the thread itself holds.
-        known::data(unsafe { rb_sys::rb_thread_current() } as VALUE)
+        typed_data::data(unsafe { rb_sys::rb_thread_current() } as VALUE)
     }
 
     /// # Safety

@@ -5,7 +5,7 @@ use memprof_heap::dump::record::Kind;
 use rb_sys::{VALUE, ruby_value_type};
 
 use super::{details, imemo, text};
-use crate::vm::object::Flags;
+use crate::vm::ruby_object::Flags;
 
 /// Slots between the object that is described and those whose memory is asked for: first what they point at, later what
 /// that points at.
@@ -60,7 +60,7 @@ unsafe fn first(slot: VALUE) {
         Kind::HASH => {}
         _ => {
             for word in &words[2..] {
-                if super::values::is_address(*word) && *word >> 47 == 0 {
+                if super::ruby_value::is_address(*word) && *word >> 47 == 0 {
                     touch(*word);
                 }
             }

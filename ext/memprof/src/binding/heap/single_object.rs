@@ -7,7 +7,7 @@ use memprof_heap::analysis::{self, Words};
 use memprof_heap::dump::record::Kind;
 use memprof_heap::heap::{NONE, Object};
 
-use super::super::error::{of_input, of_question};
+use super::super::exceptions::{of_input, of_question};
 use super::super::job;
 use super::NativeHeap;
 use crate::vm::heap::binding::address;

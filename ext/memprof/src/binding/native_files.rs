@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use magnus::value::ReprValue;
 use magnus::{Error, Exception, ExceptionClass, Module, Object, RArray, RModule, Ruby, function};
 
-use crate::vm::{files, gvl, process};
+use crate::vm::{dump_files, gvl, process};
 
 pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("create_locked", function!(create_locked, 2))?;
@@ -25,7 +25,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
 /// Adds the descriptor to `made`, if the file is ours. It is not returned: an exception that another thread or a signal
 /// sends comes before a caller has what a method returns, and nobody would know whose file it is.
 fn create_locked(ruby: &Ruby, path: PathBuf, made: RArray) -> Result<(), Error> {
-    match files::create_locked(&path).map_err(|error| system_error(ruby, &error))? {
+    match dump_files::create_locked(&path).map_err(|error| system_error(ruby, &error))? {
         Some(file) => made.push(file.into_raw_fd()),
         None => Ok(()),
     }
@@ -33,25 +33,27 @@ fn create_locked(ruby: &Ruby, path: PathBuf, made: RArray) -> Result<(), Error> 
 
 /// Adds the descriptor to `made`, as [`create_locked`] does.
 fn create_nameless(ruby: &Ruby, path: PathBuf, made: RArray) -> Result<(), Error> {
-    let file = files::create_nameless(&path).map_err(|error| system_error(ruby, &error))?;
+    let file = dump_files::create_nameless(&path).map_err(|error| system_error(ruby, &error))?;
     made.push(file.into_raw_fd())
 }
 
 fn remove_file(ruby: &Ruby, path: PathBuf) -> Result<bool, Error> {
-    files::remove(&path).map_err(|error| system_error(ruby, &error))
+    dump_files::remove(&path).map_err(|error| system_error(ruby, &error))
 }
 
 /// Where a file is replaced, the system gives the memory of the old one back and the new one its place on the disk: with
 /// gigabytes that takes a second, in which other threads go on.
 fn rename_file(ruby: &Ruby, from: PathBuf, to: PathBuf) -> Result<(), Error> {
-    let aside = files::is_taken(&to).then(|| gvl::without(|| files::rename(&from, &to)));
+    let aside = dump_files::is_taken(&to).then(|| gvl::without(|| dump_files::rename(&from, &to)));
     // Interrupted already: then here, and Ruby looks after the interrupt when it has the answer.
-    let outcome = aside.flatten().unwrap_or_else(|| files::rename(&from, &to));
+    let outcome = aside
+        .flatten()
+        .unwrap_or_else(|| dump_files::rename(&from, &to));
     outcome.map_err(|error| system_error(ruby, &error))
 }
 
 fn kind_of_file(path: PathBuf) -> Option<&'static str> {
-    files::kind(&path)
+    dump_files::kind(&path)
 }
 
 /// Bytes of an open file, or nil if the path names another one by now, or none.
@@ -62,15 +64,15 @@ fn size_at(ruby: &Ruby, descriptor: i32, path: PathBuf) -> Result<Option<u64>, E
             &io::Error::from_raw_os_error(libc::EBADF),
         ));
     }
-    files::size_at(descriptor, &path).map_err(|error| system_error(ruby, &error))
+    dump_files::size_at(descriptor, &path).map_err(|error| system_error(ruby, &error))
 }
 
 fn is_taken(path: PathBuf) -> bool {
-    files::is_taken(&path)
+    dump_files::is_taken(&path)
 }
 
 fn is_source(name: String) -> bool {
-    files::is_source(&name)
+    dump_files::is_source(&name)
 }
 
 /// Descriptor, flags or nil, type bits, and name as bytes, of each open file.
