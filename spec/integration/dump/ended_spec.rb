@@ -6,7 +6,7 @@ require "tmpdir"
 RSpec.describe "A dump that is broken off" do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
-  # Calls `broken_off` many times, each a little later, and reports what is left. Some must not get to the end:
+  # Calls `broken_off` many times, each a little later, and prints what is left. Some must not get to the end:
   # else the example would show nothing.
   def left_by(code)
     program = <<~RUBY
