@@ -80,4 +80,8 @@ RSpec.describe "Commands of the redis gem to Redis" do
 
   it_behaves_like "a client whose calls are traced", server: :redis, library: "redis",
     open: %q(Redis.new(port: ENV["REDIS_PORT"])), ask: %q(client.ping), count: %i[redis calls]
+
+  # The reply to PING is often there before the client looks for it, and then nobody waits.
+  it_behaves_like "a client that waits for the GVL", server: :redis, library: "redis",
+    open: %q(Redis.new(port: ENV["REDIS_PORT"])), ask: %q(client.blpop("nothing", timeout: 0.02)), tracer: :redis
 end
