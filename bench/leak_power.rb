@@ -22,6 +22,10 @@ BOUNDED = {
     memo = {}
     -> { memo[rand(40)] ||= Object.new }
   end,
+  "a memo of 100 random keys" => -> do
+    memo = {}
+    -> { memo[rand(100)] ||= Object.new }
+  end,
   "an LRU cache of 10, cold, 30 random keys" => -> do
     cache = {}
     -> do

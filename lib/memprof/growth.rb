@@ -40,7 +40,7 @@ module Memprof
     #
     # @param times [Integer] runs that are counted, at least 4
     # @param warmup [Integer] runs before
-    # @param settle [Proc, nil] run up to six times as often while it is in doubt whether something grows;
+    # @param settle [Proc, nil] run up to twelve times as often while it is in doubt whether something grows;
     #   called with the name of a class, says whether it matters
     # @yield the work that should not leak
     # @return [Growth]
@@ -65,8 +65,12 @@ module Memprof
 
       def record(times, settle, block)
         watch = Watch.new(block)
-        watch.run(times)
-        watch.settle(times, &settle) if settle
+        if settle
+          watch.run(times)
+          watch.settle(times, &settle)
+        else
+          watch.weigh(times)
+        end
         Native.quiet { [watch.series, sizes(watch.profile), watch.runs] }
       ensure
         watch&.close

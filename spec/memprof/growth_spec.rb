@@ -177,6 +177,24 @@ RSpec.describe Memprof::Growth do
       expect(output).to eq "Nothing grows over 10 runs.\n"
     end
 
+    it "takes the turnover of a bounded structure for no growth" do
+      output = in_child(<<~RUBY)
+        Row = Class.new
+        turn = 0
+        ring = Array.new(64) { Row.new }
+        names = Array.new(64) { +"name" }
+        kept = []
+        growth = Memprof::Growth.measure(times: 20, warmup: 3) do
+          turn += 1
+          ring[turn % 64] = Row.new
+          names[turn % 64] = turn.to_s
+          kept << Row.new if (turn % 3).zero?
+        end
+        p growth.map(&:location)
+      RUBY
+      expect(output).to eq %(["-e:11"]\n)
+    end
+
     it "runs the block as often as it is told" do
       output = in_child("runs = 0; Memprof::Growth.measure(times: 4, warmup: 0) { runs += 1 }; p runs\n" \
         "runs = 0; Memprof::Growth.measure(times: 5, warmup: 2) { runs += 1 }; p runs")

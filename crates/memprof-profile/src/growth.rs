@@ -26,9 +26,13 @@
 //! 16.4 and 16.5, which writes both out as they are computed here. Rules 2 to 4 are of our own; the tests measure how
 //! often they are wrong.
 
+mod acceleration;
+
 use std::ops::Range;
 
 use serde::Serialize;
+
+pub use acceleration::acceleration;
 
 /// A series of fewer runs never grows.
 pub const LEAST_RUNS: usize = 4;

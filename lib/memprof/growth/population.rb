@@ -25,6 +25,16 @@ module Memprof
         counts.nil? || Native.fit([counts]).first.last
       end
 
+      # Whether the new objects of a site mostly replace others of their class: run by run, the site gained
+      # more than twice as many as its class.
+      def replaced?(name, series)
+        counts = @counts[name]
+        return false unless counts
+
+        gained, net = Native.fit([series.last(counts.size), counts]).map(&:first)
+        net * 2 < gained
+      end
+
       private
 
       # Subclasses count with their class. A name may be nobody's: classes can call themselves anything.

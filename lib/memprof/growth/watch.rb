@@ -7,9 +7,14 @@ module Memprof
     # A block that runs over and over, and what lives after each run.
     class Watch
       # More runs when in doubt, in multiples of those that were asked for: three times as many in all, then
-      # six times. bench/leak_power.rb measures how often the verdict is wrong.
+      # six times, and twelve times if growth may be slowing down. bench/leak_power.rb measures how often the
+      # verdict is wrong.
       MORE = [2, 3].freeze
-      private_constant :MORE
+      # Quantiles of the normal distribution for Laplace's test: below the first, growth may be slowing down,
+      # and twice as many runs are to show it; below the second it does, as a cache that fills up.
+      DOUBT = -0.84
+      SLOWS = -1.64
+      private_constant :MORE, :DOUBT, :SLOWS
 
       attr_reader :runs
 
@@ -35,6 +40,14 @@ module Memprof
         @runs += times
       end
 
+      # Runs so many times; from the middle on counts all objects of the classes that grow, to tell turnover
+      # from growth.
+      def weigh(times)
+        run(times - times / 2)
+        @population = Native.quiet { Population.new(suspects { true }.map(&:last)) }
+        run(times / 2)
+      end
+
       # Runs on as long as something may grow: a full buffer, a cache that fills up and a leak in every fifth
       # run look the same for a while.
       def settle(times, &matters)
@@ -45,12 +58,14 @@ module Memprof
           @population ||= Native.quiet { Population.new(@suspects.map(&:last)) }
           run(times * more)
         end
+        run(@runs) if Native.quiet { slowing? }
       end
 
+      # Counts by place, of what does more than replace; after settling only of what goes on growing.
       def series
-        return @series.to_h unless @suspects
+        return net unless @suspects
 
-        @series.to_h.slice(*@suspects).select { |(_, _, class_name), _| @population.grows?(class_name) }
+        growing.reject { |_, counts| Native.acceleration(counts) < SLOWS }
       end
 
       def profile
@@ -63,6 +78,20 @@ module Memprof
       end
 
       private
+
+      def net
+        @series.to_h.reject { |(_, _, class_name), counts| @population.replaced?(class_name, counts) }
+      end
+
+      def growing
+        @series.to_h.slice(*@suspects).select { |(_, _, class_name), _| @population.grows?(class_name) }
+      end
+
+      def slowing?
+        growing.each_value.any? do |counts|
+          Native.acceleration(counts) < DOUBT && Native.fit([counts]).first.last
+        end
+      end
 
       def suspects
         @series.to_h.filter_map do |place, counts|

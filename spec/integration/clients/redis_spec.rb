@@ -83,5 +83,6 @@ RSpec.describe "Commands of the redis gem to Redis" do
 
   # The reply to PING is often there before the client looks for it, and then nobody waits.
   it_behaves_like "a client that waits for the GVL", server: :redis, library: "redis",
-    open: %q(Redis.new(port: ENV["REDIS_PORT"])), ask: %q(client.blpop("nothing", timeout: 0.02)), tracer: :redis
+    open: %q(Redis.new(port: ENV["REDIS_PORT"])), ask: %q(client.blpop("nothing", timeout: 0.02)),
+    tracer: :redis
 end

@@ -67,6 +67,8 @@ RSpec.describe Memprof::RSpec::LeakObjects do
       verdict("ring") { ring[(turn += 1) % 64] = Object.new }
       memo = {}
       verdict("memo") { memo[random.rand(15)] ||= Object.new }
+      large = {}
+      verdict("large memo") { large[random.rand(100)] ||= Object.new }
       cache = {}
       verdict("lru") do
         key = random.rand(30)
@@ -79,7 +81,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
       verdict("nameless") { kept << nameless.new }
     RUBY
     expect(result.stderr).to eq("")
-    verdicts = ["ring false", "memo false", "lru false", "leak true", "nameless true"]
+    verdicts = ["ring false", "memo false", "large memo false", "lru false", "leak true", "nameless true"]
     expect(result.stdout.lines(chomp: true)).to eq(verdicts)
   end
 end

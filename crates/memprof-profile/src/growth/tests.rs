@@ -213,6 +213,47 @@ fn takes_long_series_and_large_counts() {
     assert!(grows(&[0, u64::MAX / 4, u64::MAX / 2, u64::MAX]));
 }
 
+/// The share of many series of `runs` counts whose rate Laplace's test says to fall, one-sided at 5%.
+fn slowing(runs: u64, mut step: impl FnMut(&mut Random, u64) -> u64) -> f64 {
+    let mut random = Random(7);
+    let found = (0..2000).filter(|&trial| {
+        let mut count = trial;
+        let counts: Vec<u64> = (0..runs)
+            .map(|run| {
+                count += step(&mut random, run);
+                count
+            })
+            .collect();
+        acceleration(&counts) < -1.645
+    });
+    found.count() as f64 / 2000.0
+}
+
+#[test]
+fn tells_a_rate_that_falls_from_one_that_is_constant() {
+    assert_eq!(acceleration(&[]), 0.0);
+    assert_eq!(acceleration(&[5]), 0.0);
+    assert_eq!(acceleration(&[5, 9]), 0.0);
+    assert_eq!(acceleration(&[7; 20]), 0.0);
+    for every in [1, 3, 5] {
+        let found = slowing(120, |_, run| u64::from(run % every == 0));
+        assert_eq!(found, 0.0, "every {every} runs");
+    }
+    for added in [1, 10] {
+        let found = slowing(240, |random, _| added * u64::from(random.below(5) == 0));
+        assert!((0.03..0.07).contains(&found), "{added} at random: {found}");
+    }
+    // A memo of 100 keys, each asked for by chance.
+    let mut filled = 0;
+    let memo = slowing(240, |random, run| {
+        filled = if run == 0 { 0 } else { filled };
+        let new = u64::from(random.below(100) >= filled);
+        filled += new;
+        new
+    });
+    assert!(memo > 0.99, "{memo}");
+}
+
 /// Slope, bound and verdict as the books have them, without any thought of speed.
 fn naive(counts: &[u64]) -> Fit {
     let theil = |counts: &[u64]| {

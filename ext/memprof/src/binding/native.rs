@@ -22,6 +22,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("stats_text", function!(stats_text, 3))?;
     native.define_singleton_method("profile", function!(profile, 4))?;
     native.define_singleton_method("fit", function!(fit, 1))?;
+    native.define_singleton_method("acceleration", function!(acceleration, 1))?;
     native.define_singleton_method("sessions", function!(sessions::count, 0))?;
     native.define_singleton_method("memsize", function!(sessions::memsize, 0))?;
     native.define_singleton_method("gc_name", function!(sessions::gc_name, 0))?;
@@ -128,6 +129,11 @@ fn profile(
 fn fit(series: Vec<Vec<u64>>) -> Vec<(f64, f64, bool)> {
     let fits = series.iter().map(|counts| growth::fit(counts));
     fits.map(|fit| (fit.slope, fit.low, fit.grows)).collect()
+}
+
+/// Below 0 if a series of counts grows ever more slowly.
+fn acceleration(counts: Vec<u64>) -> f64 {
+    growth::acceleration(&counts)
 }
 
 /// Bytes that [`clear_stack`] clears. A fiber's machine stack may have no more than a few times as many.

@@ -1,0 +1,31 @@
+//! Whether growth slows down: Laplace's test for a trend in the rate of events.
+//!
+//! A leak adds at a constant rate. A memo with many possible keys looks the same for a while, but it adds less and less,
+//! as more and more of its keys are there. The centre of gravity of what was added then lies before the middle of the
+//! runs. Each increase is weighed by its own size, so that ten objects added at once are one event, not ten.
+//!
+//! Source: D. R. Cox, P. A. W. Lewis, "The Statistical Analysis of Series of Events" (1966), 3.3.
+
+/// Laplace's statistic of a series of live counts, one per run: nearly normal with mean 0 and standard deviation 1 if
+/// objects are added at a constant rate, negative if ever fewer are, positive if ever more. 0 if nothing changes.
+///
+/// ```
+/// use memprof_profile::growth::acceleration;
+/// assert_eq!(acceleration(&[100, 101, 102, 103, 104]), 0.0);
+/// assert!(acceleration(&[0, 50, 75, 88, 94, 97, 99, 100]) < -1.5);
+/// ```
+pub fn acceleration(counts: &[u64]) -> f64 {
+    let runs = counts.len().saturating_sub(1) as f64;
+    let (mut moment, mut squares) = (0.0, 0.0);
+    for (index, pair) in counts.windows(2).enumerate() {
+        let added = pair[1] as f64 - pair[0] as f64;
+        moment += added * (index as f64 + 1.0 - (runs + 1.0) / 2.0);
+        squares += added * added;
+    }
+    let variance = squares * (runs * runs - 1.0) / 12.0;
+    if variance > 0.0 {
+        moment / variance.sqrt()
+    } else {
+        0.0
+    }
+}
