@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What does a dump of the heap cost, in time and bytes, beside ObjectSpace.dump_all?
+# What does a dump of the heap cost, in time and bytes, compared with ObjectSpace.dump_all?
 
 require "objspace"
 require "tmpdir"
@@ -11,7 +11,7 @@ require "memprof/dump" # now, and not at first use
 # How often each way is measured, by the heap: a number of objects, or an app.
 HEAPS = Bench::QUICK ? { 100_000 => 1 } : { 100_000 => 5, 1_600_000 => 3, 10_000_000 => 1 }
 RAILS_ROUNDS = Bench.size(5, 1)
-# What an object of such a heap takes at most, in memory while it is made, and in a dump.
+# Maximum bytes per object of such a heap, in memory while it is allocated, and in a dump.
 MEMORY_PER_OBJECT = 250
 FILE_PER_OBJECT = 700
 
@@ -81,7 +81,7 @@ def show(name, heap)
   Bench.table([*header, *ratios.keys.map { |what| "#{what} / objspace" }], rows)
 end
 
-Bench.title("What does a dump of the heap cost, in time and bytes, beside ObjectSpace.dump_all?")
+Bench.title("What does a dump of the heap cost, in time and bytes, compared with ObjectSpace.dump_all?")
 heaps = {}
 HEAPS.each do |size, rounds|
   if (lacking = too_large(size))
@@ -96,7 +96,7 @@ else
   puts("A Rails app: left out, Rails is not installed, or not for this Ruby.", "")
 end
 
-# The heap where a way does worst has to keep what is promised.
+# The worst heap of each format has to keep the limit.
 def worst(heaps, way, key, must, aim, what)
   name, heap = heaps.max_by { |_, candidate| ratio(candidate, way, key) }
   Bench.limit("#{way}, #{what} / objspace's (#{name})", ratio(heap, way, key), must, aim)

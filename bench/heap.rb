@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How long does it take to ask a dump what retains most, and with how much memory, beside what others take?
+# How long, and how much memory, does it take to find what retains most, compared with other programs?
 
 require "fileutils"
 require "tmpdir"
@@ -10,19 +10,19 @@ require_relative "support/peers"
 require "memprof/dump"
 require "memprof/heap"
 
-# Objects of the heaps that are dumped. Their JSON takes some 410 bytes an object, in TMPDIR.
+# Objects of the dumped heaps. Their JSON takes some 410 bytes per object, in TMPDIR.
 SIZES = if ENV["BENCH_OBJECTS"]
   ENV["BENCH_OBJECTS"].split(",").map { |size| Integer(size) }
 else
   Bench::QUICK ? [100_000] : [1_600_000, 10_000_000]
 end.freeze
-# A dump that is there already, in place of those: of any size, from wherever.
+# An existing dump, in place of those: of any size and origin.
 DUMP = ENV["BENCH_DUMP"]
 ROUNDS = Bench.size(3, 1)
-# What others take is compared with this.
+# The question that other programs answer, too.
 OURS = "memprof, objspace's JSON"
 SNAPSHOT = 3_000_000 # objects of a `.heapsnapshot`
-# Objects from which on there are limits in seconds: for all that is asked, and for reading alone.
+# Objects from which limits in seconds apply: for all questions, and for reading alone.
 LARGE = 10_000_000
 GIANT = 100_000_000
 
@@ -30,7 +30,7 @@ GIANT = 100_000_000
 module Ask
   module_function
 
-  # Dumps of a heap of so many objects, which knows where they were made.
+  # Dumps of a heap of so many objects, with the lines that allocated them.
   def dump(objects, directory)
     Memprof.start
     kept = Heaps.program(objects.to_i)
@@ -45,7 +45,7 @@ module Ask
     { objects: Memprof::Heap.open(path).size }
   end
 
-  # The ten objects that retain most: from the dump, as from one of another program.
+  # The ten objects with the largest retained size: from the dump, as from one of another program.
   def top(path)
     measure { Memprof::Heap.open(path, index: false).ask(:top, limit: 10, sort: "retained") }
   end
@@ -65,7 +65,7 @@ module Ask
     measure { Memprof::Heap.open(path) }
   end
 
-  # What `memprof leaks` asks.
+  # The question of `memprof leaks`.
   def leaks(path)
     measure { Memprof::Heap.open(path).ask(:suspects) }
   end
@@ -98,7 +98,7 @@ def measured(ways)
   end
 end
 
-# What memprof and others take to find what retains most.
+# What memprof and other programs take to find what retains most.
 def tops(json, binary)
   ways = json ? Peers.all.to_h { |peer| [peer.name, -> { peer.measure(json) }] } : {}
   ways[OURS] = -> { Bench.child("top", json) } if json
@@ -106,7 +106,7 @@ def tops(json, binary)
   ways.merge("memprof, from its index" => -> { Bench.child("top_again", binary || json) })
 end
 
-# The rest of what memprof does with a dump. `open` is asked before those that want its index.
+# memprof's other work on a dump. `open` runs before those that need its index.
 def others(json, binary)
   ways = {}
   ways["JSON to an index"] = -> { Bench.child("open", json) } if json
@@ -169,7 +169,7 @@ end
 
 # All about one heap, of which there is one dump or both: `json` is what others can read.
 def compare(objects, json, binary)
-  # What wants the index is asked after what writes it.
+  # Questions that need the index come after the one that writes it.
   others = measured(others(json, binary))
   tops = measured(tops(json, binary))
   show("#{objects} objects: what retains most", tops, tops[OURS])

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# What does tracking cost, per object that a program makes?
+# What does tracking cost, per object that a program allocates?
 
 require "objspace"
 require_relative "support"
 
-# Programs that do little else than make objects.
+# Programs that do little else than allocate objects.
 module Programs
   module_function
 
@@ -13,7 +13,7 @@ module Programs
     Bench.objects(count)
   end
 
-  # The worst case: nothing is cheaper to make than a copy of a literal. Only in code that is evaluated are
+  # The worst case: nothing is cheaper to allocate than a copy of a literal. Only in evaluated code are
   # literals not frozen here.
   module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
     def self.strings(count)
@@ -79,7 +79,7 @@ def measure(program)
   Bench.in_turn(ROUNDS, variants)
 end
 
-Bench.title("What does tracking cost, per object that a program makes?")
+Bench.title("What does tracking cost, per object that a program allocates?")
 samples = %i[objects strings mixed].to_h { |program| [program, measure(program)] }
 medians = samples.transform_values { |ways| ways.transform_values(&:median) }
 

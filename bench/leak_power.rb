@@ -7,7 +7,7 @@ require "memprof/testing"
 
 TRIALS = Bench.size(100, 2)
 
-# Each makes a new block, which is then run as a test would run it.
+# Each returns a new block, which then runs as in a test.
 BOUNDED = {
   "a full ring buffer of 64" => -> do
     ring = Array.new(64) { Object.new }

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Does a server under load give one dump after the other, with nothing lost, and go on serving?
+# Does a server under load write one dump after the other, lose none, and keep serving?
 
 require "tmpdir"
 require_relative "support"
@@ -11,14 +11,14 @@ CLIENTS = 2
 # Seconds between two requests of a client: the child that writes has a low priority, and would starve beside
 # clients and a server that together want more processors than there are.
 THINK = 0.002
-# Seconds after which no more dumps are asked for, on a machine that is too slow for all.
+# Seconds after which no more dumps are requested, on a machine that is too slow for all.
 LONGEST = 480
 WARM_UP = Bench.size(2, 0.5)
-# Seconds after which a dump is taken for lost.
+# Seconds after which a dump counts as lost.
 PATIENCE = 30
 FOOTER = /\A{"_id":"footer","type":"footer","objects":\d+.*}\n\z/
 
-# Makes a page of rows, and keeps some of them for a while.
+# Builds a page of rows, and retains some of them for a while.
 APP = <<~'RUBY'
   require "json"
   cache = {}
@@ -37,7 +37,7 @@ class DumpedServer < Server
     super(directory, APP, "memprof/signal", 4)
   end
 
-  # What it has at the moment: leaks show here.
+  # Its current objects: leaks show here.
   def belongings
     status = File.read("/proc/#{@pid}/status")
     {
@@ -111,7 +111,7 @@ def milliseconds(seconds)
   format("%.1f", seconds * 1000)
 end
 
-# Has clients ask the server during the block; gives them.
+# Sends requests from clients during the block; returns the clients.
 def under_load(server)
   clients = Array.new(CLIENTS) { Client.new(server) }
   yield
@@ -124,7 +124,7 @@ def latency_row(name, clients)
   [name, all.size, clients.sum(&:errors), *shown]
 end
 
-Bench.title("Does a server under load give one dump after the other, with nothing lost, and go on serving?")
+Bench.title("Does a server under load write one dump after the other, lose none, and keep serving?")
 outcomes = []
 times = []
 states = {}

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How much memory does tracking take, per object that lives?
+# How much memory does tracking take, per live object?
 
 require "objspace"
 require_relative "support"
@@ -8,7 +8,7 @@ require_relative "support"
 COUNT = Bench.size(2_000_000, 50_000)
 ROUNDS = Bench.size(5, 1)
 
-# What a child adds to its memory while it makes objects that stay.
+# What a child adds to its memory while it allocates retained objects.
 def growth(way)
   kept = Array.new(COUNT)
   case way
@@ -27,7 +27,7 @@ end
 
 Bench.answer(growth(ARGV.first)) unless ARGV.empty?
 
-Bench.title("How much memory does tracking take, per object that lives?")
+Bench.title("How much memory does tracking take, per live object?")
 ways = { "untracked" => "none", "`start`" => "start", "trace_object_allocations" => "objspace" }
 samples = Bench.in_turn(ROUNDS, ways.transform_values { |way| -> { Bench.child(way) } })
 base = samples.fetch("untracked").median

@@ -10,7 +10,7 @@ require "memprof/middleware"
 REQUESTS = Bench.size(500, 20)
 ROUNDS = Bench.size(15, 2)
 
-# A small app of the usual kind: reads parameters, makes rows of them, answers JSON.
+# A small app of the usual kind: reads parameters, builds rows from them, responds with JSON.
 APP = ->(env) do
   parameters = env["QUERY_STRING"].split("&").to_h { |pair| pair.split("=") }
   rows = Array.new(parameters.fetch("rows").to_i) do |index|
@@ -20,7 +20,7 @@ APP = ->(env) do
   [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
 end
 
-# A place for reports that keeps nothing.
+# A destination for reports that stores nothing.
 NOWHERE = Object.new
 def NOWHERE.write(text)
   text.bytesize

@@ -1,21 +1,21 @@
 # frozen_string_literal: true
 
-# How long does a dump by a forked child stop the process, and what memory does the child take?
+# How long does a dump by a forked child pause the process, and what memory does the child take?
 
 require "tmpdir"
 require_relative "support"
 require_relative "support/heaps"
 require "memprof/dump" # now, and not at first use
 
-# Objects that make a process of 1.5 GB; a short look takes a tenth.
+# Objects for a process of 1.5 GB; a quick run takes a tenth.
 COUNT = Bench.size(14_800_000, 1_480_000)
 ROUNDS = Bench.size(3, 1)
 TICK = 0.001
 SETTLE = 0.3
-# Seconds between two looks at the child's memory.
+# Seconds between two readings of the child's memory.
 LOOK = 0.005
 
-# What a thread sees that wakes every millisecond, in seconds between two wakings: the longest, and the usual.
+# Seconds between two wakings of a thread that wakes every millisecond: the longest, and the usual.
 def gaps
   all = []
   stop = false
@@ -45,7 +45,7 @@ def pause(&block)
   { pause: longest - usual, usual: usual, seconds: seconds }
 end
 
-# What is measured. Dumps go the way that those on a signal do.
+# What is measured. Dumps are written as on a signal.
 WAYS = {
   "nothing, for two seconds" => ->(_path) { sleep(2) },
   "`fork { exit! }`" => ->(_path) { Process.wait(fork { exit! }) },
@@ -56,8 +56,8 @@ WAYS = {
 _, FORK, MEMPROF, AMID, BINARY = WAYS.keys
 DUMPS = [MEMPROF, AMID, BINARY].freeze
 
-# Leaves the heap as it is right after a collection, or as a program that makes objects all the time has it
-# mostly: marked, and not yet swept of its garbage.
+# Leaves the heap as it is right after a GC, or as it mostly is in a program that allocates all the time:
+# marked, but not yet swept.
 def collect(way)
   GC.disable
   (COUNT / 10).times { Object.new } if way == AMID
@@ -65,7 +65,7 @@ def collect(way)
   GC.start(immediate_sweep: way != AMID)
 end
 
-# The process that is dumped: makes its heap, and then does what it reads, one way a line.
+# The dumped process: fills its heap, and then runs the commands that it reads, one per line.
 def large_process(directory)
   kept = Heaps.program(COUNT)
   GC.start
@@ -93,7 +93,7 @@ rescue SystemCallError
   nil # it has ended
 end
 
-# Has the large process do something, and meanwhile looks at its child, if asked to.
+# Makes the large process do something, and meanwhile reads the memory of its child, if requested.
 def order(process, way, look: false)
   process.puts(way)
   looks = []
@@ -113,7 +113,7 @@ def share(bytes, rss)
   format("%.2f %%", bytes * 100.0 / rss)
 end
 
-Bench.title("How long does a dump by a forked child stop the process, and what memory does the child take?")
+Bench.title("How long does a dump by a forked child pause the process, and what memory does the child take?")
 facts, pauses, looks = Dir.mktmpdir("memprof-bench-") do |directory|
   library = File.expand_path("../lib", __dir__)
   IO.popen([RbConfig.ruby, "-I#{library}", __FILE__, directory], "r+") do |process|
@@ -121,7 +121,7 @@ facts, pauses, looks = Dir.mktmpdir("memprof-bench-") do |directory|
     order(process, BINARY) # so that nothing is done for the first time
     pauses = Hash.new { |hash, way| hash[way] = [] }
     ROUNDS.times { WAYS.each_key { |way| pauses[way] << order(process, way) } }
-    # In runs of their own, as to look takes a lock that the child needs.
+    # In runs of their own, because reading takes a lock that the child needs.
     looks = DUMPS.to_h { |way| [way, order(process, way, look: true)] }
     process.close_write
     [facts, pauses, looks]

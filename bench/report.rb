@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# What does a report cost, beside one by memory_profiler?
+# What does a report cost, compared with memory_profiler's?
 
 require_relative "support"
 
 COUNT = Bench.size(500_000, 5_000)
 ROUNDS = Bench.size(3, 1)
 
-# What is reported on; half of the objects stay.
+# The reported block; half of the objects are retained.
 module Workload
   module_function
 
@@ -34,7 +34,7 @@ def measure(tool, workload)
   { seconds: seconds, peak: Bench.peak_rss - before }
 end
 
-# Makes the report and asks it something, as some of the work may be put off until then.
+# Builds the report and queries it, because some of the work may be deferred until then.
 def rows(tool, &block)
   case tool
   when "memprof"
@@ -65,7 +65,7 @@ def samples(workload)
   end
 end
 
-Bench.title("What does a report cost, beside one by memory_profiler?")
+Bench.title("What does a report cost, compared with memory_profiler's?")
 workloads = {
   "objects" => "#{COUNT} objects, no strings",
   "strings" => "#{COUNT} hashes, arrays and strings"

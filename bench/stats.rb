@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How long does it take to ask for the live objects?
+# How long do the stats of the live objects take?
 
 require_relative "support"
 
@@ -8,11 +8,11 @@ COUNT = Bench.size(2_000_000, 20_000)
 SITES = Bench.size(10_000, 100)
 ROUNDS = Bench.size(15, 2)
 
-# A method of as many lines as there are to be sites. Each makes an object that stays.
+# A method with one line per site. Each allocates a retained object.
 source = "def fill(kept)\n#{"  kept << Object.new\n" * SITES}end\n"
 eval(source, binding, "generated.rb", 0) # rubocop:disable Security/Eval
 
-Bench.title("How long does it take to ask for the live objects?")
+Bench.title("How long do the stats of the live objects take?")
 kept = []
 Memprof.start
 (COUNT / SITES).times { fill(kept) }

@@ -6,23 +6,23 @@ require "memprof"
 require "open3"
 require "rbconfig"
 
-# What the benchmarks share. Each of them asks one question; see README.md.
+# What the benchmarks share. Each of them answers one question; see README.md.
 #
 # A slow program and a busy machine look alike. So variants are run in turn, round after round,
-# and a disturbance meets all of them; time is the processor's and not the clock's; and what is shown is the
+# and a disturbance affects all of them; time is processor time; and figures are the
 # median, and where there is room the spread.
 module Bench
-  # A short look, for CI: does it run at all?
+  # A quick run, for CI: does it run at all?
   QUICK = !ENV["BENCH_QUICK"].to_s.empty? || !ENV["CI"].to_s.empty?
 
-  # What one variant took, round by round.
+  # The figures of one variant, round by round.
   Sample = Struct.new(:rounds) do
     def median
       sorted = rounds.sort
       (sorted[(sorted.size - 1) / 2] + sorted[sorted.size / 2]) / 2.0
     end
 
-    # How far the middle half of the rounds is apart, in percent: much of it, and the machine was busy.
+    # The interquartile range of the rounds, in percent: a large one means a busy machine.
     def spread
       sorted = rounds.sort
       apart = (sorted[sorted.size * 3 / 4] - sorted[sorted.size / 4]) / median * 100
@@ -37,7 +37,7 @@ module Bench
     QUICK ? quick : full
   end
 
-  # Processor time of a block, from a heap that was just collected.
+  # Processor time of a block, after a full GC.
   def cpu(&block)
     GC.start
     processor(&block)
@@ -48,7 +48,7 @@ module Bench
     elapsed(Process::CLOCK_PROCESS_CPUTIME_ID, &block)
   end
 
-  # Seconds by the clock that a block takes.
+  # Wall time of a block, in seconds.
   def wall(&block)
     elapsed(Process::CLOCK_MONOTONIC, &block)
   end
@@ -59,7 +59,7 @@ module Bench
     Process.clock_gettime(clock) - before
   end
 
-  # Makes objects, and does as little else as can be.
+  # Allocates objects, and does as little else as possible.
   def objects(count)
     index = 0
     while index < count
@@ -99,7 +99,7 @@ module Bench
     exit
   end
 
-  # Bytes of the memory that this process has at the moment, and at its greatest.
+  # The memory of this process in bytes: current, and peak.
   def rss
     status("VmRSS")
   end
@@ -134,7 +134,7 @@ module Bench
     column.zero? ? cell.ljust(width) : cell.rjust(width)
   end
 
-  # The verdict on a figure: `must` is to be kept, `aim` is aimed for. Quick runs judge nothing.
+  # The verdict on a figure: `must` is a limit, `aim` a goal. Quick runs judge nothing.
   def judge(value, must, aim)
     return "" if QUICK
     return "misses" if value > must
@@ -158,7 +158,7 @@ module Bench
     format("%.1f", bytes / 1024.0 / 1024)
   end
 
-  # The machine and the programs, which figures depend on.
+  # The machine and the programs that figures depend on.
   def facts
     model = File.foreach("/proc/cpuinfo").grep(/\Amodel name/).first.to_s[/: (.*)/, 1]
     memory = File.foreach("/proc/meminfo").first[/\d+/].to_i / 1024 / 1024
@@ -182,7 +182,7 @@ module Bench
   end
 end
 
-# By itself this file says what the figures of the others depend on.
+# Run by itself, this file prints what the figures of the others depend on.
 if $PROGRAM_NAME == __FILE__
   puts("# Benchmarks of #{Time.now.strftime("%F")} on Ruby #{RUBY_VERSION}", "")
   Bench.facts

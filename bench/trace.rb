@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What does a trace cost: calls that are counted, calls that are not, a request?
+# What does a trace cost: counted calls, uncounted calls, a request?
 
 require "json"
 require "tmpdir"
@@ -12,7 +12,7 @@ ROUNDS = Bench.size(21, 2)
 CALLS = Bench.size(20_000, 200)
 STRINGS = Bench.size(100_000, 1000)
 REQUESTS = Bench.size(40, 2)
-# Requests of puma's client in turn: of many in a row, one kind meets a busier machine than the other.
+# Requests of puma's client in turn: in long rows, one kind may meet a busier machine than the other.
 IN_TURN = Bench.size(5, 1)
 
 # Bytes through a pipe, one by one: the cheapest system calls that there are.
@@ -23,7 +23,7 @@ def bytes(reader, writer)
   end
 end
 
-# Strings that malloc has to hold.
+# Strings that need malloc.
 def strings
   STRINGS.times { "x" * 100 }
 end
@@ -34,7 +34,7 @@ COMPUTING = ->(_env) do
   [200, { "content-type" => "application/json" }, [JSON.generate(JSON.parse(JSON.generate(rows)))]]
 end
 
-# One in puma that waits four times, as for a database, and makes a page of what came: 5 ms for who asks.
+# One in puma that waits four times, as for a database, and builds a page: 5 ms for the client.
 PUMA = <<~'RUBY'
   require "json"
   app = ->(_env) do
@@ -115,8 +115,8 @@ ensure
   pin(Process.pid, "0-#{Etc.nprocessors - 1}")
 end
 
-# Clients of a server are on other machines. On its own processor one hears of the reply when the server has
-# nothing more to do, also of what it does behind the reply.
+# Clients of a server are on other machines. On the same processor a client gets the reply when the server has
+# nothing more to do, not even after the reply.
 def apart(pid)
   return if Etc.nprocessors > 1 && pin(pid, "0") && pin(Process.pid, "1-#{Etc.nprocessors - 1}")
 
@@ -151,7 +151,7 @@ def requests(directory)
   end
 end
 
-Bench.title("What does a trace cost: calls that are counted, calls that are not, a request?")
+Bench.title("What does a trace cost: counted calls, uncounted calls, a request?")
 all = found
 Bench.table(["each", "plain", "traced", "ratio", "spread", "spread, traced"], [
   row("a byte written to a pipe and read, `fd`", "ns", CALLS, all[:pipe]),

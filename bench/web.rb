@@ -18,7 +18,7 @@ OBJECTS = Integer(ENV["BENCH_OBJECTS"] || Bench.size(1_600_000, 100_000))
 DUMP, LATER = ENV.values_at("BENCH_DUMP", "BENCH_LATER")
 # Only pages whose names match this.
 ONLY = Regexp.new(ENV.fetch("BENCH_ONLY", ""))
-# Requests of each page, each with other parameters or of another object: no answer is one that was kept.
+# Requests of each page, each with other parameters or of another object, so that no answer is cached.
 ROUNDS = Integer(ENV["BENCH_ROUNDS"] || Bench.size(50, 3))
 MUST = 400 # milliseconds, p99
 AIM = 100
@@ -32,7 +32,7 @@ SITES = 2000
 module Make
   module_function
 
-  # A heap as it is, and after a while: a tenth is new, a little is gone.
+  # A heap, and the same later: a tenth is new, a little is gone.
   def dumps(before, after)
     Memprof.start
     kept = Heaps.program(OBJECTS)
@@ -55,7 +55,7 @@ module Make
   end
 end
 
-# A server, and what is asked of it.
+# A server, and the requests to it.
 class Browser
   Page = Struct.new(:seconds, :bytes, :body)
 
@@ -89,7 +89,7 @@ class Browser
     end
   end
 
-  # Seconds of the processor that the server has taken: what a busy machine does not change.
+  # Processor time of the server, in seconds: a busy machine does not change it.
   def processor
     fields = File.read("/proc/#{@output.pid}/stat").split(") ").last.split
     fields.values_at(11, 12).sum(&:to_i).fdiv(Etc.sysconf(Etc::SC_CLK_TCK))

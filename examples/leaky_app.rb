@@ -50,7 +50,7 @@ class PriceBook
     @quotes = {}
   end
 
-  # The mistake: the moment is part of the key, so that no quote is ever found again, nor dropped.
+  # The mistake: the time is part of the key, so that no quote is ever found again, or dropped.
   def quote(customer, sku, moment: Time.now.to_f)
     product = @catalog[sku]
     rebate = customer.end_with?("7") ? 10 : 0
@@ -99,7 +99,7 @@ class Shop
 
   private
 
-  # Garbage after each request: allocated a lot, retained never.
+  # Garbage after each request: allocated a lot, never retained.
   def page(quote)
     price = format("%.2f EUR", quote.cents / 100.0)
     { product: quote.product.name, price: price, terms: quote.terms }

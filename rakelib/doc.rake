@@ -9,7 +9,7 @@ task :doc do
 
   yard = [RbConfig.ruby, "-S", "yard"]
   sh(*yard, "doc", "--fail-on-warning", "--no-progress", "--no-stats")
-  # That the examples run is for spec/docs_spec.rb to see.
+  # spec/docs_spec.rb runs the examples.
   statistics, = Open3.capture2(*yard, "stats", "--list-undoc", "--compact", "--no-progress")
   puts(statistics)
   abort("undocumented public names, see above") unless statistics.include?("100.00% documented")

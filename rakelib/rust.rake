@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# In CI the committed Cargo.lock is the law; while developing, a new dependency may still enter it.
+# CI requires the committed Cargo.lock; during development a new dependency may change it.
 CARGO_LOCKED = ENV.fetch("CI", "").empty? ? [] : ["--locked"]
 
 desc "Test the crates that know no Ruby (TEST=name for some of the tests)"

@@ -9,7 +9,7 @@ class Screenshots
   NARROW = [390, 1000].freeze
   QUALITY = 72
   MOST = 900 * 1024 # bytes of all together
-  # What is shown, as a name and a path; `:object` and `:page` stand for the suspect and for one of those that
+  # Names and paths of the pages; `:object` and `:page` stand for the suspect and for one of the objects that
   # have accumulated in it.
   PAGES = {
     "overview" => "/heaps/2/", "leaks" => "/heaps/2/leaks", "object" => "/heaps/2/objects/:page",
@@ -17,7 +17,7 @@ class Screenshots
     "groups" => "/heaps/2/groups?by=generation",
     "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/2/flame"
   }.freeze
-  # How others see them: by night, and on a telephone.
+  # Other settings: dark scheme, and a phone.
   OTHERS = {
     "overview-dark" => ["overview", WIDE, "dark"], "object-narrow" => ["object", NARROW, "light"]
   }.freeze
@@ -39,7 +39,7 @@ class Screenshots
 
   private
 
-  # The address of what keeps most alive, and of one of those that have accumulated in it.
+  # The addresses of the first suspect, and of one of the objects that have accumulated in it.
   def suspects
     @tab.go("#{@stage.dumps}/heaps/2/leaks")
     object = address(".card h2 a")
@@ -47,7 +47,7 @@ class Screenshots
     { ":object" => object, ":page" => address("td:nth-child(2) a", "Page") }
   end
 
-  # In the first link of these that begins so.
+  # The address in the first of these links with this text.
   def address(selector, text = "")
     links = "[...document.querySelectorAll(#{selector.dump})]"
     @tab.evaluate("#{links}.find((link) => link.textContent.startsWith(#{text.dump})).href")[/0x\h+/]
@@ -67,7 +67,7 @@ class Screenshots
     puts("#{path}: #{File.size(path) / 1024} KiB")
   end
 
-  # As somebody would who looks for a leak.
+  # The steps of a search for a leak.
   def watch_the_app
     @tab.follow("form[action$='/live/tracking/start'] button")
     @stage.app.visit(50)

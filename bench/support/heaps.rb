@@ -21,7 +21,7 @@ module Heaps
   # hashes. What is in them is by chance, the same in each run: a compressor must not have it easier than with
   # a program.
   #
-  # @return [Object] what keeps the heap
+  # @return [Object] retains the heap
   def program(objects)
     chance = Random.new(42)
     made = []

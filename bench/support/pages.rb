@@ -3,14 +3,14 @@
 require "uri"
 
 # The pages of Memprof::Web that are about heaps, each with parameters that differ from request to request: so
-# no answer is one that was kept.
+# that no answer is cached.
 class Pages
   # What objects are grouped by; each page is another.
   BY = %w[class line file gem method type generation age size length shape slot imemo namespace superclass
     root].freeze
   # What changes are grouped by.
   CHANGED_BY = %w[class site file type].freeze
-  # What people look for: a text, a class, a file, a place in a file, an address, a query.
+  # What people search for: a text, a class, a file, a place in a file, an address, a query.
   SOUGHT = ["%d@shop", "Customer%d", "heaps%d.rb", "heaps.rb:%d", "0x7f%06x", "length > %d"].freeze
 
   # @param heap [Memprof::Heap] that is shown
@@ -18,7 +18,7 @@ class Pages
   def initialize(heap, rounds)
     @objects = heap.ask(:top, limit: rounds, where: "type in (OBJECT, HASH, ARRAY)")[:objects]
     @classes = heap.histogram(by: :class, limit: 200, where: "class !~ '<'")[:rows].map { |row| row[:key] }
-    # What a drawing of it passes over is most of the heap.
+    # Most of the heap is outside of a drawing.
     @huge = heap.ask(:top, limit: 1, sort: :references)[:objects].first
   end
 

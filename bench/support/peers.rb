@@ -7,7 +7,7 @@ require "rbconfig"
 # a checkout of its source), or found on PATH or among the gems.
 #
 # reap answers the question that is measured here. The others know no retained sizes. heapy sums up sizes by
-# line; sheap reads, or also finds out who refers to whom; harb reads: the least that they do for any answer.
+# line; sheap reads, or also inverts references; harb reads: the minimum for any answer.
 module Peers
   TIME = "/usr/bin/time"
 
