@@ -36,6 +36,8 @@ module Memprof
   autoload :Tracers, "memprof/tracers"
   autoload :Web, "memprof/web"
 
+  @starting = Lock.new
+
   class << self
     # Tracks the objects of the whole process from now on.
     #
@@ -50,13 +52,15 @@ module Memprof
     #   Memprof.stats
     #   Memprof.stop
     def start(sample: nil, stack: 1)
-      return false if running?
+      @starting.synchronize do
+        next false if running?
 
-      session = Session.prepare(sample: sample, stack: stack)
-      # Noted before it is open: {stop} must find it, whatever ends this thread.
-      @session = session
-      session.open
-      true
+        session = Session.prepare(sample: sample, stack: stack)
+        # Noted before it is open: {stop} must find it, whatever ends this thread.
+        @session = session
+        session.open
+        true
+      end
     end
 
     # Stops tracking and forgets what was seen. Inside {track}, it ends that block's tracking.
@@ -67,12 +71,13 @@ module Memprof
     #   Memprof.stop #=> true
     #   Memprof.stop #=> false
     def stop
-      session = @session
-      return false if session.nil? || session.closed?
+      @starting.synchronize do
+        next false unless running?
 
-      session.close
-      @session = nil
-      true
+        @session.close
+        @session = nil
+        true
+      end
     end
 
     # @return [Boolean] whether objects are tracked, by {start} or {track}
@@ -355,9 +360,8 @@ module Memprof
 
     # Runs a block in a session of its own, hands that to `show`, returns the block's value.
     def show_after(show, scope:, sample:, stack:)
-      outermost = scope == :process && !running?
       Session.run(scope: scope, sample: sample, stack: stack) do |session|
-        @session = session if outermost
+        @starting.synchronize { @session = session unless running? } if scope == :process
         value = yield
         session.finish
         # Stopped inside the block: nothing was tracked in the end, so there is nothing to show.

@@ -22,6 +22,14 @@ RSpec.describe Memprof do
         described_class.stop]).to eq([true, true, false])
     end
 
+    it "start one session, however many threads call at once" do
+      allow(Memprof::Session).to receive(:prepare).and_wrap_original do |prepare, **options|
+        prepare.call(**options).tap { sleep(0.05) }
+      end
+      started = Array.new(2) { Thread.new { described_class.start } }.map(&:value)
+      expect(started).to contain_exactly(true, false)
+    end
+
     it "refuse impossible options, and then track nothing" do
       expect { described_class.start(sample: 0) }.to raise_error(ArgumentError, /sample must be nil or 1 to/)
       expect { described_class.start(stack: "deep") }.to raise_error(ArgumentError, /stack must be 1 to/)
