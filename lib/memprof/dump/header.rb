@@ -57,7 +57,8 @@ module Memprof
         end
 
         def tracking
-          { tracking: Memprof.running? }
+          # Where only memprof/heap was loaded, nothing has been started.
+          { tracking: Memprof.respond_to?(:running?) && Memprof.running? }
         end
       end
     end

@@ -9,6 +9,11 @@ RSpec.describe Memprof::Heap::Capture do
     result.stdout.lines(chomp: true)
   end
 
+  it "needs no more than memprof/heap" do
+    result = run_ruby('require "memprof/heap"; puts Memprof::Heap.capture.size.positive?', timeout: 300)
+    expect([result.stdout, result.stderr]).to eq(["true\n", ""])
+  end
+
   it "says why an object is alive, from wherever it is asked" do
     paths = ['CACHE -> Hash["user:42"] -> Session'] * 4
     expect(in_child(<<~'RUBY')).to eq([*paths, "$glob -> Array[0] -> Object"])
