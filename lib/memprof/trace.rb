@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
+require_relative "after_fork"
 require_relative "errors"
 require_relative "native"
 require_relative "tracers"
+require_relative "trace/after_reply"
 require_relative "trace/combined"
 require_relative "trace/journal"
-require_relative "trace/new_process"
 require_relative "trace/numbers"
 require_relative "trace/request"
 require_relative "trace/uncounted"
@@ -43,6 +44,14 @@ module Memprof
       warn "memprof: the trace is lost: #{e.message}"
     end
     private_class_method :hand_over
+
+    # The traces are the parent's, and their hooks must not slow down the child. (After `Process.daemon` they
+    # stay until the process traces something itself, and count for nobody.)
+    def self.after_fork
+      Native::Trace.after_fork
+      [Tracers, Tracers::Hooks, Tracers::Follower, AfterReply].each(&:after_fork)
+    end
+    AfterFork.register(self)
 
     attr_reader :plan
 

@@ -102,7 +102,7 @@ module Memprof
       #
       # @api private
       # @return [void]
-      def start_anew
+      def after_fork
         @lock = Lock.new # its owner may be a thread that the child does not have
         @plans = {}.freeze
       end

@@ -6,6 +6,7 @@ module Memprof
 end
 
 require "memprof"
+require_relative "../after_fork"
 require_relative "../clock"
 require_relative "notice"
 require_relative "settings"
@@ -18,7 +19,7 @@ module Memprof
       settings = Settings.from_env(env)
       @recorder = (settings.tracing ? tracing : Recorder).new(settings)
       @recorder.start
-      Process.singleton_class.prepend(NewProcess)
+      AfterFork.register(self)
     end
 
     def self.tracing
@@ -27,27 +28,11 @@ module Memprof
     end
     private_class_method :tracing
 
-    def self.recorder
-      @recorder
+    class << self
+      def after_fork = @recorder.after_fork
+      def before_daemon = @recorder.before_daemon
+      def after_daemon = @recorder.after_daemon
     end
-
-    # A process that comes into being as a copy of a tracked one.
-    module NewProcess
-      def _fork
-        pid = super
-        Autorun.recorder.forked if pid.zero?
-        pid
-      end
-
-      # Not one of those that Ruby makes through _fork, and nobody's child: the same program goes on.
-      def daemon(...)
-        Autorun.recorder.moving
-        result = super
-        Autorun.recorder.moved
-        result
-      end
-    end
-    private_constant :NewProcess
 
     # The tracking of one process and its reports. Nothing here may reach the program: whatever goes wrong
     # becomes a warning on stderr.
@@ -76,7 +61,7 @@ module Memprof
       end
 
       # In a forked child: from here on only what the child itself makes is its own.
-      def forked
+      def after_fork
         guard("process #{Process.pid} is not tracked") do
           @main = false
           @writing = Mutex.new # its owner may be a thread that the child does not have
@@ -92,12 +77,12 @@ module Memprof
 
       # In a process about to go on under another id. Said first, as `memprof run` may look before it has done
       # so.
-      def moving
+      def before_daemon
         guard("no report") { post("moved") }
       end
 
       # In a process that has gone on under another id.
-      def moved
+      def after_daemon
         guard("no report") do
           @main = false
           @notice.follow(@pid)
@@ -137,7 +122,7 @@ module Memprof
         end
       end
 
-      # The signal may come when a child is forked, and forked has not been there yet: what there is belongs
+      # The signal may come when a child is forked, before after_fork has run: what there is belongs
       # to the parent, its report's name as well.
       def settle
         deadline = Clock.now + SETTLED

@@ -2,9 +2,9 @@
 
 require "io/wait"
 require_relative "dumper"
-require_relative "new_process"
 require_relative "settings"
 require_relative "trap"
+require_relative "../after_fork"
 require_relative "../control/server"
 
 module Memprof
@@ -24,9 +24,13 @@ module Memprof
         attendant = @attendant = Attendant.new(settings)
         attendant.start
         Trap.set(settings.signal) { attendant.wake } if settings.signal
-        Process.singleton_class.prepend(NewProcess)
+        AfterFork.register(self)
         at_exit { attendant.leave }
       end
+
+      def after_fork = @attendant.after_fork
+      alias_method :after_daemon, :after_fork
+      def before_daemon = @attendant.before_daemon
 
       # The constant, as the program may have put anything in the place of $stderr.
       def warn_user(message)
@@ -71,7 +75,7 @@ module Memprof
       end
 
       # In a process that came into being as a copy.
-      def forked
+      def after_fork
         # The signal may come anywhere in here, and its handler may do all this: so what is the parent's is
         # noted at one go.
         left = [@pid, @server, @reader, @writer]
@@ -86,7 +90,7 @@ module Memprof
       end
 
       # In a process about to go on under another id.
-      def moving
+      def before_daemon
         depart
         @server = nil
       end

@@ -48,7 +48,7 @@ module Memprof
         end
 
         # In the child of a fork: what waits is the parent's to do.
-        def start_anew
+        def after_fork
           @waiting = {}.compare_by_identity
         end
 

@@ -3,7 +3,6 @@
 require_relative "../errors"
 require_relative "../native"
 require_relative "../tracers"
-require_relative "new_process"
 
 module Memprof
   class Trace

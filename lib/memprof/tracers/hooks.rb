@@ -56,7 +56,7 @@ module Memprof
         end
 
         # In the child of a fork: there are no traces.
-        def start_anew
+        def after_fork
           @lock = Lock.new # its owner may be a thread that the child does not have
           @watchers = @kept = 0
           @watch&.disable
