@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use memprof_heap::dump::values::{Key, Values};
-use memprof_heap::dump::{Compression, Format, Options, Policy, convert, create};
+use memprof_dump::values::{Key, Values};
+use memprof_dump::{Compression, Format, Options, Policy, convert, create};
 
 fuzz_target!(|bytes: &[u8]| {
     let formats = [

@@ -5,7 +5,7 @@ require_relative "printable"
 
 module Memprof
   # What a source file's path says: which gem it belongs to, and how to write it short. What is a gem's path,
-  # and what the standard library's, is known in one place (crates/memprof-profile/src/gems.rs), by which
+  # and what the standard library's, is known in one place (crates/memprof-paths), by which
   # profiles are grouped.
   module Paths
     INTERNAL = "<internal:"

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
-use memprof_heap::heap::{self, Heap};
+use memprof_heap::Heap;
 use memprof_heap_parquet::{Options, write};
 
 fn main() -> io::Result<()> {
@@ -13,7 +13,7 @@ fn main() -> io::Result<()> {
     let [dump, directory] = &words[..] else {
         return Err(io::Error::other("parquet DUMP DIRECTORY"));
     };
-    let heap = Heap::open(Path::new(dump), &heap::Options::default())?;
+    let heap = Heap::open(Path::new(dump), &memprof_heap::Options::default())?;
     let begin = Instant::now();
     let create = |name| File::create(Path::new(directory).join(name));
     let counts = write(

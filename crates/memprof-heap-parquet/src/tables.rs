@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use memprof_heap::dump::record::NoteKind;
-use memprof_heap::export::{self, Counts, table};
-use memprof_heap::heap::Heap;
+use memprof_analysis::export::{self, Counts, table};
+use memprof_dump::record::NoteKind;
+use memprof_heap::Heap;
 use parquet::data_type::ByteArray;
 
 use crate::columns::{Column, Table};

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Cursor};
 
-use memprof_heap::dump::record::Flags;
-use memprof_heap::heap::{self, Heap, NONE};
+use memprof_dump::record::Flags;
+use memprof_heap::{Heap, NONE};
 use memprof_heap_parquet::{Options, write};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -107,7 +107,7 @@ fn what_is_written_is_read_back() -> io::Result<()> {
     let heap = Heap::read(
         Box::new(Cursor::new(dump())),
         None,
-        &heap::Options::default(),
+        &memprof_heap::Options::default(),
     )?;
     let (objects, edges) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let options = Options {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::time::Instant;
 
-use memprof_heap::heap::{Heap, Options};
+use memprof_heap::{Heap, Options};
 
 fn main() -> std::io::Result<()> {
     let path = std::env::args()

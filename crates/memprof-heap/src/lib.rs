@@ -1,12 +1,378 @@
-//! The heap as data, without Ruby: what a dump says of each object ([`dump::record`]), the formats that it is written
-//! in and read from ([`dump`]), the heap of a dump as a graph to ask ([`heap`], [`graph`]), the language that asks for
-//! some of the objects ([`query`]), questions with their answers ([`analysis`]), parts of a heap to work with
-//! ([`subset`]), and formats of other tools ([`export`]).
+//! A heap as data: objects as columns, references as a graph ([`graph`]).
+//!
+//! Objects are numbered in order of address; the root categories of the dump are further nodes, and one super root
+//! refers to them. [`Heap::open`] reads a dump, or its index if there is one (`index`).
 
-pub mod analysis;
-pub mod dump;
-pub mod export;
+mod asker;
+mod builder;
+mod cache;
+mod columns;
+mod derived;
+pub mod dominator_labels;
+mod facts;
+mod fold;
 pub mod graph;
-pub mod heap;
-pub mod query;
-pub mod subset;
+mod groups;
+mod index;
+mod label;
+mod link;
+mod memsize;
+mod names;
+mod object;
+mod once;
+mod open;
+mod own;
+mod pages;
+mod sizes;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod thread_locals;
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use builder::Builder;
+pub use columns::{Column, SizeColumn};
+pub use facts::Facts;
+pub use groups::{Class, ClassObject, Group};
+pub use index::{Unfinished, path_of as index_path};
+pub use label::{Label, Packed};
+pub use names::Names;
+pub use object::Object;
+pub use open::{Options, Progress};
+pub use own::Own;
+pub use pages::Addresses;
+pub use sizes::Sizes;
+pub use texts::{Known, Stored, TextReader, Texts};
+
+use crate::graph::{Extra, Graph};
+use asker::Asker;
+use cache::Cache;
+use columns::Columns;
+use derived::Derived;
+use memprof_dump::record::{Flags, NameId, NoteKind, Shape, Site};
+
+/// Number of no object.
+pub const NONE: u32 = u32::MAX;
+
+/// Where a heap comes from, and how whole it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// File of the dump; `None` for a live process and for standard input.
+    pub path: Option<PathBuf>,
+    /// Format of the dump, as `objspace`; `live` for a live process.
+    pub format: String,
+    /// The dump was cut.
+    pub truncated: bool,
+    /// Broken lines (blocks, in the binary format) that were left out.
+    pub skipped: u64,
+    /// Number of the first of them, from 1.
+    pub first_skipped: Option<u64>,
+    /// References to what is no object of the dump.
+    pub missing: u64,
+    /// Contents of strings are not known, as there was no room for them.
+    pub without_texts: bool,
+    /// memprof's own objects, which are in no total.
+    #[serde(default)]
+    pub own: Own,
+}
+
+/// A kind of root, as `vm` or `machine_context`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Category {
+    /// Name, as the VM gives it.
+    pub name: String,
+}
+
+/// All objects of a dump, and their references.
+pub struct Heap {
+    /// Where it comes from.
+    pub source: Source,
+    objects: u32,
+    addresses: Addresses,
+    slot_sizes: Vec<u16>,
+    categories: Vec<Category>,
+    names: Names,
+    groups: Vec<Group>,
+    classes: Vec<Class>,
+    class_objects: Vec<ClassObject>,
+    sites: Vec<Site>,
+    shapes: Vec<Shape>,
+    times: Vec<(u32, u64)>,
+    notes: Vec<(NoteKind, String)>,
+    facts: Facts,
+    object_ids: Vec<(u32, u64)>,
+    texts: Texts,
+    columns: Columns,
+    derived: Derived,
+    cache: Cache,
+    /// Roots that are ignored: what they refer to does not count.
+    silent: Vec<u32>,
+    /// Who captured the heap, if it was captured in the process itself.
+    asker: Option<Asker>,
+}
+
+impl Heap {
+    /// Number of objects.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.objects
+    }
+
+    /// True if it has no objects.
+    pub fn is_empty(&self) -> bool {
+        self.objects == 0
+    }
+
+    /// The node of a root category, by its position among [`Heap::categories`].
+    pub fn category_node(&self, category: usize) -> u32 {
+        self.objects + category as u32
+    }
+
+    /// The super root.
+    #[inline]
+    pub fn root(&self) -> u32 {
+        self.objects + self.categories.len() as u32
+    }
+
+    /// Root categories. A dump without any (`since:`) has no dominators.
+    pub fn categories(&self) -> &[Category] {
+        &self.categories
+    }
+
+    /// The root category that a node is.
+    pub fn category(&self, node: u32) -> Option<&Category> {
+        let index = node.checked_sub(self.objects)?;
+        self.categories.get(index as usize)
+    }
+
+    /// Addresses of objects.
+    #[inline]
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// The object at an address.
+    pub fn at(&self, address: u64) -> Option<u32> {
+        self.addresses.find(address)
+    }
+
+    /// Size of an object's slot in bytes; 0 if it is not known.
+    pub fn slot_size(&self, id: u32) -> u16 {
+        let page = self.addresses.page(id);
+        self.slot_sizes.get(page).copied().unwrap_or(0)
+    }
+
+    /// Sizes of the slots of each page, in order of address, with the first object of the page.
+    pub fn pages(&self) -> impl Iterator<Item = (u16, std::ops::Range<u32>)> {
+        let starts = self
+            .addresses
+            .starts
+            .windows(2)
+            .map(|pair| pair[0]..pair[1]);
+        self.slot_sizes.iter().copied().zip(starts)
+    }
+
+    /// Interned texts.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// An interned text.
+    #[inline]
+    pub fn name(&self, id: NameId) -> &str {
+        self.names.name(id)
+    }
+
+    /// Groups of objects of one type, class and internal name.
+    #[inline]
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Classes as Ruby's `class` answers them.
+    #[inline]
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// Classes and modules of the dump, in order of their numbers.
+    pub fn class_objects(&self) -> &[ClassObject] {
+        &self.class_objects
+    }
+
+    /// What is known of a class or module.
+    pub fn class_object(&self, id: u32) -> Option<&ClassObject> {
+        let found = self
+            .class_objects
+            .binary_search_by_key(&id, |class| class.object);
+        found.ok().map(|index| &self.class_objects[index])
+    }
+
+    /// Places where objects were made.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Shapes.
+    pub fn shapes(&self) -> &[Shape] {
+        &self.shapes
+    }
+
+    /// When a generation began, in microseconds since the epoch.
+    pub fn time(&self, generation: u32) -> Option<u64> {
+        let found = self
+            .times
+            .binary_search_by_key(&generation, |&(known, _)| known);
+        found.ok().map(|index| self.times[index].1)
+    }
+
+    /// Lines about the process, as JSON.
+    pub fn notes(&self) -> &[(NoteKind, String)] {
+        &self.notes
+    }
+
+    /// Facts that have no column.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The `object_id` of an object that was asked for it (Ruby 4.0 and later).
+    pub fn object_id(&self, id: u32) -> Option<u64> {
+        let found = self
+            .object_ids
+            .binary_search_by_key(&id, |&(object, _)| object);
+        found.ok().map(|index| self.object_ids[index].1)
+    }
+
+    /// Contents of strings, symbols and regexps, by place ([`Heap::text_places`]).
+    pub fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    /// Group of each object.
+    ///
+    /// # Errors
+    /// As all that reads a column: if the index cannot be read.
+    pub fn group_numbers(&self) -> io::Result<&[u32]> {
+        self.columns.group.get()
+    }
+
+    /// Flags of each object: [`Flags`] in the lower three bytes, the age (0xff: unknown) in the upper one.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn flag_words(&self) -> io::Result<&[u32]> {
+        self.columns.flags.get()
+    }
+
+    /// Memsize of each object.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn memsizes(&self) -> io::Result<&Sizes> {
+        self.columns.memsize.get()
+    }
+
+    /// Length of each object; empty if none has one. [`NONE`] for an object without.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn lengths(&self) -> io::Result<&[u32]> {
+        self.columns.length.get()
+    }
+
+    /// Shape of each object, as [`Heap::lengths`].
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn shape_ids(&self) -> io::Result<&[u32]> {
+        self.columns.shape.get()
+    }
+
+    /// Position in [`Heap::sites`] of each object's site, as [`Heap::lengths`].
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn site_numbers(&self) -> io::Result<&[u32]> {
+        self.columns.site.get()
+    }
+
+    /// Generation of each object, as [`Heap::lengths`].
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn generations(&self) -> io::Result<&[u32]> {
+        self.columns.generation.get()
+    }
+
+    /// Place of each object's text, as [`Heap::lengths`].
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn text_places(&self) -> io::Result<&[u32]> {
+        self.columns.text.get()
+    }
+
+    /// Labels of all references, in the order of the graph's targets; empty if the dump has none.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn labels(&self) -> io::Result<&[u32]> {
+        self.columns.labels.get()
+    }
+
+    /// References to what is no object of the dump: a node that has one, in order, and the address.
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn dangling(&self) -> io::Result<impl Iterator<Item = (u32, u64)> + '_> {
+        let dangling = &self.columns.dangling;
+        let (from, to) = (dangling.from.get()?, dangling.to.get()?);
+        Ok(from.iter().copied().zip(to.iter().copied()))
+    }
+
+    /// The class object of each group, for [`Heap::graph`].
+    pub fn group_classes(&self) -> Vec<u32> {
+        self.groups.iter().map(|group| group.class).collect()
+    }
+
+    /// The graph of all nodes, without the references of roots that are ignored; `classes` are the [`Heap::group_classes`].
+    ///
+    /// # Errors
+    /// See [`Heap::group_numbers`].
+    pub fn graph<'h>(&'h self, classes: &'h [u32]) -> io::Result<Graph<'h>> {
+        Ok(Graph {
+            offsets: self.columns.offsets.get()?,
+            targets: self.columns.targets.get()?,
+            extra: Extra {
+                group: self.columns.group.get()?,
+                class: classes,
+            },
+            silent: &self.silent,
+        })
+    }
+}
+
+/// A flag of the builder's own: a node that is in no total, as its references and size were given to its owner, or as it
+/// is memprof's own.
+pub const FOLDED: Flags = Flags(1 << 23);
+
+fn note_kind(number: u8) -> Option<NoteKind> {
+    Some(match number {
+        0 => NoteKind::Header,
+        1 => NoteKind::Finalizers,
+        2 => NoteKind::Globals,
+        3 => NoteKind::Frame,
+        4 => NoteKind::Lsof,
+        5 => NoteKind::Ps,
+        6 => NoteKind::Footer,
+        _ => return None,
+    })
+}

@@ -12,8 +12,8 @@ use std::str::FromStr;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::gems::guess_gem;
 use crate::profile::{Amount, Frame, Profile, SiteRow};
+use memprof_paths::guess_gem;
 
 pub(crate) use name_ids::Names;
 pub use report::{AgesReport, Report, SiteReport, StringLocation, StringReport, Strings};

@@ -5,7 +5,6 @@
 
 pub mod cells;
 pub mod export;
-pub mod gems;
 pub mod group;
 pub mod growth;
 pub mod live;

@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::time::Instant;
 
-use memprof_heap::dump::record::{
+use memprof_dump::record::{
     Allocation, CodeRange, Content, Detail, Edge, Flags, Kind, Label, NameId, NoteKind, Object,
     Site, SiteId, Tables, Text, Value,
 };
-use memprof_heap::dump::{Compression, Dump, Format, Options, Writer, create};
+use memprof_dump::{Compression, Dump, Format, Options, Writer, create};
 
 mod layout;
 

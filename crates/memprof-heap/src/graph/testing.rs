@@ -1,7 +1,7 @@
 //! For tests: made-up graphs, and slow answers that are easy to trust.
 
 use super::{BitSet, Extra, Graph, NONE};
-pub use crate::dump::testing::Random;
+pub use memprof_dump::testing::Random;
 
 /// A graph that owns its rows.
 #[derive(Default)]

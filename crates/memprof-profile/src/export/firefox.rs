@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use serde_json::{Value as Json, json};
 
 use super::{Ids, Value, shown};
-use crate::gems::guess_gem;
 use crate::group::Names;
 use crate::profile::{Profile, SiteRow};
+use memprof_paths::guess_gem;
 
 /// The first version with all tables shared by the threads and their sources named as today. Viewers upgrade it.
 const VERSION: u32 = 61;

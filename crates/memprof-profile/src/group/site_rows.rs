@@ -7,8 +7,8 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::{AgesReport, Names, SiteReport, Sort, named};
-use crate::gems::guess_gem;
 use crate::profile::{Amount, Profile, SiteRow};
+use memprof_paths::guess_gem;
 
 /// Bytes after which what was written is handed on.
 const CHUNK: usize = 1 << 16;

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use magnus::{Error, Object, RHash, RModule, Ruby, TryConvert, function};
-use memprof_heap::dump::values::Values;
-use memprof_heap::dump::{self, Options, Outcome, Policy, read};
+use memprof_dump::values::Values;
+use memprof_dump::{Options, Outcome, Policy, read};
 
 use super::dump::{duplicate, key, word};
 use super::exceptions::{of_input, of_nothing};
@@ -54,7 +54,7 @@ fn run(
         progress: None,
         stop: Some(abandoned),
     };
-    let mut dump = dump::create(output, options)?;
+    let mut dump = memprof_dump::create(output, options)?;
     let outcome = read::read(source.input, &mut dump, &reading)?;
     of_nothing(outcome.truncated, outcome.counts.objects)?;
     Ok((outcome, dump.bytes()))

@@ -9,10 +9,10 @@ use std::sync::OnceLock;
 use magnus::r_hash::ForEach;
 use magnus::value::ReprValue;
 use magnus::{Error, Module, Object, RArray, RHash, RModule, Ruby, TryConvert, Value, function};
-use memprof_heap::dump::format::Options;
-use memprof_heap::dump::record::NoteKind;
-use memprof_heap::dump::values::{Key, Policy, Values};
-use memprof_heap::dump::worker::Worker;
+use memprof_dump::format::Options;
+use memprof_dump::record::NoteKind;
+use memprof_dump::values::{Key, Policy, Values};
+use memprof_dump::worker::Worker;
 use memprof_profile::sessions::SessionId;
 
 use crate::os_errors;

@@ -3,7 +3,7 @@
 use std::io;
 
 use magnus::{Error, ExceptionClass, Module, RModule, Ruby};
-use memprof_heap::analysis;
+use memprof_analysis::questions;
 
 use super::dump::failure;
 
@@ -37,10 +37,10 @@ pub fn of_nothing(truncated: bool, objects: u64) -> io::Result<()> {
 }
 
 /// A question without an answer. Of a filter that is wrong, the spot is shown.
-pub fn of_question(ruby: &Ruby, error: &analysis::Error, filter: Option<&str>) -> Error {
+pub fn of_question(ruby: &Ruby, error: &questions::Error, filter: Option<&str>) -> Error {
     let message = match (error, filter) {
-        (analysis::Error::Input(error), _) => return of_input(ruby, error),
-        (analysis::Error::Query(error), Some(filter)) => {
+        (questions::Error::Input(error), _) => return of_input(ruby, error),
+        (questions::Error::Query(error), Some(filter)) => {
             format!("{}\n{}", error.message, error.pointing(filter))
         }
         (error, _) => error.to_string(),

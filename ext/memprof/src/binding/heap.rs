@@ -1,4 +1,4 @@
-//! `Memprof::Native::Heap`: a heap to ask. Questions and answers are JSON ([`memprof_heap::analysis`]); what is asked of
+//! `Memprof::Native::Heap`: a heap to ask. Questions and answers are JSON ([`memprof_analysis::questions`]); what is asked of
 //! single objects ([`single_object`]) and of many ([`object_set`]) is asked by number.
 
 mod capture_heap;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use magnus::{
     Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, function, method,
 };
-use memprof_heap::analysis;
+use memprof_analysis::questions;
 
 use super::{exceptions, job};
 use crate::vm;
@@ -73,8 +73,8 @@ fn ask(
     let filter = exceptions::filter_of(&parameters);
     let answer = job::run(ruby, "ask", move |_| {
         let parameters = serde_json::from_str(&parameters)
-            .map_err(|error| analysis::Error::Question(error.to_string()))?;
-        analysis::ask(&opened.heap, &question, parameters).map(|answer| answer.to_string())
+            .map_err(|error| questions::Error::Question(error.to_string()))?;
+        questions::ask(&opened.heap, &question, parameters).map(|answer| answer.to_string())
     })?;
     answer.map_err(|error| exceptions::of_question(ruby, &error, filter.as_deref()))
 }

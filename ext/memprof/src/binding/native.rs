@@ -1,7 +1,6 @@
 //! `Memprof::Native`: sessions by number. Its callers in `lib/` check arguments and document.
 
 use magnus::{Error, Module, Object, RArray, RModule, RObject, Ruby, Value, function};
-use memprof_profile::gems;
 use memprof_profile::growth;
 use memprof_profile::sessions::SessionId;
 
@@ -148,15 +147,15 @@ fn clear_stack() {
 }
 
 fn gem_of(path: String) -> String {
-    gems::guess_gem(&path).to_owned()
+    memprof_paths::guess_gem(&path).to_owned()
 }
 
 fn short_path(path: String) -> String {
-    gems::short_path(&path).into_owned()
+    memprof_paths::short_path(&path).into_owned()
 }
 
 fn library_path(path: String) -> Option<String> {
-    gems::library_path(&path).map(std::borrow::Cow::into_owned)
+    memprof_paths::library_path(&path).map(std::borrow::Cow::into_owned)
 }
 
 /// Tells where memprof's own Ruby files are.

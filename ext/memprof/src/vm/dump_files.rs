@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use memprof_heap::dump::source_name;
+use memprof_dump::source_name;
 
 /// For its owner only; no link is followed.
 fn new_file() -> OpenOptions {

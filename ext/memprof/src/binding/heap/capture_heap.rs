@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use magnus::{Error, RHash, Ruby, Value};
-use memprof_heap::heap::{Builder, Heap, Options, Source};
+use memprof_heap::{Builder, Heap, Options, Source};
 
 use super::super::dump::{duplicate, failure, request};
 use super::super::exceptions::of_input;

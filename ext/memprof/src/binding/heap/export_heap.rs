@@ -4,8 +4,8 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use magnus::{Error, Module, Object, RClass, Ruby, Value, function, method};
-use memprof_heap::analysis::{self, Selection};
-use memprof_heap::export::{self, Counts, Format, Options};
+use memprof_analysis::export::{self, Counts, Format, Options};
+use memprof_analysis::questions::{self, Selection};
 use memprof_heap::graph::BitSet;
 
 use super::super::dump::duplicate;
@@ -48,7 +48,7 @@ fn export(
     let counts = job::run(
         ruby,
         "export",
-        move |_| -> Result<Counts, analysis::Error> {
+        move |_| -> Result<Counts, questions::Error> {
             let heap = &opened.heap;
             let members = match &text {
                 Some(filter) => {

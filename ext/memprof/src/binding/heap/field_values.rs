@@ -3,8 +3,8 @@
 use std::io;
 
 use magnus::{Error, Ruby};
-use memprof_heap::heap::{Heap, NONE};
-use memprof_heap::query::Field;
+use memprof_analysis::query::Field;
+use memprof_heap::{Heap, NONE};
 
 /// Fields that are numbers of each object.
 const FIELDS: [Field; 7] = [

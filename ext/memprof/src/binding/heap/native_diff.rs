@@ -5,9 +5,9 @@ use std::sync::Arc;
 use magnus::{
     Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, function, method,
 };
-use memprof_heap::analysis::{self, Diff};
+use memprof_analysis::questions::{self, Diff};
+use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
-use memprof_heap::heap::Heap;
 
 use super::super::exceptions::{filter_of, of_question};
 use super::super::job;
@@ -74,7 +74,7 @@ fn ask(
     let filter = filter_of(&parameters);
     let answer = job::run(ruby, "ask", move |_| {
         let parameters = serde_json::from_str(&parameters)
-            .map_err(|error| analysis::Error::Question(error.to_string()))?;
+            .map_err(|error| questions::Error::Question(error.to_string()))?;
         diff.ask(&question, parameters)
             .map(|answer| answer.to_string())
     })?;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use magnus::{
     Class, DataTypeFunctions, Error, Module, RArray, RClass, RModule, Ruby, TypedData, method,
 };
-use memprof_heap::analysis::{self, Selection, Words};
+use memprof_analysis::query::Field;
+use memprof_analysis::questions::{self, Selection, Words};
+use memprof_heap::NONE;
 use memprof_heap::graph::{self, BitSet};
-use memprof_heap::heap::NONE;
-use memprof_heap::query::Field;
 use rustc_hash::FxHashMap;
 
 use super::super::exceptions::{of_input, of_question};
@@ -181,7 +181,7 @@ fn retains(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects, E
         let counts = |id: &u32| {
             flags
                 .get(*id as usize)
-                .is_none_or(|flags| flags & memprof_heap::heap::FOLDED.0 == 0)
+                .is_none_or(|flags| flags & memprof_heap::FOLDED.0 == 0)
         };
         Ok(tree.subtree(id).iter().copied().filter(counts).collect())
     })
@@ -238,7 +238,7 @@ fn filter(ruby: &Ruby, objects: &NativeObjects, filter: String) -> Result<Native
     let ids = job::run(
         ruby,
         "where",
-        move |_| -> Result<Vec<u32>, analysis::Error> {
+        move |_| -> Result<Vec<u32>, questions::Error> {
             let selection = Selection::new(&opened.heap, Some(&text))?;
             Ok(ids
                 .into_iter()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use memprof_heap::graph::{self, Inbound};
-use memprof_heap::heap::{FOLDED, Heap};
+use memprof_heap::{FOLDED, Heap};
 
 /// Times that all references are looked through for one object's referrers, before they are turned round for good.
 const SCANS: u32 = 8;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use magnus::{Error, Ruby, Value};
-use memprof_heap::dump::read::Limits;
-use memprof_heap::heap::{Heap, Options, Progress, Unfinished};
+use memprof_dump::read::Limits;
+use memprof_heap::{Heap, Options, Progress, Unfinished};
 
 use super::super::dump::duplicate;
 use super::super::exceptions::{of_input, of_nothing};

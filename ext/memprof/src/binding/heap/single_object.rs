@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use magnus::{Error, Module, RArray, RClass, RString, Ruby, Value, method};
-use memprof_heap::analysis::{self, Words};
-use memprof_heap::dump::record::Kind;
-use memprof_heap::heap::{NONE, Object};
+use memprof_analysis::questions::{self, Words};
+use memprof_dump::record::Kind;
+use memprof_heap::{NONE, Object};
 
 use super::super::exceptions::{of_input, of_question};
 use super::super::job;
@@ -192,7 +192,7 @@ fn facts(native: &NativeHeap, id: u32) -> String {
     let facts = heap
         .facts()
         .of(id)
-        .map(|(name, value)| (heap.name(name).to_owned(), analysis::json(heap, value)));
+        .map(|(name, value)| (heap.name(name).to_owned(), questions::json(heap, value)));
     serde_json::Value::Object(facts.collect()).to_string()
 }
 
@@ -238,12 +238,12 @@ fn is_reachable(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<bool> {
 /// Numbers on the path from a root, labels between them, and all of it in words; `nil` if no root reaches the object.
 fn path(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<(RArray, RArray, String)>> {
     let opened = Arc::clone(&native.0);
-    let found = job::run(ruby, "path", move |_| -> Result<_, analysis::Error> {
-        let nodes = analysis::path::to(&opened.heap, id)?;
+    let found = job::run(ruby, "path", move |_| -> Result<_, questions::Error> {
+        let nodes = questions::path::to(&opened.heap, id)?;
         let words = Words::new(&opened.heap)?;
         let labels = nodes.windows(2).map(|pair| words.label(pair[0], pair[1]));
         let labels: Vec<Option<String>> = labels.collect();
-        let sentence = analysis::path::phrase(&words, &nodes).to_string();
+        let sentence = questions::path::phrase(&words, &nodes).to_string();
         Ok((nodes, labels, sentence))
     })?;
     let (nodes, labels, sentence) = found.map_err(|error| of_question(ruby, &error, None))?;

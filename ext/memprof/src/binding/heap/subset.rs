@@ -1,4 +1,4 @@
-//! `Memprof::Native::Subset`: sets of objects that are taken apart, joined and rewritten ([`memprof_heap::subset`]).
+//! `Memprof::Native::Subset`: sets of objects that are taken apart, joined and rewritten ([`memprof_analysis::subset`]).
 //!
 //! There are some thirty operations, most of which take nothing, another set, or a node. So there is one method for each
 //! of these kinds, which is told the operation by name.
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use magnus::{
     Class, DataTypeFunctions, Error, Module, RArray, RClass, RModule, Ruby, TypedData, method,
 };
-use memprof_heap::analysis;
-use memprof_heap::dump::format::{self, Compression, Format};
-use memprof_heap::dump::record::Counts;
-use memprof_heap::heap::Heap;
-use memprof_heap::subset::{Name, Subset};
+use memprof_analysis::questions;
+use memprof_analysis::subset::{Name, Subset};
+use memprof_dump::format::{self, Compression, Format};
+use memprof_dump::record::Counts;
+use memprof_heap::Heap;
 
 use super::super::dump::duplicate;
 use super::super::exceptions::of_question;
@@ -84,7 +84,7 @@ type Answer<T> = Result<T, Error>;
 fn put<T: Send + 'static>(
     ruby: &Ruby,
     native: &NativeSubset,
-    work: impl FnOnce(&Set) -> Result<T, analysis::Error> + Send + 'static,
+    work: impl FnOnce(&Set) -> Result<T, questions::Error> + Send + 'static,
 ) -> Answer<T> {
     let set = Arc::clone(&native.set);
     let answer = job::run(ruby, "subset", move |_| work(&set))?;
@@ -95,7 +95,7 @@ fn put<T: Send + 'static>(
 fn made(
     ruby: &Ruby,
     native: &NativeSubset,
-    work: impl FnOnce(&Set) -> Result<Set, analysis::Error> + Send + 'static,
+    work: impl FnOnce(&Set) -> Result<Set, questions::Error> + Send + 'static,
 ) -> Answer<NativeSubset> {
     Ok(native.like(put(ruby, native, work)?))
 }
@@ -120,8 +120,8 @@ fn check(ruby: &Ruby, one: &NativeSubset, other: &NativeSubset) -> Answer<Arc<Se
     ))
 }
 
-fn unknown(operation: &str) -> analysis::Error {
-    analysis::Error::Question(format!("no such operation: {operation:?}"))
+fn unknown(operation: &str) -> questions::Error {
+    questions::Error::Question(format!("no such operation: {operation:?}"))
 }
 
 /// All objects and roots.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use memprof_heap::heap::Builder;
+use memprof_heap::Builder;
 
 use super::{Request, check, pass, with_quiet_heap};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use memprof_heap::dump::record::{Detail, Flags as Bits, Label};
+use memprof_dump::record::{Detail, Flags as Bits, Label};
 use rb_sys::{ID, VALUE, ruby_value_type};
 
 use super::walk::Walk;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use memprof_heap::dump::record::Flags;
+use memprof_dump::record::Flags;
 use rb_sys::{ID, VALUE};
 
 use crate::vm::symbols::symbols;

@@ -3,8 +3,8 @@
 use std::ffi::c_int;
 use std::io;
 
-use memprof_heap::dump::record::{Kind, Label, NameId};
-use memprof_heap::dump::writer::LiveWriter;
+use memprof_dump::record::{Kind, Label, NameId};
+use memprof_dump::writer::LiveWriter;
 use rb_sys::{StableApiDefinition, VALUE, ruby_value_type};
 
 use super::pass::Pass;

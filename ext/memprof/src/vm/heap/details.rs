@@ -1,6 +1,6 @@
 //! What is known of an object by its type.
 
-use memprof_heap::dump::record::{Detail, Flags as Bits, Kind, Object, Value};
+use memprof_dump::record::{Detail, Flags as Bits, Kind, Object, Value};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_value_type};
 
 use super::walk::Walk;

@@ -6,10 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use magnus::Ruby;
-use memprof_heap::dump::format::{Compression, Options};
-use memprof_heap::dump::record::{Counts, NoteKind};
-use memprof_heap::dump::values::{Key, Policy, Values};
-use memprof_heap::dump::worker::Worker;
+use memprof_dump::format::{Compression, Options};
+use memprof_dump::record::{Counts, NoteKind};
+use memprof_dump::values::{Key, Policy, Values};
+use memprof_dump::worker::Worker;
 
 use super::{Globals, Request, binding};
 use crate::os_errors;

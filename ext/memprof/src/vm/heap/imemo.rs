@@ -2,7 +2,7 @@
 //!
 //! Their structs (vm_core.h, method.h, vm_callinfo.h) are the same from Ruby 3.1 to 4.0 in the words that are read here.
 
-use memprof_heap::dump::record::{Detail, Label, NameId, Value};
+use memprof_dump::record::{Detail, Label, NameId, Value};
 use rb_sys::{ID, VALUE};
 
 use super::walk::Walk;

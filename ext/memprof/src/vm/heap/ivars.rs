@@ -6,7 +6,7 @@
 
 use std::ffi::c_int;
 
-use memprof_heap::dump::record::NameId;
+use memprof_dump::record::NameId;
 use rb_sys::{ID, VALUE};
 
 use super::details;

@@ -1,6 +1,6 @@
 //! Method entries: rb_method_entry_t (method.h) is flags, defined_class, def, called_id, owner in all versions.
 
-use memprof_heap::dump::record::Value;
+use memprof_dump::record::Value;
 use rb_sys::{ID, VALUE, ruby_value_type};
 
 use super::imemo;

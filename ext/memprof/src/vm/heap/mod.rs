@@ -38,14 +38,14 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::io;
 
-use memprof_heap::dump::binary::Binary;
-use memprof_heap::dump::format::{self, Compression, Dump, Format, Options};
-use memprof_heap::dump::memprof_json::MemprofJson;
-use memprof_heap::dump::objspace_json::ObjspaceJson;
-use memprof_heap::dump::record::{Counts, NoteKind};
-use memprof_heap::dump::values::Values;
-use memprof_heap::dump::worker::Worker;
-use memprof_heap::dump::writer::LiveWriter;
+use memprof_dump::binary::Binary;
+use memprof_dump::format::{self, Compression, Dump, Format, Options};
+use memprof_dump::memprof_json::MemprofJson;
+use memprof_dump::objspace_json::ObjspaceJson;
+use memprof_dump::record::{Counts, NoteKind};
+use memprof_dump::values::Values;
+use memprof_dump::worker::Worker;
+use memprof_dump::writer::LiveWriter;
 use memprof_profile::sessions::SessionId;
 use rb_sys::VALUE;
 

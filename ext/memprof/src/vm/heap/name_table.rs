@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 
-use memprof_heap::dump::record::{NameId, Site, SiteId, Tables, Value};
-use memprof_heap::dump::values::{HIDDEN, Values};
+use memprof_dump::record::{NameId, Site, SiteId, Tables, Value};
+use memprof_dump::values::{HIDDEN, Values};
 use memprof_profile::sites as profile;
 use rb_sys::{ID, VALUE};
 use rustc_hash::FxHashMap;

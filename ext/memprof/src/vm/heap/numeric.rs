@@ -1,6 +1,6 @@
 //! Numbers that are objects and have more to tell than a Float.
 
-use memprof_heap::dump::record::{CodeRange, Detail, Text};
+use memprof_dump::record::{CodeRange, Detail, Text};
 use rb_sys::{StableApiDefinition, VALUE};
 
 use super::details::word;

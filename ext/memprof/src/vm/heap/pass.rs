@@ -6,11 +6,11 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use memprof_heap::dump::record::{
+use memprof_dump::record::{
     Allocation, Edge, Flags as Bits, Kind, Label, NoteKind, Object, PREVIEW, Value,
 };
-use memprof_heap::dump::values::beginning;
-use memprof_heap::dump::writer::LiveWriter;
+use memprof_dump::values::beginning;
+use memprof_dump::writer::LiveWriter;
 use rb_sys::{VALUE, ruby_fl_type, ruby_value_type};
 
 use super::walk::{BATCH, Walk};

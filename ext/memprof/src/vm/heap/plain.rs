@@ -3,8 +3,8 @@
 
 use std::io;
 
-use memprof_heap::dump::record::{Allocation, Detail, Flags as Bits, Kind, Label, Object, Text};
-use memprof_heap::dump::writer::{Like, LiveWriter};
+use memprof_dump::record::{Allocation, Detail, Flags as Bits, Kind, Label, Object, Text};
+use memprof_dump::writer::{Like, LiveWriter};
 use rb_sys::{ID, VALUE};
 
 use super::collector::Collector;

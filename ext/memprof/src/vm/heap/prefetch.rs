@@ -1,7 +1,7 @@
 //! Memory that the walk reads soon, asked for early: what objects hold lies all over the process, and waiting for it would
 //! take longer than all else.
 
-use memprof_heap::dump::record::Kind;
+use memprof_dump::record::Kind;
 use rb_sys::{VALUE, ruby_value_type};
 
 use super::{details, imemo, text};

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use memprof_heap::dump::record::{Edge, Label, Value};
-use memprof_heap::dump::writer::LiveWriter;
+use memprof_dump::record::{Edge, Label, Value};
+use memprof_dump::writer::LiveWriter;
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 

@@ -1,6 +1,6 @@
 //! VALUE, as Ruby sees it: an immediate or an address.
 
-use memprof_heap::dump::record::Value;
+use memprof_dump::record::Value;
 use rb_sys::{ID, VALUE};
 
 use super::name_table::Names;

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use memprof_heap::dump::record::Shape;
-use memprof_heap::dump::writer::LiveWriter;
+use memprof_dump::record::Shape;
+use memprof_dump::writer::LiveWriter;
 use rb_sys::{ID, VALUE, ruby_value_type};
 
 use super::pass::Pass;

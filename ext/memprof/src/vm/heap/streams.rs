@@ -1,6 +1,6 @@
 //! IOs.
 
-use memprof_heap::dump::record::{Detail, Value};
+use memprof_dump::record::{Detail, Value};
 use rb_sys::VALUE;
 
 use super::details::word;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use memprof_heap::dump::record::NameId;
+use memprof_dump::record::NameId;
 use rb_sys::{ID, StableApiDefinition, VALUE, ruby_value_type};
 
 use super::name_table::Names;

@@ -1,7 +1,7 @@
 //! Templates: what objects with the same class and flags have in common. Most objects share theirs with many others, so a
 //! template is computed once.
 
-use memprof_heap::dump::record::{Flags as Bits, Kind, NameId};
+use memprof_dump::record::{Flags as Bits, Kind, NameId};
 use rb_sys::{VALUE, ruby_fl_type, ruby_rstring_flags};
 use rustc_hash::FxHashMap;
 

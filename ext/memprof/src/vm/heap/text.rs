@@ -1,6 +1,6 @@
 //! Bytes of strings and what Ruby knows of them.
 
-use memprof_heap::dump::record::{CodeRange, Content, Flags as Bits, NameId, Text};
+use memprof_dump::record::{CodeRange, Content, Flags as Bits, NameId, Text};
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_rstring_flags};
 
 use super::name_table::Names;

@@ -1,7 +1,7 @@
 //! Objects of the VM's own C types, and where they hold what: the words of a struct are read at offsets, and a label is
 //! given only to what the VM itself says the object refers to. So an offset that does not hold costs a label, no more.
 
-use memprof_heap::dump::record::{Label, Value};
+use memprof_dump::record::{Label, Value};
 use rb_sys::{ID, StableApiDefinition, VALUE, rb_data_type_t, ruby_value_type};
 use rustc_hash::FxHashMap;
 
@@ -251,7 +251,7 @@ pub unsafe fn facts(walk: &mut Walk, object: VALUE) {
                 walk.names.tables.intern(&key),
                 walk.names.tables.intern(&json),
             );
-            walk.fields.push(memprof_heap::dump::record::Field {
+            walk.fields.push(memprof_dump::record::Field {
                 name,
                 value: Value::Json(json),
             });

@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 
-use memprof_heap::dump::record::{Edge, Field, Label, NameId, Value};
+use memprof_dump::record::{Edge, Field, Label, NameId, Value};
 use memprof_profile::sessions::SessionId;
 use rb_sys::{ID, VALUE};
 use rustc_hash::{FxHashMap, FxHashSet};

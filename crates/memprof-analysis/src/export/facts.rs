@@ -1,0 +1,96 @@
+//! What is known of each object, as a row for tables.
+
+use std::io;
+
+use super::naming::Naming;
+use memprof_dump::record::{Flags, Site};
+use memprof_heap::graph::Dominators;
+use memprof_heap::{Heap, NONE, Sizes};
+
+/// One object.
+#[derive(Clone, Debug)]
+pub struct Row<'h> {
+    /// Number.
+    pub id: u32,
+    /// Address.
+    pub address: u64,
+    /// Type, as `string`.
+    pub kind: &'static str,
+    /// Name of the class, or what stands for it.
+    pub class: &'h str,
+    /// Memsize.
+    pub size: u64,
+    /// Memsize of all that would go with it.
+    pub retained: u64,
+    /// The object that alone keeps it alive.
+    pub dominator: Option<u32>,
+    /// Something keeps it alive.
+    pub reachable: bool,
+    /// Collections before it was made.
+    pub generation: Option<u32>,
+    /// Where it was made.
+    pub site: Option<Site>,
+    /// True or false.
+    pub flags: Flags,
+    /// Elements, or bytes of a text.
+    pub length: Option<u32>,
+}
+
+/// Makes rows.
+pub struct Rows<'h> {
+    heap: &'h Heap,
+    naming: Naming<'h>,
+    memsizes: &'h Sizes,
+    retained: &'h Sizes,
+    tree: &'h Dominators,
+    sites: &'h [u32],
+    generations: &'h [u32],
+    flags: &'h [u32],
+}
+
+impl<'h> Rows<'h> {
+    /// Rows of a heap.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn new(heap: &'h Heap) -> io::Result<Rows<'h>> {
+        Ok(Rows {
+            heap,
+            naming: Naming::new(heap)?,
+            memsizes: heap.memsizes()?,
+            retained: heap.retained()?,
+            tree: heap.dominators()?,
+            sites: heap.site_numbers()?,
+            generations: heap.generations()?,
+            flags: heap.flag_words()?,
+        })
+    }
+
+    /// The row of an object.
+    pub fn get(&self, id: u32) -> Row<'h> {
+        let known = |column: &[u32]| {
+            column
+                .get(id as usize)
+                .copied()
+                .filter(|&value| value != NONE)
+        };
+        let site = known(self.sites).and_then(|site| self.heap.sites().get(site as usize));
+        Row {
+            id,
+            address: self.heap.addresses().of(id),
+            kind: self.naming.kind(id).name(),
+            class: self.naming.class(id),
+            size: self.memsizes.get(id),
+            retained: self.retained.get(id),
+            dominator: self
+                .tree
+                .parent_of(id)
+                .filter(|&node| node < self.heap.len()),
+            reachable: self.tree.reaches(id),
+            generation: known(self.generations),
+            site: site.copied(),
+            flags: Flags(known(self.flags).unwrap_or(0) & 0x1ffff),
+            length: self.naming.length(id),
+        }
+    }
+}

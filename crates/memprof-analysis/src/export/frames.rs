@@ -1,0 +1,254 @@
+//! The dominator tree as frames of a flame graph: siblings of one class that hang by the same label are one frame, so that
+//! a million strings of an array are one line. The width of a frame is the memsize of all under it.
+
+mod filling;
+
+use std::cmp::Reverse;
+use std::io;
+
+use rustc_hash::FxHashMap;
+
+use super::naming::shortened;
+use super::{Counts, Options};
+use memprof_heap::{Heap, NONE};
+
+/// Characters of a frame's name.
+const NAME: usize = 120;
+
+/// A heap caches at most this many frames, which take about 40 MB.
+const CACHED: usize = 500_000;
+
+/// Objects of one class under one frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    /// Position of the frame that it is under; its own of the first one.
+    pub parent: u32,
+    pub depth: u32,
+    /// Number of its name.
+    pub name: u32,
+    /// Memsize of its objects.
+    pub own: u64,
+    /// The same with all frames under it.
+    pub total: u64,
+    /// Objects, without those under it.
+    pub objects: u64,
+    first: Ranked,
+    /// Of what objects.
+    what: What,
+}
+
+impl Frame {
+    /// The object that retains most; [`NONE`] if the frame stands for none.
+    pub fn first(&self) -> u32 {
+        self.first.map_or(NONE, |(_, Reverse(id))| id)
+    }
+}
+
+/// An object, by what it retains; of those that retain as much the first one is most.
+type Ranked = Option<(u64, Reverse<u32>)>;
+
+/// What the objects of a frame have in common: their class, or the one object; and their label.
+type What = (u32, u32);
+
+/// Frames; each one stands behind the one that it is under.
+#[derive(Default)]
+pub(crate) struct Frames {
+    pub frames: Vec<Frame>,
+    pub names: Vec<String>,
+    by_name: FxHashMap<String, u32>,
+    /// By what is above and what they are of.
+    known: FxHashMap<(u32, What), u32>,
+}
+
+impl Frames {
+    /// At most so many frames, or as many as the options say.
+    pub fn new(heap: &Heap, options: &Options<'_>, limit: usize) -> io::Result<(Frames, Counts)> {
+        Frames::under(heap, heap.root(), options, limit)
+    }
+
+    /// The same of what one node keeps alive.
+    pub fn under(
+        heap: &Heap,
+        top: u32,
+        options: &Options<'_>,
+        limit: usize,
+    ) -> io::Result<(Frames, Counts)> {
+        let find = || {
+            let mut frames = filling::fill(heap, top, options)?;
+            frames.add_up();
+            Ok(frames)
+        };
+        let is_whole = top == heap.root() && options.depth.is_none() && options.members.is_none();
+        let cached = match is_whole {
+            true => Some(heap.cached(|| find().map(Frames::into_cache))?),
+            false => None,
+        };
+        let limit = options.limit.unwrap_or(limit);
+        let (frames, folded) = match cached.as_deref() {
+            Some(Some(frames)) => frames.pruned(options, limit),
+            _ => find()?.pruned(options, limit),
+        };
+        let counts = Counts {
+            objects: frames.frames.len() as u64,
+            folded,
+            ..Counts::default()
+        };
+        Ok((frames, counts))
+    }
+
+    /// What the heap caches, as it takes longest to compute, and its bytes. The frames of an answer are taken from it.
+    fn into_cache(mut self) -> (Option<Frames>, usize) {
+        (self.known, self.by_name) = Default::default();
+        let bytes = self.memsize();
+        match self.frames.len() <= CACHED {
+            true => (Some(self), bytes),
+            false => (None, 0),
+        }
+    }
+
+    /// Bytes in memory.
+    fn memsize(&self) -> usize {
+        let names: usize = self
+            .names
+            .iter()
+            .map(|name| size_of_val(name) + name.len())
+            .sum();
+        size_of_val(self.frames.as_slice()) + names
+    }
+
+    /// The frames from the outermost to this one.
+    pub fn path(&self, mut frame: u32) -> Vec<u32> {
+        let mut path = vec![frame];
+        while frame != 0 {
+            frame = self.frames[frame as usize].parent;
+            path.push(frame);
+        }
+        path.reverse();
+        path
+    }
+
+    fn name(&mut self, name: &str) -> u32 {
+        let name = shortened(name, NAME);
+        let next = self.names.len() as u32;
+        match self.by_name.get(&*name) {
+            Some(&known) => known,
+            None => {
+                self.by_name.insert(name.clone().into_owned(), next);
+                self.names.push(name.into_owned());
+                next
+            }
+        }
+    }
+
+    fn push(&mut self, parent: u32, name: &str) -> u32 {
+        let name = self.name(name);
+        let depth = self
+            .frames
+            .get(parent as usize)
+            .map_or(0, |frame| frame.depth + 1);
+        self.frames.push(Frame {
+            parent,
+            depth,
+            name,
+            own: 0,
+            total: 0,
+            objects: 0,
+            first: None,
+            what: (NONE, NONE),
+        });
+        self.frames.len() as u32 - 1
+    }
+
+    /// The frame of such objects under another one, which may have to be made.
+    fn below(&mut self, above: u32, what: What, name: impl FnOnce() -> String) -> u32 {
+        if let Some(&known) = self.known.get(&(above, what)) {
+            return known;
+        }
+        let frame = self.push(above, &name());
+        self.frames[frame as usize].what = what;
+        self.known.insert((above, what), frame);
+        frame
+    }
+
+    /// Counts an object.
+    fn add(&mut self, frame: u32, objects: u64, own: u64, first: Ranked) {
+        let frame = &mut self.frames[frame as usize];
+        frame.objects += objects;
+        frame.own = frame.own.saturating_add(own);
+        if frame.first < first {
+            frame.first = first;
+        }
+    }
+
+    /// Adds frames that were counted apart, with the same outermost one.
+    fn merge(&mut self, other: &Frames) {
+        let mut place = vec![0; other.frames.len()];
+        for (index, frame) in other.frames.iter().enumerate() {
+            if index > 0 {
+                let name = || other.names[frame.name as usize].clone();
+                place[index] = self.below(place[frame.parent as usize], frame.what, name);
+            }
+            self.add(place[index], frame.objects, frame.own, frame.first);
+        }
+    }
+
+    fn add_up(&mut self) {
+        for frame in &mut self.frames {
+            frame.total = frame.own;
+        }
+        for index in (1..self.frames.len()).rev() {
+            let (total, parent) = (self.frames[index].total, self.frames[index].parent as usize);
+            self.frames[parent].total = self.frames[parent].total.saturating_add(total);
+        }
+    }
+
+    /// Only the widest frames. What is dropped is in frames `(12 more)`; answers how many objects these have.
+    fn pruned(&self, options: &Options<'_>, limit: usize) -> (Frames, u64) {
+        let least = options.min_retained.max(1);
+        let all = self.frames.len() as u32;
+        let mut order: Vec<u32> = (1..all)
+            .filter(|&index| self.frames[index as usize].total >= least)
+            .collect();
+        let limit = limit.max(1) - 1;
+        if limit < order.len() {
+            let frames = &self.frames;
+            order.select_nth_unstable_by_key(limit, |&index| {
+                (Reverse(frames[index as usize].total), index)
+            });
+            order.truncate(limit);
+        }
+        order.sort_unstable();
+        let mut pruned = Frames::default();
+        let mut position = vec![NONE; self.frames.len()];
+        for index in std::iter::once(0).chain(order) {
+            let frame = &self.frames[index as usize];
+            let name = pruned.name(&self.names[frame.name as usize]);
+            position[index as usize] = pruned.frames.len() as u32;
+            pruned.frames.push(Frame {
+                parent: position[frame.parent as usize],
+                name,
+                ..frame.clone()
+            });
+        }
+        // Objects and bytes by the frame that they are under.
+        let mut more: Vec<(u64, u64)> = vec![(0, 0); pruned.frames.len()];
+        let mut nearest = position.clone();
+        for (index, frame) in (self.frames.iter())
+            .enumerate()
+            .filter(|&(index, _)| position[index] == NONE)
+        {
+            nearest[index] = nearest[frame.parent as usize];
+            let (objects, own) = &mut more[nearest[index] as usize];
+            *objects += frame.objects;
+            *own = own.saturating_add(frame.own);
+        }
+        let mut folded = 0;
+        for (parent, (objects, own)) in (0..).zip(more).filter(|(_, (objects, _))| *objects > 0) {
+            let frame = pruned.push(parent, &format!("({objects} more)"));
+            let frame = &mut pruned.frames[frame as usize];
+            (frame.own, frame.total, frame.objects) = (own, own, objects);
+            folded += objects;
+        }
+        (pruned, folded)
+    }
+}

@@ -1,0 +1,371 @@
+//! `class`: a class or module: where it stands, what is in it, its instances.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use super::describe::{Described, Describer, Named};
+use super::object::Reference;
+use super::tally::{Groups, Tally};
+use memprof_dump::record::{Flags, Kind};
+use memprof_heap::graph::filled;
+use memprof_heap::{ClassObject, Heap, Label, NONE, Packed};
+
+/// `class`: all about a class or module.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// By name, as `Shop::Order`, or by address, as `0x7f12a0`.
+    pub of: String,
+    /// Subclasses, constants, methods, variables that are shown, of each; 50.
+    #[serde(default)]
+    pub limit: Option<usize>,
+}
+
+/// A class with its instances.
+#[derive(Clone, Debug, Serialize)]
+pub struct Subclass {
+    /// The class.
+    #[serde(flatten)]
+    pub object: Described,
+    /// Instances, not those of its own subclasses.
+    pub instances: u64,
+    /// Sum of their memsizes.
+    pub instances_size: u64,
+}
+
+/// Instances of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Instances {
+    /// Objects.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// Bytes that they retain; null if the dump has no roots.
+    pub retained: Option<u64>,
+}
+
+/// Some of a class's references.
+#[derive(Clone, Debug, Serialize)]
+pub struct Part {
+    /// First of all those that retain most.
+    pub rows: Vec<Reference>,
+    /// How many there are.
+    pub count: usize,
+    /// Bytes that each of them retains, in sum.
+    pub retained: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// The class or module itself.
+    #[serde(flatten)]
+    pub object: Described,
+    /// Its name; null if it has none.
+    pub name: Option<String>,
+    /// Others of this name: old ones stay when code is loaded anew and something holds them.
+    pub versions: Vec<Described>,
+    /// Its superclass.
+    pub superclass: Option<Described>,
+    /// Prepended modules, superclasses and included modules in the order in which methods are looked for. The class itself
+    /// is among them only behind what is prepended to it.
+    pub ancestors: Vec<Described>,
+    /// Objects whose class it is, not those of subclasses.
+    pub instances: Instances,
+    /// The filter that chooses them; null if it has none.
+    pub r#where: Option<String>,
+    /// Classes whose superclass it is, those with most instances first.
+    pub subclasses: Vec<Subclass>,
+    /// How many there are.
+    pub subclasses_count: usize,
+    /// Constants in it.
+    pub constants: Part,
+    /// Methods of its instances.
+    pub methods: Part,
+    /// Methods of itself.
+    pub singleton_methods: Part,
+    /// Its class variables, and instance variables.
+    pub variables: Part,
+}
+
+/// Steps up a chain of superclasses: a broken dump may go in circles.
+const STEPS: usize = 1000;
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If there is no such class, or the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let (node, versions) = self.find(heap)?;
+        let describer = Describer::new(heap)?;
+        let asked = Asked {
+            heap,
+            describer: &describer,
+            limit: self.limit.unwrap_or(50),
+        };
+        let ancestors = asked.ancestors(node);
+        let tallies = asked.instances()?;
+        let facts = heap.class_object(node);
+        let of_class = |class: u32| {
+            let tally = tallies.get(&class).copied().unwrap_or_default();
+            (tally.count, tally.size)
+        };
+        let (subclasses, subclasses_count) = asked.subclasses(node, of_class)?;
+        let singleton = describer.words.class_of(node);
+        let singleton = singleton.filter(|&class| asked.singleton(class));
+        let is_class = |node: &u32| asked.kind(*node) == Some(Kind::CLASS);
+        let instances = tallies.get(&node).copied().unwrap_or_default();
+        Ok(Answer {
+            object: describer.describe(node),
+            name: facts
+                .and_then(|facts| facts.name)
+                .map(|name| heap.name(name).to_owned()),
+            versions: versions
+                .into_iter()
+                .map(|other| describer.describe(other))
+                .collect(),
+            superclass: Some(asked.above(node))
+                .filter(is_class)
+                .map(|node| describer.describe(node)),
+            ancestors: ancestors
+                .iter()
+                .map(|&node| describer.describe(node))
+                .collect(),
+            instances: Instances {
+                count: instances.count,
+                size: instances.size,
+                retained: (!heap.categories().is_empty()).then_some(instances.retained),
+            },
+            r#where: asked.filter(node),
+            subclasses,
+            subclasses_count,
+            constants: asked.part(&[node], |label| matches!(label, Label::Constant(_))),
+            methods: asked.methods(Some(node)),
+            singleton_methods: asked.methods(singleton),
+            variables: asked.part(&[node], |label| {
+                matches!(label, Label::Ivar(_) | Label::ClassVariable(_))
+            }),
+        })
+    }
+
+    /// The class, and others of its name.
+    fn find(&self, heap: &Heap) -> Result<(u32, Vec<u32>), Error> {
+        let missing = || Error::Question(format!("no class or module is called {:?}", self.of));
+        let real = || {
+            let classes = heap.class_objects().iter();
+            classes.filter(|class| class.real == class.object)
+        };
+        let named = |name| {
+            let same = real().filter(move |class: &&ClassObject| class.name == Some(name));
+            same.map(|class| class.object)
+        };
+        if self.of.starts_with("0x") {
+            let node = Named::Address(self.of.clone()).find(heap)?;
+            let facts = heap.class_object(node).ok_or_else(|| {
+                Error::Question(format!("the object at {} is no class or module", self.of))
+            })?;
+            let others = facts.name.map_or_else(Vec::new, |name| {
+                named(name).filter(|&other| other != node).collect()
+            });
+            return Ok((node, others));
+        }
+        let name = heap.names().find(&self.of).ok_or_else(missing)?;
+        let retained = heap.retained()?;
+        let mut found: Vec<u32> = named(name).collect();
+        found.sort_by_key(|&class| Reverse(retained.get(class)));
+        let node = *found.first().ok_or_else(missing)?;
+        Ok((node, found.split_off(1)))
+    }
+}
+
+struct Asked<'h, 'd> {
+    heap: &'h Heap,
+    describer: &'d Describer<'h>,
+    limit: usize,
+}
+
+impl Asked<'_, '_> {
+    fn kind(&self, node: u32) -> Option<Kind> {
+        self.heap.kind(node).ok().flatten()
+    }
+
+    fn singleton(&self, node: u32) -> bool {
+        let flags = self.heap.flag_words().ok();
+        let flags = flags.and_then(|flags| flags.get(node as usize));
+        flags.is_some_and(|flags| flags & Flags::SINGLETON.0 != 0)
+    }
+
+    /// The class, and what stands above it in the dump.
+    fn chain(&self, node: u32) -> impl Iterator<Item = u32> {
+        let above = |node: &u32| {
+            let facts = self.heap.class_object(*node)?;
+            Some(facts.superclass).filter(|&superclass| superclass != NONE)
+        };
+        std::iter::successors(Some(node), above).take(STEPS)
+    }
+
+    /// The class or module that something in a chain stands for: for an included class, what is included.
+    fn stands_for(&self, node: u32) -> u32 {
+        match self.kind(node) {
+            Some(Kind::ICLASS) => self.describer.words.class_of(node).unwrap_or(node),
+            _ => node,
+        }
+    }
+
+    /// What has the methods of a class or module to which others are prepended: the included class behind these that
+    /// stands for it. `None` if there are no such modules.
+    fn origin(&self, node: u32) -> Option<u32> {
+        let mut chain = self.chain(node).skip(1);
+        let included = |&node: &u32| self.kind(node) == Some(Kind::ICLASS);
+        chain
+            .by_ref()
+            .take_while(included)
+            .find(|&above| self.stands_for(above) == node)
+    }
+
+    /// What methods are looked for in, as Ruby's `ancestors` answers it, without the class itself if that comes first.
+    fn ancestors(&self, node: u32) -> Vec<u32> {
+        let mut found = Vec::new();
+        // By module with prepended ones: it is there twice each time, and counts where its methods are.
+        let mut begun: FxHashMap<u32, bool> = FxHashMap::default();
+        for place in self.chain(node) {
+            let shown = self.stands_for(place);
+            let begun = begun.entry(shown).or_insert(false);
+            *begun = !*begun && self.origin(shown).is_some();
+            if !*begun {
+                found.push(shown);
+            }
+        }
+        if found.first() == Some(&node) {
+            found.remove(0);
+        }
+        found
+    }
+
+    /// Instances of all classes, by their numbers.
+    fn instances(&self) -> Result<FxHashMap<u32, Tally>, Error> {
+        let heap = self.heap;
+        let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut classes = Vec::new();
+        let table: Vec<u32> = heap
+            .groups()
+            .iter()
+            .map(|group| {
+                let class = heap.classes().get(group.shown as usize);
+                let class = class.map_or(NONE, |class| class.object);
+                if class == NONE {
+                    return NONE;
+                }
+                *numbers.entry(class).or_insert_with(|| {
+                    classes.push(class);
+                    classes.len() as u32 - 1
+                })
+            })
+            .collect();
+        let numbers = heap.group_numbers()?;
+        let of = |id: u32| table.get(numbers[id as usize] as usize).copied();
+        let groups = Groups {
+            of: filled(numbers.len(), |id| of(id).unwrap_or(NONE)),
+            count: classes.len(),
+            parents: Vec::new(),
+        };
+        Ok(classes.into_iter().zip(groups.tally(heap)?).collect())
+    }
+
+    fn subclasses(
+        &self,
+        node: u32,
+        instances: impl Fn(u32) -> (u64, u64),
+    ) -> Result<(Vec<Subclass>, usize), Error> {
+        let classes = self.heap.class_objects().iter();
+        let classes = classes.filter(|class| class.real == class.object);
+        let mut below: Vec<u32> = classes
+            .map(|class| class.object)
+            .filter(|&class| self.kind(class) == Some(Kind::CLASS) && self.above(class) == node)
+            .collect();
+        below.sort_by_key(|&class| (Reverse(instances(class)), class));
+        let count = below.len();
+        below.truncate(self.limit);
+        let rows = below.into_iter().map(|class| {
+            let (instances, instances_size) = instances(class);
+            Subclass {
+                object: self.describer.describe(class),
+                instances,
+                instances_size,
+            }
+        });
+        Ok((rows.collect(), count))
+    }
+
+    /// The superclass, as Ruby's `superclass` answers it.
+    fn above(&self, class: u32) -> u32 {
+        let mut node = class;
+        for _ in 0..STEPS {
+            node = self
+                .heap
+                .class_object(node)
+                .map_or(NONE, |facts| facts.superclass);
+            if node == NONE || self.kind(node) == Some(Kind::CLASS) {
+                break;
+            }
+        }
+        node
+    }
+
+    /// The filter that chooses the instances: names of classes are what filters know.
+    fn filter(&self, node: u32) -> Option<String> {
+        let mut classes = self.heap.classes().iter();
+        let class = classes.find(|class| class.object == node)?;
+        Some(format!("class = {:?}", self.heap.name(class.name)))
+    }
+
+    /// The methods of a class.
+    fn methods(&self, node: Option<u32>) -> Part {
+        let nodes: Vec<u32> = node
+            .into_iter()
+            .flat_map(|node| [Some(node), self.origin(node)])
+            .flatten()
+            .collect();
+        self.part(&nodes, |label| matches!(label, Label::Method(_)))
+    }
+
+    /// The references of these that have such a label. Of one label that is the first: dumps of earlier versions have
+    /// entries of the caches of a class behind its methods.
+    fn part(&self, nodes: &[u32], wanted: impl Fn(Label) -> bool) -> Part {
+        let words = &self.describer.words;
+        let edges = nodes.iter().filter_map(|&node| words.row(node)).flatten();
+        let labels = self.heap.labels().unwrap_or(&[]);
+        let label = |edge: usize| Packed(labels.get(edge).copied().unwrap_or(0)).label();
+        let mut seen = FxHashSet::default();
+        let mut rows: Vec<Reference> = edges
+            .filter(|&edge| wanted(label(edge)))
+            .map(|edge| (words.label_of(edge), words.target(edge)))
+            .filter(|(label, _)| seen.insert(label.clone()))
+            .map(|(label, object)| Reference {
+                label,
+                object: self.describer.describe(object),
+            })
+            .collect();
+        rows.sort_by(|one, other| {
+            let size = |row: &Reference| Reverse(row.object.retained);
+            size(one)
+                .cmp(&size(other))
+                .then_with(|| one.label.cmp(&other.label))
+        });
+        let (count, retained) = (rows.len(), rows.iter().map(|row| row.object.retained));
+        let retained = retained.sum();
+        rows.truncate(self.limit);
+        Part {
+            rows,
+            count,
+            retained,
+        }
+    }
+}

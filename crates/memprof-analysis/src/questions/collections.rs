@@ -1,0 +1,365 @@
+//! `collections`: arrays, hashes, structs and sets: the largest, those that are empty, and room that is not used.
+
+mod room;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use super::computed::slots;
+use super::describe::{Described, Describer};
+use super::holders::{Holder, holders};
+use super::tally::percent;
+use super::top::largest_of as largest;
+use super::{Error, Selection};
+use memprof_dump::record::{Flags, Kind};
+use memprof_heap::graph::{BitSet, Graph, PART, in_parts};
+use memprof_heap::{Group, Heap, NONE, Sizes};
+use room::Room;
+
+/// What collections are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// Elements.
+    #[default]
+    Length,
+    /// What they retain.
+    Retained,
+    /// Memsize.
+    Size,
+    /// Bytes that have no element.
+    Unused,
+}
+
+/// `collections`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// What the largest are sorted by; length.
+    pub sort: Sort,
+    /// Which objects; all.
+    pub r#where: Option<String>,
+    /// Collections; 20.
+    pub limit: Option<usize>,
+}
+
+/// A collection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The object.
+    #[serde(flatten)]
+    pub object: Described,
+    /// Elements.
+    pub length: Option<u64>,
+    /// Elements that it has room for; null if that cannot be told.
+    pub capacity: Option<u64>,
+    /// Bytes of the room without elements.
+    pub unused: u64,
+}
+
+/// Collections of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct OfKind {
+    /// `array`, `hash`, `struct`, `set`.
+    pub r#type: &'static str,
+    /// Collections.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// Of the memsize of the whole heap.
+    pub percent: f64,
+    /// Sum of their elements.
+    pub elements: u64,
+    /// Those without elements.
+    pub empty_count: u64,
+    /// Sum of their memsizes.
+    pub empty_size: u64,
+    /// Those with one element.
+    pub single_count: u64,
+    /// Sum of their memsizes.
+    pub single_size: u64,
+    /// Elements in percent of the room, of those whose room can be told; null if there are none.
+    pub fill: Option<f64>,
+    /// Bytes of room without elements.
+    pub unused: u64,
+    /// Who refers to those without elements.
+    pub empty_holders: Vec<Holder>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// What the largest are sorted by.
+    pub sort: Sort,
+    /// The largest.
+    pub rows: Vec<Row>,
+    /// Collections that are not shown.
+    pub more: usize,
+    /// Sums by kind.
+    pub types: Vec<OfKind>,
+}
+
+/// In the order of answers.
+const KINDS: [&str; 4] = ["array", "hash", "struct", "set"];
+
+const SET: usize = 3;
+
+/// Holders of empty collections that are told.
+const HOLDERS: usize = 3;
+
+/// What a collection has, and has room for.
+pub(super) struct Measure {
+    /// Position in [`KINDS`].
+    kind: usize,
+    length: Option<u64>,
+    room: Option<Room>,
+}
+
+impl Measure {
+    fn unused(&self) -> u64 {
+        self.room.map_or(0, |room| room.unused)
+    }
+}
+
+/// Measures collections.
+struct Collections<'h> {
+    groups: &'h [u32],
+    flags: &'h [u32],
+    lengths: &'h [u32],
+    memsizes: &'h Sizes,
+    slots: Vec<u16>,
+    /// Position in [`KINDS`] by group.
+    kinds: Vec<Option<usize>>,
+    graph: Graph<'h>,
+    is_hash: Vec<bool>,
+}
+
+impl<'h> Collections<'h> {
+    fn new(heap: &'h Heap) -> Result<Collections<'h>, Error> {
+        let class = |group: &Group| {
+            let class = heap.classes().get(group.shown as usize);
+            class.map_or("", |class| heap.name(class.name))
+        };
+        let kind = |group: &Group| match group.kind {
+            Kind::ARRAY => Some(0),
+            Kind::HASH => Some(1),
+            Kind::STRUCT => Some(2),
+            // Sets are the VM's own since Ruby 4.0. Before, they are objects with a hash, which counts as such, too.
+            Kind::DATA if group.name.is_some_and(|name| heap.name(name) == "set") => Some(SET),
+            Kind::OBJECT if class(group) == "Set" => Some(SET),
+            _ => None,
+        };
+        Ok(Collections {
+            groups: heap.group_numbers()?,
+            flags: heap.flag_words()?,
+            lengths: heap.lengths()?,
+            memsizes: heap.memsizes()?,
+            slots: slots(heap),
+            kinds: heap.groups().iter().map(kind).collect(),
+            graph: heap.graph(&[])?,
+            is_hash: heap
+                .groups()
+                .iter()
+                .map(|group| group.kind == Kind::HASH)
+                .collect(),
+        })
+    }
+
+    fn length(&self, id: u32) -> Option<u64> {
+        self.lengths
+            .get(id as usize)
+            .copied()
+            .filter(|&length| length != NONE)
+            .map(u64::from)
+    }
+
+    /// The hash that a set is made of.
+    fn hash_of(&self, id: u32) -> Option<u32> {
+        let group = |id: u32| self.groups.get(id as usize).map_or(NONE, |&group| group) as usize;
+        let mut targets = self.graph.row(id).iter().copied();
+        targets.find(|&target| self.is_hash.get(group(target)) == Some(&true))
+    }
+
+    fn measure(&self, id: u32) -> Option<Measure> {
+        let index = id as usize;
+        let kind = (*self.kinds.get(*self.groups.get(index)? as usize)?)?;
+        let length = match kind {
+            // Its length in the dump is the number of its instance variables.
+            SET => self.hash_of(id).and_then(|hash| self.length(hash)),
+            _ => self.length(id),
+        };
+        let slot = self.slots.get(index).copied().map_or(0, u64::from);
+        let outside = self.memsizes.get(id).saturating_sub(slot);
+        let shared = self
+            .flags
+            .get(index)
+            .is_some_and(|flags| flags & Flags::SHARED.0 != 0);
+        let room = match (length, KINDS[kind]) {
+            // Contents of a shared array are another's.
+            _ if shared || slot == 0 => None,
+            (Some(length), "array" | "struct") => Room::of_array(length, outside),
+            (Some(length), "hash") => Room::of_hash(length, outside),
+            _ => None,
+        };
+        Some(Measure { kind, length, room })
+    }
+}
+
+impl Collections<'_> {
+    /// A look at all collections that are chosen: sums of them, and those with the largest values.
+    fn look(
+        &self,
+        selection: &Selection<'_>,
+        limit: usize,
+        value: impl Fn(&Measure, u32) -> Option<u64> + Sync,
+    ) -> (Sums, Vec<(u32, Option<u64>)>) {
+        let start = || (Sums::default(), Vec::new());
+        let parts = in_parts(self.groups.len(), PART, start, |(sums, first), part| {
+            let chosen = (part.start as u32..part.end as u32).filter(|&id| selection.contains(id));
+            let measured = chosen.filter_map(|id| Some((id, self.measure(id)?)));
+            let mut values = Vec::new();
+            for (id, measure) in measured {
+                sums.add(id, self.memsizes.get(id), &measure);
+                values.push((id, value(&measure, id)));
+            }
+            first.extend(largest(values, limit));
+        });
+        let (mut sums, mut first) = start();
+        for (part, largest) in parts {
+            sums.join(part);
+            first.extend(largest);
+        }
+        (sums, largest(first, limit))
+    }
+}
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If the filter is not right, or the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let selection = Selection::new(heap, self.r#where.as_deref())?;
+        let all = Collections::new(heap)?;
+        let retained = heap.retained()?;
+        let describer = Describer::new(heap)?;
+        let value = |measure: &Measure, id: u32| match self.sort {
+            Sort::Length => measure.length,
+            Sort::Retained => Some(retained.get(id)),
+            Sort::Size => Some(all.memsizes.get(id)),
+            Sort::Unused => Some(measure.unused()),
+        };
+        let limit = self.limit.unwrap_or(20);
+        let (sums, first) = all.look(&selection, limit, value);
+        let measured = |id: u32| all.measure(id);
+        let row = |&(id, _): &(u32, Option<u64>)| {
+            let measure = measured(id)?;
+            Some(Row {
+                object: describer.describe(id),
+                length: measure.length,
+                capacity: measure.room.map(|room| room.capacity),
+                unused: measure.unused(),
+            })
+        };
+        let rows: Vec<Row> = first.iter().filter_map(row).collect();
+        // The set is small enough to stay near the processor.
+        let empties = BitSet::of(heap.len() as usize, sums.empties.iter().copied());
+        let empty = |id: u32| match empties.contains(id) {
+            true => measured(id).map_or(NONE, |measure| measure.kind as u32),
+            false => NONE,
+        };
+        let mut types = sums.told(heap.memsizes()?.sum());
+        let holders = holders(heap, &describer.words, KINDS.len(), empty, HOLDERS)?;
+        for (of, holders) in types.iter_mut().zip(holders) {
+            of.empty_holders = holders;
+        }
+        let count: u64 = types.iter().map(|of| of.count).sum();
+        types.retain(|of| of.count > 0);
+        Ok(Answer {
+            sort: self.sort,
+            more: (count as usize).saturating_sub(rows.len()),
+            rows,
+            types,
+        })
+    }
+}
+
+/// Sums by kind.
+#[derive(Default)]
+struct Sums {
+    kinds: [OfKind; KINDS.len()],
+    /// Elements and room of those whose room can be told.
+    rooms: [(u64, u64); KINDS.len()],
+    /// Collections without elements.
+    empties: Vec<u32>,
+}
+
+impl Sums {
+    fn add(&mut self, id: u32, size: u64, measure: &Measure) {
+        let of = &mut self.kinds[measure.kind];
+        let mut sum = OfKind {
+            count: 1,
+            size,
+            elements: measure.length.unwrap_or(0),
+            unused: measure.unused(),
+            ..OfKind::default()
+        };
+        match measure.length {
+            Some(0) => {
+                (sum.empty_count, sum.empty_size) = (1, size);
+                self.empties.push(id);
+            }
+            Some(1) => (sum.single_count, sum.single_size) = (1, size),
+            _ => {}
+        }
+        of.add(&sum);
+        if let (Some(length), Some(room)) = (measure.length, measure.room) {
+            let (filled, capacity) = &mut self.rooms[measure.kind];
+            *filled = filled.saturating_add(length.min(room.capacity));
+            *capacity = capacity.saturating_add(room.capacity);
+        }
+    }
+
+    fn join(&mut self, other: Sums) {
+        for (of, other) in self.kinds.iter_mut().zip(&other.kinds) {
+            of.add(other);
+        }
+        for (room, other) in self.rooms.iter_mut().zip(other.rooms) {
+            *room = (
+                room.0.saturating_add(other.0),
+                room.1.saturating_add(other.1),
+            );
+        }
+        self.empties.extend(other.empties);
+    }
+
+    fn told(self, whole: u64) -> Vec<OfKind> {
+        let kinds = self.kinds.into_iter().zip(KINDS).zip(self.rooms);
+        let told = kinds.map(|((of, name), (filled, capacity))| OfKind {
+            r#type: name,
+            percent: percent(of.size, whole),
+            fill: (capacity > 0).then(|| percent(filled, capacity)),
+            ..of
+        });
+        told.collect()
+    }
+}
+
+impl OfKind {
+    fn add(&mut self, other: &OfKind) {
+        self.count += other.count;
+        self.empty_count += other.empty_count;
+        self.single_count += other.single_count;
+        let sizes = [
+            (&mut self.size, other.size),
+            (&mut self.elements, other.elements),
+            (&mut self.empty_size, other.empty_size),
+            (&mut self.single_size, other.single_size),
+            (&mut self.unused, other.unused),
+        ];
+        for (sum, other) in sizes {
+            *sum = sum.saturating_add(other);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! An object as answers have it.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::tally::percent;
+use super::words::Words;
+use memprof_heap::{Heap, NONE, Sizes};
+
+/// Where an object was made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Site {
+    /// Path.
+    pub file: String,
+    /// Line; 0 if not known.
+    pub line: u32,
+    /// Method.
+    pub method: Option<String>,
+}
+
+/// An object in a list.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Described {
+    /// Number.
+    pub id: u32,
+    /// Address, as `0x7f12a0`; `None` for a root.
+    pub address: Option<String>,
+    /// Type, as `string`; `root`.
+    pub r#type: &'static str,
+    /// Class, or what stands for it.
+    pub class: String,
+    /// In words.
+    pub text: String,
+    /// Memsize in bytes.
+    pub size: u64,
+    /// Retained size in bytes.
+    pub retained: u64,
+    /// Retained size in percent of the memsize of the whole heap, garbage included, as in all answers.
+    pub percent: f64,
+    /// Where it was made.
+    pub site: Option<Site>,
+    /// Collections before it was made.
+    pub generation: Option<u32>,
+}
+
+/// Describes objects.
+pub struct Describer<'h> {
+    heap: &'h Heap,
+    /// Words of the same heap.
+    pub words: Words<'h>,
+    memsizes: &'h Sizes,
+    retained: &'h Sizes,
+    sites: &'h [u32],
+    generations: &'h [u32],
+    whole: u64,
+}
+
+impl<'h> Describer<'h> {
+    /// Loads what it takes.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn new(heap: &'h Heap) -> io::Result<Describer<'h>> {
+        let retained = heap.retained()?;
+        Ok(Describer {
+            heap,
+            words: Words::new(heap)?,
+            memsizes: heap.memsizes()?,
+            retained,
+            sites: heap.site_numbers()?,
+            generations: heap.generations()?,
+            whole: heap.memsizes()?.sum(),
+        })
+    }
+
+    /// Where an object was made.
+    pub fn site(&self, node: u32) -> Option<Site> {
+        self.site_of(*self.sites.get(node as usize)?)
+    }
+
+    /// The site of a number.
+    pub fn site_of(&self, number: u32) -> Option<Site> {
+        let site = self.heap.sites().get(number as usize)?;
+        Some(Site {
+            file: self.heap.name(site.file).to_owned(),
+            line: site.line,
+            method: site.method.map(|name| self.heap.name(name).to_owned()),
+        })
+    }
+
+    /// Bytes of an object itself.
+    pub fn size(&self, node: u32) -> u64 {
+        self.memsizes.get(node)
+    }
+
+    /// In percent of the memsize of the whole heap.
+    pub fn percent(&self, size: u64) -> f64 {
+        percent(size, self.whole)
+    }
+
+    /// Collections before an object was made.
+    pub fn generation(&self, node: u32) -> Option<u32> {
+        self.generations
+            .get(node as usize)
+            .copied()
+            .filter(|&generation| generation != NONE)
+    }
+
+    /// An object or a root.
+    pub fn describe(&self, node: u32) -> Described {
+        let retained = self.retained.get(node);
+        Described {
+            id: node,
+            address: (node < self.heap.len())
+                .then(|| format!("{:#x}", self.heap.addresses().of(node))),
+            r#type: self.words.type_name(node),
+            class: self.words.class(node).to_owned(),
+            text: self.words.object(node),
+            size: self.memsizes.get(node),
+            retained,
+            percent: self.percent(retained),
+            site: self.site(node),
+            generation: self.generation(node),
+        }
+    }
+}
+
+/// An object that a question names: by number, or by address as `"0x7f12a0"`.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(untagged)]
+pub enum Named {
+    /// By number.
+    Id(u32),
+    /// By address.
+    Address(String),
+}
+
+impl Named {
+    /// The node.
+    ///
+    /// # Errors
+    /// If the heap has no such object.
+    pub fn find(&self, heap: &Heap) -> Result<u32, super::Error> {
+        match self {
+            Named::Id(id) if *id <= heap.root() => Ok(*id),
+            Named::Id(id) => Err(super::Error::Question(format!(
+                "no object has the number {id}"
+            ))),
+            Named::Address(text) => {
+                let digits = text.strip_prefix("0x").unwrap_or(text);
+                let address = u64::from_str_radix(digits, 16).ok();
+                address.and_then(|address| heap.at(address)).ok_or_else(|| {
+                    super::Error::Question(format!("no object has the address {text}"))
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Objects that changed, one by one.
+
+use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+
+use super::Diff;
+use crate::questions::Error;
+use crate::questions::describe::{Described, Describer};
+use crate::questions::top::largest;
+use memprof_heap::Heap;
+use memprof_heap::graph::BitSet;
+
+/// Objects that are told if nobody says how many.
+const LIMIT: usize = 100;
+
+/// Which objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// After, and not before.
+    #[default]
+    New,
+    /// Before, and not after.
+    Gone,
+    /// In both.
+    Kept,
+    /// New, and still there later.
+    Survived,
+    /// New, and gone later.
+    Temporary,
+}
+
+/// What comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// What retains most.
+    #[default]
+    Retained,
+    /// The largest.
+    Size,
+    /// The lowest address.
+    Address,
+}
+
+/// `objects`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// Which objects; new ones.
+    pub change: Status,
+    /// Only these.
+    pub r#where: Option<String>,
+    /// What comes first.
+    pub sort: Order,
+    /// Objects that are told at most; 100.
+    pub limit: Option<usize>,
+    /// Objects that are passed over before the first.
+    pub offset: usize,
+}
+
+/// An object that changed. Numbers are those of the heap before for what is gone, else those of the one after.
+#[derive(Clone, Debug, Serialize)]
+pub struct Changed {
+    /// The object.
+    #[serde(flatten)]
+    pub object: Described,
+    /// What became of it.
+    pub change: Status,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Objects {
+    /// What may make the comparison wrong.
+    pub warnings: Vec<String>,
+    /// In the order that was asked for.
+    pub objects: Vec<Changed>,
+    /// All objects of this change.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+}
+
+impl Question {
+    pub(super) fn answer<H: Deref<Target = Heap>>(&self, diff: &Diff<H>) -> Result<Objects, Error> {
+        let chosen = diff.chosen(self.r#where.as_deref())?;
+        let later = || {
+            diff.survived
+                .as_ref()
+                .ok_or_else(|| Error::Question("this takes a third dump".to_owned()))
+        };
+        let (heap, mut set): (&Heap, BitSet) = match self.change {
+            Status::Gone => (&diff.before, chosen.before.clone()),
+            _ => (&diff.after, chosen.after.clone()),
+        };
+        match self.change {
+            Status::New => set.intersect(&diff.changes.new),
+            Status::Gone => set.intersect(&diff.changes.gone),
+            Status::Kept => set.subtract(&diff.changes.new),
+            Status::Survived => set.intersect(later()?),
+            Status::Temporary => {
+                set.intersect(&diff.changes.new);
+                set.subtract(later()?);
+            }
+        }
+        let (sizes, retained) = (heap.memsizes()?, heap.retained()?);
+        let end = self.offset.saturating_add(self.limit.unwrap_or(LIMIT));
+        let told: Vec<u32> = match self.sort {
+            Order::Retained => first(largest(set.iter(), end, |id| Some(retained.get(id)))),
+            Order::Size => first(largest(set.iter(), end, |id| Some(sizes.get(id)))),
+            Order::Address => set.iter().take(end).collect(),
+        };
+        let describer = Describer::new(heap)?;
+        Ok(Objects {
+            warnings: diff.warnings.clone(),
+            objects: told
+                .into_iter()
+                .skip(self.offset)
+                .map(|id| Changed {
+                    object: describer.describe(id),
+                    change: self.change,
+                })
+                .collect(),
+            count: set.count() as u64,
+            size: set.sum(|id| sizes.get(id)),
+        })
+    }
+}
+
+fn first(largest: Vec<(u32, Option<u64>)>) -> Vec<u32> {
+    largest.into_iter().map(|(id, _)| id).collect()
+}

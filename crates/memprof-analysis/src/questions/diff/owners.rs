@@ -1,0 +1,240 @@
+//! Which old objects the new ones hang on.
+//!
+//! The owner of a new object is the nearest of its dominators that is not new: if it let go, the new one would be gone. Where
+//! new objects hang on several old ones, their owner is what these have in common.
+
+use std::cmp::Reverse;
+use std::ops::Deref;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::Diff;
+use super::rows::Sort;
+use super::totals::Sum;
+use crate::questions::Error;
+use crate::questions::describe::{Described, Describer};
+use crate::questions::path::{self, Path};
+use memprof_heap::graph::BitSet;
+use memprof_heap::{Heap, NONE};
+
+/// Owners that are told if nobody says how many.
+const LIMIT: usize = 20;
+
+/// Classes that are named of what hangs on an owner.
+const CLASSES: usize = 5;
+
+/// `owners`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// Only these new objects; `change = "survived"` is known here.
+    pub r#where: Option<String>,
+    /// What comes first: `size`, `count`, `retained` or `survived`.
+    pub sort: Sort,
+    /// Owners that are told at most; 20.
+    pub limit: Option<usize>,
+}
+
+/// Objects of one class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfClass {
+    /// Name.
+    pub class: String,
+    /// How many, and of what size.
+    #[serde(flatten)]
+    pub sum: Sum,
+}
+
+/// An old object, and the new ones that hang on it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Owner {
+    /// The old object, or a root.
+    #[serde(flatten)]
+    pub object: Described,
+    /// What it retained before; null for a root that was not there.
+    pub before: Option<u64>,
+    /// How much more it retains now: new objects that only took the place of others are no growth.
+    pub growth: i64,
+    /// New objects that hang on it.
+    pub new: Sum,
+    /// Those of them that were still there later; null if there are two heaps only.
+    pub survived: Option<Sum>,
+    /// Bytes that would go with the new ones.
+    pub retained_by_new: u64,
+    /// Their classes, the largest first.
+    pub classes: Vec<OfClass>,
+    /// Who holds the owner.
+    pub path: Path,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Owners {
+    /// What may make the comparison wrong.
+    pub warnings: Vec<String>,
+    /// In the order that was asked for.
+    pub owners: Vec<Owner>,
+    /// Owners that are not told.
+    pub more: usize,
+    /// New objects that hang on nothing: garbage that was not yet collected.
+    pub unreachable: Sum,
+}
+
+#[derive(Default)]
+struct Held {
+    new: Sum,
+    survived: Sum,
+    retained: u64,
+    /// By class.
+    classes: FxHashMap<u32, Sum>,
+}
+
+impl Question {
+    pub(super) fn answer<H: Deref<Target = Heap>>(&self, diff: &Diff<H>) -> Result<Owners, Error> {
+        let mut chosen = diff.chosen(self.r#where.as_deref())?.after.clone();
+        chosen.intersect(&diff.changes.new);
+        let (held, unreachable) = held(diff, &chosen)?;
+        let mut owners: Vec<(u32, Held)> = held.into_iter().collect();
+        owners.sort_by_key(|(node, held)| {
+            let first = match self.sort {
+                Sort::Size | Sort::New => held.new.size,
+                Sort::Count => held.new.count,
+                Sort::Retained => held.retained,
+                Sort::Survived => held.survived.size,
+            };
+            (Reverse(first), Reverse(held.new.size), *node)
+        });
+        let more = owners.len().saturating_sub(self.limit.unwrap_or(LIMIT));
+        owners.truncate(owners.len() - more);
+        let describer = Describer::new(&diff.after)?;
+        let told = owners
+            .into_iter()
+            .map(|(node, held)| told(diff, &describer, node, held));
+        let owners = told.collect::<Result<Vec<_>, _>>()?;
+        Ok(Owners {
+            warnings: diff.warnings.clone(),
+            owners,
+            more,
+            unreachable,
+        })
+    }
+}
+
+/// What hangs on each owner, and what hangs on none.
+fn held<H: Deref<Target = Heap>>(
+    diff: &Diff<H>,
+    chosen: &BitSet,
+) -> Result<(FxHashMap<u32, Held>, Sum), Error> {
+    let heap: &Heap = &diff.after;
+    let (sizes, retained) = (heap.memsizes()?, heap.retained()?);
+    let (tree, dominators) = (heap.tree()?, heap.dominators()?);
+    let groups = heap.group_numbers()?;
+    let class = |id: u32| {
+        heap.groups()
+            .get(groups[id as usize] as usize)
+            .map_or(NONE, |group| group.shown)
+    };
+    let new = &diff.changes.new;
+    let mut held: FxHashMap<u32, Held> = FxHashMap::default();
+    // The new nodes above, each with the end of its subtree, its owner, and whether its bytes are in somebody's retained
+    // size.
+    let mut above: Vec<(u32, u32, bool)> = Vec::new();
+    for ((&node, &end), place) in tree.nodes().iter().zip(tree.ends()).zip(0..) {
+        if !new.contains(node) {
+            continue;
+        }
+        while above.last().is_some_and(|(end, ..)| place >= *end) {
+            above.pop();
+        }
+        let parent = dominators.parent_of(node).unwrap_or(node);
+        let (owner, under) = match above.last() {
+            // What is immediately above is the last of them.
+            Some(&(_, owner, covered)) if new.contains(parent) => (owner, covered),
+            _ => (parent, false),
+        };
+        if end > place + 1 {
+            above.push((end, owner, under || chosen.contains(node)));
+        }
+        if !chosen.contains(node) {
+            continue;
+        }
+        let held = held.entry(owner).or_default();
+        let size = sizes.get(node);
+        held.new.add(size);
+        held.classes.entry(class(node)).or_default().add(size);
+        if diff
+            .survived
+            .as_ref()
+            .is_some_and(|survived| survived.contains(node))
+        {
+            held.survived.add(size);
+        }
+        if !under {
+            held.retained = held.retained.saturating_add(retained.get(node));
+        }
+    }
+    let mut unreachable = Sum::default();
+    for id in chosen.iter().filter(|&id| !dominators.reaches(id)) {
+        unreachable.add(sizes.get(id));
+    }
+    Ok((held, unreachable))
+}
+
+/// The root before that a root after is.
+fn root_before<H: Deref<Target = Heap>>(diff: &Diff<H>, node: u32) -> Option<u32> {
+    let (before, after): (&Heap, &Heap) = (&diff.before, &diff.after);
+    if node == after.root() {
+        return Some(before.root());
+    }
+    let name = &after.category(node)?.name;
+    let mut known = before.categories().iter();
+    let category = known.position(|category| category.name == *name)?;
+    Some(before.category_node(category))
+}
+
+fn told<H: Deref<Target = Heap>>(
+    diff: &Diff<H>,
+    describer: &Describer<'_>,
+    node: u32,
+    held: Held,
+) -> Result<Owner, Error> {
+    let heap: &Heap = &diff.after;
+    let before = diff
+        .changes
+        .origin(node)
+        .or_else(|| root_before(diff, node));
+    let before = before
+        .map(|old| Ok::<u64, Error>(diff.before.retained()?.get(old)))
+        .transpose()?;
+    let object = describer.describe(node);
+    let growth = i128::from(object.retained) - i128::from(before.unwrap_or(0));
+    let name = |class: u32| {
+        heap.classes()
+            .get(class as usize)
+            .map_or("", |class| heap.name(class.name))
+    };
+    let classes = held.classes.into_iter().map(|(class, sum)| OfClass {
+        class: name(class).to_owned(),
+        sum,
+    });
+    let mut classes: Vec<OfClass> = classes.collect();
+    classes.sort_by(|left, right| {
+        right
+            .sum
+            .size
+            .cmp(&left.sum.size)
+            .then_with(|| left.class.cmp(&right.class))
+    });
+    classes.truncate(CLASSES);
+    Ok(Owner {
+        object,
+        before,
+        growth: growth.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
+        new: held.new,
+        survived: diff.survived.is_some().then_some(held.survived),
+        retained_by_new: held.retained,
+        classes,
+        path: path::described(describer, &path::to(heap, node)?),
+    })
+}

@@ -1,0 +1,278 @@
+//! Two heaps side by side: by class, by type, by the place where objects were made.
+
+use std::cmp::Reverse;
+use std::ops::Deref;
+
+use serde::{Deserialize, Serialize};
+
+use super::Diff;
+use super::keys::{Key, Keys};
+use super::totals::{Change, Sum};
+use crate::questions::Error;
+use crate::questions::tally::Groups;
+use memprof_heap::graph::{BitSet, Dominators, PART, filled, in_parts};
+use memprof_heap::{Heap, NONE};
+
+/// What objects are put together by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Class.
+    #[default]
+    Class,
+    /// Type.
+    Type,
+    /// File and line where they were made.
+    Site,
+    /// File where they were made.
+    File,
+}
+
+/// What comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// What grew by most bytes that roots reach.
+    #[default]
+    Size,
+    /// What grew by most objects that roots reach.
+    Count,
+    /// Whose new objects retain most bytes.
+    Retained,
+    /// Of which most bytes are new and reached by roots.
+    New,
+    /// Of which most bytes survived.
+    Survived,
+}
+
+/// `rows`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// What objects are put together by.
+    pub by: By,
+    /// Only these objects; `change = "new"` is known here.
+    pub r#where: Option<String>,
+    /// What comes first.
+    pub sort: Sort,
+    /// Rows that are told at most; all.
+    pub limit: Option<usize>,
+    /// Only rows of which objects are new or gone, or have grown or shrunk; all.
+    pub changed: bool,
+}
+
+/// Objects that have something in common.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What they have in common.
+    #[serde(flatten)]
+    pub key: Key,
+    /// Before.
+    pub before: Sum,
+    /// After.
+    pub after: Sum,
+    /// The change.
+    pub change: Change,
+    /// The change of what roots reach, by which rows are ranked: garbage that was not yet collected is no growth. The same
+    /// as `change` if a dump has no roots.
+    pub reachable: Change,
+    /// After, and not before.
+    pub new: Sum,
+    /// Of these, what no root reaches.
+    pub garbage: Sum,
+    /// Before, and not after.
+    pub gone: Sum,
+    /// New, and still there later; null if there are two heaps only.
+    pub survived: Option<Sum>,
+    /// Bytes that would go with the new ones.
+    pub retained: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rows {
+    /// What may make the comparison wrong.
+    pub warnings: Vec<String>,
+    /// In the order that was asked for.
+    pub rows: Vec<Row>,
+    /// Rows that are not told.
+    pub more: usize,
+    /// Rows that are left out as nothing of them changed; 0 if all are asked for.
+    pub unchanged: usize,
+}
+
+impl Row {
+    /// True if its objects are the same as before, and of the same size.
+    pub fn is_unchanged(&self) -> bool {
+        self.new.count == 0 && self.gone.count == 0 && self.change == Change::default()
+    }
+}
+
+impl Question {
+    pub(super) fn answer<H: Deref<Target = Heap>>(&self, diff: &Diff<H>) -> Result<Rows, Error> {
+        let chosen = diff.chosen(self.r#where.as_deref())?;
+        let (old, sizes) = (diff.before.memsizes()?, diff.after.memsizes()?);
+        let mut keys = Keys::default();
+        let before = keys.column(&diff.before, self.by)?;
+        let after = keys.column(&diff.after, self.by)?;
+        let (changes, survived) = (&diff.changes, diff.survived.as_ref());
+        let reached_before = Reached::of(&diff.before)?;
+        let reached_after = Reached::of(&diff.after)?;
+        let mut sums = summed(&chosen.before, keys.len(), |sums, id| {
+            if let Some(sums) = sums.get_mut(before.row(id) as usize) {
+                let size = old.get(id);
+                sums.before.add(size);
+                if reached_before.contains(id) {
+                    sums.reachable_before.add(size);
+                }
+                if changes.gone.contains(id) {
+                    sums.gone.add(size);
+                }
+            }
+        });
+        let since = summed(&chosen.after, keys.len(), |sums, id| {
+            if let Some(sums) = sums.get_mut(after.row(id) as usize) {
+                let size = sizes.get(id);
+                sums.after.add(size);
+                let is_reached = reached_after.contains(id);
+                if is_reached {
+                    sums.reachable_after.add(size);
+                }
+                if changes.new.contains(id) {
+                    sums.new.add(size);
+                    if !is_reached {
+                        sums.garbage.add(size);
+                    }
+                }
+                if survived.is_some_and(|survived| survived.contains(id)) {
+                    sums.survived.add(size);
+                }
+            }
+        });
+        merge(&mut sums, &since);
+        let is_new = |id: u32| chosen.after.contains(id) && changes.new.contains(id);
+        let row = |id: u32| if is_new(id) { after.row(id) } else { NONE };
+        let groups = Groups {
+            of: filled(diff.after.len() as usize, row),
+            count: keys.len(),
+            parents: Vec::new(),
+        };
+        let (retained, _) = groups.retained(&diff.after)?;
+        let there = |sums: &Sums| sums.before.count + sums.after.count > 0;
+        let rows = keys
+            .into_keys()
+            .into_iter()
+            .zip(sums)
+            .zip(retained)
+            .filter(|((_, sums), _)| there(sums));
+        let mut rows: Vec<Row> = rows
+            .map(|((key, sums), retained)| Row {
+                key,
+                before: sums.before,
+                after: sums.after,
+                change: Change::between(sums.before, sums.after),
+                reachable: Change::between(sums.reachable_before, sums.reachable_after),
+                new: sums.new,
+                garbage: sums.garbage,
+                gone: sums.gone,
+                survived: diff.survived.is_some().then_some(sums.survived),
+                retained,
+            })
+            .collect();
+        let told = rows.len();
+        if self.changed {
+            rows.retain(|row| !row.is_unchanged());
+        }
+        let unchanged = told - rows.len();
+        rows.sort_by_key(|row| {
+            let (reachable, change) = (row.reachable, row.change);
+            Reverse((
+                self.sort.of(row),
+                reachable.size,
+                reachable.count,
+                change.size,
+                change.count,
+            ))
+        });
+        let more = rows.len().saturating_sub(self.limit.unwrap_or(usize::MAX));
+        rows.truncate(rows.len() - more);
+        Ok(Rows {
+            warnings: diff.warnings.clone(),
+            rows,
+            more,
+            unchanged,
+        })
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    before: Sum,
+    after: Sum,
+    reachable_before: Sum,
+    reachable_after: Sum,
+    new: Sum,
+    garbage: Sum,
+    gone: Sum,
+    survived: Sum,
+}
+
+/// What roots reach; all, if there are none.
+struct Reached<'h>(Option<&'h Dominators>);
+
+impl<'h> Reached<'h> {
+    fn of(heap: &'h Heap) -> Result<Reached<'h>, Error> {
+        Ok(Reached(match heap.categories().is_empty() {
+            true => None,
+            false => Some(heap.dominators()?),
+        }))
+    }
+
+    fn contains(&self, id: u32) -> bool {
+        self.0.is_none_or(|tree| tree.reaches(id))
+    }
+}
+
+/// Sums of the members of a set by row, in several threads.
+fn summed(set: &BitSet, rows: usize, add: impl Fn(&mut [Sums], u32) + Sync) -> Vec<Sums> {
+    let start = || vec![Sums::default(); rows];
+    let part = if rows < PART {
+        PART
+    } else {
+        set.length().max(1)
+    };
+    let parts = in_parts(set.length(), part, start, |sums, part| {
+        let ids = part.start as u32..part.end as u32;
+        ids.filter(|&id| set.contains(id))
+            .for_each(|id| add(sums, id));
+    });
+    let mut parts = parts.into_iter();
+    let mut sums = parts.next().unwrap_or_else(start);
+    parts.for_each(|part| merge(&mut sums, &part));
+    sums
+}
+
+fn merge(sums: &mut [Sums], others: &[Sums]) {
+    for (sums, others) in sums.iter_mut().zip(others) {
+        sums.before.merge(&others.before);
+        sums.after.merge(&others.after);
+        sums.reachable_before.merge(&others.reachable_before);
+        sums.reachable_after.merge(&others.reachable_after);
+        sums.new.merge(&others.new);
+        sums.garbage.merge(&others.garbage);
+        sums.gone.merge(&others.gone);
+        sums.survived.merge(&others.survived);
+    }
+}
+
+impl Sort {
+    fn of(self, row: &Row) -> i128 {
+        match self {
+            Sort::Size => row.reachable.size.into(),
+            Sort::Count => row.reachable.count.into(),
+            Sort::Retained => row.retained.into(),
+            Sort::New => row.new.size.saturating_sub(row.garbage.size).into(),
+            Sort::Survived => row.survived.map_or(0, |survived| survived.size.into()),
+        }
+    }
+}

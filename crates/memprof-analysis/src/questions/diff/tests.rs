@@ -1,0 +1,28 @@
+//! What changed between small heaps, by hand, and against slow answers on random ones.
+
+mod answers;
+mod identity;
+mod random;
+
+use super::Diff;
+use memprof_heap::Heap;
+
+fn diff<'h>(before: &'h Heap, after: &'h Heap) -> Diff<&'h Heap> {
+    Diff::new(before, after, None).expect("in memory")
+}
+
+fn new(diff: &Diff<&Heap>) -> Vec<u64> {
+    diff.changes()
+        .new
+        .iter()
+        .map(|id| diff.after().addresses().of(id))
+        .collect()
+}
+
+fn gone(diff: &Diff<&Heap>) -> Vec<u64> {
+    diff.changes()
+        .gone
+        .iter()
+        .map(|id| diff.before().addresses().of(id))
+        .collect()
+}

@@ -1,0 +1,227 @@
+//! A leak, told step by step.
+
+use serde_json::{Value, json};
+
+use super::Diff;
+use crate::subset::testing::{Made, heap, made};
+use memprof_heap::Heap;
+
+const CACHE: u64 = 0x10;
+const LIST: u64 = 0x20;
+
+/// A cache with a list of sessions; each session has a name. The first sessions are there from the start.
+fn cache(sessions: std::ops::Range<u64>, generation: impl Fn(u64) -> u64) -> Vec<Made> {
+    let session = |number: u64| 0x1000 + 0x80 * number;
+    let list: Vec<u64> = sessions.clone().map(session).collect();
+    let mut objects = vec![
+        made(CACHE, "Cache", &[LIST]).born(1, 1),
+        made(LIST, "Array", &list).born(1, 2),
+    ];
+    for number in sessions {
+        let address = session(number);
+        objects.push(made(address, "Session", &[address + 0x40]).born(generation(number), 12));
+        objects.push(Made {
+            size: 100,
+            ..made(address + 0x40, "String", &[]).born(generation(number), 13)
+        });
+    }
+    objects
+}
+
+fn leak() -> [Heap; 3] {
+    let of = |objects: &[Made]| heap(&[CACHE], objects);
+    let generation = |number: u64| if number < 2 { 1 } else { 5 };
+    let mut after = cache(0..6, generation);
+    after.push(made(0x9000, "Garbage", &[]).born(5, 20));
+    [
+        of(&cache(0..2, generation)),
+        of(&after),
+        of(&cache(0..5, generation)),
+    ]
+}
+
+fn ask(question: &str, parameters: Value) -> Value {
+    let [before, after, later] = leak();
+    let diff = Diff::new(&before, &after, Some(&later)).expect("in memory");
+    diff.ask(question, parameters).expect("an answer")
+}
+
+#[test]
+fn tells_totals() {
+    let totals = ask("totals", json!({}));
+    assert_eq!(
+        totals,
+        json!({
+            "warnings": [],
+            "before": { "count": 6, "size": 360 },
+            "after": { "count": 15, "size": 960 },
+            "change": { "count": 9, "size": 600 },
+            "new": { "count": 9, "size": 600 },
+            "gone": { "count": 0, "size": 0 },
+            "kept": { "count": 6, "size": 360 },
+            "grown": 0,
+            "survived": { "count": 6, "size": 420 },
+            "temporary": { "count": 3, "size": 180 },
+            "unreachable": { "count": 1, "size": 40 },
+        })
+    );
+}
+
+#[test]
+fn rows_without_any_change_can_be_left_out() {
+    for by in ["class", "site", "type"] {
+        let all = ask("rows", json!({ "by": by }));
+        let changed = ask("rows", json!({ "by": by, "changed": true }));
+        assert_eq!((&all["unchanged"], &all["more"]), (&json!(0), &json!(0)));
+        let zero = json!({ "count": 0, "size": 0 });
+        let is_unchanged =
+            |row: &&Value| ["new", "gone", "change"].iter().all(|key| row[key] == zero);
+        let (same, other): (Vec<&Value>, Vec<&Value>) = all["rows"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .partition(is_unchanged);
+        assert!(by == "type" || !same.is_empty(), "{by}");
+        assert_eq!(changed["unchanged"], json!(same.len()));
+        assert_eq!(changed["rows"], json!(other));
+        // What is left out does not count as more.
+        let first = ask("rows", json!({ "by": by, "changed": true, "limit": 1 }));
+        assert_eq!(first["more"], json!(other.len() - 1));
+        assert_eq!(first["unchanged"], changed["unchanged"]);
+    }
+}
+
+#[test]
+fn tells_rows() {
+    let rows = ask(
+        "rows",
+        json!({ "by": "site", "sort": "retained", "limit": 1 }),
+    );
+    assert_eq!(
+        rows["rows"],
+        json!([{
+            "file": "app/cache.rb",
+            "line": 12,
+            "before": { "count": 2, "size": 80 },
+            "after": { "count": 6, "size": 240 },
+            "change": { "count": 4, "size": 160 },
+            "reachable": { "count": 4, "size": 160 },
+            "new": { "count": 4, "size": 160 },
+            "garbage": { "count": 0, "size": 0 },
+            "gone": { "count": 0, "size": 0 },
+            "survived": { "count": 3, "size": 120 },
+            "retained": 560,
+        }])
+    );
+    assert_eq!(rows["more"], 4);
+    let leaked = ask(
+        "rows",
+        json!({ "where": "change = survived and class = Session", "sort": "survived" }),
+    );
+    assert_eq!(leaked["rows"].as_array().map(Vec::len), Some(1));
+    assert_eq!(leaked["rows"][0]["new"]["count"], 3);
+}
+
+#[test]
+fn tells_owners() {
+    let answer = ask("owners", json!({}));
+    let owners = answer["owners"].as_array().expect("owners");
+    assert_eq!(owners.len(), 1);
+    let owner = &owners[0];
+    assert_eq!(
+        (&owner["address"], &owner["class"]),
+        (&json!("0x20"), &json!("Array"))
+    );
+    assert_eq!(
+        (&owner["before"], &owner["retained"]),
+        (&json!(320), &json!(880))
+    );
+    assert_eq!(owner["new"], json!({ "count": 8, "size": 560 }));
+    assert_eq!(owner["retained_by_new"], 560);
+    assert_eq!(owner["growth"], 560);
+    assert_eq!(
+        owner["classes"][0],
+        json!({ "class": "String", "count": 4, "size": 400 })
+    );
+    assert_eq!(owner["path"]["steps"].as_array().map(Vec::len), Some(3));
+    assert_eq!(answer["unreachable"], json!({ "count": 1, "size": 40 }));
+}
+
+#[test]
+fn turnover_is_no_growth() {
+    let of = |sessions| heap(&[CACHE], &cache(sessions, |number| 1 + number / 4));
+    let (before, after) = (of(0..4), of(4..8));
+    let diff = Diff::new(&before, &after, None).expect("in memory");
+    let answer = diff.ask("owners", json!({})).expect("an answer");
+    let owner = &answer["owners"][0];
+    assert_eq!(owner["address"], json!("0x20"));
+    assert_eq!(
+        (&owner["retained_by_new"], &owner["growth"]),
+        (&json!(560), &json!(0))
+    );
+}
+
+#[test]
+fn rows_are_ranked_by_what_roots_reach() {
+    let mut after = cache(0..4, |_| 1);
+    after.extend((0..50).map(|number| made(0x9000 + 0x40 * number, "Garbage", &[]).born(5, 20)));
+    let before = heap(&[CACHE], &cache(0..2, |_| 1));
+    let after = heap(&[CACHE], &after);
+    let diff = Diff::new(&before, &after, None).expect("in memory");
+    let answer = diff.ask("rows", json!({})).expect("an answer");
+    let classes = answer["rows"].as_array().expect("rows").iter();
+    let classes: Vec<&str> = classes.filter_map(|row| row["class"].as_str()).collect();
+    assert_eq!(classes[0], "String");
+    let garbage = classes
+        .iter()
+        .position(|class| *class == "Garbage")
+        .expect("a row");
+    let row = &answer["rows"][garbage];
+    assert_eq!(row["change"]["size"], 2000);
+    assert_eq!(row["reachable"], json!({ "count": 0, "size": 0 }));
+    assert_eq!(row["garbage"], json!({ "count": 50, "size": 2000 }));
+}
+
+#[test]
+fn tells_the_interface() {
+    let answer = ask("interface", json!({}));
+    let rows = answer["crossings"].as_array().expect("rows");
+    assert_eq!(rows.len(), 1);
+    let row = &rows[0];
+    assert_eq!(
+        (&row["from"], &row["class"]),
+        (&json!("Array"), &json!("Session"))
+    );
+    assert_eq!(
+        (&row["references"], &row["holders"], &row["count"]),
+        (&json!(4), &json!(1), &json!(4))
+    );
+    assert_eq!(
+        (&row["retained"], &row["keepalive_count"]),
+        (&json!(560), &json!(2))
+    );
+    assert_eq!(
+        (&answer["border"], &answer["count"]),
+        (&json!(1), &json!(4))
+    );
+    assert_eq!(answer["objects"][0]["holder"]["address"], "0x20");
+}
+
+#[test]
+fn tells_what_it_does_not_know() {
+    let [before, after, _] = leak();
+    let diff = Diff::new(&before, &after, None).expect("in memory");
+    let error = |question: &str, parameters: Value| {
+        diff.ask(question, parameters)
+            .expect_err("no answer")
+            .to_string()
+    };
+    assert!(error("objects", json!({ "change": "survived" })).contains("third dump"));
+    assert!(error("row", json!({})).contains("no such question"));
+    assert!(error("rows", json!({ "by": "colour" })).contains("colour"));
+    assert!(error("rows", json!({ "where": "change = old" })).contains("old"));
+    assert_eq!(
+        diff.ask("totals", json!({})).expect("an answer")["survived"],
+        Value::Null
+    );
+}

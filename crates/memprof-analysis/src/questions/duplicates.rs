@@ -1,0 +1,274 @@
+//! `duplicates`: strings that are equal.
+//!
+//! Texts are compared by their hash and length, read in the order in which they are stored. A bit table says which hashes
+//! may be there more than once; only these are counted. Nothing is sorted but the texts that are shown. So it takes 20
+//! bytes for each string.
+
+mod found;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::describe::Site;
+use super::holders::{Holder, holders};
+use super::tally::percent;
+use super::{Error, Selection, Words};
+use found::{Equal, Found};
+use memprof_heap::graph::BitSet;
+use memprof_heap::{Heap, NONE};
+
+/// `duplicates`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// Which strings; all.
+    pub r#where: Option<String>,
+    /// Texts; 20.
+    pub limit: Option<usize>,
+    /// Texts that are passed over first; none.
+    pub offset: usize,
+    /// Equal strings that a text must have; 2.
+    pub min: Option<u64>,
+}
+
+/// Strings of one class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfClass {
+    /// Class.
+    pub class: String,
+    /// Strings.
+    pub count: u64,
+}
+
+/// Strings that one line made.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AtSite {
+    /// The line.
+    #[serde(flatten)]
+    pub site: Site,
+    /// Strings.
+    pub count: u64,
+}
+
+/// A text that several strings have.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its beginning; null if the dump has marks in place of texts.
+    pub text: Option<String>,
+    /// Bytes.
+    pub length: u64,
+    /// Strings.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// The same without the largest one.
+    pub wasted: u64,
+    /// Of the memsize of the whole heap.
+    pub percent: f64,
+    /// Number of one of them.
+    pub id: u32,
+    /// Its address.
+    pub address: String,
+    /// Classes of the strings.
+    pub classes: Vec<OfClass>,
+    /// Lines that made them.
+    pub sites: Vec<AtSite>,
+    /// Who holds them.
+    pub holders: Vec<Holder>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// Texts, the most wasteful first.
+    pub rows: Vec<Row>,
+    /// Texts behind those that are shown.
+    pub more: usize,
+    /// Strings that were looked at.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// Strings that have an equal that is kept.
+    pub duplicates: u64,
+    /// Sum of what is wasted.
+    pub wasted: u64,
+    /// Of the memsize of the whole heap.
+    pub percent: f64,
+    /// Strings that cannot be compared, as the dump has not all of their text.
+    pub unknown_count: u64,
+    /// Sum of their memsizes.
+    pub unknown_size: u64,
+    /// What is not known, and why.
+    pub warnings: Vec<String>,
+}
+
+/// Characters that are shown of a text.
+const SHOWN: usize = 80;
+
+/// Classes, lines and holders that are shown of a text.
+const PARTS: usize = 3;
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If the filter is not right, or the index or a text cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let mut found = Found::of(heap, &Selection::new(heap, self.r#where.as_deref())?)?;
+        let (texts, strings) = found.equals(heap.memsizes()?);
+        let least = self.min.unwrap_or(2).max(2);
+        let repeated = |number: &u32| texts[*number as usize].count >= least;
+        let mut order: Vec<u32> = (0..texts.len() as u32).filter(repeated).collect();
+        let all = || order.iter().map(|&number| &texts[number as usize]);
+        let duplicates = all().map(|text| text.count - 1).sum();
+        let wasted = all().fold(0_u64, |sum, text| sum.saturating_add(text.wasted()));
+        let limit = self.offset.saturating_add(self.limit.unwrap_or(20));
+        let more = order.len().saturating_sub(limit);
+        let rank = |&number: &u32| {
+            let text = &texts[number as usize];
+            (Reverse((text.wasted(), text.count)), text.first)
+        };
+        // Many texts are there twice, few are shown.
+        if more > 0 && limit > 0 {
+            order.select_nth_unstable_by_key(limit - 1, rank);
+        }
+        order.truncate(limit);
+        order.sort_unstable_by_key(rank);
+        order.drain(..self.offset.min(order.len()));
+        let whole = heap.memsizes()?.sum();
+        Ok(Answer {
+            rows: rows(heap, &Shown::of(heap, &texts, &strings, &order), whole)?,
+            more,
+            count: found.count,
+            size: found.size,
+            duplicates,
+            wasted,
+            percent: percent(wasted, whole),
+            unknown_count: found.unknown_count,
+            unknown_size: found.unknown_size,
+            warnings: found.warnings(heap),
+        })
+    }
+}
+
+/// The texts that are shown, with their strings.
+struct Shown {
+    texts: Vec<Equal>,
+    /// Strings of each.
+    members: Vec<Vec<u32>>,
+    /// All of these.
+    all: BitSet,
+    /// Position among `texts` by string; of others it says nothing.
+    of: Vec<u32>,
+}
+
+impl Shown {
+    fn of(heap: &Heap, texts: &[Equal], strings: &[(u32, u32)], order: &[u32]) -> Shown {
+        let mut rank = vec![NONE; texts.len()];
+        for (&number, row) in order.iter().zip(0..) {
+            rank[number as usize] = row;
+        }
+        let texts: Vec<Equal> = order.iter().map(|&number| texts[number as usize]).collect();
+        let room = |text: &Equal| Vec::with_capacity(text.count as usize);
+        let mut shown = Shown {
+            members: texts.iter().map(room).collect(),
+            texts,
+            all: BitSet::new(heap.len() as usize),
+            of: vec![0; heap.len() as usize],
+        };
+        for &(number, id) in strings {
+            let row = rank[number as usize];
+            if let Some(members) = shown.members.get_mut(row as usize) {
+                members.push(id);
+                shown.all.insert(id);
+                shown.of[id as usize] = row;
+            }
+        }
+        shown
+    }
+
+    /// The position of a string's text; [`NONE`] for what is none of the strings.
+    fn row(&self, id: u32) -> u32 {
+        // The set is small enough to stay near the processor.
+        if self.all.contains(id) {
+            self.of[id as usize]
+        } else {
+            NONE
+        }
+    }
+}
+
+fn rows(heap: &Heap, shown: &Shown, whole: u64) -> Result<Vec<Row>, Error> {
+    let words = Words::new(heap)?;
+    let places = heap.text_places()?;
+    let sites = heap.site_numbers()?;
+    let groups = heap.group_numbers()?;
+    let holders = holders(heap, &words, shown.texts.len(), |id| shown.row(id), PARTS)?;
+    let name = |name| heap.name(name).to_owned();
+    let class_of = |group: &u32| heap.groups().get(*group as usize).map(|group| group.shown);
+    let class = |&(class, count): &(u32, u64)| {
+        let class = heap.classes().get(class as usize)?;
+        Some(OfClass {
+            class: name(class.name),
+            count,
+        })
+    };
+    let site = |&(site, count): &(u32, u64)| {
+        let site = heap.sites().get(site as usize)?;
+        let site = Site {
+            file: name(site.file),
+            line: site.line,
+            method: site.method.map(name),
+        };
+        Some(AtSite { site, count })
+    };
+    let mut rows = Vec::with_capacity(shown.texts.len());
+    for ((text, members), holders) in shown.texts.iter().zip(&shown.members).zip(holders) {
+        let id = text.first;
+        let stored = heap
+            .texts()
+            .get(places.get(id as usize).copied().unwrap_or(NONE))?;
+        let members = || members.iter().copied();
+        let classes = most(members().filter_map(|id| groups.get(id as usize).and_then(class_of)));
+        let sited = |id: u32| sites.get(id as usize).copied().filter(|&site| site != NONE);
+        let made = most(members().filter_map(sited));
+        rows.push(Row {
+            text: stored
+                .bytes()
+                .map(|bytes| shortened(&String::from_utf8_lossy(bytes), stored.length)),
+            length: stored.length,
+            count: text.count,
+            size: text.size,
+            wasted: text.wasted(),
+            percent: percent(text.wasted(), whole),
+            id,
+            address: format!("{:#x}", heap.addresses().of(id)),
+            classes: classes.iter().filter_map(class).collect(),
+            sites: made.iter().filter_map(site).collect(),
+            holders,
+        });
+    }
+    Ok(rows)
+}
+
+/// The numbers that are there most often.
+fn most(numbers: impl Iterator<Item = u32>) -> Vec<(u32, u64)> {
+    let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
+    numbers.for_each(|number| *counts.entry(number).or_default() += 1);
+    let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
+    counts.sort_unstable_by_key(|&(number, count)| (Reverse(count), number));
+    counts.truncate(PARTS);
+    counts
+}
+
+fn shortened(text: &str, length: u64) -> String {
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if (shown.len() as u64) < length {
+        shown.push('…');
+    }
+    shown
+}

@@ -1,0 +1,292 @@
+//! Strings and their texts, compared.
+
+use std::hash::BuildHasher;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::super::{Error, Selection};
+use memprof_dump::record::Kind;
+use memprof_heap::graph::{PART, in_parts, piece_of, share};
+use memprof_heap::{Heap, Known, NONE, Sizes, TextReader};
+
+/// Strings that are equal.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Equal {
+    pub count: u64,
+    pub size: u64,
+    /// Memsize of the largest one.
+    largest: u64,
+    /// The one with the lowest address.
+    pub first: u32,
+}
+
+impl Equal {
+    fn add(&mut self, id: u32, size: u64) {
+        self.first = if self.count == 0 {
+            id
+        } else {
+            self.first.min(id)
+        };
+        self.count += 1;
+        self.size = self.size.saturating_add(size);
+        self.largest = self.largest.max(size);
+    }
+
+    /// What would be free if all were the largest one.
+    pub fn wasted(&self) -> u64 {
+        self.size - self.largest
+    }
+}
+
+/// A string that may have an equal: a number for its text in two halves, and the object.
+#[derive(Clone, Copy)]
+pub(super) struct Entry([u32; 3]);
+
+impl Entry {
+    fn new(key: u64, id: u32) -> Entry {
+        Entry([(key >> 32) as u32, key as u32, id])
+    }
+
+    fn key(&self) -> u64 {
+        (u64::from(self.0[0]) << 32) | u64::from(self.0[1])
+    }
+
+    fn id(&self) -> u32 {
+        self.0[2]
+    }
+}
+
+/// Strings that were looked at.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Those that may have an equal, part by part.
+    strings: Vec<Vec<Entry>>,
+    pub count: u64,
+    pub size: u64,
+    pub unknown_count: u64,
+    pub unknown_size: u64,
+    marked: bool,
+}
+
+impl Found {
+    pub fn of(heap: &Heap, selection: &Selection<'_>) -> Result<Found, Error> {
+        let groups = heap.group_numbers()?;
+        let is_string: Vec<bool> = heap
+            .groups()
+            .iter()
+            .map(|group| group.kind == Kind::STRING)
+            .collect();
+        let string = |id: u32| {
+            groups
+                .get(id as usize)
+                .is_some_and(|&group| is_string.get(group as usize) == Some(&true))
+        };
+        let places = heap.text_places()?;
+        let memsizes = heap.memsizes()?;
+        let parts = in_parts(
+            heap.len() as usize,
+            PART,
+            Looked::default,
+            |looked, part| {
+                let (found, all) = looked;
+                let ids = part.start as u32..part.end as u32;
+                let mut stored = Vec::new();
+                for id in ids.filter(|&id| string(id) && selection.contains(id)) {
+                    let size = memsizes.get(id);
+                    found.count += 1;
+                    found.size = found.size.saturating_add(size);
+                    match places.get(id as usize) {
+                        Some(&place) if place != NONE => stored.push((place, id)),
+                        _ => found.leave_out(size),
+                    }
+                }
+                all.push((part.start, stored));
+            },
+        );
+        let mut found = Found::default();
+        let mut stored: Vec<(usize, Vec<(u32, u32)>)> = Vec::new();
+        for (part, places) in parts {
+            found.merge(&part);
+            stored.extend(places);
+        }
+        stored.sort_unstable_by_key(|(start, _)| *start);
+        let stored: Vec<Vec<(u32, u32)>> = stored.into_iter().map(|(_, part)| part).collect();
+        let stored = in_order(stored.concat());
+        if let Some(&(place, _)) = stored.first() {
+            let known = heap.texts().reader().get(place)?.known;
+            found.marked = matches!(known, Known::Mark(_));
+        }
+        found.read(heap, &stored)?;
+        let repeated = Repeated::of(&found.strings);
+        let parts = found.strings.iter_mut();
+        share(
+            parts.len(),
+            parts,
+            || (),
+            |(), part| {
+                part.retain(|string| repeated.contains(string.key()));
+            },
+        );
+        Ok(found)
+    }
+
+    /// Reads texts, in several threads.
+    fn read(&mut self, heap: &Heap, stored: &[(u32, u32)]) -> io::Result<()> {
+        let memsizes = heap.memsizes()?;
+        let start = || (heap.texts().reader(), io::Result::Ok(Found::default()));
+        let read = in_parts(stored.len(), PART, start, |(reader, found), part| {
+            let Ok(known) = found else {
+                return;
+            };
+            if let Err(error) = known.read_part(&stored[part], reader, memsizes) {
+                *found = Err(error);
+            }
+        });
+        for (_, found) in read {
+            let found = found?;
+            self.merge(&found);
+            self.strings.extend(found.strings);
+        }
+        Ok(())
+    }
+
+    fn read_part(
+        &mut self,
+        stored: &[(u32, u32)],
+        reader: &mut TextReader<'_>,
+        memsizes: &Sizes,
+    ) -> io::Result<()> {
+        let mut strings = Vec::with_capacity(stored.len());
+        for &(place, id) in stored {
+            match reader.identity(place)? {
+                Some(text) => strings.push(Entry::new(FxBuildHasher.hash_one(text), id)),
+                None => self.leave_out(memsizes.get(id)),
+            }
+        }
+        self.strings.push(strings);
+        Ok(())
+    }
+
+    /// Adds what others counted.
+    fn merge(&mut self, other: &Found) {
+        self.count += other.count;
+        self.size = self.size.saturating_add(other.size);
+        self.unknown_count += other.unknown_count;
+        self.unknown_size = self.unknown_size.saturating_add(other.unknown_size);
+    }
+
+    fn leave_out(&mut self, size: u64) {
+        self.unknown_count += 1;
+        self.unknown_size = self.unknown_size.saturating_add(size);
+    }
+
+    pub fn warnings(&self, heap: &Heap) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.count > 0 && self.unknown_count == self.count {
+            let why = if heap.source.without_texts {
+                "there was no room for them"
+            } else {
+                "the dump does not tell them"
+            };
+            warnings.push(format!("Contents of strings are not known, as {why}."));
+        } else if self.unknown_count > 0 {
+            let count = self.unknown_count;
+            warnings.push(format!(
+                "{count} strings are not compared, as the dump does not have all of their text."
+            ));
+        }
+        if self.marked {
+            warnings.push(
+                "The dump has marks in place of texts, so equal texts are found, but not shown."
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+/// Sums, and strings with places, part by part.
+type Looked = (Found, Vec<(usize, Vec<(u32, u32)>)>);
+
+/// Buckets that more than one key falls into.
+struct Repeated {
+    once: Vec<AtomicU64>,
+    again: Vec<AtomicU64>,
+}
+
+impl Repeated {
+    fn of(strings: &[Vec<Entry>]) -> Repeated {
+        let keys: usize = strings.iter().map(Vec::len).sum();
+        let words = keys.div_ceil(8).clamp(1, 1 << 25);
+        let empty = || (0..words).map(|_| AtomicU64::new(0)).collect();
+        let repeated = Repeated {
+            once: empty(),
+            again: empty(),
+        };
+        share(
+            strings.len(),
+            strings.iter(),
+            || (),
+            |(), part| {
+                for string in part {
+                    let (word, bit) = repeated.bucket(string.key());
+                    if repeated.once[word].fetch_or(bit, Ordering::Relaxed) & bit != 0 {
+                        repeated.again[word].fetch_or(bit, Ordering::Relaxed);
+                    }
+                }
+            },
+        );
+        repeated
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        let (word, bit) = self.bucket(key);
+        self.again[word].load(Ordering::Relaxed) & bit != 0
+    }
+
+    /// The word and the bit for a key. The upper bits of the product: a number below that of the buckets.
+    fn bucket(&self, key: u64) -> (usize, u64) {
+        let buckets = self.once.len() as u128 * 64;
+        let bucket = ((u128::from(key) * buckets) >> 64) as usize;
+        (bucket / 64, 1 << (bucket % 64))
+    }
+}
+
+/// Puts places, with their objects, in order. Both go up together within a page of the heap, as a dump tells it from its
+/// beginning to its end: so only the pages are sorted, unless they overlap.
+fn in_order(stored: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
+    if stored.is_sorted() {
+        return stored;
+    }
+    let mut runs: Vec<&[(u32, u32)]> = stored.chunk_by(|one, next| one.0 <= next.0).collect();
+    runs.sort_unstable_by_key(|run| run[0]);
+    let mut sorted = runs.concat();
+    if !sorted.is_sorted() {
+        // Pieces that overlap are only read in several passes. The sort is one that makes use of the runs.
+        let piece = piece_of(sorted.len());
+        let pieces = sorted.chunks_mut(piece);
+        share(pieces.len(), pieces, || (), |(), piece| piece.sort());
+    }
+    sorted
+}
+
+impl Found {
+    /// Counts equal strings: what is known of each text, and the number of its text with each string.
+    pub fn equals(&mut self, memsizes: &Sizes) -> (Vec<Equal>, Vec<(u32, u32)>) {
+        let strings = std::mem::take(&mut self.strings);
+        let mut texts: Vec<Equal> = Vec::new();
+        let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
+        let numbered = strings.into_iter().flatten().map(|string| {
+            let number = *numbers.entry(string.key()).or_insert_with(|| {
+                texts.push(Equal::default());
+                texts.len() as u32 - 1
+            });
+            texts[number as usize].add(string.id(), memsizes.get(string.id()));
+            (number, string.id())
+        });
+        let numbered = numbered.collect();
+        (texts, numbered)
+    }
+}

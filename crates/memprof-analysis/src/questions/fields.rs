@@ -1,0 +1,386 @@
+//! The fields of the query language, on the columns of a heap. Only those that a query uses are loaded.
+
+mod groups;
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::io;
+
+use rustc_hash::FxHashMap;
+
+use super::Error;
+use super::computed::{depths, last_generation, referrers, slots};
+use crate::query::{Field, Fields, Part, Row};
+use memprof_dump::record::{Flags, Kind, NameId, Site, Value};
+use memprof_heap::{Heap, NONE, Sizes, TextReader};
+
+/// What a query needs of a heap.
+pub(super) struct Columns<'h> {
+    heap: &'h Heap,
+    groups: &'h [u32],
+    flags: &'h [u32],
+    /// Upper case names of types, by group.
+    types: Vec<String>,
+    memsizes: Option<&'h Sizes>,
+    retained: Option<&'h Sizes>,
+    lengths: &'h [u32],
+    shapes: &'h [u32],
+    sites: &'h [u32],
+    generations: &'h [u32],
+    texts: &'h [u32],
+    offsets: &'h [u32],
+    steps: &'h [u32],
+    referrers: Vec<u32>,
+    depths: Vec<u32>,
+    roots: Roots,
+    slots: Vec<u16>,
+    /// Fact that is the name of a piece of code, or a thread.
+    name: Option<NameId>,
+    now: u32,
+}
+
+/// What reads texts for one thread.
+pub(super) struct Reading<'h> {
+    reader: RefCell<TextReader<'h>>,
+    complaint: Cell<Option<io::Error>>,
+    /// Where the last address was found.
+    page: Cell<usize>,
+}
+
+/// Which root categories hold an object directly.
+#[derive(Default)]
+struct Roots {
+    of: FxHashMap<u32, u32>,
+    /// Names of categories with commas between them.
+    names: Vec<String>,
+}
+
+impl<'h> Columns<'h> {
+    /// Loads what these fields need.
+    pub fn new(heap: &'h Heap, fields: Fields) -> io::Result<Columns<'h>> {
+        let any = |wanted: &[Field]| wanted.iter().any(|&field| fields.contains(field));
+        let sited = any(&[
+            Field::File,
+            Field::Line,
+            Field::Site,
+            Field::Method,
+            Field::Gem,
+            Field::Tracked,
+        ]);
+        let aged = any(&[Field::Generation, Field::Age]);
+        let rooted = !heap.categories().is_empty();
+        let reaching = any(&[Field::Depth, Field::Reachable]) && rooted;
+        let graph = any(&[Field::References]);
+        let steps = if reaching { heap.steps()? } else { &[] };
+        let upper = |kind: Kind| kind.name().to_uppercase();
+        Ok(Columns {
+            heap,
+            groups: heap.group_numbers()?,
+            flags: heap.flag_words()?,
+            types: heap
+                .groups()
+                .iter()
+                .map(|group| upper(group.kind))
+                .collect(),
+            memsizes: any(&[Field::Size]).then(|| heap.memsizes()).transpose()?,
+            retained: (any(&[Field::Retained]) && rooted)
+                .then(|| heap.retained())
+                .transpose()?,
+            lengths: if any(&[Field::Length]) {
+                heap.lengths()?
+            } else {
+                &[]
+            },
+            shapes: if any(&[Field::Shape]) {
+                heap.shape_ids()?
+            } else {
+                &[]
+            },
+            sites: if sited { heap.site_numbers()? } else { &[] },
+            generations: if aged { heap.generations()? } else { &[] },
+            texts: if any(&[Field::Value]) {
+                heap.text_places()?
+            } else {
+                &[]
+            },
+            offsets: if graph { heap.graph(&[])?.offsets } else { &[] },
+            steps,
+            referrers: if any(&[Field::Referrers]) {
+                referrers(heap)?
+            } else {
+                Vec::new()
+            },
+            depths: if any(&[Field::Depth]) {
+                depths(heap, steps)
+            } else {
+                Vec::new()
+            },
+            roots: if any(&[Field::Root]) {
+                Roots::of(heap)?
+            } else {
+                Roots::default()
+            },
+            slots: if any(&[Field::Slot]) {
+                slots(heap)
+            } else {
+                Vec::new()
+            },
+            name: heap.names().find("name"),
+            now: if any(&[Field::Age]) {
+                last_generation(heap)?
+            } else {
+                0
+            },
+        })
+    }
+}
+
+impl Columns<'_> {
+    /// The number of the line that made an object, if it is known and the query asks for it.
+    #[inline]
+    pub fn site_number(&self, id: u32) -> Option<usize> {
+        known(self.sites, id).map(|site| site as usize)
+    }
+}
+
+impl<'h> Reading<'h> {
+    pub fn new(heap: &'h Heap) -> Reading<'h> {
+        Reading {
+            reader: RefCell::new(heap.texts().reader()),
+            complaint: Cell::new(None),
+            page: Cell::new(0),
+        }
+    }
+
+    /// What went wrong while objects were asked.
+    pub fn complaint(&self) -> Result<(), Error> {
+        match self.complaint.take() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows the bytes of the text at a place, if they are known.
+    fn show<T>(&self, place: u32, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        match self.reader.borrow_mut().known_bytes(place) {
+            Ok(bytes) => bytes.map(look),
+            Err(error) => {
+                self.complaint.set(Some(error));
+                None
+            }
+        }
+    }
+}
+
+impl Roots {
+    fn of(heap: &Heap) -> io::Result<Roots> {
+        let graph = heap.graph(&[])?;
+        let mut holders: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for category in 0..heap.categories().len() as u32 {
+            for &target in graph.row(heap.category_node(category as usize)) {
+                let holders = holders.entry(target).or_default();
+                if holders.last() != Some(&category) {
+                    holders.push(category);
+                }
+            }
+        }
+        let mut roots = Roots::default();
+        let mut numbers: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
+        for (object, holders) in holders {
+            let next = roots.names.len() as u32;
+            let names = holders
+                .iter()
+                .map(|&holder| heap.categories()[holder as usize].name.as_str());
+            let joined = names.collect::<Vec<_>>().join(",");
+            let number = *numbers.entry(holders).or_insert(next);
+            if number == next {
+                roots.names.push(joined);
+            }
+            roots.of.insert(object, number);
+        }
+        Ok(roots)
+    }
+}
+
+#[inline]
+fn known(column: &[u32], id: u32) -> Option<u32> {
+    column
+        .get(id as usize)
+        .copied()
+        .filter(|&value| value != NONE)
+}
+
+/// An object, as a query sees it.
+pub(super) struct At<'c, 'h> {
+    pub columns: &'c Columns<'h>,
+    pub reading: &'c Reading<'h>,
+    pub id: u32,
+}
+
+impl<'h> At<'_, 'h> {
+    #[inline]
+    fn group(&self) -> Option<u32> {
+        self.columns.groups.get(self.id as usize).copied()
+    }
+
+    #[inline]
+    fn site(&self) -> Option<&'h Site> {
+        let site = known(self.columns.sites, self.id)?;
+        self.columns.heap.sites().get(site as usize)
+    }
+
+    fn value<T>(&self, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let place = known(self.columns.texts, self.id)?;
+        self.reading.show(place, look)
+    }
+
+    fn name(&self) -> Option<NameId> {
+        let heap = self.columns.heap;
+        let group = heap.groups().get(self.group()? as usize)?;
+        if matches!(group.kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS) {
+            return heap.class_object(self.id)?.name;
+        }
+        if !matches!(group.kind, Kind::IMEMO | Kind::DATA) {
+            return None;
+        }
+        match heap.facts().get(self.id, self.columns.name?)? {
+            Value::Name(name) | Value::Symbol(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn interned(&self, field: Field) -> Option<NameId> {
+        let heap = self.columns.heap;
+        match field {
+            Field::Class => {
+                let group = heap.groups().get(self.group()? as usize)?;
+                heap.classes()
+                    .get(group.shown as usize)
+                    .map(|class| class.name)
+            }
+            Field::Imemo => {
+                let group = heap.groups().get(self.group()? as usize)?;
+                group.name.filter(|_| group.kind == Kind::IMEMO)
+            }
+            Field::Name => self.name(),
+            Field::File | Field::Gem => self.site().map(|site| site.file),
+            Field::Method => self.site()?.method,
+            _ => None,
+        }
+    }
+}
+
+impl Row for At<'_, '_> {
+    #[inline]
+    fn number(&self, field: Field) -> Option<u64> {
+        let columns = self.columns;
+        let id = self.id;
+        match field {
+            Field::Length => known(columns.lengths, id).map(u64::from),
+            Field::Size => columns.memsizes.map(|sizes| sizes.get(id)),
+            Field::Slot => columns
+                .slots
+                .get(id as usize)
+                .filter(|&&size| size != 0)
+                .map(|&size| u64::from(size)),
+            Field::Retained => columns.retained.map(|sizes| sizes.get(id)),
+            Field::Line => self
+                .site()
+                .filter(|site| site.line != 0)
+                .map(|site| u64::from(site.line)),
+            Field::Generation => known(columns.generations, id).map(u64::from),
+            Field::Age => known(columns.generations, id)
+                .map(|born| u64::from(columns.now.saturating_sub(born))),
+            Field::References => {
+                let row = columns.offsets.get(id as usize..id as usize + 2)?;
+                Some(u64::from(row[1].saturating_sub(row[0])))
+            }
+            Field::Referrers => columns.referrers.get(id as usize).copied().map(u64::from),
+            Field::Depth => known(&columns.depths, id).map(u64::from),
+            Field::Address => {
+                let mut page = self.reading.page.get();
+                let address = columns.heap.addresses().near(id, &mut page);
+                self.reading.page.set(page);
+                Some(address)
+            }
+            Field::Shape => known(columns.shapes, id).map(u64::from),
+            _ => None,
+        }
+    }
+
+    fn text(&self, field: Field) -> Option<Cow<'_, str>> {
+        let heap = self.columns.heap;
+        match field {
+            Field::Type => self
+                .columns
+                .types
+                .get(self.group()? as usize)
+                .map(|name| name.as_str().into()),
+            Field::Value => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                self.value(text).map(Cow::Owned)
+            }
+            Field::Site | Field::Gem => groups::text_of(heap, self.site()?, field),
+            Field::Root => {
+                let roots = &self.columns.roots;
+                let names = roots.names.get(*roots.of.get(&self.id)? as usize)?;
+                Some(names.as_str().into())
+            }
+            _ => self.interned(field).map(|name| heap.name(name).into()),
+        }
+    }
+
+    fn says(&self, field: Field, test: impl FnOnce(&str) -> bool) -> Option<bool> {
+        match field {
+            Field::Value => self.value(|bytes| test(&String::from_utf8_lossy(bytes))),
+            _ => self.text(field).map(|text| test(&text)),
+        }
+    }
+
+    fn contains(&self, field: Field, part: &Part) -> Option<bool> {
+        match field {
+            Field::Value => self.value(|bytes| part.is_in_bytes(bytes)),
+            _ => self.text(field).map(|text| part.is_in(&text)),
+        }
+    }
+
+    #[inline]
+    fn place(&self) -> u32 {
+        self.id
+    }
+
+    #[inline]
+    fn truth(&self, field: Field) -> Option<bool> {
+        let flag = |flag: Flags| {
+            self.columns
+                .flags
+                .get(self.id as usize)
+                .map(|flags| flags & flag.0 != 0)
+        };
+        match field {
+            Field::Tracked => Some(self.site().is_some()),
+            Field::Reachable => self
+                .columns
+                .steps
+                .get(self.id as usize)
+                .map(|&step| step != NONE),
+            Field::Frozen => flag(Flags::FROZEN),
+            Field::Shared => flag(Flags::SHARED),
+            Field::Embedded => flag(Flags::EMBEDDED),
+            Field::Old => flag(Flags::OLD),
+            Field::Singleton => flag(Flags::SINGLETON),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn text_key(&self, field: Field) -> Option<u32> {
+        match field {
+            Field::Type => self.group(),
+            Field::Site => known(self.columns.sites, self.id),
+            Field::Root => self.columns.roots.of.get(&self.id).copied(),
+            Field::Value => None,
+            _ => self.interned(field).map(|name| name.0),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! `histogram`: objects in groups.
+
+mod by;
+mod key;
+mod ranking;
+#[cfg(test)]
+mod tests;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::numbering::numbered;
+use super::tally::{Groups, Tally, percent};
+use super::{Error, Selection};
+pub use by::By;
+use by::Keys;
+pub use key::Key;
+use memprof_heap::graph::{BitSet, PART, in_parts, reachable_without};
+use memprof_heap::{Heap, NONE};
+use ranking::{Ranking, children};
+
+/// What rows are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// What they retain.
+    Retained,
+    /// Sum of memsizes.
+    Size,
+    /// Objects.
+    Count,
+    /// What they have in common.
+    Name,
+}
+
+/// `histogram`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// What objects are grouped by; class.
+    pub by: By,
+    /// What the objects of a row are grouped by.
+    pub then: Option<By>,
+    /// Which objects; all.
+    pub r#where: Option<String>,
+    /// Retained if there are roots, else size.
+    pub sort: Option<Sort>,
+    /// Rows; 20.
+    pub limit: Option<usize>,
+    /// Rows that are passed over first; none.
+    pub offset: usize,
+    /// Rows in a row; 3, of a tree 10.
+    pub then_limit: Option<usize>,
+    /// Levels of a tree; 3.
+    pub depth: Option<usize>,
+    /// Retained sizes of the rows as if all their objects went at once: a walk over the heap for each row.
+    pub exact: bool,
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What its objects have in common; null if that is not known of them.
+    pub key: Key,
+    /// Objects.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// Bytes that they retain; null if the dump has no roots.
+    pub retained: Option<u64>,
+    /// Of the memsize of the whole heap: what they retain if rows are sorted by that, else their size.
+    pub percent: f64,
+    /// First generation that one of them was made in.
+    pub first_generation: Option<u32>,
+    /// The last.
+    pub last_generation: Option<u32>,
+    /// The filter that chooses the same objects (of all of the heap), if there is one.
+    pub r#where: Option<String>,
+    /// Groups in this one, of a tree, or by `then`.
+    pub rows: Vec<Row>,
+    /// Groups in this one that are not shown.
+    pub more: usize,
+}
+
+/// All objects that were chosen.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Total {
+    /// Objects.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// Bytes that they retain; null if the dump has no roots.
+    pub retained: Option<u64>,
+    /// Of the memsize of the whole heap, as the rows have it.
+    pub percent: f64,
+    /// Objects that no root reaches, garbage that was not yet collected.
+    pub unreachable_count: Option<u64>,
+    /// Sum of their memsizes.
+    pub unreachable_size: Option<u64>,
+    /// Memsize of the whole heap.
+    pub heap_size: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// What objects are grouped by.
+    pub by: By,
+    /// What rows are sorted by.
+    pub sort: Sort,
+    /// Retained sizes are exact.
+    pub exact: bool,
+    /// Groups.
+    pub rows: Vec<Row>,
+    /// Groups behind those that are shown.
+    pub more: usize,
+    /// All of them.
+    pub total: Total,
+}
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If the filter is not right, or the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        if let Some(then) = self.then.filter(|then| then.is_tree() || self.by.is_tree()) {
+            let text = format!(
+                "by {:?} then {then:?}: trees are not grouped further",
+                self.by
+            );
+            return Err(Error::Question(text.to_lowercase()));
+        }
+        let selection = Selection::new(heap, self.filter().as_deref())?;
+        let keys = Keys::new(heap, self.by, &selection)?;
+        let then = self
+            .then
+            .map(|by| Keys::new(heap, by, &selection))
+            .transpose()?
+            .map(|then| Divided::new(&keys, then));
+        let groups = then.as_ref().map_or(&keys.groups, |then| &then.groups);
+        let (tallies, retained) = groups.tally_and_retained(heap)?;
+        let (inner, tallies) = tallies.split_at(groups.count - keys.groups.count);
+        let rooted = !heap.categories().is_empty();
+        let sort = self
+            .sort
+            .unwrap_or(if rooted { Sort::Retained } else { Sort::Size });
+        let ranking = Ranking {
+            keys: &keys,
+            tallies,
+            sort,
+            heap_size: heap.memsizes()?.sum(),
+            rooted,
+        };
+        let children = children(&keys.groups);
+        let top = match &children {
+            Some(children) => children[keys.groups.count].clone(),
+            None => (0..keys.groups.count as u32).collect(),
+        };
+        let end = self.offset.saturating_add(self.limit.unwrap_or(20));
+        let (mut shown, more) = ranking.first(top, end);
+        shown.drain(..self.offset.min(shown.len()));
+        let mut rows: Vec<Row> = shown.iter().map(|&group| ranking.row(group)).collect();
+        if let Some(children) = &children {
+            let limit = self.then_limit.unwrap_or(10);
+            for (row, &group) in rows.iter_mut().zip(&shown) {
+                ranking.nest(
+                    row,
+                    group,
+                    children,
+                    limit,
+                    self.depth.unwrap_or(3).min(DEEPEST),
+                );
+            }
+        }
+        if let Some(then) = &then {
+            then.fill(
+                &ranking,
+                (&shown, &mut rows),
+                inner,
+                self.then_limit.unwrap_or(3),
+            );
+        }
+        if self.exact && rooted {
+            exact(
+                heap,
+                &keys.groups,
+                &shown,
+                &mut rows,
+                (sort, ranking.heap_size),
+            )?;
+        }
+        let total = total(heap, &selection, &ranking, retained)?;
+        Ok(Answer {
+            by: self.by,
+            sort,
+            exact: self.exact && rooted,
+            rows,
+            more,
+            total,
+        })
+    }
+
+    /// Other objects have no kind of imemo.
+    fn filter(&self) -> Option<String> {
+        match (&self.r#where, self.by) {
+            (Some(filter), By::Imemo) if !filter.trim().is_empty() => {
+                Some(format!("({filter}) and type = imemo"))
+            }
+            (_, By::Imemo) => Some("type = imemo".to_owned()),
+            (filter, _) => filter.clone(),
+        }
+    }
+}
+
+/// Groups in groups.
+struct Divided<'h> {
+    keys: Keys<'h>,
+    /// By number, what they are in and which of `keys` they are.
+    pairs: Vec<(u32, u32)>,
+    /// These, and behind them what they are in.
+    groups: Groups,
+}
+
+impl<'h> Divided<'h> {
+    fn new(outer: &Keys<'h>, keys: Keys<'h>) -> Divided<'h> {
+        let (first, second) = (&outer.groups.of, &keys.groups.of);
+        let pair = |id: u32| {
+            let group = first[id as usize];
+            (group != NONE).then(|| (group, second[id as usize]))
+        };
+        let small = |(group, inner)| Some(group as usize * keys.groups.count + inner as usize);
+        let (of, pairs) = numbered(first.len(), pair, small);
+        let pairs = pairs.keys;
+        let mut parents: Vec<u32> = pairs
+            .iter()
+            .map(|&(group, _)| pairs.len() as u32 + group)
+            .collect();
+        parents.resize(pairs.len() + outer.groups.count, NONE);
+        let groups = Groups {
+            of,
+            count: parents.len(),
+            parents,
+        };
+        Divided {
+            keys,
+            pairs,
+            groups,
+        }
+    }
+
+    /// Fills rows with the groups in them.
+    fn fill(
+        &self,
+        first: &Ranking<'_>,
+        (shown, rows): (&[u32], &mut [Row]),
+        tallies: &[Tally],
+        limit: usize,
+    ) {
+        let mut inside: FxHashMap<u32, Vec<u32>> =
+            shown.iter().map(|&group| (group, Vec::new())).collect();
+        for (&(group, _), number) in self.pairs.iter().zip(0..) {
+            if let Some(numbers) = inside.get_mut(&group) {
+                numbers.push(number);
+            }
+        }
+        let mut by_inner: Vec<Tally> = vec![Tally::default(); self.keys.groups.count];
+        for (row, group) in rows.iter_mut().zip(shown) {
+            // Within one row each inner group occurs once.
+            let inner = inside[group].iter().map(|&number| {
+                let (_, inner) = self.pairs[number as usize];
+                by_inner[inner as usize] = tallies[number as usize];
+                inner
+            });
+            let inner: Vec<u32> = inner.collect();
+            let ranking = Ranking {
+                keys: &self.keys,
+                tallies: &by_inner,
+                ..*first
+            };
+            let (shown, more) = ranking.first(inner, limit);
+            row.rows = shown.iter().map(|&group| ranking.row(group)).collect();
+            for below in &mut row.rows {
+                below.r#where = both(row.r#where.as_deref(), below.r#where.take());
+            }
+            row.more = more;
+        }
+    }
+}
+
+/// Levels that can be asked for: an answer is nested as deep.
+const DEEPEST: usize = 40;
+
+fn both(outer: Option<&str>, inner: Option<String>) -> Option<String> {
+    Some(format!("{} and {}", outer?, inner?))
+}
+
+/// What the objects of each row retain together.
+fn exact(
+    heap: &Heap,
+    groups: &Groups,
+    shown: &[u32],
+    rows: &mut [Row],
+    (sort, heap_size): (Sort, u64),
+) -> Result<(), Error> {
+    let classes = heap.group_classes();
+    let dominators = heap.dominators()?;
+    let graph = heap.graph(&classes)?;
+    let memsizes = heap.memsizes()?;
+    let reached = BitSet::of(graph.len(), dominators.order.iter().copied());
+    for (&group, row) in shown.iter().zip(rows) {
+        let members = groups
+            .of
+            .iter()
+            .zip(0..)
+            .filter(|&(&of, _)| groups.chain(of).any(|known| known == group));
+        let members = BitSet::of(graph.len(), members.map(|(_, id)| id));
+        let mut gone = reached.clone();
+        gone.subtract(&reachable_without(&graph, &[heap.root()], &members));
+        let retained = gone.sum(|id| memsizes.get(id));
+        row.retained = Some(retained);
+        if sort == Sort::Retained {
+            row.percent = percent(retained, heap_size);
+        }
+    }
+    Ok(())
+}
+
+fn total(
+    heap: &Heap,
+    selection: &Selection<'_>,
+    ranking: &Ranking<'_>,
+    retained: u64,
+) -> Result<Total, Error> {
+    let mut sum = Tally::default();
+    let groups = &ranking.keys.groups;
+    for (tally, &parent) in ranking
+        .tallies
+        .iter()
+        .zip(groups.parents.iter().chain(std::iter::repeat(&NONE)))
+    {
+        if parent == NONE {
+            sum.merge(tally);
+        }
+    }
+    let mut unreachable = None;
+    if ranking.rooted {
+        sum.retained = match selection.is_all() {
+            true => heap.retained()?.get(heap.root()),
+            false => retained,
+        };
+        let dominators = heap.dominators()?;
+        let memsizes = heap.memsizes()?;
+        let parts = in_parts(
+            heap.len() as usize,
+            PART,
+            Tally::default,
+            |garbage, part| {
+                let ids = part.start as u32..part.end as u32;
+                for id in ids.filter(|&id| selection.contains(id) && !dominators.reaches(id)) {
+                    garbage.add(memsizes.get(id), NONE);
+                }
+            },
+        );
+        let mut garbage = Tally::default();
+        parts.iter().for_each(|part| garbage.merge(part));
+        unreachable = Some(garbage);
+    }
+    Ok(Total {
+        count: sum.count,
+        size: sum.size,
+        retained: ranking.rooted.then_some(sum.retained),
+        percent: ranking.percent(&sum),
+        unreachable_count: unreachable.map(|garbage| garbage.count),
+        unreachable_size: unreachable.map(|garbage| garbage.size),
+        heap_size: ranking.heap_size,
+    })
+}

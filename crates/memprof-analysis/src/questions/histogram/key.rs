@@ -1,0 +1,116 @@
+//! What the objects of a group have in common, for people and for queries.
+
+use memprof_paths::guess_gem;
+use serde::Serialize;
+
+use super::super::words::place;
+use super::by::{By, Keys};
+use memprof_dump::record::{Kind, NameId};
+
+/// What the objects of a group have in common, as it is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Raw {
+    Unknown,
+    Name(NameId),
+    /// The first bytes of a name.
+    Prefix(NameId, u32),
+    Type(Kind),
+    Gem(NameId),
+    Site(NameId, u32),
+    Number(u64),
+    /// Numbers of so many bits.
+    Bits(u32),
+    ClassObject(u32),
+    Category(u32),
+}
+
+impl Raw {
+    /// Its number, of kinds that do not come with others.
+    #[inline]
+    pub fn small(self) -> Option<usize> {
+        match self {
+            Raw::Number(number) => usize::try_from(number).ok(),
+            Raw::Bits(bits) => Some(bits as usize),
+            Raw::Category(category) => Some(category as usize),
+            _ => None,
+        }
+    }
+}
+
+/// What the objects of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+pub enum Key {
+    /// It is not known of them.
+    Unknown,
+    /// A number.
+    Number(u64),
+    /// A text; a range of numbers as a query has it.
+    Text(String),
+}
+
+impl Keys<'_> {
+    /// What the objects of a group have in common.
+    pub fn key(&self, group: u32) -> Key {
+        let name = |name: NameId| self.heap.name(name);
+        Key::Text(
+            match self
+                .raw
+                .keys
+                .get(group as usize)
+                .copied()
+                .unwrap_or(Raw::Unknown)
+            {
+                Raw::Unknown => return Key::Unknown,
+                Raw::Number(number) => return Key::Number(number),
+                Raw::Name(text) => name(text).to_owned(),
+                Raw::ClassObject(object) => {
+                    match self.heap.class_object(object).and_then(|class| class.name) {
+                        Some(text) => name(text).to_owned(),
+                        None => format!("#<Class:{:#x}>", self.heap.addresses().of(object)),
+                    }
+                }
+                Raw::Prefix(text, length) => name(text)
+                    .get(..length as usize)
+                    .unwrap_or_default()
+                    .to_owned(),
+                Raw::Type(kind) => kind.name().to_owned(),
+                Raw::Gem(file) => guess_gem(name(file)).to_owned(),
+                Raw::Site(file, line) => place(name(file), line),
+                Raw::Bits(0) => "0..0".to_owned(),
+                Raw::Bits(bits) => format!("{}..{}", 1_u64 << (bits - 1), u64::MAX >> (64 - bits)),
+                Raw::Category(category) => match self.heap.categories().get(category as usize) {
+                    Some(category) => category.name.clone(),
+                    None => return Key::Unknown,
+                },
+            },
+        )
+    }
+
+    /// The filter that chooses the objects of a group.
+    pub fn filter(&self, group: u32) -> Option<String> {
+        let field = self.by.field()?;
+        Some(match self.key(group) {
+            Key::Unknown => format!("{field} is none"),
+            Key::Number(number) => format!("{field} = {number}"),
+            Key::Text(range) if matches!(self.by, By::Size | By::Length) => {
+                format!("{field} in {range}")
+            }
+            Key::Text(text) => format!("{field} = {}", quoted(&text)),
+        })
+    }
+}
+
+/// A text as a query has it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for char in text.chars() {
+        match char {
+            '"' | '\\' => quoted.extend(['\\', char]),
+            char if char.is_control() => quoted.push_str(&format!("\\u{{{:x}}}", u32::from(char))),
+            char => quoted.push(char),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

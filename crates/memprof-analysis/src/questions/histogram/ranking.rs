@@ -1,0 +1,112 @@
+//! Groups in order, as rows.
+
+use std::cmp::Reverse;
+
+use super::super::tally::{Groups, Tally, percent};
+use super::by::Keys;
+use super::{Row, Sort};
+use memprof_heap::NONE;
+
+/// The groups in each group; those that are in none come behind the last one.
+pub(super) fn children(groups: &Groups) -> Option<Vec<Vec<u32>>> {
+    if groups.parents.is_empty() {
+        return None;
+    }
+    let mut children = vec![Vec::new(); groups.count + 1];
+    for (&parent, group) in groups.parents.iter().zip(0..) {
+        let above = if parent == NONE {
+            groups.count
+        } else {
+            parent as usize
+        };
+        children[above].push(group);
+    }
+    Some(children)
+}
+
+/// Groups in order.
+#[derive(Clone, Copy)]
+pub(super) struct Ranking<'k> {
+    pub keys: &'k Keys<'k>,
+    pub tallies: &'k [Tally],
+    pub sort: Sort,
+    pub heap_size: u64,
+    pub rooted: bool,
+}
+
+impl Ranking<'_> {
+    /// The first groups, and how many there are besides. Groups without objects do not count.
+    pub fn first(&self, mut groups: Vec<u32>, limit: usize) -> (Vec<u32>, usize) {
+        let tally = |group: u32| self.tallies[group as usize];
+        groups.retain(|&group| tally(group).count > 0);
+        let rank = |group: u32| {
+            let tally = tally(group);
+            match self.sort {
+                Sort::Retained => Reverse((tally.retained, tally.size, tally.count)),
+                Sort::Size => Reverse((tally.size, tally.count, tally.retained)),
+                Sort::Count | Sort::Name => Reverse((tally.count, tally.size, tally.retained)),
+            }
+        };
+        match self.sort {
+            Sort::Name => groups.sort_by_cached_key(|&group| self.keys.key(group)),
+            _ => {
+                // Many lines make objects, few are shown.
+                if groups.len() > limit && limit > 0 {
+                    groups.select_nth_unstable_by_key(limit - 1, |&group| (rank(group), group));
+                    let rest = groups.split_off(limit);
+                    groups.sort_unstable_by_key(|&group| (rank(group), group));
+                    return (groups, rest.len());
+                }
+                groups.sort_unstable_by_key(|&group| (rank(group), group));
+            }
+        }
+        let more = groups.len().saturating_sub(limit);
+        groups.truncate(limit);
+        (groups, more)
+    }
+
+    pub fn row(&self, group: u32) -> Row {
+        let tally = &self.tallies[group as usize];
+        let (first_generation, last_generation) = tally.generations();
+        Row {
+            key: self.keys.key(group),
+            count: tally.count,
+            size: tally.size,
+            retained: self.rooted.then_some(tally.retained),
+            percent: self.percent(tally),
+            first_generation,
+            last_generation,
+            r#where: self.keys.filter(group),
+            rows: Vec::new(),
+            more: 0,
+        }
+    }
+
+    pub fn percent(&self, tally: &Tally) -> f64 {
+        let part = if self.sort == Sort::Retained {
+            tally.retained
+        } else {
+            tally.size
+        };
+        percent(part, self.heap_size)
+    }
+
+    /// Fills a row with the groups in it.
+    pub fn nest(
+        &self,
+        row: &mut Row,
+        group: u32,
+        children: &[Vec<u32>],
+        limit: usize,
+        depth: usize,
+    ) {
+        let limit = if depth > 1 { limit } else { 0 };
+        let (shown, more) = self.first(children[group as usize].clone(), limit);
+        row.more = more;
+        for group in shown {
+            let mut below = self.row(group);
+            self.nest(&mut below, group, children, limit, depth - 1);
+            row.rows.push(below);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Questions to a heap, and their answers.
+//!
+//! A question is what serde reads from JSON parameters, an answer what it writes: the command, the Ruby interface and the
+//! pages of a browser ask the same things by the same words ([`ask`]).
+
+pub mod class;
+pub mod collections;
+mod computed;
+pub(crate) mod describe;
+pub mod diff;
+pub mod duplicates;
+mod error;
+mod fields;
+mod flame;
+pub mod histogram;
+mod holders;
+pub mod namespaces;
+mod neighbours;
+mod numbering;
+mod object;
+pub mod overview;
+pub mod path;
+pub mod phrase;
+pub mod procs;
+pub mod select;
+pub mod slots;
+mod suspects;
+mod tally;
+mod threads;
+pub mod top;
+mod tracking;
+mod tree;
+mod units;
+pub mod words;
+
+use serde_json::Value;
+
+pub use describe::{Described, Site};
+pub use diff::{Changes, Diff};
+pub use error::Error;
+pub use object::json;
+pub use phrase::Phrase;
+pub use select::Selection;
+pub use words::Words;
+
+use memprof_heap::Heap;
+
+/// Puts a question to a heap.
+///
+/// # Errors
+/// If there is no such question, its parameters make no sense, or the index cannot be read.
+pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<Value, Error> {
+    match question {
+        "class" => answer(heap, parameters, class::Question::answer),
+        "collections" => answer(heap, parameters, collections::Question::answer),
+        "duplicates" => answer(heap, parameters, duplicates::Question::answer),
+        "flame" => answer(heap, parameters, flame::Question::answer),
+        "histogram" => answer(heap, parameters, histogram::Question::answer),
+        "namespaces" => answer(heap, parameters, namespaces::Question::answer),
+        "neighbours" => answer(heap, parameters, neighbours::Question::answer),
+        "object" => answer(heap, parameters, object::Question::answer),
+        "overview" => answer(heap, parameters, overview::Question::answer),
+        "path" => answer(heap, parameters, path::Question::answer),
+        "procs" => answer(heap, parameters, procs::Question::answer),
+        "slots" => answer(heap, parameters, slots::Question::answer),
+        "suspects" => answer(heap, parameters, suspects::Question::answer),
+        "threads" => answer(heap, parameters, threads::Question::answer),
+        "top" => answer(heap, parameters, top::Question::answer),
+        "tree" => answer(heap, parameters, tree::Question::answer),
+        _ => Err(Error::Question(format!("no such question: {question:?}"))),
+    }
+}
+
+fn answer<Q, A>(
+    heap: &Heap,
+    parameters: Value,
+    put: impl Fn(&Q, &Heap) -> Result<A, Error>,
+) -> Result<Value, Error>
+where
+    Q: serde::de::DeserializeOwned,
+    A: serde::Serialize,
+{
+    let question =
+        serde_json::from_value(parameters).map_err(|error| Error::Question(error.to_string()))?;
+    let answer = put(&question, heap)?;
+    serde_json::to_value(answer).map_err(|error| Error::Question(error.to_string()))
+}

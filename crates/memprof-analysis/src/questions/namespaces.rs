@@ -1,0 +1,309 @@
+//! `namespaces`: classes and modules as the tree of their names, with their instances.
+//!
+//! The histogram by namespace counts instances; here are the classes and modules themselves, also those without any.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::tally::{Groups, Tally, percent};
+use super::{Error, Selection};
+use memprof_heap::{Heap, NONE};
+
+/// What constants are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// What classes and modules retain.
+    #[default]
+    Retained,
+    /// Sum of the memsizes of instances.
+    Size,
+    /// Instances.
+    Count,
+    /// Classes and modules.
+    Classes,
+    /// Name.
+    Name,
+}
+
+/// `namespaces`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// The constant whose inside is shown; all.
+    pub under: Option<String>,
+    /// What constants are sorted by; retained.
+    pub sort: Sort,
+    /// Levels; 2.
+    pub depth: Option<usize>,
+    /// Constants of each level; 20.
+    pub limit: Option<usize>,
+}
+
+/// A constant with all that is in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Name.
+    pub name: String,
+    /// `class`, `module`; null if the dump has only what is in it.
+    pub r#type: Option<&'static str>,
+    /// Number of the class or module.
+    pub id: Option<u32>,
+    /// Its address.
+    pub address: Option<String>,
+    /// Classes and modules of this very name: more than one if old ones stay when code is loaded anew.
+    pub versions: u64,
+    /// Classes and modules in it, itself included.
+    pub classes: u64,
+    /// Bytes of these and of their singleton classes.
+    pub class_size: u64,
+    /// Bytes that they retain; null if the dump has no roots.
+    pub retained: Option<u64>,
+    /// The same, of the memsize of the whole heap.
+    pub percent: f64,
+    /// Instances of the classes in it.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// Constants in it.
+    pub rows: Vec<Row>,
+    /// Constants in it that are not shown.
+    pub more: usize,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// What constants are sorted by.
+    pub sort: Sort,
+    /// Constants.
+    pub rows: Vec<Row>,
+    /// Constants that are not shown.
+    pub more: usize,
+    /// Classes and modules of the heap that have a name.
+    pub classes: u64,
+    /// Those that have none.
+    pub anonymous: u64,
+}
+
+/// Levels that can be asked for: an answer is nested as deep.
+const DEEPEST: usize = 40;
+
+/// Constants by number.
+#[derive(Default)]
+struct Constants<'h> {
+    names: Vec<&'h str>,
+    numbers: FxHashMap<&'h str, u32>,
+    parents: Vec<u32>,
+}
+
+impl<'h> Constants<'h> {
+    fn number(&mut self, name: &'h str) -> u32 {
+        if let Some(&known) = self.numbers.get(name) {
+            return known;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name);
+        self.parents.push(NONE);
+        self.numbers.insert(name, number);
+        if let Some(end) = name.rfind("::").filter(|&end| end > 0) {
+            self.parents[number as usize] = self.number_of_part(&name[..end]);
+        }
+        number
+    }
+
+    /// Names that are nested very deep are not parted to the end.
+    fn number_of_part(&mut self, name: &'h str) -> u32 {
+        if name.matches("::").count() > DEEPEST {
+            NONE
+        } else {
+            self.number(name)
+        }
+    }
+}
+
+struct Tree<'h> {
+    heap: &'h Heap,
+    constants: Constants<'h>,
+    children: Vec<Vec<u32>>,
+    objects: Vec<u32>,
+    versions: Vec<u64>,
+    /// Classes and modules, with all that is in them.
+    classes: Vec<u64>,
+    own: Vec<Tally>,
+    instances: Vec<Tally>,
+    sort: Sort,
+    limit: usize,
+    whole: u64,
+}
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If there is no such constant, or the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let tree = Tree::of(heap, self)?;
+        let top = match &self.under {
+            Some(name) => match tree.constants.numbers.get(name.as_str()) {
+                Some(&number) => number as usize,
+                None => {
+                    return Err(Error::Question(format!(
+                        "no class or module is in {name:?}"
+                    )));
+                }
+            },
+            None => tree.constants.names.len(),
+        };
+        let (rows, more) = tree.rows(top, self.depth.unwrap_or(2).clamp(1, DEEPEST));
+        let real = heap
+            .class_objects()
+            .iter()
+            .filter(|class| class.real == class.object);
+        Ok(Answer {
+            sort: self.sort,
+            rows,
+            more,
+            classes: real.clone().filter(|class| class.name.is_some()).count() as u64,
+            anonymous: real.filter(|class| class.name.is_none()).count() as u64,
+        })
+    }
+}
+
+impl<'h> Tree<'h> {
+    fn of(heap: &'h Heap, question: &Question) -> Result<Tree<'h>, Error> {
+        let selection = Selection::new(heap, None)?;
+        let mut constants = Constants::default();
+        let mut own = vec![NONE; heap.len() as usize];
+        let (mut objects, mut versions) = (Vec::new(), Vec::new());
+        for class in heap.class_objects() {
+            let real = heap.class_object(class.real);
+            let Some(name) = real.and_then(|real| real.name) else {
+                continue;
+            };
+            let number = constants.number(heap.name(name));
+            if let Some(own) = own.get_mut(class.object as usize) {
+                *own = number;
+            }
+            objects.resize(constants.names.len(), NONE);
+            versions.resize(constants.names.len(), 0_u64);
+            if class.real == class.object {
+                objects[number as usize] = class.object;
+                versions[number as usize] += 1;
+            }
+        }
+        let named = |class: u32| heap.class_object(class).and_then(|class| class.name);
+        let table: Vec<u32> = heap
+            .groups()
+            .iter()
+            .map(|group| {
+                let class = heap.classes().get(group.shown as usize);
+                let name = class.and_then(|class| named(class.object));
+                name.map_or(NONE, |name| {
+                    constants
+                        .numbers
+                        .get(heap.name(name))
+                        .copied()
+                        .unwrap_or(NONE)
+                })
+            })
+            .collect();
+        let numbers = heap.group_numbers()?.iter().zip(0..);
+        let instances = numbers.map(|(&group, id)| match table.get(group as usize) {
+            Some(&number) if selection.contains(id) => number,
+            _ => NONE,
+        });
+        let count = constants.names.len();
+        let groups = |of: Vec<u32>| Groups {
+            of,
+            count,
+            parents: constants.parents.clone(),
+        };
+        let (own, instances) = (groups(own), groups(instances.collect()));
+        let mut classes = vec![0; count];
+        for (&versions, number) in versions.iter().zip(0..) {
+            own.chain(number)
+                .for_each(|above| classes[above as usize] += versions);
+        }
+        let mut children = vec![Vec::new(); count + 1];
+        for (&parent, number) in constants.parents.iter().zip(0..) {
+            children[if parent == NONE {
+                count
+            } else {
+                parent as usize
+            }]
+            .push(number);
+        }
+        Ok(Tree {
+            heap,
+            children,
+            objects,
+            versions,
+            classes,
+            own: own.tally(heap)?,
+            instances: instances.sums(heap)?,
+            constants,
+            sort: question.sort,
+            limit: question.limit.unwrap_or(20),
+            whole: heap.memsizes()?.sum(),
+        })
+    }
+
+    fn rows(&self, above: usize, depth: usize) -> (Vec<Row>, usize) {
+        let mut order = self.children[above].clone();
+        let rank = |&number: &u32| {
+            let (own, instances) = (&self.own[number as usize], &self.instances[number as usize]);
+            Reverse(match self.sort {
+                Sort::Retained => (own.retained, instances.size),
+                Sort::Size => (instances.size, instances.count),
+                Sort::Count => (instances.count, instances.size),
+                Sort::Classes => (self.classes[number as usize], own.retained),
+                Sort::Name => (0, 0),
+            })
+        };
+        order.sort_by(|one, other| {
+            let name = |number: &u32| self.constants.names[*number as usize];
+            rank(one)
+                .cmp(&rank(other))
+                .then_with(|| name(one).cmp(name(other)))
+        });
+        let limit = if depth == 0 { 0 } else { self.limit };
+        let more = order.len().saturating_sub(limit);
+        let rows = order
+            .into_iter()
+            .take(limit)
+            .map(|number| self.row(number as usize, depth));
+        (rows.collect(), more)
+    }
+
+    fn row(&self, number: usize, depth: usize) -> Row {
+        let (own, instances) = (&self.own[number], &self.instances[number]);
+        let object = self
+            .objects
+            .get(number)
+            .copied()
+            .filter(|&object| object != NONE);
+        let kind = object.and_then(|object| self.heap.kind(object).ok().flatten());
+        let (rows, more) = self.rows(number, depth - 1);
+        Row {
+            name: self.constants.names[number].to_owned(),
+            r#type: kind.map(|kind| kind.name()),
+            id: object,
+            address: object.map(|object| format!("{:#x}", self.heap.addresses().of(object))),
+            versions: self.versions.get(number).copied().unwrap_or(0),
+            classes: self.classes[number],
+            class_size: own.size,
+            retained: (!self.heap.categories().is_empty()).then_some(own.retained),
+            percent: percent(own.retained, self.whole),
+            count: instances.count,
+            size: instances.size,
+            rows,
+            more,
+        }
+    }
+}

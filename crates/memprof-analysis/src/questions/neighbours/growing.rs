@@ -1,0 +1,181 @@
+//! Which objects are in the graph.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use rustc_hash::FxHashMap;
+
+use memprof_heap::graph::{BitSet, Graph};
+use memprof_heap::{FOLDED, Heap, NONE, Sizes};
+
+/// Pairs of nodes, with the number of references from one to the other.
+type Edges = BTreeMap<(u32, u32), usize>;
+
+/// Numbers of a node's referrers and references that are not in the graph.
+type More = (usize, usize);
+
+/// A graph in the making.
+pub(super) struct Growing<'h> {
+    graph: Graph<'h>,
+    flags: &'h [u32],
+    retained: &'h Sizes,
+    /// The step before each node on a shortest path from the roots: it is in the graph before the other referrers.
+    steps: &'h [u32],
+    root: u32,
+    limit: usize,
+    /// Nodes with their level, in the order in which they came.
+    pub nodes: Vec<(u32, i32)>,
+    levels: FxHashMap<u32, i32>,
+}
+
+impl<'h> Growing<'h> {
+    pub fn new(heap: &'h Heap, of: u32, limit: usize) -> io::Result<Growing<'h>> {
+        Ok(Growing {
+            graph: heap.graph(&[])?,
+            flags: heap.flag_words()?,
+            retained: heap.retained()?,
+            steps: heap.steps()?,
+            root: heap.root(),
+            limit,
+            nodes: vec![(of, 0)],
+            levels: FxHashMap::from_iter([(of, 0)]),
+        })
+    }
+
+    /// Lets in as many nodes as are wanted from now on.
+    pub fn unbound(&mut self) {
+        self.limit = usize::MAX;
+    }
+
+    /// Takes in the neighbours of a node of the graph; of others nothing.
+    pub fn expand(&mut self, node: u32, each: usize) {
+        if self.levels.contains_key(&node) {
+            self.referrers(&[node], each);
+            self.references(node, each);
+        }
+    }
+
+    /// Takes in a few neighbours of what is there: of referrers what refers to them, of references what they refer to.
+    pub fn surround(&mut self, few: usize) {
+        let ring = self.nodes.clone();
+        let above: Vec<u32> = ring
+            .iter()
+            .filter(|node| node.1 < 0)
+            .map(|node| node.0)
+            .collect();
+        self.referrers(&above, few);
+        for &(node, _) in ring.iter().filter(|node| node.1 > 0) {
+            self.references(node, few);
+        }
+    }
+
+    fn references(&mut self, node: u32, each: usize) {
+        let level = self.levels[&node] + 1;
+        let told = |&target: &u32| target != node && self.is_told(target);
+        let targets = self.graph.row(node).iter().copied().filter(told);
+        for target in first(targets, each, |target| Reverse(self.retained.get(target))) {
+            self.put(target, level);
+        }
+    }
+
+    /// Of several nodes at once, as that is one look at all references.
+    fn referrers(&mut self, nodes: &[u32], each: usize) {
+        let mut found = self.inbound(nodes);
+        for node in nodes {
+            let level = self.levels[node] - 1;
+            let sources = found.remove(node).unwrap_or_default().into_iter();
+            let step = self.steps.get(*node as usize).copied().unwrap_or(NONE);
+            let rank = |from| (from != step, Reverse(self.retained.get(from)));
+            for from in first(sources, each, rank) {
+                self.put(from, level);
+            }
+        }
+    }
+
+    /// What refers to nodes, each referrer once. Looks through the targets of all references, as nearly all of them are passed
+    /// over: to go from row to row takes longer.
+    fn inbound(&self, nodes: &[u32]) -> FxHashMap<u32, Vec<u32>> {
+        let mut found: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        if nodes.is_empty() {
+            return found;
+        }
+        let wanted = BitSet::of(self.root as usize + 1, nodes.iter().copied());
+        let targets = self.graph.targets.iter().zip(0u32..);
+        for (&target, place) in targets.filter(|(target, _)| wanted.contains(**target)) {
+            // The last row that begins here or before: empty ones before it begin here, too.
+            let starts = self.graph.offsets.partition_point(|&start| start <= place);
+            let from = starts.saturating_sub(1) as u32;
+            // A row that is empty all the same does not count.
+            if target == from || !self.is_told(from) || self.graph.row(from).is_empty() {
+                continue;
+            }
+            let sources = found.entry(target).or_default();
+            if sources.last() != Some(&from) {
+                sources.push(from);
+            }
+        }
+        found
+    }
+
+    fn put(&mut self, node: u32, level: i32) {
+        if self.nodes.len() < self.limit && !self.levels.contains_key(&node) {
+            self.levels.insert(node, level);
+            self.nodes.push((node, level));
+        }
+    }
+
+    fn is_told(&self, node: u32) -> bool {
+        let flags = self.flags.get(node as usize).copied().unwrap_or(0);
+        node != self.root && flags & FOLDED.0 == 0
+    }
+
+    /// The references among the nodes, and for each node how many neighbours are not there.
+    pub fn edges(&self) -> (Edges, Vec<More>) {
+        let nodes: Vec<u32> = self.nodes.iter().map(|node| node.0).collect();
+        let mut found = self.inbound(&nodes);
+        let mut edges = Edges::new();
+        let mut more = Vec::with_capacity(nodes.len());
+        let mut others = BitSet::new(self.root as usize + 1);
+        for node in nodes {
+            let mut references = 0;
+            for &target in self.graph.row(node) {
+                if target == node || !self.is_told(target) {
+                    continue;
+                }
+                if self.levels.contains_key(&target) {
+                    *edges.entry((node, target)).or_default() += 1;
+                } else if others.insert(target) {
+                    references += 1;
+                }
+            }
+            for &target in self.graph.row(node) {
+                others.remove(target);
+            }
+            let sources = found.remove(&node).unwrap_or_default();
+            let sources = sources
+                .iter()
+                .filter(|from| !self.levels.contains_key(from));
+            more.push((sources.count(), references));
+        }
+        (edges, more)
+    }
+}
+
+/// The first nodes in the order of a rank, each once; of equal ones the lowest number comes first. A large array has millions.
+fn first<R: Ord + Copy>(
+    nodes: impl Iterator<Item = u32>,
+    count: usize,
+    rank: impl Fn(u32) -> R,
+) -> Vec<u32> {
+    let mut kept: BTreeSet<(R, u32)> = BTreeSet::new();
+    for node in nodes {
+        let entry = (rank(node), node);
+        if kept.len() < count {
+            kept.insert(entry);
+        } else if kept.last().is_some_and(|last| entry < *last) && kept.insert(entry) {
+            kept.pop_last();
+        }
+    }
+    kept.into_iter().map(|(_, node)| node).collect()
+}

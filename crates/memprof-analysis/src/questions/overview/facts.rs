@@ -1,0 +1,69 @@
+//! What the header of a dump tells of the process.
+
+use serde_json::{Map, Value};
+
+use memprof_dump::record::NoteKind;
+use memprof_heap::Heap;
+
+/// Keys of the header that tell of the process.
+const PROCESS: [&str; 16] = [
+    "ruby",
+    "ruby_version",
+    "platform",
+    "memprof",
+    "pid",
+    "ppid",
+    "hostname",
+    "program",
+    "time",
+    "rss",
+    "generation",
+    "values",
+    "tracking",
+    "compactions",
+    "auto_compact",
+    "moved",
+];
+
+/// Keys without which an answer has no sense are there even if the dump does not tell them.
+const ALWAYS: [&str; 7] = [
+    "ruby",
+    "ruby_version",
+    "pid",
+    "time",
+    "rss",
+    "generation",
+    "tracking",
+];
+
+/// The header.
+pub(super) fn header(heap: &Heap) -> Map<String, Value> {
+    let mut notes = heap.notes().iter();
+    let header = notes.find(|(kind, _)| *kind == NoteKind::Header);
+    let header = header.and_then(|(_, json)| serde_json::from_str(json).ok());
+    match header {
+        Some(Value::Object(header)) => header,
+        _ => Map::new(),
+    }
+}
+
+/// What it tells of the process.
+pub(super) fn process(header: &Map<String, Value>) -> Map<String, Value> {
+    let mut process = Map::new();
+    for key in PROCESS {
+        match header.get(key) {
+            Some(value) => process.insert(key.to_owned(), value.clone()),
+            None if ALWAYS.contains(&key) => process.insert(key.to_owned(), Value::Null),
+            None => None,
+        };
+    }
+    process
+}
+
+/// What it tells of the collector: `GC.stat`.
+pub(super) fn collector(header: &Map<String, Value>) -> Map<String, Value> {
+    match header.get("gc") {
+        Some(Value::Object(gc)) => gc.clone(),
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,322 @@
+//! Who holds an object: shortest paths from the roots, one by one or merged to a tree.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::describe::{Described, Describer, Named};
+use super::select::Selection;
+use super::{Error, Phrase, Words};
+use memprof_heap::{Heap, NONE};
+
+/// `path`: the shortest path from a root to an object, or those to several merged to a tree.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// The object.
+    pub to: Option<Named>,
+    /// Instead: all objects of a filter, as a tree.
+    pub r#where: Option<String>,
+    /// Branches shown of each part of the tree; 8.
+    pub limit: Option<usize>,
+}
+
+/// A step of a path.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// What leads from the step before to this one.
+    pub label: Option<String>,
+    /// The object, or the root.
+    #[serde(flatten)]
+    pub object: Described,
+}
+
+/// A path.
+#[derive(Clone, Debug, Serialize)]
+pub struct Path {
+    /// From the root to the object; empty if no root reaches it.
+    pub steps: Vec<Step>,
+    /// Steps that were left out in the middle of a long path.
+    pub omitted: usize,
+    /// In words: `$cache -> Hash["user:42"] -> Session@user -> String "Ann"`.
+    pub sentence: String,
+    /// The same, with places in files apart.
+    pub phrase: Phrase,
+}
+
+/// Paths that begin alike.
+#[derive(Clone, Debug, Serialize)]
+pub struct Branch {
+    /// Class, or the name of a class or module.
+    pub text: String,
+    /// What leads here.
+    pub label: Option<String>,
+    /// Objects at this place.
+    pub objects: usize,
+    /// Paths that lead through.
+    pub paths: usize,
+    /// Bytes that the ends of these paths retain.
+    pub retained: u64,
+    /// One of the objects.
+    pub example: Option<String>,
+    /// How it goes on; the largest first.
+    pub branches: Vec<Branch>,
+    /// Branches that are not shown.
+    pub more: usize,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Answer {
+    /// To one object.
+    One(Path),
+    /// To many.
+    Merged {
+        /// The roots.
+        branches: Vec<Branch>,
+        /// Objects that were asked for.
+        objects: usize,
+        /// Objects of these that no root reaches.
+        unreachable: usize,
+    },
+}
+
+/// A path to a node: from a root category on; empty if no root reaches it.
+///
+/// # Errors
+/// If the index cannot be read.
+pub fn to(heap: &Heap, node: u32) -> Result<Vec<u32>, Error> {
+    let steps = heap.steps()?;
+    let before = |node: &u32| {
+        steps
+            .get(*node as usize)
+            .copied()
+            .filter(|&node| node != NONE)
+    };
+    // A broken index may lead in circles.
+    let path = std::iter::successors(Some(node), before).take(steps.len() + 1);
+    let mut path: Vec<u32> = path.collect();
+    if path.pop() != Some(heap.root()) {
+        return Ok(Vec::new());
+    }
+    path.reverse();
+    Ok(path)
+}
+
+/// Steps shown at either end of a path: linked lists have millions.
+const ENDS: usize = 30;
+
+/// How many steps of a path are left out, in its middle.
+fn omitted(nodes: &[u32]) -> usize {
+    nodes.len().saturating_sub(2 * ENDS)
+}
+
+/// A path in words.
+pub fn phrase(words: &Words<'_>, nodes: &[u32]) -> Phrase {
+    shortened(words, nodes, |nodes| words.path(nodes))
+}
+
+/// What holds the object at the end of a path, in words.
+pub fn holder(words: &Words<'_>, nodes: &[u32]) -> Phrase {
+    shortened(words, nodes, |nodes| words.holder(nodes))
+}
+
+fn shortened(words: &Words<'_>, nodes: &[u32], end: impl Fn(&[u32]) -> Phrase) -> Phrase {
+    match omitted(nodes) {
+        0 => end(nodes),
+        omitted => Phrase::default().steps([
+            words.path(&nodes[..ENDS]),
+            format!("… {omitted} more …").into(),
+            end(&nodes[nodes.len() - ENDS..]),
+        ]),
+    }
+}
+
+/// A path in words and objects.
+pub fn described(describer: &Describer<'_>, nodes: &[u32]) -> Path {
+    let step = |index: usize| {
+        let before = index.checked_sub(1).map(|before| nodes[before]);
+        let label = before.and_then(|from| describer.words.label(from, nodes[index]));
+        Step {
+            label,
+            object: describer.describe(nodes[index]),
+        }
+    };
+    let omitted = omitted(nodes);
+    let shown = match omitted {
+        0 => 0..nodes.len(),
+        _ => 0..ENDS,
+    };
+    let rest = shown.end + omitted..nodes.len();
+    let phrase = phrase(&describer.words, nodes);
+    Path {
+        steps: shown.chain(rest).map(step).collect(),
+        omitted,
+        sentence: phrase.to_string(),
+        phrase,
+    }
+}
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If there is no such object, or the filter is not right.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let describer = Describer::new(heap)?;
+        match (&self.to, &self.r#where) {
+            (Some(named), None) => {
+                let nodes = to(heap, named.find(heap)?)?;
+                Ok(Answer::One(described(&describer, &nodes)))
+            }
+            (None, Some(filter)) => self.merged(heap, &describer, filter),
+            _ => Err(Error::Question(
+                "path wants either an object or a filter".to_owned(),
+            )),
+        }
+    }
+
+    fn merged(
+        &self,
+        heap: &Heap,
+        describer: &Describer<'_>,
+        filter: &str,
+    ) -> Result<Answer, Error> {
+        let selection = Selection::new(heap, Some(filter))?;
+        let retained = heap.retained()?;
+        let mut forest = Forest::default();
+        let (mut objects, mut unreachable) = (0, 0);
+        for node in selection.iter() {
+            objects += 1;
+            let path = to(heap, node)?;
+            if path.is_empty() {
+                unreachable += 1;
+            }
+            forest.add(describer, &path, retained.get(node));
+        }
+        let limit = self.limit.unwrap_or(8).max(1);
+        let branches = forest.branches(0, limit).0;
+        Ok(Answer::Merged {
+            branches,
+            objects,
+            unreachable,
+        })
+    }
+}
+
+/// Levels of a merged tree: below, paths end.
+const DEEPEST: usize = 60;
+
+/// Nodes of the merged tree, 0 stands above all.
+struct Forest {
+    nodes: Vec<Merged>,
+    by_key: FxHashMap<(u32, String, Option<String>), u32>,
+    /// Which merged node an object's place in the tree is: paths share their beginnings.
+    of_object: FxHashMap<(u32, u32), u32>,
+}
+
+#[derive(Default)]
+struct Merged {
+    text: String,
+    label: Option<String>,
+    objects: usize,
+    paths: usize,
+    retained: u64,
+    example: Option<String>,
+    below: Vec<u32>,
+}
+
+impl Default for Forest {
+    fn default() -> Forest {
+        Forest {
+            nodes: vec![Merged::default()],
+            by_key: FxHashMap::default(),
+            of_object: FxHashMap::default(),
+        }
+    }
+}
+
+impl Forest {
+    fn add(&mut self, describer: &Describer<'_>, path: &[u32], retained: u64) {
+        let mut at = 0;
+        let mut before = None;
+        for &node in path.iter().take(DEEPEST) {
+            let from = before.replace(node);
+            at = match self.of_object.get(&(at, node)) {
+                Some(&known) => known,
+                None => self.grow(describer, at, from, node),
+            };
+            let merged = &mut self.nodes[at as usize];
+            merged.paths += 1;
+            merged.retained = merged.retained.saturating_add(retained);
+        }
+    }
+
+    fn grow(&mut self, describer: &Describer<'_>, at: u32, from: Option<u32>, node: u32) -> u32 {
+        let text = describer.words.short(node);
+        let label = from.and_then(|from| describer.words.label(from, node));
+        // Elements differ in their index or key only; paths through them are alike.
+        let label = label.map(|label| {
+            if label.starts_with('[') {
+                "[…]".to_owned()
+            } else {
+                label
+            }
+        });
+        let next = self.nodes.len() as u32;
+        let key = (at, text.clone(), label.clone());
+        let merged = *self.by_key.entry(key).or_insert(next);
+        if merged == next {
+            let example = describer.describe(node).address;
+            self.nodes.push(Merged {
+                text,
+                label,
+                example,
+                ..Merged::default()
+            });
+            self.nodes[at as usize].below.push(merged);
+        }
+        self.nodes[merged as usize].objects += 1;
+        self.of_object.insert((at, node), merged);
+        merged
+    }
+
+    /// What is below a node, and how much of it is not shown. A tree is as deep as the longest path.
+    fn branches(&self, at: u32, limit: usize) -> (Vec<Branch>, usize) {
+        let mut shown = vec![None; self.nodes.len()];
+        // Children have greater numbers than their parents, so the last comes first.
+        for index in (at as usize..self.nodes.len()).rev() {
+            let node = &self.nodes[index];
+            let mut below = node.below.clone();
+            below.sort_by_key(|&child| {
+                std::cmp::Reverse((
+                    self.nodes[child as usize].retained,
+                    self.nodes[child as usize].paths,
+                ))
+            });
+            let more = below.len().saturating_sub(limit);
+            let branches: Vec<Branch> = below
+                .iter()
+                .take(limit)
+                .filter_map(|&child| shown[child as usize].take())
+                .collect();
+            shown[index] = Some(Branch {
+                text: node.text.clone(),
+                label: node.label.clone(),
+                objects: node.objects,
+                paths: node.paths,
+                retained: node.retained,
+                example: node.example.clone(),
+                branches,
+                more,
+            });
+        }
+        match shown[at as usize].take() {
+            Some(branch) => (branch.branches, branch.more),
+            None => (Vec::new(), 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

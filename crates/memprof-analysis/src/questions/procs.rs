@@ -1,0 +1,324 @@
+//! `procs`: blocks, lambdas and callbacks by where they were written: callbacks that pile up are many of one place.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+
+use super::describe::{Described, Describer};
+use super::holders::{Holder, holders};
+use super::numbering::numbered;
+use super::tally::{Groups, Tally, percent};
+use super::{Error, Phrase, Selection, path};
+use memprof_dump::record::{Kind, NameId, Value};
+use memprof_heap::graph::BitSet;
+use memprof_heap::{Heap, Label, NONE, Packed};
+
+/// What places are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// What the procs retain.
+    #[default]
+    Retained,
+    /// Procs.
+    Count,
+    /// Sum of their memsizes.
+    Size,
+}
+
+/// `procs`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// What places are sorted by; retained.
+    pub sort: Sort,
+    /// Which procs; all.
+    pub r#where: Option<String>,
+    /// Places; 20.
+    pub limit: Option<usize>,
+    /// Places that are passed over first; none.
+    pub offset: usize,
+}
+
+/// What procs captured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Capture {
+    /// `self`, or `local name`.
+    pub label: String,
+    /// Class of what was captured; a class or module itself by its name.
+    pub class: String,
+    /// Procs that captured it.
+    pub count: u64,
+}
+
+/// Procs that were written at one place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// File; null if it is not known.
+    pub file: Option<String>,
+    /// Line.
+    pub line: Option<u32>,
+    /// Method or block that it was written in.
+    pub method: Option<String>,
+    /// The place is where it was written; else, where the proc was made.
+    pub written: bool,
+    /// Procs.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// Bytes that they retain; null if the dump has no roots.
+    pub retained: Option<u64>,
+    /// Of the memsize of the whole heap: what they retain.
+    pub percent: f64,
+    /// First generation that one of them was made in.
+    pub first_generation: Option<u32>,
+    /// The last.
+    pub last_generation: Option<u32>,
+    /// What they captured, the most common first.
+    pub captures: Vec<Capture>,
+    /// Who refers to them.
+    pub holders: Vec<Holder>,
+    /// The one that retains most.
+    pub example: Described,
+    /// A path from a root to that one, in words; null if no root reaches it.
+    pub path: Option<String>,
+    /// What retains that one: the path without it, with places in files apart; null if no root reaches it.
+    pub retained_by: Option<Phrase>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// What places are sorted by.
+    pub sort: Sort,
+    /// Places.
+    pub rows: Vec<Row>,
+    /// Places behind those that are shown.
+    pub more: usize,
+    /// Procs.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+}
+
+/// Captured things and holders that are told of a place.
+const PARTS: usize = 5;
+
+/// Where procs were written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    file: Option<NameId>,
+    line: u32,
+    method: Option<NameId>,
+    written: bool,
+}
+
+struct Procs {
+    groups: Groups,
+    places: Vec<Place>,
+}
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If the filter is not right, or the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let selection = Selection::new(heap, self.r#where.as_deref())?;
+        let procs = Procs::of(heap, &selection)?;
+        let tallies = procs.groups.tally(heap)?;
+        let mut order: Vec<u32> = (0..procs.places.len() as u32).collect();
+        order.sort_by_key(|&place| {
+            let tally = &tallies[place as usize];
+            Reverse(match self.sort {
+                Sort::Retained => (tally.retained, tally.count, tally.size),
+                Sort::Count => (tally.count, tally.retained, tally.size),
+                Sort::Size => (tally.size, tally.count, tally.retained),
+            })
+        });
+        let end = self.offset.saturating_add(self.limit.unwrap_or(20));
+        let more = order.len().saturating_sub(end);
+        order.truncate(end);
+        order.drain(..self.offset.min(order.len()));
+        let sum = |part: fn(&Tally) -> u64| tallies.iter().map(part).sum();
+        Ok(Answer {
+            sort: self.sort,
+            rows: procs.rows(heap, &tallies, &order)?,
+            more,
+            count: sum(|tally| tally.count),
+            size: sum(|tally| tally.size),
+        })
+    }
+}
+
+impl Procs {
+    fn of(heap: &Heap, selection: &Selection<'_>) -> Result<Procs, Error> {
+        let groups = heap.group_numbers()?;
+        let proc = |group: &memprof_heap::Group| {
+            group.kind == Kind::DATA && group.name.is_some_and(|name| heap.name(name) == "proc")
+        };
+        let is_proc: Vec<bool> = heap.groups().iter().map(proc).collect();
+        let sites = heap.site_numbers()?;
+        let names = ["source_file", "source_line", "name"].map(|name| heap.names().find(name));
+        let made = |id: u32| {
+            let site = sites
+                .get(id as usize)
+                .and_then(|&site| heap.sites().get(site as usize));
+            Place {
+                file: site.map(|site| site.file),
+                line: site.map_or(0, |site| site.line),
+                method: site.and_then(|site| site.method),
+                written: false,
+            }
+        };
+        let place = |id: u32| {
+            let is_proc = is_proc.get(groups[id as usize] as usize) == Some(&true);
+            let chosen = is_proc && selection.contains(id);
+            chosen.then(|| written(heap, id, names).unwrap_or_else(|| made(id)))
+        };
+        let (of, places) = numbered(groups.len(), place, |_| None);
+        let places = places.keys;
+        Ok(Procs {
+            groups: Groups {
+                of,
+                count: places.len(),
+                parents: Vec::new(),
+            },
+            places,
+        })
+    }
+
+    fn rows(&self, heap: &Heap, tallies: &[Tally], order: &[u32]) -> Result<Vec<Row>, Error> {
+        let describer = Describer::new(heap)?;
+        let retained = heap.retained()?;
+        let rooted = !heap.categories().is_empty();
+        let whole = heap.memsizes()?.sum();
+        let mut rank = vec![NONE; self.places.len()];
+        order
+            .iter()
+            .zip(0..)
+            .for_each(|(&place, row)| rank[place as usize] = row);
+        let row = |id: u32| rank.get(self.groups.of[id as usize] as usize).copied();
+        // Most objects are no procs, and the set is small enough to stay near the processor.
+        let shown = |(): &mut (), id: u32| row(id).is_some_and(|row| row != NONE);
+        let (shown, _) = BitSet::filled(self.groups.of.len(), || (), shown);
+        let of = |id: u32| match shown.contains(id) {
+            true => row(id).unwrap_or(NONE),
+            false => NONE,
+        };
+        let holders = holders(heap, &describer.words, order.len(), of, PARTS)?;
+        let mut examples = vec![NONE; order.len()];
+        for id in shown.iter() {
+            let example = &mut examples[of(id) as usize];
+            if *example == NONE || retained.get(*example) < retained.get(id) {
+                *example = id;
+            }
+        }
+        let procs = shown.iter().map(|id| (id, of(id)));
+        let captures = captures(heap, &describer, order.len(), procs)?;
+        let name = |name| heap.name(name).to_owned();
+        let mut rows = Vec::with_capacity(order.len());
+        for (((&number, holders), captures), example) in
+            order.iter().zip(holders).zip(captures).zip(examples)
+        {
+            let (place, tally) = (self.places[number as usize], &tallies[number as usize]);
+            let (first_generation, last_generation) = tally.generations();
+            let nodes = path::to(heap, example)?;
+            rows.push(Row {
+                file: place.file.map(name),
+                line: (place.line != 0).then_some(place.line),
+                method: place.method.map(name),
+                written: place.written,
+                count: tally.count,
+                size: tally.size,
+                retained: rooted.then_some(tally.retained),
+                percent: percent(tally.retained, whole),
+                first_generation,
+                last_generation,
+                captures,
+                holders,
+                example: describer.describe(example),
+                path: (!nodes.is_empty())
+                    .then(|| path::phrase(&describer.words, &nodes).to_string()),
+                retained_by: (!nodes.is_empty()).then(|| path::holder(&describer.words, &nodes)),
+            });
+        }
+        Ok(rows)
+    }
+}
+
+/// Where a proc was written, if the dump tells.
+fn written(heap: &Heap, id: u32, [file, line, method]: [Option<NameId>; 3]) -> Option<Place> {
+    let text = |name: Option<NameId>| match heap.facts().get(id, name?)? {
+        Value::Name(text) | Value::Symbol(text) => Some(text),
+        _ => None,
+    };
+    let line = match line.and_then(|line| heap.facts().get(id, line)) {
+        Some(Value::Int(line)) => u32::try_from(line).unwrap_or(0),
+        _ => 0,
+    };
+    Some(Place {
+        file: Some(text(file)?),
+        line,
+        method: text(method),
+        written: true,
+    })
+}
+
+/// What the procs of each group captured: themselves, or in the environment that they have.
+fn captures(
+    heap: &Heap,
+    describer: &Describer<'_>,
+    groups: usize,
+    procs: impl Iterator<Item = (u32, u32)>,
+) -> Result<Vec<Vec<Capture>>, Error> {
+    let graph = heap.graph(&[])?;
+    let labels = heap.labels()?;
+    // Label and class, with procs and an example of a reference.
+    let mut counts: FxHashMap<(u32, u32, String), (u64, usize)> = FxHashMap::default();
+    let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
+    let edges = |node: u32| describer.words.row(node).unwrap_or(0..0);
+    let label = |edge: usize| Packed(labels.get(edge).copied().unwrap_or(0));
+    let role = |edge: usize, role: &str| matches!(label(edge).label(), Label::Role(name) if heap.name(name) == role);
+    for (id, group) in procs {
+        seen.clear();
+        let environments = edges(id)
+            .filter(|&edge| role(edge, "env"))
+            .map(|edge| graph.targets[edge]);
+        let own = edges(id).filter(|&edge| role(edge, "self"));
+        let locals = std::iter::once(id).chain(environments).flat_map(edges);
+        let locals = locals.filter(|&edge| matches!(label(edge).label(), Label::Local(_)));
+        for edge in own.chain(locals) {
+            let target = graph.targets[edge];
+            if seen.insert((label(edge).0, target)) {
+                let key = (group, label(edge).0, describer.words.short(target));
+                counts.entry(key).or_insert((0, edge)).0 += 1;
+            }
+        }
+    }
+    let mut all: Vec<Vec<Capture>> = vec![Vec::new(); groups];
+    for ((group, _, class), (count, edge)) in counts {
+        let label = describer.words.label_of(edge).unwrap_or_default();
+        if let Some(list) = all.get_mut(group as usize) {
+            list.push(Capture {
+                label,
+                class,
+                count,
+            });
+        }
+    }
+    for list in &mut all {
+        list.sort_by(|one, other| {
+            other
+                .count
+                .cmp(&one.count)
+                .then_with(|| (&one.label, &one.class).cmp(&(&other.label, &other.class)))
+        });
+        list.truncate(PARTS);
+    }
+    Ok(all)
+}

@@ -1,0 +1,166 @@
+//! The objects that a filter chooses.
+
+use std::ops::Range;
+
+use super::Error;
+use super::fields::{At, Columns, Reading};
+use crate::query::{Comparison, Condition, Field, Order, Query};
+use memprof_heap::graph::BitSet;
+use memprof_heap::{FOLDED, Heap};
+
+/// Objects of a heap: all, or those that meet a filter. What was folded into its owner is in none.
+pub struct Selection<'h> {
+    flags: &'h [u32],
+    /// `None` for all.
+    chosen: Option<BitSet>,
+}
+
+impl<'h> Selection<'h> {
+    /// The objects that meet a filter, or all.
+    ///
+    /// # Errors
+    /// If the filter is not right, or the index cannot be read.
+    pub fn new(heap: &'h Heap, filter: Option<&str>) -> Result<Selection<'h>, Error> {
+        let flags = heap.flag_words()?;
+        let Some(filter) = filter.filter(|filter| !filter.trim().is_empty()) else {
+            return Ok(Selection {
+                flags,
+                chosen: None,
+            });
+        };
+        let query = Query::parse(filter)?;
+        let columns = Columns::new(heap, query.fields())?;
+        let groups = heap.group_numbers()?;
+        let possible = columns.possible_groups(query.expression());
+        let sites = columns.possible_sites(query.expression());
+        let is_none = |possible: &Option<Vec<bool>>| {
+            let possible = possible.as_ref();
+            possible.is_some_and(|possible| possible.iter().all(|possible| !possible))
+        };
+        if is_none(&possible) || is_none(&sites) {
+            return Ok(Selection {
+                flags,
+                chosen: Some(BitSet::new(heap.len() as usize)),
+            });
+        }
+        let is_possible = |id: u32| {
+            possible.as_ref().is_none_or(|possible| {
+                let group = groups.get(id as usize);
+                group.is_some_and(|&group| possible.get(group as usize) == Some(&true))
+            }) && sites.as_ref().is_none_or(|possible| {
+                // Objects whose site is not known are behind the last one.
+                let site = columns.site_number(id).unwrap_or(possible.len() - 1);
+                possible.get(site) == Some(&true)
+            })
+        };
+        let (chosen, states) = BitSet::filled(
+            heap.len() as usize,
+            || {
+                let prepared = query.prepare_with(&|comparison| places(heap, comparison));
+                (prepared, Reading::new(heap))
+            },
+            |(prepared, reading), id| {
+                let object = At {
+                    columns: &columns,
+                    reading,
+                    id,
+                };
+                is_possible(id) && flags[id as usize] & FOLDED.0 == 0 && prepared.matches(&object)
+            },
+        );
+        for (_, reading) in states {
+            reading.complaint()?;
+        }
+        Ok(Selection {
+            flags,
+            chosen: Some(chosen),
+        })
+    }
+
+    /// True if the object is chosen.
+    #[inline]
+    pub fn contains(&self, id: u32) -> bool {
+        match &self.chosen {
+            Some(chosen) => chosen.contains(id),
+            None => self
+                .flags
+                .get(id as usize)
+                .is_some_and(|flags| flags & FOLDED.0 == 0),
+        }
+    }
+
+    /// All of them as a set.
+    pub fn into_set(self) -> BitSet {
+        match self.chosen {
+            Some(chosen) => chosen,
+            None => BitSet::of(self.flags.len(), self.iter()),
+        }
+    }
+
+    /// True if no filter was given.
+    pub fn is_all(&self) -> bool {
+        self.chosen.is_none()
+    }
+
+    /// The chosen objects, in order of address.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.flags.len() as u32).filter(|&id| self.contains(id))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        match &self.chosen {
+            Some(chosen) => chosen.count(),
+            None => self.iter().count(),
+        }
+    }
+}
+
+/// The numbers of the objects whose address meets a condition: they are in order of address.
+fn places(heap: &Heap, comparison: &Comparison) -> Option<Vec<Range<u32>>> {
+    let addresses = heap.addresses();
+    if comparison.field != Field::Address || !addresses.are_aligned() {
+        return None;
+    }
+    let from = |address: u64| {
+        let next = address.checked_next_multiple_of(8);
+        next.map_or(heap.len(), |next| addresses.first_from(next))
+    };
+    let behind = |address: u64| address.checked_add(1).map_or(heap.len(), from);
+    let at = |address| from(address)..behind(address);
+    let one = |range| std::iter::once(range).collect();
+    let (places, wanted): (Vec<Range<u32>>, bool) = match &comparison.condition {
+        Condition::Number(order, address) => match order {
+            Order::Equal => (one(at(*address)), true),
+            Order::Unequal => (one(at(*address)), false),
+            Order::Less => (one(0..from(*address)), true),
+            Order::AtLeast => (one(from(*address)..heap.len()), true),
+            Order::More => (one(behind(*address)..heap.len()), true),
+            Order::AtMost => (one(0..behind(*address)), true),
+        },
+        Condition::Range {
+            first,
+            last,
+            wanted,
+        } => (one(from(*first)..behind(*last)), *wanted),
+        Condition::Numbers { numbers, wanted } => {
+            (numbers.iter().copied().map(at).collect(), *wanted)
+        }
+        _ => return None,
+    };
+    Some(if wanted {
+        places
+    } else {
+        others(&places, heap.len())
+    })
+}
+
+/// What lies between ranges that are in ascending order.
+fn others(ranges: &[Range<u32>], end: u32) -> Vec<Range<u32>> {
+    let starts = std::iter::once(0).chain(ranges.iter().map(|range| range.end));
+    let ends = ranges.iter().map(|range| range.start).chain([end]);
+    starts.zip(ends).map(|(start, end)| start..end).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! `slots`: how full the pages of the heap are, and what compaction could give back.
+
+mod layout;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use super::tally::percent;
+use super::units::bytes;
+use layout::Layout;
+use memprof_heap::Heap;
+
+/// `slots`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// Percent of used slots up to which a page is nearly empty; 10.
+    pub nearly_empty: Option<f64>,
+}
+
+/// Pages whose slots are of one size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OfSize {
+    /// Bytes of a slot.
+    pub slot: u64,
+    /// Pages that have objects.
+    pub pages: u64,
+    /// Slots in these.
+    pub slots: u64,
+    /// Slots that have an object, be it garbage.
+    pub used: u64,
+    /// The others.
+    pub free: u64,
+    /// Used slots in percent.
+    pub fill: f64,
+    /// Pages by used slots: up to 10 %, up to 20 % and so on.
+    pub fill_histogram: [u64; 10],
+    /// Pages that are nearly empty.
+    pub nearly_empty_pages: u64,
+    /// Objects that keep these from being given back.
+    pub nearly_empty_objects: u64,
+    /// Pages that would not be needed if objects stood side by side.
+    pub returnable_pages: u64,
+    /// Bytes of these.
+    pub returnable: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// By size of the slots.
+    pub rows: Vec<OfSize>,
+    /// Pages that have objects.
+    pub pages: u64,
+    /// Pages without any, as far as the collector's numbers tell; null if the dump does not have these.
+    pub empty_pages: Option<u64>,
+    /// Bytes of all pages that have objects.
+    pub size: u64,
+    /// Slots in these.
+    pub slots: u64,
+    /// Slots that have an object.
+    pub used: u64,
+    /// The others.
+    pub free: u64,
+    /// Bytes of the others.
+    pub free_size: u64,
+    /// Used slots in percent.
+    pub fill: f64,
+    /// Bytes that could be given back if objects stood side by side.
+    pub returnable: u64,
+    /// Of the bytes of all pages.
+    pub percent: f64,
+    /// All of it in a sentence.
+    pub sentence: String,
+}
+
+/// Percent up to which a page is nearly empty.
+const NEARLY_EMPTY: f64 = 10.0;
+
+impl OfSize {
+    fn new(slot: u64) -> OfSize {
+        OfSize {
+            slot,
+            pages: 0,
+            slots: 0,
+            used: 0,
+            free: 0,
+            fill: 0.0,
+            fill_histogram: [0; 10],
+            nearly_empty_pages: 0,
+            nearly_empty_objects: 0,
+            returnable_pages: 0,
+            returnable: 0,
+        }
+    }
+
+    fn add(&mut self, slots: u64, used: u64, nearly_empty: f64) {
+        let slots = slots.max(used).max(1);
+        self.pages += 1;
+        self.slots += slots;
+        self.used += used;
+        let tenth = (used * 10).div_ceil(slots).clamp(1, 10);
+        self.fill_histogram[tenth as usize - 1] += 1;
+        if used as f64 * 100.0 <= nearly_empty * slots as f64 {
+            self.nearly_empty_pages += 1;
+            self.nearly_empty_objects += used;
+        }
+    }
+
+    fn finish(&mut self, page_size: u64) {
+        self.free = self.slots - self.used;
+        self.fill = percent(self.used, self.slots);
+        let needed = match self.slots.checked_div(self.pages) {
+            Some(slots) if slots > 0 => self.used.div_ceil(slots),
+            _ => self.pages,
+        };
+        self.returnable_pages = self.pages.saturating_sub(needed);
+        self.returnable = self.returnable_pages * page_size;
+    }
+}
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If the dump does not tell the sizes of slots.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let layout = Layout::of(heap);
+        let nearly_empty = self.nearly_empty.unwrap_or(NEARLY_EMPTY);
+        let mut rows: Vec<OfSize> = Vec::new();
+        layout.each_page(heap, |slot, slots, used| {
+            let index = rows
+                .iter()
+                .position(|row| row.slot == slot)
+                .unwrap_or_else(|| {
+                    rows.push(OfSize::new(slot));
+                    rows.len() - 1
+                });
+            rows[index].add(slots, used, nearly_empty);
+        });
+        if rows.is_empty() && !heap.is_empty() {
+            return Err(Error::Question(
+                "the dump does not tell the sizes of slots".to_owned(),
+            ));
+        }
+        rows.sort_by_key(|row| row.slot);
+        rows.iter_mut().for_each(|row| row.finish(layout.page_size));
+        let sum = |part: fn(&OfSize) -> u64| rows.iter().map(part).sum::<u64>();
+        let pages = sum(|row| row.pages);
+        let size = pages * layout.page_size;
+        let returnable = sum(|row| row.returnable);
+        let mut answer = Answer {
+            page_size: layout.page_size,
+            pages,
+            empty_pages: layout
+                .allocated_pages
+                .map(|allocated| allocated.saturating_sub(pages)),
+            size,
+            slots: sum(|row| row.slots),
+            used: sum(|row| row.used),
+            free: sum(|row| row.free),
+            free_size: sum(|row| row.free * row.slot),
+            fill: percent(sum(|row| row.used), sum(|row| row.slots)),
+            returnable,
+            percent: percent(returnable, size),
+            sentence: String::new(),
+            rows,
+        };
+        answer.sentence = sentence(&answer);
+        Ok(answer)
+    }
+}
+
+/// Percent of the pages that make fragmentation worth a word.
+const FRAGMENTED: f64 = 10.0;
+
+fn sentence(answer: &Answer) -> String {
+    let sum = |part: fn(&OfSize) -> u64| answer.rows.iter().map(part).sum::<u64>();
+    let fill = format!(
+        "{:.0} % of the slots in {} pages ({}) are used",
+        answer.fill,
+        answer.pages,
+        bytes(answer.size)
+    );
+    if answer.percent < FRAGMENTED {
+        return format!("{fill}: the heap is not fragmented.");
+    }
+    let pages = sum(|row| row.nearly_empty_pages);
+    let objects = sum(|row| row.nearly_empty_objects);
+    let sparse = match pages {
+        0 => String::new(),
+        _ => format!(" {objects} objects keep {pages} pages that are nearly empty."),
+    };
+    let returnable = bytes(answer.returnable);
+    format!(
+        "{fill}.{sparse} If objects stood side by side (GC.compact), {returnable} ({:.0} %) could be given back.",
+        answer.percent
+    )
+}

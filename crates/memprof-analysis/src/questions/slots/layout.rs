@@ -1,0 +1,107 @@
+//! How the heap's pages lie in memory, as the addresses of objects tell.
+
+use std::ops::Range;
+
+use memprof_dump::record::NoteKind;
+use memprof_heap::Heap;
+
+/// Pages of Ruby 3.2 and later.
+const LARGE: u64 = 64 << 10;
+
+/// Pages before.
+const SMALL: u64 = 16 << 10;
+
+/// Bytes before the first slot of a page.
+const HEAD: u64 = 8;
+
+/// Objects that are looked at to tell the size of pages.
+const SAMPLE: u32 = 100_000;
+
+/// Pages.
+pub(super) struct Layout {
+    /// Bytes of a page; pages lie at multiples of it.
+    pub page_size: u64,
+    /// Pages that the process has, as the dump tells.
+    pub allocated_pages: Option<u64>,
+}
+
+impl Layout {
+    /// As the header of the dump tells, or else where objects lie.
+    pub fn of(heap: &Heap) -> Layout {
+        let header = heap
+            .notes()
+            .iter()
+            .find(|(kind, _)| *kind == NoteKind::Header);
+        let header =
+            header.and_then(|(_, json)| serde_json::from_str::<serde_json::Value>(json).ok());
+        let header = header.unwrap_or_default();
+        let version = header["ruby_version"].as_str().and_then(|version| {
+            let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
+            Some((parts.next()??, parts.next()??))
+        });
+        let page_size = match version {
+            Some(version) if version < (3, 2) => SMALL,
+            Some(_) => LARGE,
+            None if has_large_pages(heap) => LARGE,
+            None => SMALL,
+        };
+        let gc = &header["gc"];
+        Layout {
+            page_size,
+            allocated_pages: gc["heap_allocated_pages"].as_u64(),
+        }
+    }
+
+    /// Tells of each page: bytes of a slot, slots, slots with an object.
+    pub fn each_page(&self, heap: &Heap, mut tell: impl FnMut(u64, u64, u64)) {
+        for (slot, objects) in heap
+            .pages()
+            .filter(|(slot, objects)| *slot > 0 && !objects.is_empty())
+        {
+            self.each_part(heap, objects, |first, used| {
+                tell(u64::from(slot), self.slots(first, u64::from(slot)), used);
+            });
+        }
+    }
+
+    /// The heap counts addresses by 64 KiB, which may be several pages. Tells the first address in each, and objects.
+    fn each_part(&self, heap: &Heap, objects: Range<u32>, mut tell: impl FnMut(u64, u64)) {
+        let address = |id: u32| heap.addresses().of(id);
+        if self.page_size == LARGE {
+            return tell(address(objects.start), objects.len() as u64);
+        }
+        let mut first = address(objects.start);
+        let mut used = 0;
+        for at in objects.map(address) {
+            if at / self.page_size != first / self.page_size {
+                tell(first, used);
+                (first, used) = (at, 0);
+            }
+            used += 1;
+        }
+        tell(first, used);
+    }
+
+    /// Slots of a page that has an object here: they begin as early as the object's place lets them, behind the head.
+    fn slots(&self, address: u64, slot: u64) -> u64 {
+        let phase = address % self.page_size % slot;
+        let begin = if phase >= HEAD { phase } else { phase + slot };
+        (self.page_size - begin.min(self.page_size)) / slot
+    }
+}
+
+/// True if an object lies where a small page would begin.
+fn has_large_pages(heap: &Heap) -> bool {
+    let mut left = SAMPLE;
+    for (slot, objects) in heap.pages() {
+        for id in objects.take(left as usize) {
+            left -= 1;
+            let address = heap.addresses().of(id);
+            let last = address + u64::from(slot).max(1) - 1;
+            if address % SMALL < HEAD || address / SMALL != last / SMALL {
+                return true;
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,256 @@
+//! Sums of groups of objects: how many, how large, what they retain, when they were made.
+
+use std::io;
+use std::ops::Range;
+
+use memprof_heap::graph::{PART, Tree, in_parts, piece_of};
+use memprof_heap::{Heap, NONE, Sizes};
+
+/// Sums of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub count: u64,
+    pub size: u64,
+    /// Bytes that the group's objects retain, each for itself; 0 if there are no roots.
+    pub retained: u64,
+    /// First and last generation; [`NONE`] if it is not known of any.
+    pub first: u32,
+    pub last: u32,
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally {
+            count: 0,
+            size: 0,
+            retained: 0,
+            first: NONE,
+            last: NONE,
+        }
+    }
+}
+
+impl Tally {
+    pub fn add(&mut self, size: u64, generation: u32) {
+        self.merge(&Tally {
+            count: 1,
+            size,
+            retained: 0,
+            first: generation,
+            last: generation,
+        });
+    }
+
+    /// Adds another group, except what it retains.
+    pub fn merge(&mut self, other: &Tally) {
+        self.count += other.count;
+        self.size = self.size.saturating_add(other.size);
+        // NONE is the largest number.
+        self.first = self.first.min(other.first);
+        if other.last != NONE && (self.last == NONE || self.last < other.last) {
+            self.last = other.last;
+        }
+    }
+
+    /// First and last generation.
+    pub fn generations(&self) -> (Option<u32>, Option<u32>) {
+        let known = |generation| Some(generation).filter(|&generation| generation != NONE);
+        (known(self.first), known(self.last))
+    }
+}
+
+/// Which group each object is in, [`NONE`] for none; a group may be part of another.
+#[derive(Default)]
+pub(super) struct Groups {
+    pub of: Vec<u32>,
+    pub count: usize,
+    /// The group that each is a part of, [`NONE`] for none; empty if there is no such order. It has no circles.
+    pub parents: Vec<u32>,
+}
+
+impl Groups {
+    /// A group and those that it is a part of.
+    pub fn chain(&self, group: u32) -> impl Iterator<Item = u32> + '_ {
+        let parent = |group: &u32| {
+            self.parents
+                .get(*group as usize)
+                .copied()
+                .filter(|&group| group != NONE)
+        };
+        std::iter::successors((group != NONE).then_some(group), parent)
+    }
+
+    /// Sums of all groups.
+    pub fn tally(&self, heap: &Heap) -> io::Result<Vec<Tally>> {
+        Ok(self.tally_and_retained(heap)?.0)
+    }
+
+    /// The same, with what the objects of all groups retain together.
+    pub fn tally_and_retained(&self, heap: &Heap) -> io::Result<(Vec<Tally>, u64)> {
+        let mut tallies = self.sums(heap)?;
+        let (sums, all) = self.retained(heap)?;
+        for (tally, sum) in tallies.iter_mut().zip(sums) {
+            tally.retained = sum;
+        }
+        Ok((tallies, all))
+    }
+
+    /// Sums of all groups without what they retain.
+    pub fn sums(&self, heap: &Heap) -> io::Result<Vec<Tally>> {
+        let memsizes = heap.memsizes()?;
+        let generations = heap.generations()?;
+        let start = || vec![Tally::default(); self.count];
+        let sum = |tallies: &mut Vec<Tally>, part: Range<usize>| {
+            for (&group, id) in self.of[part.clone()].iter().zip(part.start as u32..) {
+                if let Some(tally) = tallies.get_mut(group as usize) {
+                    let generation = generations.get(id as usize).copied().unwrap_or(NONE);
+                    tally.add(memsizes.get(id), generation);
+                }
+            }
+        };
+        let mut parts = in_parts(self.of.len(), self.part(PART), start, sum).into_iter();
+        let mut tallies = parts.next().unwrap_or_else(start);
+        for part in parts {
+            for (tally, other) in tallies.iter_mut().zip(&part) {
+                tally.merge(other);
+            }
+        }
+        if !self.parents.is_empty() {
+            let own = tallies.clone();
+            for (tally, group) in own.iter().zip(0..) {
+                self.chain(group)
+                    .skip(1)
+                    .for_each(|above| tallies[above as usize].merge(tally));
+            }
+        }
+        Ok(tallies)
+    }
+
+    /// What the top members of each group in the dominator tree retain, and those of all groups together.
+    pub fn retained(&self, heap: &Heap) -> io::Result<(Vec<u64>, u64)> {
+        let mut sums = (vec![0; self.count], 0);
+        if heap.categories().is_empty() {
+            return Ok(sums);
+        }
+        let tree = heap.tree()?;
+        let members = self.of.iter().filter(|&&group| group != NONE).count();
+        if members < self.of.len() / FEW {
+            let mut top = Top::of(self, heap.retained()?);
+            let members = self.of.iter().zip(0..).filter(|&(&group, _)| group != NONE);
+            let places = members.filter_map(|(_, node)| tree.place(node));
+            let mut places: Vec<u32> = places.collect();
+            places.sort_unstable();
+            for place in places {
+                top.meet(tree, place);
+            }
+            return Ok((top.sums, top.sum));
+        }
+        let nodes = tree.nodes().len();
+        let part = self.part(piece_of(nodes));
+        let (dominators, retained) = (heap.dominators()?, heap.retained()?);
+        let parts = in_parts(nodes, part, Vec::new, |tops, part| {
+            let mut top = Top::of(self, retained);
+            for above in dominators.ancestors(tree.nodes()[part.start]) {
+                top.enter(tree, above);
+            }
+            part.for_each(|place| top.meet(tree, place as u32));
+            tops.push((top.sums, top.sum));
+        });
+        for (part, all) in parts.into_iter().flatten() {
+            let (sums, sum) = &mut sums;
+            *sum = sum.saturating_add(all);
+            for (sum, part) in sums.iter_mut().zip(part) {
+                *sum = sum.saturating_add(part);
+            }
+        }
+        Ok(sums)
+    }
+
+    /// How many objects a thread takes at a time: all, if there are so many groups that sums of each part would be more
+    /// work than the objects.
+    fn part(&self, part: usize) -> usize {
+        if self.count < self.of.len() / MANY {
+            part
+        } else {
+            self.of.len().max(1)
+        }
+    }
+}
+
+/// Of fewer objects than one in so many the places in the tree are put in order: that is faster than to go through it.
+const FEW: usize = 16;
+
+/// With more groups than one for so many objects one thread does it all, but in tests.
+const MANY: usize = if cfg!(test) { 1 } else { 64 };
+
+/// Sums of what the top members of groups retain, whose nodes are met in the order of the tree.
+struct Top<'g> {
+    groups: &'g Groups,
+    retained: &'g Sizes,
+    /// Where the subtree of the last top member of each group ends.
+    ends: Vec<u32>,
+    /// The same of all groups together.
+    end: u32,
+    sums: Vec<u64>,
+    sum: u64,
+}
+
+impl<'g> Top<'g> {
+    fn of(groups: &'g Groups, retained: &'g Sizes) -> Top<'g> {
+        Top {
+            groups,
+            retained,
+            ends: vec![0; groups.count],
+            end: 0,
+            sums: vec![0; groups.count],
+            sum: 0,
+        }
+    }
+
+    /// To be called of the nodes above the first one that is met: they were met before, and are not counted here.
+    fn enter(&mut self, tree: &Tree, node: u32) {
+        let group = self.groups.of.get(node as usize).copied().unwrap_or(NONE);
+        let Some(place) = tree.place(node).filter(|_| group != NONE) else {
+            return;
+        };
+        let end = tree.ends()[place as usize];
+        self.end = self.end.max(end);
+        for group in self.groups.chain(group) {
+            let known = &mut self.ends[group as usize];
+            *known = end.max(*known);
+        }
+    }
+
+    #[inline]
+    fn meet(&mut self, tree: &Tree, place: u32) {
+        let (node, subtree_end) = (tree.nodes()[place as usize], tree.ends()[place as usize]);
+        let Some(&group) = self.groups.of.get(node as usize) else {
+            return;
+        };
+        if group != NONE && place >= self.end {
+            self.end = subtree_end;
+            self.sum = self.sum.saturating_add(self.retained.get(node));
+        }
+        for group in self.groups.chain(group) {
+            let Some(end) = self
+                .ends
+                .get_mut(group as usize)
+                .filter(|end| place >= **end)
+            else {
+                // Then it is below a member of all the groups that this one is a part of, too.
+                break;
+            };
+            *end = subtree_end;
+            let sum = &mut self.sums[group as usize];
+            *sum = sum.saturating_add(self.retained.get(node));
+        }
+    }
+}
+
+/// In percent, with two places.
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    (part as f64 / whole as f64 * 10_000.0).round() / 100.0
+}

@@ -1,0 +1,155 @@
+//! `threads`: what each thread does, and what its stack holds.
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+
+use super::describe::{Described, Describer};
+use super::object::{Reference, json};
+use super::{Error, Selection};
+use memprof_dump::record::Kind;
+use memprof_heap::{Heap, Label, Packed};
+
+/// `threads`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// Which threads; all.
+    pub r#where: Option<String>,
+    /// Threads; 20.
+    pub limit: Option<usize>,
+    /// Threads that are passed over first; none.
+    pub offset: usize,
+    /// Local variables, and other objects, that are shown of each; 10.
+    pub held_limit: Option<usize>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The thread.
+    #[serde(flatten)]
+    pub object: Described,
+    /// What the dump tells of it: name, status, backtrace, variables.
+    pub facts: Vec<(String, serde_json::Value)>,
+    /// Local variables that blocks can see: those that retain most. Of others the dump has no names.
+    pub locals: Vec<Reference>,
+    /// How many there are.
+    pub locals_count: usize,
+    /// What it refers to besides, each object once: those that retain most. The VM's own objects are left out.
+    pub held: Vec<Reference>,
+    /// How many there are.
+    pub held_count: usize,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// Threads, those that retain most first.
+    pub rows: Vec<Row>,
+    /// Threads behind those that are shown.
+    pub more: usize,
+    /// Threads.
+    pub count: usize,
+    /// Sum of their memsizes.
+    pub size: u64,
+}
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If the filter is not right, or the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let selection = Selection::new(heap, self.r#where.as_deref())?;
+        let is_thread: Vec<bool> = heap
+            .groups()
+            .iter()
+            .map(|group| {
+                let name = group.name.map(|name| heap.name(name));
+                group.kind == Kind::DATA && matches!(name, Some("VM/thread" | "thread"))
+            })
+            .collect();
+        let groups = heap.group_numbers()?.iter().zip(0..);
+        let threads = groups.filter(|&(&group, id)| {
+            is_thread.get(group as usize) == Some(&true) && selection.contains(id)
+        });
+        let mut threads: Vec<u32> = threads.map(|(_, id)| id).collect();
+        let (memsizes, retained) = (heap.memsizes()?, heap.retained()?);
+        threads.sort_by_key(|&id| (Reverse(retained.get(id)), id));
+        let limit = self.limit.unwrap_or(20);
+        let describer = Describer::new(heap)?;
+        let held_limit = self.held_limit.unwrap_or(10);
+        let shown = threads.iter().skip(self.offset).take(limit);
+        let rows: Vec<Row> = shown
+            .map(|&id| row(heap, &describer, id, held_limit))
+            .collect::<Result<_, Error>>()?;
+        Ok(Answer {
+            more: threads
+                .len()
+                .saturating_sub(self.offset)
+                .saturating_sub(rows.len()),
+            rows,
+            count: threads.len(),
+            size: threads
+                .iter()
+                .fold(0, |sum, &id| sum.saturating_add(memsizes.get(id))),
+        })
+    }
+}
+
+fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Result<Row, Error> {
+    let words = &describer.words;
+    let labels = heap.labels()?;
+    let label = |edge: usize| Packed(labels.get(edge).copied().unwrap_or(0)).label();
+    let edges = |node: u32| words.row(node).unwrap_or(0..0);
+    let is_env =
+        |edge: &usize| matches!(label(*edge), Label::Role(role) if heap.name(role) == "env");
+    let environments = edges(thread).filter(is_env).map(|edge| words.target(edge));
+    let mut seen = FxHashSet::default();
+    let environments: Vec<u32> = environments.filter(|&node| seen.insert(node)).collect();
+    // Frames on a stack, and the VM's own objects, are no answer to who holds something.
+    let ours = |edge: &usize| heap.kind(words.target(*edge)).ok().flatten() != Some(Kind::IMEMO);
+    let mut told = FxHashSet::default();
+    let places = std::iter::once(thread).chain(environments);
+    let locals: Vec<usize> = places
+        .flat_map(edges)
+        .filter(|&edge| {
+            matches!(label(edge), Label::Local(_))
+                && told.insert((labels[edge], words.target(edge)))
+        })
+        .collect();
+    let named: FxHashSet<u32> = locals.iter().map(|&edge| words.target(edge)).collect();
+    let mut once = FxHashSet::default();
+    let held: Vec<usize> = edges(thread)
+        .filter(|edge| ours(edge) && !named.contains(&words.target(*edge)))
+        .filter(|&edge| once.insert(words.target(edge)))
+        .collect();
+    let first = |mut edges: Vec<usize>| -> Result<Vec<Reference>, Error> {
+        let retained = heap.retained()?;
+        edges.sort_by_key(|&edge| Reverse(retained.get(words.target(edge))));
+        let shown = edges.into_iter().take(limit);
+        Ok(shown
+            .map(|edge| Reference {
+                label: words.label_of(edge),
+                object: describer.describe(words.target(edge)),
+            })
+            .collect())
+    };
+    Ok(Row {
+        object: describer.describe(thread),
+        facts: heap
+            .facts()
+            .of(thread)
+            .map(|(name, value)| (heap.name(name).to_owned(), json(heap, value)))
+            .collect(),
+        locals_count: locals.len(),
+        locals: first(locals)?,
+        held_count: held.len(),
+        held: first(held)?,
+    })
+}

@@ -1,0 +1,179 @@
+//! `top`: objects, the largest first; the list of objects in general.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use serde::{Deserialize, Serialize};
+
+use super::computed::{depths, referrers};
+use super::describe::{Described, Describer};
+use super::{Error, Selection};
+use memprof_heap::{Heap, NONE};
+
+/// What objects are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// What they retain.
+    #[default]
+    Retained,
+    /// Memsize.
+    Size,
+    /// Elements of a collection, bytes of a text.
+    Length,
+    /// References that they have.
+    References,
+    /// References that objects have to them.
+    Referrers,
+    /// Steps from the roots.
+    Depth,
+    /// Address, the lowest first.
+    Address,
+}
+
+/// `top`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// What they are sorted by; retained.
+    pub sort: Sort,
+    /// Which objects; all.
+    pub r#where: Option<String>,
+    /// Objects; 20.
+    pub limit: Option<usize>,
+    /// Objects that are passed over first; none.
+    pub offset: usize,
+}
+
+/// An object with what it was sorted by.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The object.
+    #[serde(flatten)]
+    pub object: Described,
+    /// What it was sorted by; null if that is not known, or it is the address.
+    pub value: Option<u64>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// What they are sorted by.
+    pub sort: Sort,
+    /// Objects.
+    pub objects: Vec<Row>,
+    /// Objects that were chosen.
+    pub count: usize,
+    /// Sum of their memsizes.
+    pub size: u64,
+    /// Objects behind those that are shown.
+    pub more: usize,
+}
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If the filter is not right, or the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let selection = Selection::new(heap, self.r#where.as_deref())?;
+        let limit = self.limit.unwrap_or(20);
+        let end = self.offset.saturating_add(limit);
+        let first = self.first(heap, &selection, end)?;
+        let describer = Describer::new(heap)?;
+        let shown = first.into_iter().skip(self.offset);
+        let objects: Vec<Row> = shown
+            .map(|(id, value)| Row {
+                object: describer.describe(id),
+                value,
+            })
+            .collect();
+        let memsizes = heap.memsizes()?;
+        let count = selection.count();
+        Ok(Answer {
+            sort: self.sort,
+            more: count
+                .saturating_sub(self.offset)
+                .saturating_sub(objects.len()),
+            objects,
+            count,
+            size: selection
+                .iter()
+                .fold(0, |sum, id| sum.saturating_add(memsizes.get(id))),
+        })
+    }
+
+    /// The first objects in order, with what they were sorted by.
+    fn first(
+        &self,
+        heap: &Heap,
+        selection: &Selection<'_>,
+        end: usize,
+    ) -> Result<Vec<(u32, Option<u64>)>, Error> {
+        let known = |value: u32| (value != NONE).then_some(u64::from(value));
+        let of = |column: &[u32], id: u32| column.get(id as usize).copied().and_then(known);
+        Ok(match self.sort {
+            Sort::Address => selection.iter().take(end).map(|id| (id, None)).collect(),
+            Sort::Retained => {
+                let retained = heap.retained()?;
+                largest(selection.iter(), end, |id| Some(retained.get(id)))
+            }
+            Sort::Size => {
+                let memsizes = heap.memsizes()?;
+                largest(selection.iter(), end, |id| Some(memsizes.get(id)))
+            }
+            Sort::Length => {
+                let lengths = heap.lengths()?;
+                largest(selection.iter(), end, |id| of(lengths, id))
+            }
+            Sort::References => {
+                let offsets = heap.graph(&[])?.offsets;
+                let row = |id: u32| offsets.get(id as usize..id as usize + 2);
+                largest(selection.iter(), end, |id| {
+                    row(id).map(|row| u64::from(row[1].saturating_sub(row[0])))
+                })
+            }
+            Sort::Referrers => {
+                let referrers = referrers(heap)?;
+                largest(selection.iter(), end, |id| of(&referrers, id))
+            }
+            Sort::Depth => {
+                let depths = depths(heap, heap.steps()?);
+                largest(selection.iter(), end, |id| of(&depths, id))
+            }
+        })
+    }
+}
+
+/// The objects with the largest values, the largest first; of equal ones that with the lowest address. Those without a
+/// value come last.
+pub(super) fn largest(
+    ids: impl Iterator<Item = u32>,
+    count: usize,
+    value: impl Fn(u32) -> Option<u64>,
+) -> Vec<(u32, Option<u64>)> {
+    largest_of(ids.map(|id| (id, value(id))), count)
+}
+
+/// The same of objects with their values.
+pub(super) fn largest_of(
+    objects: impl IntoIterator<Item = (u32, Option<u64>)>,
+    count: usize,
+) -> Vec<(u32, Option<u64>)> {
+    let mut kept: BinaryHeap<Reverse<(Option<u64>, Reverse<u32>)>> = BinaryHeap::new();
+    for (id, value) in objects {
+        let entry = (value, Reverse(id));
+        if kept.len() < count {
+            kept.push(Reverse(entry));
+        } else if let Some(mut least) = kept.peek_mut().filter(|least| least.0 < entry) {
+            *least = Reverse(entry);
+        }
+    }
+    let sorted = kept.into_sorted_vec().into_iter();
+    sorted
+        .map(|Reverse((value, Reverse(id)))| (id, value))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Whether a dump says where objects were allocated, and what it takes for the next one to say it.
+
+use super::units::{bytes, thousands};
+use memprof_heap::Heap;
+
+/// What `require "memprof/signal"` defines.
+const SIGNAL: &str = "Memprof::OnSignal";
+
+/// Whether objects were tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tracking {
+    /// Some were.
+    On,
+    /// None was, though memprof waits in the process for a signal.
+    Off,
+    /// None was, and memprof need not have been there.
+    Unknown,
+}
+
+impl Tracking {
+    pub fn of(heap: &Heap) -> Tracking {
+        if !heap.sites().is_empty() {
+            return Tracking::On;
+        }
+        let names = heap.class_objects().iter().filter_map(|class| class.name);
+        match names.map(|name| heap.name(name)).any(|name| name == SIGNAL) {
+            true => Tracking::Off,
+            false => Tracking::Unknown,
+        }
+    }
+
+    /// What to do for objects to be tracked.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Tracking::On => "track earlier",
+            Tracking::Off => {
+                "memprof/signal is loaded, but tracking is off; call Memprof.start before they are"
+            }
+            Tracking::Unknown => {
+                "call Memprof.start (or require \"memprof/signal\") before they are"
+            }
+        }
+    }
+}
+
+/// A line about memprof's own objects, if there are any.
+pub(super) fn left_out(heap: &Heap) -> Option<String> {
+    let own = heap.source.own;
+    (own.count > 0).then(|| {
+        let objects = if own.count == 1 { "object" } else { "objects" };
+        let (count, size) = (thousands(own.count), bytes(own.size));
+        format!("Not counted: {count} {objects} of memprof's own ({size}).")
+    })
+}

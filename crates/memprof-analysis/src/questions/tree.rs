@@ -1,0 +1,179 @@
+//! The dominator tree: what keeps what alive.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use super::describe::{Described, Describer, Named};
+use super::top::largest;
+use memprof_heap::graph;
+use memprof_heap::{Heap, Sizes};
+
+/// `tree`: what an object keeps alive, level by level.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// The object; from the roots if there is none.
+    pub of: Option<Named>,
+    /// Objects of one class as one: true.
+    pub by_class: bool,
+    /// Levels; 3.
+    pub depth: Option<usize>,
+    /// Largest of each level; 10.
+    pub limit: Option<usize>,
+    /// Bytes that a branch must retain to be shown; 1.
+    pub least: Option<u64>,
+}
+
+/// A branch of the tree: an object, or all objects of a class below one branch.
+#[derive(Clone, Debug, Serialize)]
+pub struct Branch {
+    /// The object; of a class, the largest one.
+    #[serde(flatten)]
+    pub object: Described,
+    /// What leads here from the branch above, if that refers to it.
+    pub label: Option<String>,
+    /// Objects.
+    pub count: u64,
+    /// Bytes that all of them retain.
+    pub sum: u64,
+    /// What they keep alive, the largest first.
+    pub branches: Vec<Branch>,
+    /// Branches that are not shown, and what they retain.
+    pub more: (u64, u64),
+}
+
+/// Levels that can be asked for: an answer is nested as deep.
+const DEEPEST: usize = 40;
+
+impl Question {
+    /// The answer.
+    ///
+    /// # Errors
+    /// If there is no such object.
+    pub fn answer(&self, heap: &Heap) -> Result<Branch, Error> {
+        let node = match &self.of {
+            Some(named) => named.find(heap)?,
+            None => heap.root(),
+        };
+        let growing = Growing {
+            describer: Describer::new(heap)?,
+            tree: heap.tree()?,
+            groups: heap.group_numbers()?,
+            retained: heap.retained()?,
+            by_class: self.by_class,
+            limit: self.limit.unwrap_or(10),
+            least: self.least.unwrap_or(1),
+        };
+        let depth = self.depth.unwrap_or(3).min(DEEPEST);
+        Ok(growing.branch(&[node], None, depth))
+    }
+}
+
+/// What branches retain, and their objects, the largest one first.
+type Part = (u64, Vec<u32>);
+
+struct Growing<'h> {
+    describer: Describer<'h>,
+    tree: &'h graph::Tree,
+    /// Of objects, not of roots.
+    groups: &'h [u32],
+    retained: &'h Sizes,
+    by_class: bool,
+    limit: usize,
+    least: u64,
+}
+
+impl Growing<'_> {
+    /// `nodes` are not empty, the largest is first.
+    fn branch(&self, nodes: &[u32], above: Option<u32>, depth: usize) -> Branch {
+        let first = nodes[0];
+        let (all, sum, parts) = match self.by_class {
+            true => self.classes(nodes),
+            false => self.objects(nodes),
+        };
+        let parts = if depth == 0 { Vec::new() } else { parts };
+        let shown: u64 = parts.iter().map(|part| part.0).sum();
+        let more = ((all - parts.len()) as u64, sum - shown);
+        let branches = parts
+            .into_iter()
+            .map(|(_, members)| self.branch(&members, Some(first), depth - 1));
+        Branch {
+            branches: branches.collect(),
+            object: self.describer.describe(first),
+            label: above.and_then(|above| self.describer.words.label(above, first)),
+            count: nodes.len() as u64,
+            sum: self.sum(nodes),
+            more,
+        }
+    }
+
+    fn sum(&self, nodes: &[u32]) -> u64 {
+        nodes
+            .iter()
+            .fold(0, |sum, &node| sum.saturating_add(self.retained.get(node)))
+    }
+
+    fn below<'a>(&'a self, nodes: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        nodes.iter().flat_map(|&node| self.tree.children(node))
+    }
+
+    /// How many objects are below, what they retain, and the largest ones.
+    fn objects(&self, nodes: &[u32]) -> (usize, u64, Vec<Part>) {
+        let (mut all, mut sum) = (0, 0_u64);
+        let counted = self.below(nodes).inspect(|&child| {
+            all += 1;
+            sum = sum.saturating_add(self.retained.get(child));
+        });
+        let first = largest(counted, self.limit, |child| Some(self.retained.get(child)));
+        let parts = first
+            .into_iter()
+            .map(|(child, retained)| (retained.unwrap_or(0), vec![child]))
+            .filter(|part| part.0 >= self.least)
+            .collect();
+        (all, sum, parts)
+    }
+
+    /// The same with all objects of a class as one, those of different classes of one name, too.
+    fn classes(&self, nodes: &[u32]) -> (usize, u64, Vec<Part>) {
+        let mut by_name: FxHashMap<&str, usize> = FxHashMap::default();
+        // Objects of one group have one class.
+        let mut by_group: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut parts: Vec<Part> = Vec::new();
+        for child in self.below(nodes) {
+            let group = self.groups.get(child as usize).copied();
+            let part = match group.and_then(|group| by_group.get(&group)) {
+                Some(&part) => part,
+                None => {
+                    let class = self.describer.words.class(child);
+                    *by_name.entry(class).or_insert(parts.len())
+                }
+            };
+            if let Some(group) = group {
+                by_group.insert(group, part);
+            }
+            if part == parts.len() {
+                parts.push((0, Vec::new()));
+            }
+            let (sum, members) = &mut parts[part];
+            *sum = sum.saturating_add(self.retained.get(child));
+            members.push(child);
+        }
+        let all = parts.len();
+        let sum = parts.iter().map(|part| part.0).sum();
+        parts.retain(|part| part.0 >= self.least);
+        for (_, members) in &mut parts {
+            let rank = |&(_, &node): &(usize, &u32)| (Reverse(self.retained.get(node)), node);
+            if let Some((place, _)) = members.iter().enumerate().min_by_key(rank) {
+                members.swap(0, place);
+            }
+        }
+        parts.sort_unstable_by_key(|part| (Reverse(part.0), part.1.first().copied()));
+        parts.truncate(self.limit);
+        (all, sum, parts)
+    }
+}
+#[cfg(test)]
+mod tests;

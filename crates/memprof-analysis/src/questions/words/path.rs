@@ -1,0 +1,95 @@
+//! Paths in words.
+
+use super::{ARROW, Words};
+use crate::questions::Phrase;
+use memprof_dump::record::Kind;
+use memprof_heap::{Label, Packed};
+
+/// The classes whose constants everybody can see.
+const GLOBAL_SCOPE: &str = "Object";
+
+impl Words<'_> {
+    /// A step of a path: an object with the reference that the path takes on from it: `Hash["user:42"]`, `Session@user`.
+    pub fn step(&self, from: u32, to: u32) -> Phrase {
+        let holder = self.holding(from);
+        let kind = self
+            .edge(from, to)
+            .and_then(|edge| self.labels.get(edge))
+            .map(|&label| Packed(label).label());
+        let Some(label) = self.label(from, to) else {
+            return holder;
+        };
+        match kind {
+            // The singleton class and the copies of a module have its constants, too.
+            Some(Label::Constant(_)) if self.is_global_scope(from) => label.into(),
+            Some(Label::Constant(_)) => holder.text("::").text(label),
+            Some(Label::Global(_)) => label.into(),
+            Some(
+                Label::Ivar(_)
+                | Label::ClassVariable(_)
+                | Label::Index(_)
+                | Label::Entry
+                | Label::Under(_)
+                | Label::Member(_)
+                | Label::Method(_),
+            ) => holder.text(label),
+            _ => holder.text(format!("({label})")),
+        }
+    }
+
+    /// What holds something, for a step. Of all the blocks there are the line says which it is.
+    fn holding(&self, node: u32) -> Phrase {
+        let name = self.short(node);
+        let is_proc = self.internal_name(node) == Some("proc");
+        match self.source(node).filter(|_| is_proc) {
+            Some((file, line)) => Phrase::from(name).text(" ").place(&file, line),
+            None => name.into(),
+        }
+    }
+
+    fn is_global_scope(&self, node: u32) -> bool {
+        let name = self.short(node);
+        name == GLOBAL_SCOPE || name.starts_with('#')
+    }
+
+    /// Whether everybody knows an object by its name: a class, a module.
+    fn is_known(&self, node: u32) -> bool {
+        let is_class = self
+            .group(node)
+            .is_some_and(|group| matches!(group.kind, Kind::CLASS | Kind::MODULE));
+        is_class
+            && self
+                .heap
+                .class_object(node)
+                .is_some_and(|facts| facts.name.is_some())
+    }
+
+    /// Where a path begins for a person: at the last class or module that it leads through, or at a global variable, as
+    /// these need no explanation.
+    fn beginning(&self, nodes: &[u32]) -> usize {
+        let before = &nodes[..nodes.len().saturating_sub(1)];
+        before
+            .iter()
+            .rposition(|&node| self.is_known(node))
+            .unwrap_or(0)
+    }
+
+    /// A path in words, from where everybody knows it.
+    pub fn path(&self, nodes: &[u32]) -> Phrase {
+        let holder = self.holder(nodes);
+        let Some(&last) = nodes.last() else {
+            return holder;
+        };
+        let arrow = if holder.is_empty() { "" } else { ARROW };
+        holder.text(arrow).phrase(self.object_phrase(last))
+    }
+
+    /// The same without the object that it leads to.
+    pub fn holder(&self, nodes: &[u32]) -> Phrase {
+        let nodes = &nodes[self.beginning(nodes)..];
+        let pairs = nodes.windows(2);
+        // The super root says nothing.
+        let pairs = pairs.filter(|pair| self.heap.root() != pair[0]);
+        Phrase::default().steps(pairs.map(|pair| self.step(pair[0], pair[1])))
+    }
+}

@@ -1,0 +1,31 @@
+//! What is in one dump and not in another.
+
+use std::ops::Deref;
+
+use super::Subset;
+use crate::questions::{Changes, Error};
+use memprof_heap::Heap;
+use memprof_heap::graph::BitSet;
+
+impl<H: Deref<Target = Heap> + Clone> Subset<H> {
+    /// Members of `to` that are not members here. Of two heaps, objects are the same as [`Changes`] tells, and root categories
+    /// if they have one name.
+    ///
+    /// # Errors
+    /// See [`Subset::all`].
+    pub fn diff(&self, to: &Subset<H>) -> Result<Subset<H>, Error> {
+        if std::ptr::eq(self.heap(), to.heap()) {
+            return Ok(to.difference(self));
+        }
+        let changes = Changes::between(self.heap(), to.heap())?;
+        let before = |node: u32| match to.heap().category(node) {
+            Some(category) => self.root_at(&category.name),
+            None => changes.origin(node),
+        };
+        let new = to
+            .iter()
+            .filter(|&node| !before(node).is_some_and(|node| self.contains(node)));
+        let members = BitSet::of(to.members.length(), new);
+        Ok(to.with(members))
+    }
+}

@@ -1,0 +1,34 @@
+//! Dumps of a heap.
+//!
+//! A dump is a stream of records ([`record`]): notes about the process, roots, shapes, objects with their references.
+//! A [`Writer`] is one format; whatever produces records (the walk over a live heap, a reader) calls it.
+
+pub mod binary;
+mod chunks;
+mod flags;
+pub mod format;
+pub mod heap_dump_json;
+mod kinds;
+mod large;
+pub mod memprof_json;
+pub mod objspace_json;
+mod pipe;
+pub mod read;
+pub mod record;
+mod side;
+pub mod sink;
+pub mod source_name;
+mod tables;
+mod tally;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
+mod text;
+pub mod values;
+pub mod worker;
+pub mod writer;
+
+pub use format::{Compression, Dump, Format, Options, create};
+pub use read::{Outcome, convert};
+pub use values::Policy;
+pub use writer::Writer;

@@ -1,0 +1,198 @@
+//! Reading dumps: format and compression are found by content, records are told to a [`Writer`].
+//!
+//! A thread reads and unpacks ahead (`feed`); text is scanned token by token (`tokens`), so that a line may be of any
+//! length. Dumps that were cut are read up to the break, broken lines and blocks are left out and counted.
+
+mod binary;
+mod blocks;
+mod collector;
+mod detect;
+mod facts;
+mod feed;
+mod heap_dump_json;
+mod hex;
+mod keys;
+mod limits;
+mod lines;
+mod memprof_json;
+mod objspace_json;
+mod reduce;
+mod source;
+mod strings;
+mod target;
+mod tokens;
+mod unpack;
+mod values;
+mod window;
+mod word;
+
+use std::io::{self, Read};
+use std::sync::atomic::AtomicBool;
+
+use super::format::Format;
+use super::record::Counts;
+use super::values::Values;
+use super::writer::Writer;
+use feed::{Feed, Piece};
+pub use limits::Limits;
+pub use source::{Source, open};
+pub(super) use target::Target;
+pub(super) use values::checked;
+use window::Window;
+
+/// How to read.
+#[derive(Clone, Copy)]
+pub struct Options<'o> {
+    /// What may be told of contents.
+    pub values: Values,
+    /// How large the dump may be.
+    pub limits: Limits,
+    /// Is told now and then, after each MiB or so, how many bytes of the input were read (compressed, if it is).
+    pub progress: Option<&'o dyn Fn(u64)>,
+    /// Reading ends with an error soon after this becomes true, also while it waits for the input.
+    pub stop: Option<&'o AtomicBool>,
+}
+
+impl From<Values> for Options<'_> {
+    fn from(values: Values) -> Self {
+        Options {
+            values,
+            limits: Limits::default(),
+            progress: None,
+            stop: None,
+        }
+    }
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Format of the input.
+    pub format: Format,
+    /// What was written.
+    pub counts: Counts,
+    /// The input ends before the dump does.
+    pub truncated: bool,
+    /// Broken lines (blocks, in the binary format) that were left out.
+    pub skipped: u64,
+    /// Number of the first of them, from 1.
+    pub first_skipped: Option<u64>,
+    /// Bytes of the input.
+    pub bytes: u64,
+}
+
+/// Why reading a record ended early.
+pub(super) enum Stop {
+    /// The record is broken.
+    Broken,
+    /// The record holds more than so many bytes.
+    TooLarge(u64),
+    /// The input cannot be read.
+    Input(io::Error),
+    /// The output cannot be written.
+    Output(io::Error),
+}
+
+pub(super) type Fallible<T> = Result<T, Stop>;
+
+impl Stop {
+    fn into_error(self) -> io::Error {
+        match self {
+            Stop::Broken => invalid("a broken record"),
+            Stop::TooLarge(most) => limits::too_large("one of its records", most),
+            Stop::Input(error) | Stop::Output(error) => error,
+        }
+    }
+}
+
+/// An error of what was read.
+pub fn invalid(text: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text.into())
+}
+
+/// Counts what was left out.
+#[derive(Default)]
+struct Skipped {
+    count: u64,
+    first: Option<u64>,
+}
+
+impl Skipped {
+    fn note(&mut self, number: u64) {
+        self.count += 1;
+        self.first.get_or_insert(number);
+    }
+}
+
+/// Reads a dump and tells `writer` of all of it, also that it is finished.
+///
+/// # Errors
+/// If the input is no dump, cannot be read, or the output cannot be written.
+pub fn convert(
+    input: Box<dyn Read + Send>,
+    writer: &mut dyn Writer,
+    values: Values,
+) -> io::Result<Outcome> {
+    read(input, writer, &Options::from(values))
+}
+
+/// The same with more options.
+///
+/// # Errors
+/// As [`convert`].
+pub fn read(
+    input: Box<dyn Read + Send>,
+    writer: &mut dyn Writer,
+    options: &Options<'_>,
+) -> io::Result<Outcome> {
+    let mut feed = Feed::new(input, options)?;
+    let mut target = Target::new(writer, options.values);
+    let mut skipped = Skipped::default();
+    let (format, whole, bytes) = match feed.next()? {
+        Piece::Binary => {
+            let end = binary::read(&mut feed, &mut target, &mut skipped);
+            let end = end.map_err(Stop::into_error)?;
+            (Format::Binary, end.footer, feed.count())
+        }
+        first => text(
+            feed,
+            first,
+            &mut target,
+            &mut skipped,
+            options.limits.record,
+        )?,
+    };
+    Ok(Outcome {
+        format,
+        counts: target.finish(whole)?,
+        truncated: !whole,
+        skipped: skipped.count,
+        first_skipped: skipped.first,
+        bytes,
+    })
+}
+
+/// Reads a format that has lines.
+fn text(
+    feed: Feed<'_>,
+    first: Piece,
+    target: &mut Target<'_>,
+    skipped: &mut Skipped,
+    record: u64,
+) -> io::Result<(Format, bool, u64)> {
+    let mut window = Window::new(feed, first, record).map_err(Stop::into_error)?;
+    let format = detect::format(window.rest(), window.cut())?;
+    let window = &mut window;
+    let whole = match format {
+        Format::Memprof => lines::read(window, target, skipped, &mut memprof_json::Reader::new()),
+        Format::HeapDump => {
+            lines::read(window, target, skipped, &mut heap_dump_json::Reader::new())
+        }
+        _ => lines::read(window, target, skipped, &mut objspace_json::Reader::new()),
+    };
+    let whole = whole.map_err(Stop::into_error)?;
+    Ok((format, whole, window.feed.count()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Since Ruby 4.0 an object's instance variables may be in an internal object of their own (`fields`). It says nothing
+//! that its owner would not, so its references and its size are given to the owner.
+
+use std::io;
+
+use super::label::Packed;
+use super::{FOLDED, Heap, NONE};
+use crate::graph::Stop;
+use memprof_dump::record::Kind;
+
+const FIELDS: &str = "fields";
+
+/// Folds such objects into the first object that refers to them, unless it is stopped.
+pub(super) fn fold(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
+    stop.check()?;
+    let is_fields: Vec<bool> = heap
+        .groups
+        .iter()
+        .map(|group| {
+            let name = group.name.map(|name| heap.names.name(name));
+            group.kind == Kind::IMEMO && name == Some(FIELDS)
+        })
+        .collect();
+    if !is_fields.contains(&true) {
+        return Ok(());
+    }
+    let groups = heap.columns.group.get()?;
+    let offsets = heap.columns.offsets.get()?;
+    let targets = heap.columns.targets.get()?;
+    let labels = heap.columns.labels.get()?;
+    let folds = |node: u32| {
+        groups
+            .get(node as usize)
+            .is_some_and(|&group| is_fields[group as usize])
+    };
+    let row = |node: u32| offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
+    let mut flags = heap.columns.flags.get()?.to_vec();
+    let sizes = heap.columns.memsize.get()?;
+    let mut memsize: Vec<u64> = (0..heap.objects).map(|id| sizes.get(id)).collect();
+    let mut owner = vec![NONE; groups.len()];
+    for node in (0..heap.objects).filter(|&node| !folds(node)) {
+        stop.at(node)?;
+        for &target in &targets[row(node)] {
+            if folds(target) && owner[target as usize] == NONE {
+                owner[target as usize] = node;
+                memsize[node as usize] += std::mem::take(&mut memsize[target as usize]);
+                flags[target as usize] |= FOLDED.0;
+            }
+        }
+    }
+    let mut rows = Unfolded::default();
+    for node in 0..=heap.root() {
+        stop.at(node)?;
+        rows.offsets.push(rows.targets.len() as u32);
+        let object = owner.get(node as usize);
+        if object.is_some_and(|&owner| owner != NONE) {
+            continue;
+        }
+        let begin = rows.targets.len();
+        let mut inside = Vec::new();
+        for index in row(node) {
+            let target = targets[index];
+            if owner.get(target as usize) == Some(&node) {
+                inside.push(target);
+            } else {
+                rows.targets.push(target);
+                rows.labels.extend(labels.get(index));
+            }
+        }
+        for fields in inside {
+            for index in row(fields) {
+                // What the owner names itself is there already.
+                if rows.targets[begin..].contains(&targets[index]) {
+                    continue;
+                }
+                rows.targets.push(targets[index]);
+                rows.labels.extend(labels.get(index));
+            }
+        }
+    }
+    rows.offsets.push(rows.targets.len() as u32);
+    if !rows.labels.is_empty() {
+        rows.labels.resize(rows.targets.len(), Packed::NONE.0);
+    }
+    heap.columns.offsets = rows.offsets.into();
+    heap.columns.targets = rows.targets.into();
+    heap.columns.labels = rows.labels.into();
+    heap.columns.flags = flags.into();
+    heap.columns.memsize = memsize.into_iter().collect::<super::Sizes>().into();
+    Ok(())
+}
+
+#[derive(Default)]
+struct Unfolded {
+    offsets: Vec<u32>,
+    targets: Vec<u32>,
+    labels: Vec<u32>,
+}

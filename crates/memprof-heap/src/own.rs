@@ -1,0 +1,218 @@
+//! What is memprof's own: its data, classes, code and threads. A program that is looked at has them because it is looked
+//! at, so they are in no total: they keep their references, and have no size.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::{FOLDED, Heap, Sizes};
+use crate::graph::{BitSet, Graph, Stop, reachable_without};
+use memprof_dump::record::{Flags, Kind, Value};
+
+/// memprof's namespace.
+const NAMESPACE: &str = "Memprof";
+
+/// How many objects are memprof's own, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Own {
+    /// Objects.
+    pub count: u64,
+    /// Sum of their memsizes.
+    pub size: u64,
+}
+
+/// Leaves memprof's own objects out of all totals, unless it is stopped.
+pub(super) fn leave_out(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
+    stop.check()?;
+    let own = Search::new(heap)?.own()?;
+    if own.iter().next().is_none() {
+        return Ok(());
+    }
+    stop.check()?;
+    let mut flags = heap.columns.flags.get()?.to_vec();
+    let sizes = heap.columns.memsize.get()?;
+    let mut left_out = Own::default();
+    for id in own.iter().filter(|&id| flags[id as usize] & FOLDED.0 == 0) {
+        left_out.count += 1;
+        left_out.size = left_out.size.saturating_add(sizes.get(id));
+    }
+    let kept = |id| if own.contains(id) { 0 } else { sizes.get(id) };
+    let sizes: Sizes = (0..heap.objects).map(kept).collect();
+    own.iter().for_each(|id| flags[id as usize] |= FOLDED.0);
+    heap.columns.flags = flags.into();
+    heap.columns.memsize = sizes.into();
+    heap.source.own = left_out;
+    Ok(())
+}
+
+struct Search<'h> {
+    heap: &'h Heap,
+    groups: &'h [u32],
+    flags: &'h [u32],
+    graph: Graph<'h>,
+}
+
+impl<'h> Search<'h> {
+    fn new(heap: &'h Heap) -> io::Result<Search<'h>> {
+        Ok(Search {
+            heap,
+            groups: heap.group_numbers()?,
+            flags: heap.flag_words()?,
+            graph: heap.graph(&[])?,
+        })
+    }
+
+    fn own(&self) -> io::Result<BitSet> {
+        let mut own = self.named();
+        if own.iter().next().is_none() {
+            return Ok(own);
+        }
+        self.add_singleton_classes(&mut own);
+        if !self.heap.categories().is_empty() {
+            self.add_parts(&mut own);
+        }
+        for id in self.threads() {
+            own.insert(id);
+        }
+        Ok(own)
+    }
+
+    /// Objects by their class or the type of their data, and classes and modules by their name.
+    fn named(&self) -> BitSet {
+        let is_own: Vec<bool> = self
+            .heap
+            .groups()
+            .iter()
+            .map(|group| {
+                let class = self.heap.classes().get(group.shown as usize);
+                let data = group.name.filter(|_| group.kind == Kind::DATA);
+                let names = [class.map(|class| class.name), data];
+                let mut names = names.into_iter().flatten().map(|name| self.heap.name(name));
+                names.any(is_in_namespace)
+            })
+            .collect();
+        let is_own = |group: u32| is_own.get(group as usize) == Some(&true);
+        let objects = self.groups.iter().zip(0..);
+        let objects = objects.filter(|&(&group, _)| is_own(group));
+        let classes = self.heap.class_objects().iter().filter(|class| {
+            let name = class.name.map(|name| self.heap.name(name));
+            name.is_some_and(is_in_namespace)
+        });
+        let objects = objects.map(|(_, id)| id);
+        BitSet::of(
+            self.graph.len(),
+            objects.chain(classes.map(|class| class.object)),
+        )
+    }
+
+    fn group(&self, id: u32) -> Option<&'h super::Group> {
+        let group = *self.groups.get(id as usize)?;
+        self.heap.groups().get(group as usize)
+    }
+
+    fn kind(&self, id: u32) -> Option<Kind> {
+        self.group(id).map(|group| group.kind)
+    }
+
+    /// Type of data, kind of imemo.
+    fn name(&self, id: u32) -> &'h str {
+        let name = self.group(id).and_then(|group| group.name);
+        name.map_or("", |name| self.heap.name(name))
+    }
+
+    /// The singleton classes of classes and modules that are memprof's.
+    fn add_singleton_classes(&self, own: &mut BitSet) {
+        let classes: Vec<u32> = own.iter().filter_map(|id| self.singleton_of(id)).collect();
+        for class in classes {
+            own.insert(class);
+        }
+    }
+
+    fn singleton_of(&self, id: u32) -> Option<u32> {
+        let group = self.group(id)?;
+        if !matches!(group.kind, Kind::CLASS | Kind::MODULE) {
+            return None;
+        }
+        let flags = self.flags.get(group.class as usize)?;
+        (flags & Flags::SINGLETON.0 != 0).then_some(group.class)
+    }
+
+    /// memprof's threads, by their names, and their stacks. What is on a stack may be anybody's.
+    fn threads(&self) -> Vec<u32> {
+        let Some(name) = self.heap.names().find("name") else {
+            return Vec::new();
+        };
+        let named = self.heap.facts().named(name);
+        let threads = named.filter(|&(id, name)| self.is_thread(id) && self.is_own_name(name));
+        let mut own = Vec::new();
+        for (thread, _) in threads {
+            own.push(thread);
+            let held = self.graph.row(thread).iter().copied();
+            own.extend(held.filter(|&id| self.is_data(id, &["fiber"])));
+        }
+        own
+    }
+
+    fn is_thread(&self, id: u32) -> bool {
+        self.is_data(id, &["VM/thread", "thread"])
+    }
+
+    fn is_data(&self, id: u32, names: &[&str]) -> bool {
+        self.kind(id) == Some(Kind::DATA) && names.contains(&self.name(id))
+    }
+
+    /// The names of threads are facts in JSON.
+    fn is_own_name(&self, name: Value) -> bool {
+        let name = match name {
+            Value::Name(text) | Value::Json(text) => self.heap.name(text).trim_matches('"'),
+            _ => return false,
+        };
+        let rest = name.strip_prefix("memprof");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':']))
+    }
+
+    /// Code, texts and collections that only memprof's objects hold. What a program handed to memprof (the application
+    /// behind the middleware, a block with what it captured) is the program's.
+    fn add_parts(&self, own: &mut BitSet) {
+        let classes = self.heap.group_classes();
+        let graph = Graph {
+            extra: crate::graph::Extra {
+                class: &classes,
+                ..self.graph.extra
+            },
+            ..self.graph
+        };
+        let others = reachable_without(&graph, &[self.heap.root()], own);
+        let mut open: Vec<u32> = own.iter().collect();
+        while let Some(node) = open.pop() {
+            for &held in self.graph.row(node) {
+                if self.is_part(held) && !others.contains(held) && own.insert(held) {
+                    open.push(held);
+                }
+            }
+        }
+    }
+
+    fn is_part(&self, id: u32) -> bool {
+        match self.kind(id) {
+            Some(Kind::IMEMO) => self.name(id) != "env",
+            Some(kind) => matches!(
+                kind,
+                Kind::STRING
+                    | Kind::SYMBOL
+                    | Kind::REGEXP
+                    | Kind::ARRAY
+                    | Kind::HASH
+                    | Kind::BIGNUM
+                    | Kind::FLOAT
+                    | Kind::ICLASS
+            ),
+            None => false,
+        }
+    }
+}
+
+fn is_in_namespace(name: &str) -> bool {
+    let rest = name.strip_prefix(NAMESPACE);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}

@@ -1,0 +1,341 @@
+//! What a path tells of the code in it: the gem it belongs to, and a form short enough to read.
+//!
+//! The names are those that users of the memory_profiler gem know (`rack-3.1.0`, `json`, `myapp/app`, `other`); what it
+//! does not know is added: Debian's `vendor_ruby`, directories of one architecture, and files of the VM itself.
+
+use std::borrow::Cow;
+
+/// Directories that make a path an application's, as `shop` in `/srv/shop/app/models/user.rb`.
+const APP_DIRECTORIES: [&str; 3] = ["bin", "app", "lib"];
+
+/// First words of the names of architecture directories, as `x86_64-linux` or `arm64-darwin23`.
+const ARCHITECTURES: [&str; 13] = [
+    "x86_64",
+    "x64",
+    "x86",
+    "i386",
+    "i586",
+    "i686",
+    "aarch64",
+    "arm",
+    "arm64",
+    "powerpc64le",
+    "riscv64",
+    "s390x",
+    "universal",
+];
+
+/// Name of the gem, standard library or application that the file at `path` belongs to; `other` if the path tells none.
+///
+/// ```
+/// use memprof_paths::guess_gem;
+/// assert_eq!(guess_gem("/usr/lib/ruby/gems/3.3.0/gems/rack-3.1.0/lib/rack/lint.rb"), "rack-3.1.0");
+/// assert_eq!(guess_gem("/usr/lib/ruby/3.1.0/set.rb"), "set");
+/// assert_eq!(guess_gem("/srv/shop/app/models/user.rb"), "shop/app");
+/// assert_eq!(guess_gem("script.rb"), "other");
+/// ```
+pub fn guess_gem(path: &str) -> &str {
+    if path.starts_with("<internal:") {
+        return "ruby";
+    }
+    if let Some(start) = gem_start(path) {
+        return segment(&path[start..]);
+    }
+    if path.contains("/rubygems/") || path.contains("/rubygems.") {
+        return "rubygems";
+    }
+    if let Some(start) = library_start(path) {
+        let name = segment(&path[start..]);
+        return name.split('.').next().unwrap_or(name);
+    }
+    match app_range(path) {
+        Some((start, end)) => &path[start..end],
+        None => "other",
+    }
+}
+
+/// `path` without what precedes the gem, standard library or application; other paths are returned as they are.
+///
+/// What follows the path, as a line number, is kept.
+///
+/// ```
+/// use memprof_paths::short_path;
+/// assert_eq!(short_path("/var/lib/gems/3.1.0/gems/rack-3.1.0/lib/rack/lint.rb:42"), "rack-3.1.0/lib/rack/lint.rb:42");
+/// assert_eq!(short_path("/usr/lib/ruby/3.1.0/json/common.rb"), "ruby/lib/json/common.rb");
+/// ```
+pub fn short_path(path: &str) -> Cow<'_, str> {
+    if path.starts_with("<internal:") {
+        return Cow::Borrowed(path);
+    }
+    library_path(path).unwrap_or_else(|| match app_range(path) {
+        Some((start, _)) => Cow::Borrowed(&path[start..]),
+        None => Cow::Borrowed(path),
+    })
+}
+
+/// `path` from the gem or standard library on; `None` for a file of neither.
+pub fn library_path(path: &str) -> Option<Cow<'_, str>> {
+    if let Some(start) = gem_start(path) {
+        return Some(Cow::Borrowed(&path[start..]));
+    }
+    library_start(path).map(|start| Cow::Owned(format!("ruby/lib/{}", &path[start..])))
+}
+
+/// Where the name of the gem begins: behind the last `/gems/` that is followed by a directory.
+///
+/// A directory of an ABI version (`/usr/lib/ruby/gems/3.1.0/specifications`) holds gems and is none.
+fn gem_start(path: &str) -> Option<usize> {
+    const MARK: &str = "/gems/";
+    let mut end = path.len();
+    while let Some(at) = path[..end].rfind(MARK) {
+        let start = at + MARK.len();
+        let rest = &path[start..];
+        let name = segment(rest);
+        if !name.is_empty() && name.len() < rest.len() && !is_version(name) {
+            return Some(start);
+        }
+        // Occurrences may share a slash: `/gems/gems/`.
+        end = at + 1;
+    }
+    None
+}
+
+/// Where the path inside a Ruby library directory begins, as `json/common.rb` in `/usr/lib/ruby/3.1.0/json/common.rb`.
+///
+/// Library directories are `ruby/VERSION`, `ruby/vendor_ruby` and `ruby/site_ruby`, the latter two with or without a
+/// version, and all of them with or without an architecture.
+fn library_start(path: &str) -> Option<usize> {
+    const MARK: &str = "ruby/";
+    let mut end = path.len();
+    while let Some(at) = path[..end].rfind(MARK) {
+        let start = at + MARK.len();
+        let directory = &path[..start - 1];
+        let named = ["/vendor_ruby", "/site_ruby"]
+            .iter()
+            .any(|name| directory.ends_with(name));
+        let mut inside = start;
+        let versioned = skip_segment(path, &mut inside, is_version);
+        skip_segment(path, &mut inside, is_architecture);
+        if (versioned || named)
+            && !segment(&path[inside..]).starts_with(['.', '/'])
+            && inside < path.len()
+        {
+            return Some(inside);
+        }
+        end = at + MARK.len() - 1;
+    }
+    None
+}
+
+/// Moves `at` behind the directory that begins there if `wanted` says so of its name.
+fn skip_segment(path: &str, at: &mut usize, wanted: fn(&str) -> bool) -> bool {
+    let rest = &path[*at..];
+    let name = segment(rest);
+    let skipped = name.len() < rest.len() && wanted(name);
+    if skipped {
+        *at += name.len() + 1;
+    }
+    skipped
+}
+
+/// The range of the first `NAME/app`, `NAME/bin` or `NAME/lib` in `path`.
+fn app_range(path: &str) -> Option<(usize, usize)> {
+    let mut start = 0;
+    let mut previous: Option<usize> = None;
+    for name in path.split('/') {
+        let end = start + name.len();
+        let directory = end < path.len();
+        match previous {
+            Some(before) if directory && APP_DIRECTORIES.contains(&name) => {
+                return Some((before, end));
+            }
+            _ => previous = (!name.is_empty()).then_some(start),
+        }
+        start = end + 1;
+    }
+    None
+}
+
+/// What precedes the first slash.
+fn segment(path: &str) -> &str {
+    path.split('/').next().unwrap_or(path)
+}
+
+/// True for `3.1.0`, `3.4.0+1`, `2.7`.
+fn is_version(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_digit()) && bytes.next() == Some(b'.')
+}
+
+/// True for `x86_64-linux`, `arm64-darwin23`, `x86_64-linux-gnu`.
+fn is_architecture(name: &str) -> bool {
+    name.split_once('-')
+        .is_some_and(|(cpu, _)| ARCHITECTURES.contains(&cpu))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_gem_behind_the_last_gems_directory() {
+        for (path, gem) in [
+            (
+                "/home/me/.rbenv/versions/3.3.0/lib/ruby/gems/3.3.0/gems/rack-3.1.0/lib/rack/lint.rb",
+                "rack-3.1.0",
+            ),
+            (
+                "/usr/share/rubygems-integration/all/gems/memory_profiler-0.9.14/lib/memory_profiler.rb",
+                "memory_profiler-0.9.14",
+            ),
+            (
+                "/usr/lib/ruby/gems/3.1.0/gems/rbs-2.1.0/lib/rbs.rb",
+                "rbs-2.1.0",
+            ),
+            (
+                "/srv/shop/vendor/bundle/ruby/3.1.0/gems/puma-6.4.0/lib/puma/server.rb",
+                "puma-6.4.0",
+            ),
+            (
+                "/usr/lib/ruby/gems/3.3.0/bundler/gems/foo-abc123/lib/foo.rb",
+                "foo-abc123",
+            ),
+            (
+                "/x/gems/outer-1.0/vendor/gems/inner-2.0/lib/inner.rb",
+                "inner-2.0",
+            ),
+            ("/x/gems/outer-1.0/lib/outer/gems/file.rb", "outer-1.0"),
+            ("/x/gems/gems/odd/lib/odd.rb", "odd"),
+            ("(eval at /x/gems/erb-4.0/lib/erb.rb:12)", "erb-4.0"),
+        ] {
+            assert_eq!(guess_gem(path), gem, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_rubygems_and_the_vm() {
+        for (path, gem) in [
+            (
+                "/usr/lib/ruby/vendor_ruby/rubygems/specification.rb",
+                "rubygems",
+            ),
+            ("/usr/lib/ruby/vendor_ruby/rubygems.rb", "rubygems"),
+            (
+                "/usr/local/lib/ruby/3.3.0/rubygems/core_ext/kernel_require.rb",
+                "rubygems",
+            ),
+            ("<internal:kernel>", "ruby"),
+            (
+                "<internal:/usr/lib/ruby/vendor_ruby/rubygems/core_ext/kernel_require.rb>",
+                "ruby",
+            ),
+        ] {
+            assert_eq!(guess_gem(path), gem, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_standard_and_vendored_libraries() {
+        for (path, gem) in [
+            ("/usr/lib/ruby/3.1.0/set.rb", "set"),
+            ("/usr/lib/ruby/3.1.0/json/common.rb", "json"),
+            (
+                "/opt/hostedtoolcache/Ruby/3.3.0/x64/lib/ruby/3.3.0/json/common.rb",
+                "json",
+            ),
+            (
+                "/home/me/.asdf/installs/ruby/3.1.2/lib/ruby/3.1.0/json/common.rb",
+                "json",
+            ),
+            ("/opt/ruby/lib/ruby/3.4.0+1/erb.rb", "erb"),
+            ("/usr/lib/ruby/vendor_ruby/rack/x.rb", "rack"),
+            ("/usr/lib/ruby/vendor_ruby/rack.rb", "rack"),
+            ("/usr/local/lib/site_ruby/3.1.0/tool.rb", "tool"),
+            (
+                "/usr/lib/x86_64-linux-gnu/ruby/vendor_ruby/3.1.0/nio/bytebuffer.so",
+                "nio",
+            ),
+            (
+                "/usr/lib/x86_64-linux-gnu/ruby/3.1.0/stringio.so",
+                "stringio",
+            ),
+            (
+                "/usr/local/lib/ruby/3.3.0/x86_64-linux/json/ext/parser.so",
+                "json",
+            ),
+            (
+                "/usr/local/lib/ruby/site_ruby/3.3.0/arm64-darwin23/fast.bundle",
+                "fast",
+            ),
+        ] {
+            assert_eq!(guess_gem(path), gem, "{path}");
+        }
+    }
+
+    #[test]
+    fn names_applications_by_their_first_app_bin_or_lib_directory() {
+        for (path, gem) in [
+            ("/srv/shop/app/models/user.rb", "shop/app"),
+            ("/srv/shop/lib/tasks/app/x.rb", "shop/lib"),
+            ("shop/bin/run", "shop/bin"),
+            ("/home/me/tools/ruby/lib/tool.rb", "ruby/lib"),
+            ("/srv/shop/library/x.rb", "other"),
+            ("/app/models/user.rb", "other"),
+            ("lib/user.rb", "other"),
+            ("script.rb", "other"),
+            ("-e", "other"),
+            ("(irb)", "other"),
+            ("", "other"),
+            ("///", "other"),
+            ("/gems/", "other"),
+            ("ruby/3.1.0/", "other"),
+        ] {
+            assert_eq!(guess_gem(path), gem, "{path}");
+        }
+    }
+
+    #[test]
+    fn shortens_what_it_knows_and_nothing_else() {
+        for (path, short) in [
+            (
+                "/a/gems/3.1.0/gems/rack-3.1.0/lib/rack/lint.rb",
+                "rack-3.1.0/lib/rack/lint.rb",
+            ),
+            (
+                "/a/gems/3.1.0/gems/rack-3.1.0/lib/rack/lint.rb:7",
+                "rack-3.1.0/lib/rack/lint.rb:7",
+            ),
+            (
+                "/usr/lib/ruby/3.1.0/json/common.rb",
+                "ruby/lib/json/common.rb",
+            ),
+            ("/usr/lib/ruby/3.1.0/set.rb:12", "ruby/lib/set.rb:12"),
+            ("/usr/lib/ruby/vendor_ruby/rack/x.rb", "ruby/lib/rack/x.rb"),
+            (
+                "/usr/local/lib/ruby/3.3.0/x86_64-linux/json/ext/parser.so",
+                "ruby/lib/json/ext/parser.so",
+            ),
+            ("/srv/shop/app/models/user.rb", "shop/app/models/user.rb"),
+            ("<internal:kernel>", "<internal:kernel>"),
+            ("/tmp/script.rb", "/tmp/script.rb"),
+            ("(no name)", "(no name)"),
+            ("", ""),
+        ] {
+            assert_eq!(short_path(path), short, "{path}");
+        }
+    }
+
+    #[test]
+    fn takes_any_text() {
+        for path in [
+            "ü/gems/é-1/ß",
+            "/gems//",
+            "ruby/ruby/3./",
+            "ruby/vendor_ruby/.hidden",
+            "\u{0}/lib/",
+        ] {
+            guess_gem(path);
+            short_path(path);
+        }
+    }
+}
