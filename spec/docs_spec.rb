@@ -82,7 +82,7 @@ RSpec.describe "The documents" do
     headings.map { |heading| heading.downcase.gsub(/[^\w\- ]/, "").tr(" ", "-") }
   end
 
-  %w[ARCHITECTURE.md CONTRIBUTING.md].each do |page|
+  %w[ARCHITECTURE.md CONTRIBUTING.md docs/ruby-internals.md].each do |page|
     it "name files and folders that are there: #{page}" do
       names = Documents.names(File.join(Documents::ROOT, page))
       expect(names.size).to be > 10
