@@ -194,7 +194,7 @@ RSpec.describe Memprof do
       expect(described_class).to be_running
     end
 
-    it "counts with scope: :thread what this thread and those it starts make, and nothing else" do
+    it "counts with scope: :thread what this thread and those it starts allocate, and nothing else" do
       stop = false
       noise = Thread.new { Object.new until stop }
       made = []

@@ -50,7 +50,7 @@ RSpec.describe "exports in their viewers", :viewers do
     expect_to_be_read
   end
 
-  it "are read if names hold what the formats use as marks" do
+  it "are read if names contain what the formats use as marks" do
     skip("needs cargo") unless system("cargo", "--version", out: File::NULL, err: File::NULL)
     example = %w[cargo run --quiet --package memprof-profile --example export --]
     result = run_command(*example, exports, timeout: 600, chdir: ChildRuby::ROOT)

@@ -39,7 +39,7 @@ RSpec.describe "memprof/autorun" do
     expect(Dir.children(directory).size).to eq(2)
   end
 
-  it "still runs the program, with one warning, if a setting makes no sense" do
+  it "still runs the program, with one warning, if a setting is invalid" do
     {
       "MEMPROF_FORMAT" => "html", "MEMPROF_SAMPLE" => "many", "MEMPROF_IGNORE_FILES" => "(",
       "MEMPROF_SIGNAL" => "HELLO"

@@ -88,7 +88,7 @@ RSpec.describe "memprof convert" do
   end
 
   # A trap interrupts the thread that waits, which is no reason to give up.
-  it "goes on when signals are handled meanwhile" do
+  it "continues when signals are handled meanwhile" do
     dump("heap.json")
     _, stderr, status = run_ruby(<<~RUBY, chdir: Dir.pwd)
       require "memprof"

@@ -23,7 +23,7 @@ RSpec.describe "memprof run" do
       file("grand.rb", "$grand = Array.new(20) { Object.new }")
     end
 
-    it "write a report each, of what they made themselves" do
+    it "write a report each, of their own allocations" do
       stdout, stderr, = run("--output", "report.txt", "tree.rb")
       first, second = stdout.scan(/\d+/)
 
@@ -99,7 +99,7 @@ RSpec.describe "memprof run" do
   end
 
   describe "--signal" do
-    it "has a report written each time, while the program goes on" do
+    it "has a report written each time, while the program continues" do
       file("app.rb", <<~RUBY)
         $kept = Rational(1, 7)
         2.times do |i|

@@ -134,7 +134,7 @@ RSpec.describe "memprof run" do
       expect(stderr).not_to include("memprof:")
     end
 
-    it "hears no warning of ours" do
+    it "gets no warning of memprof" do
       expect(run("--signal", "URG", "ruby", "-w", "-e", "puts 1").stderr).to be_empty
     end
 

@@ -49,7 +49,7 @@ RSpec.describe "memprof trace" do
                                                                        })
   end
 
-  it "gives all of it as JSON" do
+  it "prints all of it as JSON" do
     answer = JSON.parse(run_memprof("trace", "-f", "json", "--limit", "1", log).stdout)
     expect(answer).to include("requests" => 8, "broken" => 0, "sort" => "time", "more_groups" => 1)
     expect(answer["worst"].first).to include("line" => 8,

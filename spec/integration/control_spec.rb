@@ -53,7 +53,7 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
-  it "gives a dump as it is wanted, and says when it is whole" do
+  it "writes a dump as it is wanted, and says when it is whole" do
     live_program do |program|
       client = Memprof::Control::Client.connect(socket_of(program))
       path = client.ask({ do: "dump", format: "memprof", values: "none", compression: "gzip" })["path"]
@@ -66,7 +66,7 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
-  it "gives one dump at a time" do
+  it "writes one dump at a time" do
     code = "x = Array.new(40_000) { |i| i.to_s * 3 }\nputs :made\nsleep"
     live_program("#{LivePrograms::HALTING}\n#{code}") do |program|
       program.line
@@ -80,7 +80,7 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
-  it "refuses what makes no sense, and goes on" do
+  it "refuses invalid input, and continues" do
     live_program do |program|
       path = socket_of(program)
       answers = ["\n", "nonsense\n", "[1]\n", "{\"do\":\"dance\"}\n", "{}\n", "\xFF\n"]
@@ -161,7 +161,7 @@ RSpec.describe "The control socket of memprof/signal" do
       end
     end
 
-    it "is left to one that listens" do
+    it "is left to one that is listening" do
       with("$server = UNIXServer.new(path)") do |program, path|
         eventually("a warning") { program.stderr.end_with?("\n") }
         expect(program.stderr).to match(/answers to its signal only: another process listens at #{path}\n\z/)
@@ -207,7 +207,7 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
-  it "listens to its own user and to root alone" do
+  it "accepts only its own user and root" do
     skip "only root can become somebody else" unless Process.euid.zero?
     live_program do |program|
       path = socket_of(program)

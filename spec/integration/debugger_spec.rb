@@ -266,7 +266,7 @@ RSpec.describe "The functions for a debugger" do
       output.lines
     end
 
-    it "are called in a program that runs, and the program goes on" do
+    it "are called in a program that runs, and the program continues" do
       Dir.mktmpdir do |directory|
         program = File.join(directory, "shop.rb")
         File.write(program, <<~RUBY)

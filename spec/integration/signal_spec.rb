@@ -8,7 +8,7 @@ RSpec.describe "memprof/signal" do
     eventually("a dump of #{program.pid} (#{program.stderr})") { program.dumps.first }
   end
 
-  it "gives a dump on SIGURG, whole, with places, for its owner only" do
+  it "writes a dump on SIGURG, whole, with places, for its owner only" do
     live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep") do |program|
       program.line
       before = Time.now.to_i
@@ -91,7 +91,7 @@ RSpec.describe "memprof/signal" do
     expect(result).to have_attributes(stdout: "true\n", stderr: "")
   end
 
-  it "warns of a MEMPROF_TRACK that makes no sense, tracks nothing, and runs" do
+  it "warns of an invalid MEMPROF_TRACK, tracks nothing, and runs" do
     %w[sometimes sample sample:0 sample:x sample:2000000000].each do |word|
       result = run_ruby('require "memprof/signal"; p Memprof.running?', env: { "MEMPROF_TRACK" => word })
       expect(result.stdout).to eq("false\n")
@@ -100,7 +100,7 @@ RSpec.describe "memprof/signal" do
     end
   end
 
-  it "warns of settings that make no sense, and runs" do
+  it "warns of invalid settings, and runs" do
     env = { "MEMPROF_SIGNAL" => "KILL", "MEMPROF_DUMP_FORMAT" => "xml", "MEMPROF_DIR" => "/nowhere" }
     stdout, stderr, status = run_ruby('require "memprof/signal"; puts "runs"', env: env)
     expect([stdout, status.success?]).to eq(["runs\n", true])
@@ -141,7 +141,7 @@ RSpec.describe "memprof/signal" do
     end
   end
 
-  it "goes on while the dump is written" do
+  it "continues while the dump is written" do
     live_program("#{LivePrograms::HALTING}\n#{<<~'RUBY'}") do |program|
       $heap = Array.new(200_000) { Object.new }
       # Of the processor: on a busy machine the wall clock includes others.
@@ -164,7 +164,7 @@ RSpec.describe "memprof/signal" do
     end
   end
 
-  it "gives the next dump when the last one is there, though its thread has not ended" do
+  it "writes the next dump when the last one is there, though its thread has not ended" do
     live_program(<<~'RUBY') do |program|
       Memprof::OnSignal::Dumper.prepend(Module.new do
         def tell(...) = super.tap { sleep }
@@ -225,7 +225,7 @@ RSpec.describe "memprof/signal" do
     end
   end
 
-  it "says so if there can be no thread for the dump, and gives the next one" do
+  it "warns if there can be no thread for the dump, and writes the next one" do
     live_program(<<~'RUBY') do |program|
       module NoThread
         def new(*) = raise(ThreadError, "can't create Thread")

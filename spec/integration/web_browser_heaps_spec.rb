@@ -68,7 +68,7 @@ RSpec.describe "heaps in a browser" do
     end
   end
 
-  it "are not opened any more where somebody closes them meanwhile" do
+  it "are not opened any more where they are closed meanwhile" do
     orders = hold_opening
     serve(cache_dump) do |origin, heaps|
       heaps.first.prepare

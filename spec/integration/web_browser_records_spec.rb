@@ -14,7 +14,7 @@ RSpec.describe "files of requests and allocations in a browser" do
   # Requests that the list says it has.
   def requests = texts(".lead").first[/\A[\d,]+/].to_i
 
-  it "show the part of the time over which somebody drags" do
+  it "show the part of the time over which the mouse is dragged" do
     visit("/traces/1?sort=objects&by=path")
     whole = tab.evaluate("Number(document.querySelector('.timeline').dataset.seconds)")
     all = requests

@@ -35,7 +35,7 @@ RSpec.describe "references of an object in a browser" do
 
   def focused = tab.evaluate("document.activeElement.closest('tr')?.querySelector('.object').textContent")
 
-  it "are a tree of those that hold it, up to the constant" do
+  it "are a tree of its referrers, up to the constant" do
     expect(rows("referrers")).to eq([[1, "Hash (300)"]])
     here = tab.path
     open("referrers", "/Hash \\(300\\)/")

@@ -93,7 +93,7 @@ RSpec.describe "memprof" do
   end
 
   describe "track" do
-    it "runs the script as Ruby would, and prints what is left of what it made" do
+    it "runs the script as Ruby would, and prints the live objects that it allocated" do
       path = script("twelve.rb", <<~'RUBY')
         GC.disable
         p [ARGV, $0 == __FILE__, __dir__ == File.realpath(File.dirname($0)), DATA.read]
@@ -124,7 +124,7 @@ RSpec.describe "memprof" do
       expect(run_memprof("track", "--limit", "1", path).stdout).to match(/\A      9 .*many\.rb:3:Object\n\z/)
     end
 
-    it "counts what the script's own at_exit handlers make" do
+    it "counts allocations of the script's own at_exit handlers" do
       path = script("late.rb", "GC.disable\nat_exit { 8.times { Object.new } }\n")
 
       expect(run_memprof("track", path).stdout).to match(/^      8 .*late\.rb:2:Object$/)

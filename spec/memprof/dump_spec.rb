@@ -30,13 +30,13 @@ RSpec.describe Memprof do
       expect(described_class).to be_running
     end
 
-    it "writes the objects that a block made, stops, and gives the block's value" do
+    it "writes the objects that a block allocated, stops, and returns the block's value" do
       expect(described_class.dump("heap.json") { 1e200 * 2 }).to eq(2e200)
       expect(lines.grep(/"type":"float"/).map { |line| JSON.parse(line)["data"] }).to eq([2e200])
       expect(described_class).not_to be_running
     end
 
-    it "writes no object that was made before, or died" do
+    it "writes no object that was allocated before, or freed" do
       before = "made before".dup
       described_class.dump("heap.json") { @kept = "made in the block".dup }
       expect(line_of("made in the block")).not_to be_nil
@@ -149,7 +149,7 @@ RSpec.describe Memprof do
       expect(line).to include('"length":24', '"type":"string"').and match(/"_id":"0x\w+"/)
     end
 
-    it "says where objects were made, if they were tracked, and never starts or stops" do
+    it "says where objects were allocated, if they were tracked, and never starts or stops" do
       child(<<~'RUBY', prints: "false\ntrue\n")
         Memprof.dump_all("off.json")
         p Memprof.running?

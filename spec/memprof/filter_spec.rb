@@ -62,7 +62,7 @@ RSpec.describe Memprof::Filter do
     expect(JSON.parse(File.read(path))["rails"]).to eq("controller" => "home", "action" => "show")
   end
 
-  it "runs the action though nothing can be written, and says so once" do
+  it "runs the action though nothing can be written, and warns once" do
     result = run_ruby(<<~RUBY, env: { "MEMPROF_DIR" => "/nowhere" })
       require "memprof/tracer"
       Request = Struct.new(:env, :path_parameters)

@@ -69,7 +69,7 @@ RSpec.describe Memprof::Growth do
       expect(nothing.to_s(color: true)).to eq "\e[32mNothing grows over 20 runs.\e[0m\n"
     end
 
-    it "stays a table whatever the names hold" do
+    it "stays a table whatever the names contain" do
       hostile = site(file: "/a\n;\xFF.rb", class_name: "Odd\e[2J".b)
       text = described_class.new([hostile], runs: 20, warmup: 3).to_s
       expect(text.lines.last).to include('Odd\e[2J  /a\n;\xFF.rb:12').and be_valid_encoding
@@ -96,7 +96,7 @@ RSpec.describe Memprof::Growth do
       expect(JSON.parse(JSON.generate([nothing]))).to eq [JSON.parse(nothing.to_json)]
     end
 
-    it "are valid UTF-8 whatever the names hold" do
+    it "are valid UTF-8 whatever the names contain" do
       json = described_class.new([site(file: "/a\n\xFF.rb")], runs: 20, warmup: 3).to_json
       expect(json).to be_valid_encoding
       expect(JSON.parse(json)["sites"][0]["file"]).to eq "/a\n\\xFF.rb"

@@ -16,7 +16,7 @@ RSpec.describe Memprof::Heap do
       expect(stages).to all(match([a_kind_of(Symbol), a_kind_of(Integer), a_kind_of(Integer).or(be_nil)]))
     end
 
-    it "leaves an index only if it may, and gives the same from it" do
+    it "leaves an index only if allowed, and answers the same from it" do
       Dir.mktmpdir do |directory|
         path = File.join(directory, "heap.memprof")
         FileUtils.cp(Shop.dumps.first, path)

@@ -44,7 +44,7 @@ RSpec.describe Memprof::Library do
     expect(File.stat("#{entry.path}.memprof-index").ino).to eq(before)
   end
 
-  it "names files after what they are, and never by what somebody says" do
+  it "names files after what they are, and never by what a client says" do
     entry = take(library, app: "../../etc/passwd\0\n<b>", name: "\e[31m\u202Ered" + "x" * 200)
     expect(entry.path).to match(%r{\A#{directory}/\d{13}-_etc_passwd_x00_n_b_\.memprof\z})
     expect(entry.app).to eq('../../etc/passwd\x00\n<b>')

@@ -18,7 +18,7 @@ RSpec.describe Memprof::Middleware do
   end
 
   describe "the report" do
-    it "is a blank line, a rule, and the lines of what the request made and is still there" do
+    it "is a blank line, a rule, and the lines of what the request allocated and is still alive" do
       line = __LINE__ + 1
       app = wrap(->(_env) { 12.times { kept << Object.new } and [200, {}, []] })
       app.call(env)
@@ -97,7 +97,7 @@ RSpec.describe Memprof::Middleware do
   end
 
   describe "tracking" do
-    it "goes on until the body is closed" do
+    it "continues until the body is closed" do
       list = kept
       inner = Object.new
       inner.define_singleton_method(:each) { |&block| 4.times { list << Object.new } and block.call("a") }
@@ -117,7 +117,7 @@ RSpec.describe Memprof::Middleware do
       expect(sessions).to all(be_closed)
     end
 
-    it "ends when somebody takes the body as an Array" do
+    it "ends when the server takes the body as an Array" do
       inner = Object.new
       inner.define_singleton_method(:to_ary) { ["a"] }
       body = wrap(->(_env) { [200, {}, inner] }).call(env).last
@@ -126,14 +126,14 @@ RSpec.describe Memprof::Middleware do
       expect(printed.string.scan(heading).size).to eq(1)
     end
 
-    it "ends when the app raises, with a report, and the exception goes on" do
+    it "ends when the app raises, with a report, and the exception continues" do
       app = wrap(->(_env) { 3.times { kept << Object.new } and raise(NotImplementedError, "broken") })
       expect { app.call(env) }.to raise_error(NotImplementedError, "broken")
       expect(reported["Object"]).to eq(3)
       expect(sessions).to all(be_closed)
     end
 
-    it "goes on when what is taken as an Array is none, as Rails has it" do
+    it "continues when what is taken as an Array is none, as Rails has it" do
       made = Enumerator.new { |parts| 3.times { kept << Object.new } and parts << "a" }
       inner = Object.new
       inner.define_singleton_method(:to_ary) { made.each }
@@ -229,7 +229,7 @@ RSpec.describe Memprof::Middleware do
       expect(File.read(file.path)).to match(/^ +3 #{__FILE__}:\d+:Object$/)
     end
 
-    it "is given up where it is not supported, and the request goes on" do
+    it "is given up where it is not supported, and the request continues" do
       allow(Memprof::Session).to receive(:prepare).and_raise(Memprof::Unsupported, "this Ruby crashes")
       app = wrap(->(_env) { [204, {}, []] })
       expect { 2.times { expect(app.call(env).first).to eq(204) } }.to output(
@@ -277,7 +277,7 @@ RSpec.describe Memprof::Middleware do
   end
 
   describe "options" do
-    it "must make sense when the app is built, not at the first request" do
+    it "must be valid when the app is built, not at the first request" do
       app = ->(_env) { [200, {}, []] }
       { limit: [0, "5"], sample: [-1, 1.5], only: ["/path"], io: [5] }.each do |name, values|
         values.each do |value|

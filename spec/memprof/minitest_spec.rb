@@ -54,7 +54,7 @@ RSpec.describe "memprof/minitest" do
   end
 
   describe "#assert_retentions" do
-    it "counts what stays" do
+    it "counts what is retained" do
       kept = []
       test.assert_retentions(String => 1) { [kept << +"a", +"b"] }
       test.assert_retentions(1..1) { kept << +"a" }

@@ -22,7 +22,7 @@ RSpec.describe Memprof::Output do
       expect(File.read("report.txt")).to eq "done\n"
     end
 
-    it "gives back the block's value" do
+    it "returns the block's value" do
       expect(described_class.open("report.txt") { |io| io.write("done") && :value }).to eq :value
     end
 

@@ -22,7 +22,7 @@ RSpec.describe Memprof::Report do
   end
 
   describe "totals" do
-    it "counts what was made and what is alive" do
+    it "counts what was allocated and what is alive" do
       expect([report.total_allocated, report.total_allocated_memsize]).to eq [510_905, 85_316_200]
       expect([report.total_retained, report.total_retained_memsize]).to eq [10_015, 1_282_136]
       expect(report.totals["freed"]).to eq("objects" => 500_890, "bytes" => 84_034_064)
@@ -140,7 +140,7 @@ RSpec.describe Memprof::Report do
       expect(filters(trace: Liar)).to eq [[nil, ["Liar"]]]
     end
 
-    it "are refused if they make no sense" do
+    it "are refused if they are invalid" do
       expect { filters(allow_files: "(") }.to raise_error(ArgumentError, /allow_files takes a String, a Reg/)
       expect { filters(ignore_files: 42) }.to raise_error(ArgumentError, /ignore_files takes a String/)
       expect { filters(trace: 42) }
@@ -161,7 +161,7 @@ RSpec.describe Memprof::Report do
   end
 
   describe "#to_s" do
-    it "shows what stays within its first five lines, then what is made" do
+    it "shows what is retained within its first five lines, then what is allocated" do
       expect(report.to_s).to match_snapshot("report/leaky")
       expect(report.to_s.lines[4]).to include("10,000", "String", "cache.rb:12 in Cache#fetch")
     end
@@ -214,7 +214,7 @@ RSpec.describe Memprof::Report do
       expect(report.to_s).not_to include("\e")
     end
 
-    it "stays a table whatever the names hold" do
+    it "stays a table whatever the names contain" do
       text = described_class.new(hostile).to_s
       expect(text).to be_valid_encoding
       expect(text).to match_snapshot("report/hostile")
@@ -226,7 +226,7 @@ RSpec.describe Memprof::Report do
       expect(report.to_markdown).to match_snapshot("report/leaky.md")
     end
 
-    it "stays a table whatever the names hold" do
+    it "stays a table whatever the names contain" do
       expect(described_class.new(hostile).to_markdown).to match_snapshot("report/hostile.md")
     end
 
@@ -247,7 +247,7 @@ RSpec.describe Memprof::Report do
       expect(JSON.parse(report.to_json)).to eq JSON.parse(JSON.generate(report.to_h))
     end
 
-    it "are valid UTF-8 whatever the names and strings hold" do
+    it "are valid UTF-8 whatever the names and strings contain" do
       json = described_class.new(hostile).to_json
       expect([json.encoding, json.valid_encoding?]).to eq [Encoding::UTF_8, true]
       site = JSON.parse(json)["sites"].find { |row| row["line"] == 1 }

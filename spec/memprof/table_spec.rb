@@ -26,12 +26,12 @@ RSpec.describe Memprof::Table do
     ]
   end
 
-  it "keeps a row on its line, whatever the names hold" do
+  it "keeps a row on its line, whatever the names contain" do
     table.row("1", "Odd\nName\e[2J", "a\xFF.rb:1")
     expect(table.to_text).to eq "Count  Class           Location\n    1  Odd\\nName\\e[2J  a\\xFF.rb:1\n"
   end
 
-  it "is a table in Markdown, whatever the names hold" do
+  it "is a table in Markdown, whatever the names contain" do
     table.row("1", "A|B", "a`b``.rb:1").row("2", "", "line\nbreak.rb:2")
     expect(table.to_markdown).to eq <<~'MARKDOWN'
       | Count | Class | Location |

@@ -54,7 +54,7 @@ RSpec.describe Memprof, ".trace" do
       expect(io.string).to match(/\A{"gc":{"calls":0,"time":0.0,.*}\n\z/)
     end
 
-    it "is written although the block raises, which goes on" do
+    it "is written although the block raises" do
       expect { described_class.trace(path) { raise KeyError, "no" } }.to raise_error(KeyError, "no")
       expect(report["objects"]["classes"]).to include("KeyError")
     end
@@ -177,7 +177,7 @@ RSpec.describe Memprof, ".trace" do
     end
   end
 
-  it "counts threads that are made" do
+  it "counts created threads" do
     threads = trace(tracers: :threads) { 3.times { Thread.new { Thread.new { nil }.join }.join } }["threads"]
     expect(threads["created"]).to eq(3)
     expect(trace(tracers: :threads, scope: :process) {

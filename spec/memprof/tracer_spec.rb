@@ -145,20 +145,20 @@ RSpec.describe Memprof::Tracer do
     end
   end
 
-  it "traces only what is asked for" do
+  it "traces only what is requested" do
     tracer = described_class.new(app, path: path, tracers: %i[gc], only: ->(env) { env["PATH_INFO"] == "/a" })
     %w[/a /b /a].each { |place| tracer.call({ "PATH_INFO" => place }) }
     expect(requests.map { |request| request["tracers"].keys }).to eq([["gc"]] * 2)
   end
 
-  it "goes on when it can't write, and says so once" do
+  it "continues when it can't write, and warns once" do
     tracer = described_class.new(app, path: "/dev/full")
     expect { 3.times { expect(tracer.call({}).first).to eq(200) } }
       .to output("memprof: the tracer cannot write its report: can't write /dev/full: " \
                  "No space left on device; said only once\n").to_stderr
   end
 
-  it "complains at once about options that make no sense" do
+  it "complains at once about invalid options" do
     expect { described_class.new(app, tracers: :disc) }.to raise_error(ArgumentError, /unknown tracer :disc/)
     expect { described_class.new(app, scope: :host) }.to raise_error(ArgumentError, /unknown scope :host/)
     { max_size: 0, one_in: 1.5, per_second: -1, when_full: :delete }.each do |name, value|
@@ -193,7 +193,7 @@ RSpec.describe Memprof::Tracer do
     expect(files.map { |name| File.stat(File.join(directory, name)).mode & 0o777 }).to eq([0o600] * 2)
   end
 
-  it "writes to no link that somebody put there" do
+  it "writes to no link that another user put there" do
     result = run_ruby(<<~RUBY, env: { "MEMPROF_DIR" => directory })
       require "memprof/tracer"
       File.symlink("/etc/hostname", File.join(ENV["MEMPROF_DIR"], "memprof_tracer-\#{$$}.json"))
@@ -203,7 +203,7 @@ RSpec.describe Memprof::Tracer do
     expect(result.stderr).to match(/\Amemprof: the tracer cannot write its report: .*: Too many levels/)
   end
 
-  it "handles requests though somebody put a pipe there" do
+  it "handles requests though another user put a pipe there" do
     result = run_ruby(<<~RUBY, env: { "MEMPROF_DIR" => directory })
       require "memprof/tracer"
       File.mkfifo(File.join(ENV["MEMPROF_DIR"], "memprof_tracer-\#{$$}.json"))
@@ -230,7 +230,7 @@ RSpec.describe Memprof::Tracer do
     Memprof::Tracers.unregister(:broken)
   end
 
-  it "goes on in a new file when the one it writes is moved away" do
+  it "continues in a new file when the one it writes is moved away" do
     tracer = described_class.new(app, path: path)
     tracer.call({ "PATH_INFO" => "/one" })
     File.rename(path, "#{path}.1")
@@ -325,7 +325,7 @@ RSpec.describe Memprof::Tracer do
       expect(env["rack.after_reply"]).to eq([])
     end
 
-    it "goes on when it can't write, says so once, and bothers no server with it" do
+    it "continues when it can't write, warns once, and bothers no server with it" do
       tracer = described_class.new(app, path: "/dev/full")
       expect {
         3.times { tracer.call(env) }

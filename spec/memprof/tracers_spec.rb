@@ -31,7 +31,7 @@ RSpec.describe Memprof::Tracers do
     expect(described_class.names).not_to include(:mine)
   end
 
-  it "takes a class, and makes an instance for each trace" do
+  it "takes a class, and creates an instance for each trace" do
     counter = Class.new do
       def start = @count = 0
       def finish = @count += 1

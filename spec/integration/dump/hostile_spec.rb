@@ -75,7 +75,7 @@ RSpec.describe "Dumping" do
     RUBY
   end
 
-  it "goes on while other threads allocate, in the process and in a child" do
+  it "continues while other threads allocate, in the process and in a child" do
     expect_output(<<~RUBY, ["true", "true"])
       require "hostile"
       #{fork_helper}
@@ -88,7 +88,7 @@ RSpec.describe "Dumping" do
     RUBY
   end
 
-  it "goes on while Ractors run" do
+  it "continues while Ractors run" do
     expect_output(<<~RUBY, ["true"], env: { "RUBYOPT" => "-W:no-experimental" })
       #{fork_helper}
       ractors = Array.new(2) { Ractor.new { 20.times { Array.new(2000) { |i| "ractor \#{i}" } }; :done } }
@@ -145,7 +145,7 @@ RSpec.describe "Dumping" do
     RUBY
   end
 
-  it "reports what is wrong with the file, and goes on" do
+  it "reports what is wrong with the file, and continues" do
     full = /\A\{"error"\s?=>\s?"No space left on device"\}\z/
     expect_output(<<~RUBY, [/No space left on device\z/, full, /closed|Bad file/, "true"])
       #{fork_helper}

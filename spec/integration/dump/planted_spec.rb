@@ -86,7 +86,7 @@ RSpec.describe "What is read of a dump" do
     expect(full.slots[:fill]).to be_within(2).of(plain.slots[:fill]).and be < 90
   end
 
-  it "finds what holds the most, whatever call caches there are" do
+  it "finds what retains most, whatever call caches there are" do
     planted(program, {})
     %w[plain.json full.json marked.json].each do |name|
       suspects = heap(name).leaks(threshold: 5)[:suspects]

@@ -98,13 +98,13 @@ RSpec.describe "Dumps without contents" do
     places.map { |place| text[[place - 60, 0].max, 100] }
   end
 
-  it "hold no number, text or name that the program gave, in any format" do
+  it "contain no number, text or name of the program, in any format" do
     names = dumped(%i[hash length none], secrets)
     expect(names.size).to eq(14)
     expect(names.to_h { |name| [name, leaks(name)] }.reject { |_, found| found.empty? }).to eq({})
   end
 
-  it "hold none when a dump with contents is converted" do
+  it "contain none when a dump with contents is converted" do
     expect(dumped(%i[full], secrets)).to include("full.json", "full.memprof", "full.heap_dump")
     full = bytes("full.json")
     expect(full.scan(/41111111111111\d\d/n).uniq.size).to be > 25

@@ -64,7 +64,7 @@ RSpec.describe "A heap whose objects make the VM raise" do
   end
 
   # The function of an extension's type that says what an object takes.
-  it "goes on where an extension's own function raises" do
+  it "continues where an extension's own function raises" do
     result = run_ruby(<<~RUBY)
       begin
         require "fiddle"

@@ -130,7 +130,7 @@ RSpec.describe "Tracking" do
     RUBY
   end
 
-  it "goes on in a forked child with a table of its own" do
+  it "continues in a forked child with a table of its own" do
     lines = ["parent 100", "child 150", "child after 50", "thread's session 0"]
     expect_output(<<~'RUBY', match_array(lines))
       require "memprof"

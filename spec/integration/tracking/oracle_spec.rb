@@ -38,7 +38,7 @@ RSpec.describe "Tracking" do
     expect([count.to_i > 10_000, same]).to eq([true, "true"])
   end
 
-  it "agrees with GC.stat on how many objects a block makes" do
+  it "agrees with GC.stat on how many objects a block allocates" do
     result = run_ruby(<<~'RUBY')
       require "memprof"
       def work = 5000.times.map { |n| [n.to_s, { n => Object.new }] }.size
@@ -67,7 +67,7 @@ RSpec.describe "Tracking" do
     expect(ours).to eq(theirs)
   end
 
-  it "counts what died with the size of its slot, and its age in collections" do
+  it "counts freed objects with the size of its slot, and its age in collections" do
     result = run_ruby(<<~'RUBY')
       require "memprof"
       report = Memprof.report do

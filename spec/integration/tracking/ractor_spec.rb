@@ -10,7 +10,7 @@ RSpec.describe "Tracking beside Ractors that end" do
     end
   RUBY
 
-  it "says what is missing, once, and goes on" do
+  it "warns once what is missing, and continues" do
     result = run_ruby(<<~RUBY, ruby_args: ["-W:no-experimental"])
       require "memprof"
       Memprof.start

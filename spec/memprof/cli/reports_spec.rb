@@ -16,7 +16,7 @@ RSpec.describe Memprof::CLI::Reports do
     said.string
   end
 
-  it "finds a process again that goes on under another id while notices are read" do
+  it "finds a process again that continues under another id while notices are read" do
     File.write(File.join(@directory, "12"), "label=app\nended=true\nallocated=5\nreport=/tmp/app.txt")
     # The old notice was listed, and is gone when it is read.
     listed = [%w[11], %w[12]]

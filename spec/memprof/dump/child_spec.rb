@@ -52,7 +52,7 @@ RSpec.describe Memprof::Dump::Child do
     expect_reaped
   end
 
-  it "reports how the child died" do
+  it "reports the signal or status of the child" do
     child { Process.kill(:KILL, Process.pid) }
     expect { write }.to raise_error(Memprof::Error, "the child that wrote it was ended by signal 9 (KILL)")
     child { exit!(3) }
@@ -74,7 +74,7 @@ RSpec.describe Memprof::Dump::Child do
     expect(write).to eq("objects" => 1)
   end
 
-  it "ends a child that does not go on" do
+  it "ends a child that does not continue" do
     stub_const("#{described_class}::STALLED", 0.5)
     child { sleep }
     beginning = Process.clock_gettime(Process::CLOCK_MONOTONIC)

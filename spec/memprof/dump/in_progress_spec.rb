@@ -12,7 +12,7 @@ RSpec.describe Memprof::Dump::InProgress do
     described_class.open(path) { |file| file.write(text) && :value }
   end
 
-  it "gives a file its name when it is whole, for its owner only" do
+  it "renames a file when it is complete, readable for its owner only" do
     value = described_class.open(path) do |file|
       file.write("half")
       file.flush
@@ -87,7 +87,7 @@ RSpec.describe Memprof::Dump::InProgress do
     expect(File.read(path)).to eq("first")
   end
 
-  it "follows no link that somebody planted, neither at the name nor at the temporary one" do
+  it "follows no link that another user planted, neither at the name nor at the temporary one" do
     File.write("victim", "mine")
     File.symlink("victim", "heap.json.IN_PROGRESS")
     expect { write }.to raise_error(Memprof::Error, /heap\.json\.IN_PROGRESS: a symbolic link is in the way/)
@@ -97,7 +97,7 @@ RSpec.describe Memprof::Dump::InProgress do
     expect([File.read("victim"), File.symlink?(path), File.read(path)]).to eq(["mine", false, "whole"])
   end
 
-  it "waits for no pipe that somebody planted" do
+  it "waits for no pipe that another user planted" do
     File.mkfifo("heap.json.IN_PROGRESS")
     expect { write }.to raise_error(Memprof::Error, /something that is no file is in the way/)
     expect(File.ftype("heap.json.IN_PROGRESS")).to eq("fifo")

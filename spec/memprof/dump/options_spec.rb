@@ -19,7 +19,7 @@ RSpec.describe Memprof::Dump::Options do
     end
   end
 
-  it "prefers what is asked for" do
+  it "prefers what is requested" do
     expect(options("heap.memprof", format: :objspace)).to eq(%i[objspace none])
     expect(options("heap.json", format: "binary")).to eq(%i[binary none])
     expect(options("heap.json.gz", compression: :none)).to eq(%i[memprof none])

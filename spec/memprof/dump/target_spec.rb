@@ -31,7 +31,7 @@ RSpec.describe Memprof::Dump::Target do
     expect(Dir.glob("/dev/null*")).to eq(["/dev/null"])
   end
 
-  it "is written to, if it is a pipe, when somebody reads it" do
+  it "is written to, if it is a pipe, when it has a reader" do
     File.mkfifo("pipe")
     reader = Thread.new { File.read("pipe") }
     dump("pipe")

@@ -29,7 +29,7 @@ RSpec.describe Memprof::Heap::Capture do
     RUBY
   end
 
-  it "gives the same path, whichever question it is asked by" do
+  it "returns the same path for every question" do
     path = '$glob -> Hash["user:42"] -> Session'
     expect(in_child(<<~'RUBY')).to eq([path, path, path, "true", "true", path])
       Session = Struct.new(:user)
@@ -47,7 +47,7 @@ RSpec.describe Memprof::Heap::Capture do
     RUBY
   end
 
-  it "names the global variable that holds a suspect" do
+  it "names the global variable that references a suspect" do
     expect(in_child(<<~'RUBY')).to eq(["It is retained by $glob."])
       $glob = Array.new(20_000) { |number| "text number #{number}, too long for its slot" * 4 }
       suspects = Memprof::Heap.capture.ask(:suspects)[:suspects]

@@ -46,7 +46,7 @@ RSpec.describe Memprof::Heap::Object do
     expect(Array.new(20) { session.referrers.to_a }.uniq).to eq([expected])
   end
 
-  it "knows what holds it, and what it holds" do
+  it "has its referrers, and its references" do
     path = session.path
     expect(path.to_s).to match(/\ACache::STORE -> Hash\["key:\d+"\] -> Session\z/)
     expect(path.map(&:label).last(2)).to match(["STORE", /\A\["key:\d+"\]\z/])
@@ -65,7 +65,7 @@ RSpec.describe Memprof::Heap::Object do
     expect([garbage.path, garbage.reachable?, garbage.retains.to_a]).to eq([nil, false, [garbage]])
   end
 
-  it "gives all it knows" do
+  it "returns all that it knows" do
     expect(session.data).to include(class: "Session", type: "OBJECT", memsize: session.memsize, line: 12)
     expect([session[:class], session["memsize"], session[:nothing]]).to eq(["Session", session.memsize, nil])
     expect(PP.pp(session, +"")).to include("class=\"Session\"").and include("retained=#{session.retained}")

@@ -128,7 +128,7 @@ RSpec.describe "Memprof::Heap, under stress" do
     RUBY
   end
 
-  it "gives its memory back" do
+  it "frees its memory" do
     expect(in_child(<<~'RUBY')).to eq(%w[true true])
       require "objspace"
       heap = Memprof::Heap.open(AFTER, index: false)

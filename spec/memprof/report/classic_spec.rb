@@ -85,7 +85,7 @@ RSpec.describe Memprof::Report::Classic do
       .to end_with("\nfreed objects by site\n#{"-" * 35}\nNO DATA\n")
   end
 
-  it "keeps its lines whatever the names hold" do
+  it "keeps its lines whatever the names contain" do
     row = FakeProfile.row("/srv/odd\n\xFF.rb", 1, "Odd\n\e[2J", retained: [1, 40])
     text = printed(Memprof::Report.new(FakeProfile.new([row])))
     expect(text).to be_valid_encoding

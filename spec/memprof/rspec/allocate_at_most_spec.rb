@@ -162,7 +162,7 @@ RSpec.describe Memprof::RSpec::AllocateAtMost do
     expect(matcher.supports_value_expectations?).to be(false)
   end
 
-  it "refuses what makes no sense" do
+  it "refuses invalid input" do
     expect { allocate_at_most(:few) }.to raise_error(ArgumentError, /:few is not a limit/)
     expect { allocate_at_most({}) }.to raise_error(ArgumentError, "no limit given")
     expect { allocate_at_most({ String => { weight: 2 } }) }.to raise_error(ArgumentError, /count and size/)

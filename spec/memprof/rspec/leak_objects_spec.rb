@@ -22,7 +22,7 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     expect(last).not_to be_nil
   end
 
-  it "says what grew, how fast, and where it was made" do
+  it "says what grew, how fast, and where it was allocated" do
     kept = []
     line = __LINE__ + 1
     block = -> { 2.times { kept << Object.new } }

@@ -8,14 +8,14 @@ RSpec.describe Memprof::RSpec::RetainAtMost do
     raise_error(RSpec::Expectations::ExpectationNotMetError, message)
   end
 
-  it "counts what stays, not what was made, nor the block's value" do
+  it "counts what is retained, not what was allocated, nor the block's value" do
     kept = []
     expect { 100.times { Object.new } }.to retain_at_most(0)
     expect { Array.new(100) { Object.new } }.to retain_at_most(0)
     expect { 3.times { kept << Object.new } }.to retain_at_most(3..3)
   end
 
-  it "shows what stays, and where it was made" do
+  it "shows what is retained, and where it was allocated" do
     kept = []
     line = __LINE__ + 1
     block = -> { 3.times { kept << Object.new; Object.new } }

@@ -70,7 +70,7 @@ RSpec.describe Memprof::Trace::AfterReply do
     expect(done).to eq([:ours])
   end
 
-  it "says what goes wrong, and goes on" do
+  it "says what goes wrong, and continues" do
     broken = Object.new
     def broken.write = raise(KeyError, "no name")
     described_class.defer({ "rack.after_reply" => [] }, reply, broken)

@@ -41,7 +41,7 @@ RSpec.describe Memprof::Trace::JournalFile do
     expect(File.read(File.join(directory, "relative.json"))).to eq("one\n")
   end
 
-  it "says what is wrong if it can't be opened again, and goes on when it can" do
+  it "says what is wrong if it can't be opened again, and continues when it can" do
     opened do |file|
       File.rename(directory, "#{directory}-away")
       expect { file.append("one\n") }.to raise_error(Memprof::Error, /there is no directory/)
@@ -90,7 +90,7 @@ RSpec.describe Memprof::Trace::JournalFile do
   end
 
   describe "in a directory for all" do
-    it "does not wait at a pipe that somebody put there" do
+    it "does not wait at a pipe that another user put there" do
       File.mkfifo(path)
       expect { described_class.new(path, own: true) }.to raise_error(Memprof::Error, /pipe that nobody reads/)
       expect { described_class.new(path) }.to raise_error(Memprof::Error, /pipe that nobody reads/)

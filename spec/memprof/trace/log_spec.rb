@@ -51,7 +51,7 @@ RSpec.describe Memprof::Trace::Log do
     expect([log.broken, log.first_broken]).to eq([6, 2])
   end
 
-  it "gives percentiles that were there" do
+  it "returns percentiles that occur" do
     times = (1..100).map { |number| request(number / 1000.0) }.shuffle(random: Random.new(1))
     cost = log(*times).costs.find { |row| row[:kind] == "time" }
     expect(cost).to include(p50: 0.05, p90: 0.09, p95: 0.095, p99: 0.099, max: 0.1)

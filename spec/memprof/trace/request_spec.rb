@@ -70,7 +70,7 @@ RSpec.describe Memprof, ".trace_request" do
     expect(record(nil).keys).to eq(%w[start tracers time])
   end
 
-  it "gives the block's value, and writes when it raises or throws" do
+  it "returns the block's value, and writes when it raises or throws" do
     expect(described_class.trace_request({}, tracers: :gc) { :value }).to eq(:value)
     expect { described_class.trace_request({}, tracers: :gc) { raise IOError } }.to raise_error(IOError)
     catch(:async) { described_class.trace_request({}, tracers: :gc) { throw :async } }

@@ -20,7 +20,7 @@ RSpec.describe "tracers of client gems" do
     end
   RUBY
 
-  it "hears a client that was loaded before" do
+  it "traces a client that was loaded before" do
     report = trace(<<~RUBY)
       #{redis}
       Memprof.trace(tracers: :redis) { p = Redis::Client.new; 3.times { p.call([:get, "a"]) }; p.call([["CLIENT", "x"]]) }
@@ -29,7 +29,7 @@ RSpec.describe "tracers of client gems" do
       "commands" => { "get" => include("calls" => 3), "client" => include("calls" => 1) })
   end
 
-  it "hears a client that is loaded in the middle of a trace, and later" do
+  it "traces a client that is loaded in the middle of a trace, and later" do
     reports = trace(<<~RUBY)
       Memprof.trace(tracers: :redis) { Redis = Class.new; eval(#{redis.inspect}); Redis::Client.new.call([:set]) }
       Memprof.trace(tracers: :redis) { Redis::Client.new.call([:set]) }

@@ -152,7 +152,7 @@ RSpec.describe Memprof::Web::Heaps do
       expect(visit(5, 2)).to eq([2, 4, 5])
     end
 
-    it "goes on telling what was closed, and opens it again" do
+    it "still lists what was closed, and opens it again" do
       visit(1, 2, 3, 4)
       row = ask(app, "/heaps.json").json[:heaps].first
       expect(row).to include(state: "idle", objects: entries[1].size)

@@ -53,7 +53,7 @@ RSpec.describe Memprof::Web::Live do
     expect(post("/live/tracking/clear").location).to include("done=idle")
   end
 
-  it "chooses tracked objects by the files that made them" do
+  it "chooses tracked objects by the files that allocated them" do
     post("/live/tracking/start")
     kept = Array.new(40) { Object.new }
     others = eval("Array.new(30) { Object.new }", nil, "/srv/sh\xF6p/app/models/<b>.rb", 7)
@@ -76,14 +76,14 @@ RSpec.describe Memprof::Web::Live do
     expect(ask(app, "/live?file=%FF").status).to eq(400)
   end
 
-  it "counts none of what the pages make" do
+  it "counts nothing that the pages allocate" do
     post("/live/tracking/start")
     3.times { ask(app, "/live") }
     files = ask(app, "/live.json").json[:tracking][:rows].map { |row| row[:file] }
     expect(files.grep(%r{/lib/memprof/|/web/views/})).to be_empty
   end
 
-  it "shows no file in which no tracked object was made" do
+  it "shows no file in which no tracked object was allocated" do
     expect(ask(app, "/live/source?file=/etc/passwd&line=1").status).to eq(404)
     post("/live/tracking/start")
     kept = Object.new
@@ -166,7 +166,7 @@ RSpec.describe Memprof::Web::Live do
     expect(recorder).not_to be_wanted
   end
 
-  it "makes no sense of numbers that make none" do
+  it "ignores invalid numbers" do
     ["0", "-1", "x", "1e9", "99999999999"].each do |number|
       expect(post("/live/tracking/start", { "sample" => number }).status).to eq(400), number
       expect(post("/live/requests", { "count" => number }).status).to eq(400), number

@@ -251,7 +251,7 @@ RSpec.describe Memprof::Web::Page do
     }
   end
 
-  it "links to what a root holds, whatever that is called" do
+  it "links to what a root references, whatever that is called" do
     directory = Dir.mktmpdir("memprof-spec-")
     dump = File.join(directory, "heap.json")
     root = "odd root\" or size > 0 (x)"

@@ -125,7 +125,7 @@ RSpec.describe Memprof::Web::Server do
     expect(errors.size).to eq(6)
   end
 
-  it "answers with 500 if the application fails, and goes on" do
+  it "answers with 500 if the application fails, and continues" do
     allow(app).to receive(:call).and_raise("oh no")
     expect {
       expect(status("GET / HTTP/1.1\r\n\r\n")).to eq(500)

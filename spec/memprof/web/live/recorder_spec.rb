@@ -81,7 +81,7 @@ RSpec.describe Memprof::Web::Live::Recorder do
     expect(recorder.state).to eq(wanted: 2, left: 1, traced: 1)
   end
 
-  it "takes no number that makes no sense" do
+  it "refuses invalid numbers" do
     [0, -1, described_class::MOST + 1].each do |count|
       expect { recorder.start(count) }.to raise_error(ArgumentError, /1 to 500 requests/)
     end

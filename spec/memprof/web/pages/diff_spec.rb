@@ -34,7 +34,7 @@ RSpec.describe "comparisons of Memprof::Web" do
     expect(data[:heaps].map { |heap| heap[:objects][:count] }).to eq(sizes)
   end
 
-  it "finds the leak: what grew, who holds it, and the line" do
+  it "finds the leak: what grew, what references it, and the line" do
     page = ask(app, three).body
     expect(page).to match(/Sessions::STORE -&gt; Hash \(3000\)/)
     expect(page).to match(%r{<rect[^>]*class="part survived"><title>survived: [12]\.\d MiB</title>})
@@ -72,7 +72,7 @@ RSpec.describe "comparisons of Memprof::Web" do
     expect(json(new)[:count]).to eq(count)
   end
 
-  it "counts what each reference from old to new keeps alive" do
+  it "counts what each reference from old to new retains" do
     interface = json("/diff/interface?a=1&b=2")
     expect(interface[:crossings].first)
       .to include(from: "Hash", class: "Session", references: 2000, keepalive_count: 13)

@@ -56,7 +56,7 @@ RSpec.describe "the flame graph of Memprof::Web" do
     expect(page.body).to match(%r{data-json="/heaps/1/flame.json"})
   end
 
-  it "shows what one object keeps alive" do
+  it "shows what one object retains" do
     data = json("/heaps/1/flame.json?of=#{store[:address]}")
     expect(data[:frames].first[3]).to eq(store[:retained])
     expect(ask(app, "/heaps/1/flame?of=#{store[:address]}").body).to include("Hash (5000)", "of the heap")
