@@ -8,10 +8,10 @@ Gem::Specification.new do |spec|
   spec.authors = ["The memprof authors"]
   spec.homepage = "https://github.com/memprof/memprof"
   spec.license = "MIT"
-  spec.summary = "A memory profiler: which lines create objects, and which of those objects stay"
-  spec.description = "memprof follows the objects of a running Ruby program from birth to death, at little " \
-    "cost: allocated and retained objects and bytes by line, class, gem and method, objects that grow in " \
-    "number; with a command, a Rack middleware, and matchers for RSpec and Minitest."
+  spec.summary = "A memory profiler: which lines allocate objects, and which of them are retained"
+  spec.description = "memprof shows which lines of a Ruby program allocate objects, which of them are " \
+    "retained, and what retains them: tracking at low cost, heap dumps with leak suspects, traces of requests; " \
+    "with a command, a web interface, Rack middleware, and matchers for RSpec and Minitest."
 
   spec.metadata = {
     "homepage_uri" => spec.homepage,
@@ -24,7 +24,7 @@ Gem::Specification.new do |spec|
   }
 
   spec.required_ruby_version = ">= 3.1"
-  # Cargo.lock goes along: a user builds with the crates that were tested.
+  # Includes Cargo.lock: users build with the tested crates.
   spec.files = Dir.chdir(__dir__) do
     Dir[
       "*.md", "LICENSE.txt", "Cargo.{toml,lock}", ".yardopts",
