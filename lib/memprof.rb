@@ -12,7 +12,7 @@ require "memprof/session"
 require "memprof/output"
 require "memprof/report"
 
-# Tells which lines of a Ruby program create objects, and which of those objects stay.
+# Shows which lines of a Ruby program allocate objects, and which of them are retained.
 #
 # @example Objects that a block made and that live at its end
 #   Memprof.track { 12.times { "abc" } }
