@@ -53,7 +53,7 @@ module Memprof
         case verb
         when "--version", "-v" then terminal.puts("memprof #{VERSION}")
         when "--help", "-h" then command("help", terminal).start([])
-        when nil then raise UsageError, "no command given; `memprof --help` lists them"
+        when nil then raise UsageError, "no command given; see `memprof --help`"
         when /\A-/ then Classic.new(terminal).start(arguments)
         else command(verb, terminal).start(rest)
         end
@@ -61,7 +61,7 @@ module Memprof
     end
 
     def self.command(verb, terminal)
-      name = VERBS.fetch(verb) { raise UsageError, "unknown command: #{verb}; `memprof --help` lists them" }
+      name = VERBS.fetch(verb) { raise UsageError, "unknown command \"#{verb}\"; see `memprof --help`" }
       const_get(name).new(terminal)
     end
 

@@ -2,7 +2,7 @@
 
 require_relative "errors"
 require_relative "printable"
-require_relative "web/ahead"
+require_relative "web/prefetch"
 require_relative "web/assets"
 require_relative "web/gate"
 require_relative "web/heaps"
@@ -150,7 +150,7 @@ module Memprof
       words = error.message[/\A.*?(?= for |\n|\z)/].to_s[0, 200]
       told = "#{error.class}: #{Printable.line(words)} (#{place})"
       request.env["rack.errors"]&.write("memprof: #{request.path}: #{told}\n")
-      Response.text(500, "memprof failed here, which is a bug of it:\n#{told}\n")
+      Response.text(500, "internal error in memprof (please report it):\n#{told}\n")
     end
 
     def page(request)

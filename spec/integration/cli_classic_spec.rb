@@ -24,9 +24,10 @@ RSpec.describe "memprof --pid PID --name NAME" do
     Memprof::Library.new(library).to_a
   end
 
-  def fails_with(message, *arguments, **options)
+  def fails_with(message, *arguments, usage: false, **options)
     stdout, stderr, status = run_memprof(*arguments, **options)
-    expect(stdout).to match(/Memprof Uploader.*Usage:.*#{message}\n\z/m)
+    expect(stdout).to match(/Memprof Uploader.*#{"Usage:.*" if usage}#{message}\n\z/m)
+    expect(stdout.include?("Usage:")).to be(usage)
     expect([stderr, status.exitstatus]).to eq(["", 1])
   end
 
@@ -45,24 +46,25 @@ RSpec.describe "memprof --pid PID --name NAME" do
 
   it "shows how it is used" do
     stdout, _, status = run_memprof("--pid", "1", "-h")
-    expect(stdout).to match(/Memprof Uploader.*Usage:.*memprof\.com is gone/m)
+    expect(stdout).to match(/Memprof Uploader.*Usage:.*memprof\.com no longer exists/m)
     expect(status.exitstatus).to eq(0)
     expect(stdout).to match_snapshot("cli_classic_help")
   end
 
   it "says what is missing" do
-    fails_with(Regexp.escape("Missing PID! (-p PID)"), "-n", "app")
-    fails_with(Regexp.escape("Missing name! (-n 'my application')"), "-p", "1")
+    fails_with(Regexp.escape("Missing PID! (-p PID)"), "-n", "app", usage: true)
+    fails_with(Regexp.escape("Missing name! (-n 'my application')"), "-p", "1", usage: true)
     fails_with("No such process 99999999!", "-p", "99999999", "-n", "app", "--put-my-data-on-the-internet",
       "-k", "key")
     fails_with("File not found: nowhere.json", "-f", "nowhere.json", "-n", "app")
-    fails_with("missing argument: --pid", "--pid")
-    fails_with(Regexp.escape("Missing API key! (-k KEY)"), "-p", Process.pid, "-n", "app", "-u", "http://a")
+    fails_with("missing argument: --pid", "--pid", usage: true)
+    fails_with(Regexp.escape("Missing API key! (-k KEY)"), "-p", Process.pid, "-n", "app", "-u", "http://a",
+      usage: true)
     ["ftp://a", "a.example", "http://", "http://a b/"].each do |url|
-      fails_with("Not the address of a server: #{Regexp.escape(url)} \\(such as https://dumps.example\\)",
+      fails_with("Invalid --url \"#{Regexp.escape(url)}\"; expected a server such as https://dumps.example",
         "-p", Process.pid, "-n", "app", "-k", "key", "--url", url)
     end
-    fails_with("invalid option: --nonsense", "--nonsense")
+    fails_with("invalid option: --nonsense", "--nonsense", usage: true)
   end
 
   it "gives up on a process that makes no file" do
@@ -110,11 +112,11 @@ RSpec.describe "memprof --pid PID --name NAME" do
         expect([stderr, status.exitstatus]).to eq(["", 0])
         expect(stdout).to include("Found file #{path}.IN_PROGRESS\n",
           "Dump in progress. Waiting 300 seconds for it to complete...\n", "Compressing with gzip...\n",
-          "Look at it: memprof web --library\n", "Deleted dump file.\n")
+          "View it: memprof web --library\n", "Deleted dump file.\n")
         expect(stdout).to end_with("Finished!\n")
         expect(Dir.children(directory)).to be_empty
         entry = kept.fetch(0)
-        expect(stdout).to include("Kept in the library: #{entry.path}\n")
+        expect(stdout).to include("Added to the library: #{entry.path}\n")
         expect(entry.path).to match(%r{\A#{library}/\d{13}-my_app\.json\.gz\z})
         expect(Zlib::GzipReader.open(entry.path, &:read).b == File.binread(dump)).to be(true)
         expect(File.stat(entry.path).mode & 0o777).to eq(0o600)
@@ -156,12 +158,14 @@ RSpec.describe "memprof --pid PID --name NAME" do
 
   it "keeps nothing that is no dump" do
     File.write("notes.json", "no dump\n")
-    fails_with("notes.json is no heap dump. The dump is kept: notes.json", "-f", "notes.json", "-n", "app",
+    fails_with("notes.json is not a heap dump. The dump is still at notes.json", "-f", "notes.json", "-n",
+      "app",
       "-d")
     expect(kept).to be_empty
     expect(Dir.children(library)).to eq([".lock"])
     File.write("file", "")
-    fails_with("can't keep dumps in .*file.* The dump is kept: notes.json", "-f", "notes.json", "-n", "app",
+    fails_with("can't keep dumps in .*file.* The dump is still at notes.json", "-f", "notes.json", "-n",
+      "app",
       env: { "MEMPROF_LIBRARY" => File.join(Dir.pwd, "file") })
   end
 

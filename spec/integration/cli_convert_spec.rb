@@ -65,7 +65,7 @@ RSpec.describe "memprof convert" do
     File.write("other.json", "mine")
     stdout, stderr, status = convert("heap.json", "other.json")
     expect([stdout, stderr,
-      status.exitstatus]).to eq(["", "memprof: other.json is there already; --force replaces it\n", 2])
+      status.exitstatus]).to eq(["", "memprof: other.json already exists; use --force to replace it\n", 2])
     expect(File.read("other.json")).to eq("mine")
     convert("--force", "heap.json", "other.json")
     expect_whole("other.json")
@@ -109,16 +109,17 @@ RSpec.describe "memprof convert" do
     File.write("cut.json", [*lines.first(500), "nonsense\n", *lines[500, 500]].join)
     _, stderr, status = convert("cut.json", "out.json")
     expect(status.exitstatus).to eq(0)
-    expect(stderr).to start_with("memprof: left out 1 line that makes no sense, the first is line 501\n")
-    expect(stderr).to include("memprof: the dump is cut")
+    expect(stderr).to start_with("memprof: skipped 1 invalid line, the first is line 501\n")
+    expect(stderr).to include("memprof: the dump is truncated")
   end
 
   {
-    "no files" => [[], /two files are needed/], "one file" => [%w[a], /two files are needed/],
+    "no files" => [[], /expected two files/], "one file" => [%w[a], /expected two files/],
     "no such file" => [%w[nowhere.json out.json], /cannot read nowhere.json/],
     "a directory" => [%w[/ out.json], %r{cannot read /}],
     "a target in no directory" => [%w[/dev/null no/out.json], %r{cannot write OUT no/out.json: no such dir}],
-    "an unknown format" => [%w[-f xml a b], /xml is none of memprof, objspace, binary, heap_dump/]
+    "an unknown format" => [%w[-f xml a b],
+      /invalid --format "xml"; expected one of: memprof, objspace, binary, heap_dump/]
   }.each do |situation, (arguments, message)|
     it "refuses #{situation}" do
       stdout, stderr, status = convert(*arguments)

@@ -31,7 +31,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
     end
   end
 
-  it "names no file after the code of `ruby -e`, and no file so that it looks like an option" do
+  it "named no file after the code of `ruby -e`, and no file so that it looks like an option" do
     live_program("secret_411111 = 1\nputs :made\nsleep") do |program|
       program.line
       socket_of(program)
@@ -44,7 +44,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
     error = "\e]0;owned\a no \u202e dump\n\e[31mred"
     { { ok: false, error: error } => [%w[dump start stop stats], "\\e]0;owned"],
       { ok: true, path: "/nowhere/\e[31m" } => [%w[dump], "\\e[31m"],
-      { ok: true, path: 7 } => [%w[dump], "names no file"],
+      { ok: true, path: 7 } => [%w[dump], "named no file"],
       { ok: true, lines: ["\e[31m"] } => [%w[stats], "\\e[31m"] }.each do |answer, (verbs, shown)|
       verbs.each do |verb|
         stdout, stderr, status = hostile(answer) { |pid| run_memprof(verb, "--pid", pid) }
@@ -113,7 +113,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       expect_whole(stdout.chomp)
       _, stderr, status = run_memprof("dump", "--pid", program.pid, "--values", "none")
       expect([stderr,
-        status.exitstatus]).to match([/\Amemprof: .* has no socket, and a signal can't say what.*\n\z/, 2])
+        status.exitstatus]).to match([/\Amemprof: .* has no socket, and a signal has no options.*\n\z/, 2])
       _, stderr, status = run_memprof("stats", "--pid", program.pid)
       expect([stderr, status.exitstatus]).to match([/\Amemprof: .* or has no socket: add `require.*\n\z/, 2])
     end
@@ -146,7 +146,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       sockets(program, 3)
       stdout, stderr, status = run_memprof("dump", "--pid", program.pid, "--children")
       expect(stdout.lines.size).to eq(1)
-      expect(stderr).to include("memprof: process #{broken} gave no dump: broken\n")
+      expect(stderr).to include("memprof: process #{broken} aborted the dump: broken\n")
       expect(status.exitstatus).to eq(2)
     end
   end
@@ -158,11 +158,11 @@ RSpec.describe "memprof dump, start, stop and stats" do
       expect(run_memprof("stats", "--pid", program.pid).stdout).to include("      7 -e:5:Object\n")
       expect(run_memprof("stats", "--pid", program.pid, "--limit", 2).stdout.lines.size).to eq(2)
       expect(run_memprof("start", "--pid",
-        program.pid).stdout).to eq("process #{program.pid} was tracking its objects already\n")
+        program.pid).stdout).to eq("tracking was already running in process #{program.pid}\n")
       expect(run_memprof("stop", "--pid",
-        program.pid).stdout).to eq("process #{program.pid} tracks no longer\n")
+        program.pid).stdout).to eq("tracking stopped in process #{program.pid}\n")
       expect(run_memprof("stop", "--pid",
-        program.pid).stdout).to eq("process #{program.pid} was not tracking\n")
+        program.pid).stdout).to eq("tracking was not running in process #{program.pid}\n")
       _, stderr, status = run_memprof("stats", "--pid", program.pid)
       expect([stderr, status.exitstatus]).to eq(
         [
@@ -171,7 +171,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
         ]
       )
       expect(run_memprof("start", "--pid", program.pid, "--sample",
-        10).stdout).to end_with("tracks its objects from now on\n")
+        10).stdout).to start_with("tracking started in process ")
     end
   end
 
@@ -207,7 +207,8 @@ RSpec.describe "memprof dump, start, stop and stats" do
         eventually("the socket") { listened_to?(File.join(directory, "memprof-#{program.pid}.sock")) }
         _, stderr, status = run_memprof("dump", "--pid", program.pid)
         expect([stderr, status.exitstatus]).to match(
-          [/\Amemprof: process #{program.pid} gave no dump: can't dump .*: No space left on device\n\z/, 2]
+          [/\Amemprof: process #{program.pid} aborted the dump: can't dump .*: No space left on device\n\z/,
+            2]
         )
         expect(Dir.children(directory).grep_v(/sock/) + Dir.children(".")).to be_empty
       end
@@ -232,7 +233,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
     stdout, stderr, = run_memprof("dump", "--pid", inside)
     expect(stdout).to match(/\A\S+-#{inside}-.*\.json\n\z/), stderr
     expect(expect_whole(stdout.chomp).first["pid"]).to eq(1)
-    expect(run_memprof("stop", "--pid", inside).stdout).to include("tracks no longer")
+    expect(run_memprof("stop", "--pid", inside).stdout).to include("tracking stopped")
   ensure
     Process.kill(:KILL, -pid) if pid
     Process.wait(pid) if pid
@@ -241,12 +242,15 @@ RSpec.describe "memprof dump, start, stop and stats" do
 
   describe "wrong use" do
     {
-      "without a process" => [%w[dump], /no process given: --pid PID; see `memprof help dump`/],
+      "without a process" => [%w[dump], /--pid PID is missing; see `memprof help dump`/],
       "with no such process" => [%w[dump --pid 99999999], /no such process: 99999999/],
-      "with a number that is none" => [%w[stats --pid 0], /--pid must be 1 or more/],
-      "with an endless number" => [%w[stop --pid 99999999999999999999], /no process can have the id/],
+      "with a number that is none" => [%w[stats --pid 0],
+        /invalid --pid "0"; expected a number of at least 1/],
+      "with an endless number" => [%w[stop --pid 99999999999999999999],
+        /invalid --pid "9+"; expected a process id/],
       "with arguments" => [%w[start --pid 1 now], /start takes no arguments: now/],
-      "with unknown values" => [%w[dump --pid 1 --values some], /some is none of full, truncate/],
+      "with unknown values" => [%w[dump --pid 1 --values some],
+        /invalid --values "some"; expected one of: full, truncate/],
       "with a binary that is compressed twice" => [%w[dump --pid 1 --out x.memprof.gz],
         /compressed inside already/]
     }.each do |situation, (arguments, message)|

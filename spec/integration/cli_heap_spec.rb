@@ -29,16 +29,17 @@ RSpec.describe "memprof, asking a dump" do
   references = "label,object,retained,address,site"
   # Of each verb the arguments, the question that it puts, a line of its text, and the heading of its CSV.
   verbs = {
-    "stats" => [[], :overview, /^ +Size +Share +Objects +Type$/, "size,percent,count,type"],
+    "stats" => [[], :overview, /^ +Shallow size +Shallow % +Objects +Type$/, "size,percent,count,type"],
     "leaks" => [[], :suspects, /in 1,000 Session/,
       "dump,address,object,retained,percent,holds,count,site,path"],
-    "top" => [[], :top, /^ *Retained +Share +Size +Object +Address/, objects],
+    "top" => [[], :top, /^ *Retained size +Retained % +Shallow size +Object +Address/, objects],
     "histogram" => [[], :histogram, / 1,000 .* Session/, /\Aretained,percent,count,size,key,then/],
     "query" => [["class = Session"], :top, /\A1,000 objects chosen/, objects],
-    "show" => [[:store], :object, /^Path: Sessions::STORE -> Hash \(1000\)$/, references],
+    "show" => [[:store], :object, /^Path from a GC root: Sessions::STORE -> Hash \(1000\)$/, references],
     "path" => [[:store], :path, /^STORE +Hash \(1000\)/, references],
     "tree" => [[], :tree, /^ *[\d.]+ [KM]iB .*Hash \(1000\)/, "retained,percent,count,object,address,site"],
-    "dups" => [[], :duplicates, / wasted by .* strings/, /\Awasted,percent,count,length,text,/],
+    "dups" => [[], :duplicates, / wasted by .* duplicates among .* strings/,
+      /\Awasted,percent,count,length,text,/],
     "slots" => [[], :slots, /^ *Slot +Pages/, /\Aslot,pages,slots,used,free,fill,/]
   }
 
@@ -69,7 +70,7 @@ RSpec.describe "memprof, asking a dump" do
 
       it "says what is wrong with a file in one line" do
         File.write(File.join(HeapDumps.directory, "nonsense.json"), "no dump at all\n")
-        { "nowhere.memprof" => /no such file/, HeapDumps.directory => /it is a directory/,
+        { "nowhere.memprof" => /no such file/, HeapDumps.directory => /is a directory/,
           File.join(HeapDumps.directory, "nonsense.json") => /this is no heap dump/ }.each do |file, problem|
           stdout, stderr, status = memprof(command[0], file, *command.drop(2))
           expect(stderr).to match(/\Amemprof: cannot read #{Regexp.escape(file)}: .*#{problem}.*\n\z/)
@@ -84,7 +85,7 @@ RSpec.describe "memprof, asking a dump" do
         next if verb == "leaks"
 
         _, stderr, status = memprof(*command, "0x1", "surplus")
-        expect(stderr).to match(/\Amemprof: too much: .*surplus; see `memprof help #{verb}`\n\z/)
+        expect(stderr).to match(/\Amemprof: unexpected arguments: .*surplus; see `memprof help #{verb}`\n\z/)
         expect(status.exitstatus).to eq(2)
       end
     end
@@ -101,7 +102,7 @@ RSpec.describe "memprof, asking a dump" do
     it "takes a threshold, and many files" do
       expect(answer("leaks", "--threshold", "90", cache_dump)[:suspects]).to eq([])
       _, stderr, status = memprof("leaks", "--threshold", "200", cache_dump)
-      expect([stderr[/must be above 0 and at most 100/].nil?, status.exitstatus]).to eq([false, 2])
+      expect([stderr[/expected a number above 0 and at most 100/].nil?, status.exitstatus]).to eq([false, 2])
       needs(:diff)
       stdout, = memprof("leaks", cache_dump(1), cache_dump(2), cache_dump(3))
       expect(stdout.lines[1..2].join.tr("\n", " "))
@@ -130,12 +131,13 @@ RSpec.describe "memprof, asking a dump" do
     it "shows everything about an object" do
       stdout, = memprof("show", cache_dump, store, "--limit", "2")
       expect(stdout).to match(/\AHash \(1000\) at #{store}\ntype +hash\nclass +Hash\nlength +1,000\n/)
-      expect(stdout).to include("Refers to 2,000 objects\n", "... and 1,998 objects more: --limit N\n")
-      expect(stdout).to match(/^Retains [\d.]+ [KM]iB\n +Size  Objects  Class$/)
+      expect(stdout).to include("Outgoing references (2,000)\n", "... and 1,998 objects more: --limit N\n")
+      expect(stdout).to match(/^Retains [\d.]+ [KM]iB\nShallow size  Objects  Class$/)
     end
 
     it "refuses what is not an address, and an address without an object" do
-      messages = { "Session" => /Session is no address/, "0x3" => /no object has the address 0x3/ }
+      messages = { "Session" => /"Session" is not an object address/,
+                   "0x3" => /no object has the address 0x3/ }
       messages.each do |address, problem|
         stdout, stderr, status = memprof("show", cache_dump, address)
         expect(stderr).to match(/\Amemprof: .*#{problem}.*\n\z/)
@@ -147,7 +149,7 @@ RSpec.describe "memprof, asking a dump" do
   describe "tree" do
     it "takes the objects of a class as one" do
       stdout, = memprof("tree", cache_dump, store, "--by", "class")
-      expect(stdout).to match(/^ *Retained +Share +Objects +Class +The largest/)
+      expect(stdout).to match(/^ *Retained size +Retained % +Objects +Class +Largest/)
       expect(stdout)
         .to match(/^ *[\d.]+ [KM]iB .+ % +1,000  Session .*\n.* 1,000    Array .*\n.* 10,000      String/)
     end
@@ -164,7 +166,7 @@ RSpec.describe "memprof, asking a dump" do
     it "groups by one thing, then by another" do
       stdout, = memprof("histogram", cache_dump, "--by", "class", "--then", "line", "--where",
         "class = Session")
-      expect(stdout).to match(/^ *Retained .* Class, then Made at/)
+      expect(stdout).to match(/^ *Retained size .* Class, then Allocated at/)
       expect(stdout).to match(/^.* 1,000 .*  Session .*\n.* 1,000 .*heap_cache.rb:27/)
     end
 
@@ -176,7 +178,7 @@ RSpec.describe "memprof, asking a dump" do
 
     it "refuses an unknown group" do
       _, stderr, status = memprof("histogram", cache_dump, "--by", "colour")
-      expect(stderr).to match(/\Amemprof: .*colour is none of class, type, file, .*\n\z/)
+      expect(stderr).to match(/\Amemprof: invalid --by "colour"; expected one of: class, type, file, .*\n\z/)
       expect(status.exitstatus).to eq(2)
     end
   end
@@ -211,7 +213,10 @@ RSpec.describe "memprof, asking a dump" do
       expect(stdout).to match(/^ *[\d.]+ MiB +[\d.]+ % +2,000  .*heap_callbacks.rb:33  body: String, feed/)
       expect(stdout).to include("$driver -> Driver@waiting")
       _, stderr, status = memprof("top", "--procs", "--sort", "depth", dump)
-      expect([stderr, status.exitstatus]).to eq(["memprof: --procs are sorted by retained or size\n", 2])
+      expect([stderr,
+        status.exitstatus]).to eq([
+          "memprof: invalid --sort \"depth\" with --procs; expected one of: retained, size\n", 2
+        ])
     end
   end
 
@@ -219,9 +224,9 @@ RSpec.describe "memprof, asking a dump" do
     it "looks at collections, too" do
       needs(:collections)
       stdout, = memprof("dups", "--collections", cache_dump, "--sort", "unused")
-      expect(stdout).to match(/^Type +Objects +Size +Elements +Empty/).and match(/^By unused$/)
+      expect(stdout).to match(/^Type +Objects +Shallow size +Elements +Empty/).and match(/^By unused$/)
       _, stderr, status = memprof("dups", "--sort", "unused", cache_dump)
-      expect([stderr, status.exitstatus]).to eq(["memprof: --sort is for --collections\n", 2])
+      expect([stderr, status.exitstatus]).to eq(["memprof: --sort needs --collections\n", 2])
     end
   end
 
@@ -229,8 +234,9 @@ RSpec.describe "memprof, asking a dump" do
     it "sums up a dump" do
       needs(:overview)
       stdout, = memprof("stats", cache_dump)
-      expect(stdout).to match(/\A.*cache-1.memprof: [\d,]+ objects, [\d.]+ MiB\nDump +binary, made .* UTC\n/)
-      expect(stdout).to match(/^There are\n\d+ classes, /)
+      expect(stdout)
+        .to match(/\A.*cache-1.memprof: [\d,]+ objects, [\d.]+ MiB\nDump +binary, written .* UTC\n/)
+      expect(stdout).to match(/^Counts\n\d+ classes, /)
     end
   end
 
@@ -241,7 +247,7 @@ RSpec.describe "memprof, asking a dump" do
       stdout, = memprof("diff", cache_dump(1), cache_dump(2), cache_dump(3))
       expect(stdout).to match(/\A\+[\d.]+ [KM]iB and \+[\d,]+ objects: from .* to .*\n/)
       expect(stdout).to match(/^ *\+[\d.]+ [KM]iB +\+2,000 +2,000 +0 +2,000 .* Session$/)
-      expect(stdout).to match(/^\d+ rows without any change are not shown\.$/)
+      expect(stdout).to match(/^\d+ rows without change not shown\.$/)
       # But for what the machine stack may hold, too.
       new = /2[78],\d{3}/
       expect(stdout).to match(/^ *[\d.]+ MiB +#{new} +#{new} +String +Sessions::STORE -> Hash \(3000\) +0x/)
@@ -273,7 +279,7 @@ RSpec.describe "memprof, asking a dump" do
         expect(File.read(out)).to match(content)
       end
       _, stderr, status = memprof("export", cache_dump, "heap.dot")
-      expect(stderr).to eq("memprof: heap.dot is there already; --force replaces it\n")
+      expect(stderr).to eq("memprof: heap.dot already exists; use --force to replace it\n")
       expect(status.exitstatus).to eq(2)
       stdout, = memprof("export", cache_dump, "-", "--format", "objects-csv", "--limit", "3")
       expect(stdout.lines.size).to eq(4)
@@ -287,7 +293,7 @@ RSpec.describe "memprof, asking a dump" do
     end
 
     it "refuses an ending that says nothing, and a directory that is not there" do
-      { "heap.xyz" => /the ending of heap.xyz is no format's; --format takes heapsnapshot/,
+      { "heap.xyz" => /unknown file extension ".xyz"; expected one of .heapsnapshot/,
         "no/heap.dot" => %r{cannot write OUT no/heap.dot: no such directory} }.each do |out, problem|
         _, stderr, status = memprof("export", cache_dump, out)
         expect(stderr).to match(/\Amemprof: #{problem}.*\n\z/)

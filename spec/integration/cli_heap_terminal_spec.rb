@@ -56,7 +56,7 @@ RSpec.describe "memprof, asking a dump on a terminal" do
 
   it "goes through the pager if it is longer than the screen" do
     long = plain(screen("tree", cache_dump, "--limit", "20", rows: 10))
-    expect(long).to match(/^paged:The roots keep/).and match(/^Next:$/)
+    expect(long).to match(/^paged:The roots retain/).and match(/^Next:$/)
     whole = plain(screen("tree", cache_dump, "--limit", "20", "--no-pager", rows: 10))
     expect(whole).not_to include("paged:")
     expect(plain(screen("leaks", cache_dump, rows: 200))).not_to include("paged:")

@@ -66,7 +66,7 @@ RSpec.describe "memprof subset" do
     expect(missing.size).to be > 1000
     expect(answer("--class", "Session", "--valid")[:missing]).to eq(missing)
     stdout, = run_memprof("subset", "--class", "Session", "--valid", cache_dump)
-    expect(stdout).to match(/led to [\d,]+ addresses: 0x\h+, 0x/)
+    expect(stdout).to match(/references to [\d,]+ missing addresses: 0x\h+, 0x/)
   end
 
   it "lists objects by their references" do
@@ -105,12 +105,12 @@ RSpec.describe "memprof subset" do
 
   {
     "an address of nothing" => [%w[--subgraph-of 0x1], /no object has the address 0x1/],
-    "no address" => [%w[--root-of here], /here is no address/],
+    "no address" => [%w[--root-of here], /"here" is not an object address/],
     "a query that is none" => [["--where", "class =="], /class is a text/],
-    "no number" => [%w[--sample some], /--sample takes a number, not some/],
-    "no regular expression" => [%w[--class /(/], %r{/\(/ is no regular expression}],
-    "a list for a file" => [%w[--out-degree FILE out.gml], /--out-degree is for the screen/],
-    "a file that is there" => [%w[FILE /etc/hostname], %r{/etc/hostname is there already; --force}]
+    "no number" => [%w[--sample some], /invalid --sample "some"; expected a number/],
+    "no regular expression" => [%w[--class /(/], %r{invalid regular expression "/\(/"}],
+    "a list for a file" => [%w[--out-degree FILE out.gml], /--out-degree takes no OUT/],
+    "a file that is there" => [%w[FILE /etc/hostname], %r{/etc/hostname already exists; use --force}]
   }.each do |situation, (arguments, message)|
     it "says what is wrong: #{situation}" do
       arguments = arguments.include?("FILE") ? arguments : [*arguments, "FILE"]

@@ -93,7 +93,7 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
     File.write(path, "#{JSON.generate(good)}\n{\"tracers\":{\"objects\":{\"created\":1e400}}}\n")
     stdout, stderr, status = run_memprof("trace", "-f", "json", path)
     expect([status.exitstatus, JSON.parse(stdout)["requests"]]).to eq([0, 1])
-    expect(stderr).to eq("memprof: #{path}: 1 line passed over as no request, the first is line 2\n")
+    expect(stderr).to eq("memprof: #{path}: skipped 1 invalid line, the first is line 2\n")
   end
 
   it "reads many requests in little memory" do

@@ -37,7 +37,7 @@ RSpec.describe "memprof trace" do
     calls = { calls: 1, time: 0.1 }
     path = file({ tracers: { fd: { poll: calls }, redis: calls, http: calls }, time: 1.0 })
     expect(run_memprof("trace", path).stdout)
-      .to include("\nTimes overlap: time has all others in it; fd has the system calls of redis, http.\n")
+      .to include("\nTimes overlap: time includes all others; fd includes the system calls of redis, http.\n")
     expect(run_memprof("trace", file({ tracers: {}, time: 1.0 })).stdout).not_to include("overlap")
   end
 
@@ -62,7 +62,7 @@ RSpec.describe "memprof trace" do
   it "passes over broken lines and says so on stderr" do
     path = file(request(1, 0.1, 1), "{\"start\":", "x")
     stdout, stderr, status = run_memprof("trace", path)
-    expect(stderr).to eq("memprof: #{path}: 2 lines passed over as no request, the first is line 2\n")
+    expect(stderr).to eq("memprof: #{path}: skipped 2 invalid lines, the first is line 2\n")
     expect(stdout).to start_with("1 request,")
     expect(status.exitstatus).to eq(0)
   end
@@ -73,11 +73,11 @@ RSpec.describe "memprof trace" do
 
   {
     "no such file" => [%w[/nowhere/x], %r{cannot read /nowhere/x: no such file}],
-    "a directory" => [%w[/], /cannot read .*: it is a directory/],
+    "a directory" => [%w[/], /cannot read .*: is a directory/],
     "no file" => [[], /FILE is missing; see `memprof help trace`/],
     "an unknown kind" => [["--sort", "disc", :log],
-      /disc is no cost of these requests; there are: time, objects,/],
-    "no request in it" => [[:empty], /no traced request in .*; 1 line passed over, the first is line 1/]
+      /invalid --sort "disc"; expected one of: time, objects,/],
+    "no request in it" => [[:empty], /no traced requests in .*; skipped 1 invalid line, the first is line 1/]
   }.each do |situation, (arguments, message)|
     it "says what is wrong: #{situation}" do
       files = { log: -> { log }, empty: -> { file("hello") } }
@@ -106,7 +106,7 @@ RSpec.describe "memprof trace" do
     it "writes a line to a file, one for each process, which memprof trace reads" do
       code = "10.times { Object.new }; Process.wait(fork { GC.start })"
       _, stderr, = run("--trace", "-o", "app.json", "--", "ruby", "-e", code)
-      expect(stderr).to match(/reports, with what was allocated:/)
+      expect(stderr).to match(/reports, with allocated size:/)
       files = Dir.children(directory).grep(/\Aapp.*json\z/).sort_by(&:length)
       expect(files.size).to eq(2)
       own, forked = files.map { |name| JSON.parse(File.read(File.join(directory, name))) }
@@ -117,8 +117,9 @@ RSpec.describe "memprof trace" do
 
     it "refuses what is for the other report" do
       expect(run("--trace", "--limit", "3", "--",
-        "ruby").stderr).to eq("memprof: not with --trace: --limit\n")
-      expect(run("--trace", "-f", "text", "--", "ruby").stderr).to eq("memprof: not with --trace: --format\n")
+        "ruby").stderr).to eq("memprof: --limit cannot be used with --trace\n")
+      expect(run("--trace", "-f", "text", "--",
+        "ruby").stderr).to eq("memprof: --format cannot be used with --trace\n")
     end
 
     it "still takes a class" do

@@ -63,7 +63,7 @@ RSpec.describe "heaps in a browser" do
       orders << [:linking, 0, nil]
       tab.wait("see the next stage", "document.querySelector('main p')?.textContent.startsWith('Following')")
       orders << :go
-      tab.wait("see the page", "document.querySelector('h1')?.textContent === 'What may be a leak'")
+      tab.wait("see the page", "document.querySelector('h1')?.textContent === 'Leak suspects'")
       expect([tab.path, tab.watch.status]).to eq(["/heaps/1/leaks", 200])
     end
   end
@@ -73,7 +73,7 @@ RSpec.describe "heaps in a browser" do
     serve(cache_dump) do |origin, heaps|
       heaps.first.prepare
       tab.go("#{origin}/heaps")
-      expect(state).to eq("being opened")
+      expect(state).to eq("opening")
       press("Close")
       expect(state).to eq("not open")
       orders << :go
@@ -120,7 +120,7 @@ RSpec.describe "heaps in a browser" do
         tab.go("#{web.origin}/heaps")
         expect(texts("main tbody tr")).to eq([])
         expect(tab.go("#{web.origin}#{gone}")).to eq(404)
-        expect(texts("main .error").first).to match(/no heap has the number/)
+        expect(texts("main .error").first).to match(/no heap \d+/)
         expect(tab.watch.forget).to all(match(/404/))
         expect(shelf.map(&:name)).to eq(["no. 0"])
         tab.close

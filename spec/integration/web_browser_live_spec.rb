@@ -15,7 +15,7 @@ RSpec.describe "memprof web in a browser, with something to change" do
     tab.follow(element("button", "/^Start tracking/"))
     fill("input[name=count]", "3")
     tab.follow(element("button", "/^Trace the next/"))
-    expect(texts("[role=status]").first).to match(/traces the next requests/)
+    expect(texts("[role=status]").first).to match(/traces its next requests/)
     @stage.app.visit(40)
     @stage.app.ask("collect")
     tab.go("#{@stage.live}/live")
@@ -26,7 +26,7 @@ RSpec.describe "memprof web in a browser, with something to change" do
     tab.follow(place)
     expect(texts(".chosen").join).to include(LeakyRails.source("page").strip)
     tab.go("#{@stage.live}/live")
-    tab.follow(link("/^What 3 requests cost/"))
+    tab.follow(link("/^Costs of 3 requests/"))
     tab.follow(link("/products/"))
     expect(texts("h2")).to include("objects", "gc")
     tab.go("#{@stage.live}/live")
@@ -76,7 +76,7 @@ RSpec.describe "memprof web in a browser, with something to change" do
     Dir.mktmpdir do |directory|
       # Nothing but what the command itself needs.
       WebProcess.run(@stage.files[:before], open: true, env: { "PATH" => directory }) do |web|
-        eventually("a word") { web.errors.include?("No browser was found: open the address yourself.") }
+        eventually("a word") { web.errors.include?("No browser found: open the URL yourself.") }
       end
     end
   end

@@ -81,7 +81,7 @@ RSpec.describe "references of an object in a browser" do
 
   it "end where nothing follows" do
     open("references", "/products/")
-    expect(rows("references")[1]).to eq([2, "It refers to nothing."])
+    expect(rows("references")[1]).to eq([2, "No outgoing references."])
   end
 
   it "are links alone where scripts do not run" do

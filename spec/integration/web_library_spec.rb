@@ -107,7 +107,7 @@ RSpec.describe "memprof web --library" do
         expect([stderr, status.exitstatus]).to eq(["", 0]), stdout
         entry = library.first
         address = "#{uri}heaps/#{entry.number}/"
-        expect(stdout).to include("Uploading ", "Look at it: #{address}\n", "Deleted dump file.\n")
+        expect(stdout).to include("Uploading ", "View it: #{address}\n", "Deleted dump file.\n")
         expect(program.dumps).to be_empty
         expect(entry.to_h).to include(app: "my_leaky_app", pid: program.pid, objects: be > 1000)
         shown = eventually("the heap") do
@@ -130,17 +130,17 @@ RSpec.describe "memprof web --library" do
       notes = File.join(directory, "notes.json")
       File.write(notes, "no dump")
       {
-        [dump, "-k", "another key"] => /this is not the key of this library \(--key\)/,
+        [dump, "-k", "another key"] => /wrong key for this library \(--key\)/,
         [large] => /a dump may have 293.0 KiB \(--max-upload\)/,
-        [notes] => /this is no heap dump, so it was not kept/,
-        [dump, "-u", "http://127.0.0.1:#{uri.port}/elsewhere"] => /it refuses \(--key\)/,
+        [notes] => /not a heap dump, so it was not stored/,
+        [dump, "-u", "http://127.0.0.1:#{uri.port}/elsewhere"] => /permission denied \(--key\)/,
         [dump, "-u", "http://127.0.0.1:1"] => /Connection refused/,
         [dump, "-u", "http://nowhere.invalid"] => /Can't upload to http:\/\/nowhere.invalid:80: /,
         [dump, "-u", "https://127.0.0.1:#{uri.port}"] => /SSL/
       }.each do |(file, *arguments), message|
         stdout, _, status = classic("--file", file, "-d", "--url", uri.to_s, *arguments)
         expect([stdout.lines.last, status.exitstatus]).to match([message, 1])
-        expect(stdout.lines.last).to end_with("The dump is kept; send it again with --file #{file}\n")
+        expect(stdout.lines.last).to end_with("To try again, use --file #{file}\n")
         expect(File.exist?(file)).to be(true)
       end
       expect(library.to_a).to be_empty
@@ -207,7 +207,7 @@ RSpec.describe "memprof web --library" do
       large = File.join(directory, "large.json")
       File.open(large, "wb") { |file| 200.times { file.write("no dump\n" * 131_072) } }
       stdout, = classic("--file", large, "--url", uri.to_s)
-      expect(stdout.lines.last).to match(/no heap dump/)
+      expect(stdout.lines.last).to match(/not a heap dump/)
       expect(peak(pid) - before).to be < 60 * 1024 * 1024
     end
   end
@@ -223,10 +223,10 @@ RSpec.describe "memprof web --library" do
   it "makes up a key once, and shows it once" do
     made = nil
     serve("--library", env: { "MEMPROF_LIBRARY" => place }) do |uri, errors, _|
-      made = File.read(errors)[/^The KEY, which is shown only now: (\S+)$/, 1]
+      made = File.read(errors)[/^The KEY, shown only this time: (\S+)$/, 1]
       expect(made).to eq(File.read(File.join(place, ".key")).chomp)
       stdout, = classic("--file", cache_dump, "--url", uri.to_s, "--key", made)
-      expect(stdout).to include("Look at it: ")
+      expect(stdout).to include("View it: ")
     end
     serve("--library", place) do |uri, errors, _|
       expect(File.read(errors)).to include("The KEY is in #{place}/.key")
@@ -248,7 +248,7 @@ RSpec.describe "memprof web --library" do
 
   it "shows what the command kept without a server" do
     stdout, = run_memprof("--file", cache_dump, "-n", "shop", env: client.merge("MEMPROF_KEY" => nil))
-    expect(stdout).to include("Kept in the library: #{directory}/.local/share/memprof/")
+    expect(stdout).to include("Added to the library: #{directory}/.local/share/memprof/")
     serve("--library", env: { "HOME" => directory, "XDG_DATA_HOME" => nil }) do |uri, _, _|
       expect(JSON.parse(page(uri, "/library.json").body)["dumps"].first["name"]).to eq("shop")
     end
@@ -267,10 +267,10 @@ RSpec.describe "memprof web --library" do
     File.write(trusted, certificate.to_pem)
     env = client.merge("SSL_CERT_FILE" => trusted)
     stdout, = run_memprof("-f", cache_dump, "-n", "a", "-u", url, env: env)
-    expect(stdout).to include("Look at it: #{url}/heaps/#{library.first.number}/\n")
+    expect(stdout).to include("View it: #{url}/heaps/#{library.first.number}/\n")
     expect(library.count).to eq(1)
     stdout, = run_memprof("-f", cache_dump, "-n", "a", "-u", url, env: client)
-    expect(stdout.lines.last).to match(/certificate verify failed.*The dump is kept/)
+    expect(stdout.lines.last).to match(/certificate verify failed.*To try again/)
     expect(library.count).to eq(1)
   ensure
     proxy&.close
@@ -295,14 +295,15 @@ RSpec.describe "memprof web --library" do
     Dir.mkdir(open_key)
     File.write(File.join(open_key, ".key"), key, perm: 0o644)
     {
-      ["--library", file] => /is no directory: --library=DIR FILE/,
+      ["--library", file] => /is not a directory; use --library=DIR FILE/,
       ["--library", "/proc/nowhere"] => %r{can't keep dumps in /proc/nowhere: },
-      ["--library", place, "--key", "short"] => /a key must be 16 characters or more/,
+      ["--library", place, "--key", "short"] => /invalid key; expected at least 16 characters/,
       ["--library", open_key] => /is not its owner's alone: chmod 600 it/,
-      ["--library", place, "--max-size", "much"] => /must be a size such as 500MB or 2GiB, not much/,
-      ["--library", place, "--max-upload", "0"] => /must be a size/,
-      ["--key", key, file] => /--key is of use with --library only/,
-      ["--max-size", "1GB"] => /--max-size is of use with --library only/
+      ["--library", place, "--max-size",
+        "much"] => /invalid --max-size "much"; expected a size such as 500MB or 2GiB/,
+      ["--library", place, "--max-upload", "0"] => /expected a size/,
+      ["--key", key, file] => /--key needs --library/,
+      ["--max-size", "1GB"] => /--max-size needs --library/
     }.each do |arguments, message|
       stdout, stderr, status = run_memprof("web", "--no-open", *arguments, env: { "MEMPROF_KEY" => nil })
       expect([stdout, status.exitstatus, stderr.lines.size]).to eq(["", 2, 1]), stderr

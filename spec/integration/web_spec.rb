@@ -96,10 +96,10 @@ RSpec.describe "memprof web" do
     {
       [] => /FILE is missing; see `memprof help web`/,
       ["/nowhere.memprof"] => %r{cannot read /nowhere.memprof: no such file},
-      ["-"] => /cannot read -: it must be a file/,
-      ["--port", "70000", __FILE__] => /must be 0 to 65535/,
-      ["--token", "short", __FILE__] => /must be 8 characters or more/,
-      ["--bind", "203.0.113.1", "--no-open", __FILE__] => /can't listen on 203.0.113.1:0: /
+      ["-"] => /cannot read -: a file is required/,
+      ["--port", "70000", __FILE__] => /expected a number from 0 to 65535/,
+      ["--token", "short", __FILE__] => /expected at least 8 characters/,
+      ["--bind", "203.0.113.1", "--no-open", __FILE__] => /cannot listen on 203.0.113.1:0: /
     }.each do |arguments, message|
       stdout, stderr, status = run_memprof("web", *arguments)
       expect([stdout, status.exitstatus, stderr.lines.size]).to eq(["", 2, 1]), stderr

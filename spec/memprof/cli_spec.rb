@@ -16,20 +16,23 @@ RSpec.describe "memprof" do
 
   describe "wrong use" do
     {
-      "without a command" => [[], /no command given; `memprof --help`/],
-      "with an unknown command" => [%w[dance], /unknown command: dance; `memprof --help`/],
+      "without a command" => [[], /no command given; see `memprof --help`/],
+      "with an unknown command" => [%w[dance], /unknown command "dance"; see `memprof --help`/],
       "with an unknown option" => [%w[run --frmat x y], /invalid option: --frmat.*`memprof help run`/],
-      "with a wrong number" => [%w[run --limit 0 x], /--limit must be 1 or more/],
-      "with no number" => [%w[run --sample many x], /--sample many/],
-      "with an unknown format" => [%w[run --format html x], /html is none of text, json, /],
+      "with a wrong number" => [%w[run --limit 0 x], /invalid --limit "0"; expected a number of at least 1/],
+      "with no number" => [%w[run --sample many x], /invalid --sample "many"/],
+      "with an unknown format" => [%w[run --format html x],
+        /invalid --format "html"; expected one of: text, json, /],
       "with a broken expression" => [%w[run --ignore-files ( x], /--ignore-files.*unmatched parenthesis/],
-      "with a signal that ends programs" => [%w[run --signal TERM x], /--signal cannot be caught here; try/],
-      "with a signal that there is not" => [%w[run --signal HELLO x], /--signal cannot be caught here/],
+      "with a signal that ends programs" => [%w[run --signal TERM x],
+        /invalid --signal "TERM"; expected one that can be caught/],
+      "with a signal that there is not" => [%w[run --signal HELLO x],
+        /invalid --signal "HELLO"; expected one that/],
       "with nothing to run" => [%w[run --limit 3], /no command given; see `memprof help run`/],
       "with nothing to track" => [%w[track], /no script given; see `memprof help track`/],
       "with a script that is not there" => [%w[track nowhere.rb], /cannot read the script nowhere.rb/],
-      "with help for nothing" => [%w[help dance], /unknown command: dance/],
-      "with help for too much" => [%w[help run track], /not also: track/],
+      "with help for nothing" => [%w[help dance], /unknown command "dance"/],
+      "with help for too much" => [%w[help run track], /unexpected arguments: track/],
       "with an --output in no directory" => [%w[run -o /nowhere/x y], %r{--output /nowhere/x: no such}]
     }.each do |situation, (arguments, message)|
       it "says what is wrong in one line and ends with 2, #{situation}" do

@@ -43,9 +43,9 @@ RSpec.describe Memprof::Web do
   end
 
   it "has errors in the form that was asked for" do
-    expect(ask(app, "/heaps/9/").body).to include("no heap has the number 9")
+    expect(ask(app, "/heaps/9/").body).to include("no heap 9")
     answer = ask(app, "/heaps/9.json")
-    expect([answer.status, answer.json]).to eq([404, { error: "no heap has the number 9" }])
+    expect([answer.status, answer.json]).to eq([404, { error: "no heap 9" }])
   end
 
   it "shows how far the opening is" do

@@ -4,7 +4,7 @@
 (() => {
   const help = document.getElementById("help");
   const keys = { "/": "search", "j, k": "next and previous row", "Enter": "open the row", "?": "this help" };
-  if (document.querySelector(".unfolds table")) keys["\u2192, \u2190"] = "open and close what is under the row";
+  if (document.querySelector(".unfolds table")) keys["\u2192, \u2190"] = "expand and collapse the row";
   let chosen = null;
 
   // Rows come and go, so the place of the chosen one is looked up.

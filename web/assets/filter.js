@@ -39,7 +39,7 @@
         field.title = answer.ok ? "" : page.querySelector(".error")?.textContent ?? "";
         if (answer.ok) show(page, url);
       } catch (error) {
-        if (error.name !== "AbortError") say(`The list could not be had: ${error.message}`, "note");
+        if (error.name !== "AbortError") say(`Cannot load the list: ${error.message}`, "note");
       } finally {
         asking = null;
       }

@@ -46,7 +46,7 @@
       for (const frame of frames) frame.below.sort((one, other) => other.total - one.total || one.index - other.index);
     }).catch((error) => {
       loading = null;
-      detail.textContent = `The frames could not be had: ${error.message}`;
+      detail.textContent = `Cannot load the frames: ${error.message}`;
       throw error;
     });
     return loading;
@@ -73,14 +73,14 @@
     const bold = Object.assign(document.createElement("b"), { textContent: `${weight(frame.total)}, ${share(frame.total)}` });
     const own = unit === "bytes" && frame.count != null
       ? `; ${plural(frame.count)} of ${weight(frame.own)}`
-      : `; itself ${weight(frame.own)}`;
+      : `; own ${weight(frame.own)}`;
     const line = Object.assign(document.createElement("span"), { className: "way", textContent: way.join(" › ") });
     const parts = [bold, own];
     if (frame.address && objects) {
       const name = classOf(frame);
       parts.push(" · ", anchor(frame.count === 1 ? "the object" : "the largest object", objects + frame.address));
       if (name) parts.push(" · ", anchor(`class ${name}`, classes + encodeURIComponent(name)));
-      parts.push(" · ", anchor("only what it keeps alive", `${flame}?of=${frame.address}`));
+      parts.push(" · ", anchor("zoom to what it retains", `${flame}?of=${frame.address}`));
     }
     detail.replaceChildren(...parts, line);
   }

@@ -46,13 +46,13 @@
       const cell = row.cells[0];
       if (!line.href) return line;
       if (this.repeats(line)) {
-        cell.prepend(Object.assign(document.createElement("span"), { className: "again", textContent: "\u21ba", title: "The same as above" }));
-        link.title = "The same as above";
+        cell.prepend(Object.assign(document.createElement("span"), { className: "again", textContent: "\u21ba", title: "Same object as above" }));
+        link.title = "Same object as above";
         return line;
       }
       const opener = Object.assign(document.createElement("button"), { type: "button", className: "unfold" });
       const name = link.textContent;
-      opener.setAttribute("aria-label", this.inwards ? `What refers to ${name}` : `What ${name} refers to`);
+      opener.setAttribute("aria-label", this.inwards ? `Incoming references of ${name}` : `Outgoing references of ${name}`);
       opener.setAttribute("aria-expanded", "false");
       opener.addEventListener("click", () => this.fold(line, !line.open));
       cell.prepend(opener);
@@ -74,7 +74,7 @@
           line.below = null;
           line.open = false;
           button(line).setAttribute("aria-expanded", "false");
-          this.say(`The rows could not be had: ${error.message}`);
+          this.say(`Cannot load the rows: ${error.message}`);
         });
       }
       show(line, line.open);
@@ -89,7 +89,7 @@
         const rows = [...there.querySelectorAll("tbody tr")];
         const next = there.querySelector("a[rel=next]")?.getAttribute("href");
         for (const row of rows) this.put(line, this.take(row, line));
-        if (!line.below.length) this.put(line, this.line(this.remark(this.inwards ? "Nothing refers to it." : "It refers to nothing."), line));
+        if (!line.below.length) this.put(line, this.line(this.remark(this.inwards ? "No incoming references." : "No outgoing references."), line));
         if (next) this.put(line, this.line(this.more(line, next, there.dataset.count), line));
         const count = Number(there.dataset.count).toLocaleString("en");
         this.say(`${count} object${count === "1" ? "" : "s"}, ${line.below.filter((below) => below.href).length} shown`, true);
@@ -123,7 +123,7 @@
     more(line, href, count) {
       const shown = line.below.length;
       const opener = Object.assign(document.createElement("button"), { type: "button", textContent: "Show more" });
-      const row = this.remark(opener, ` ${shown} of ${Number(count).toLocaleString("en")} are shown`);
+      const row = this.remark(opener, ` ${shown} of ${Number(count).toLocaleString("en")} shown`);
       opener.addEventListener("click", async () => {
         const end = line.below.pop();
         try {
@@ -132,7 +132,7 @@
           this.focus(line.below[shown]);
         } catch (error) {
           line.below.push(end);
-          this.say(`The rows could not be had: ${error.message}`);
+          this.say(`Cannot load the rows: ${error.message}`);
         }
       });
       return row;

@@ -5,7 +5,7 @@ require_relative "../dump/in_progress"
 
 module Memprof
   module CLI
-    # A dump that a process is asked for by its signal: it appears as a new file among those that were there.
+    # Waits for the dump that a process writes after its signal: a new file beside the existing ones.
     class Arrival
       STEP = 0.05
       private_constant :STEP
@@ -20,7 +20,7 @@ module Memprof
         poll(seconds) { (@target.dumps - @before).min }
       end
 
-      # Waits for a dump to be whole.
+      # Waits until a dump is complete.
       def finish(path, seconds)
         path = path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
         poll(seconds) do

@@ -8,29 +8,32 @@ require_relative "target"
 
 module Memprof
   module CLI
-    # The old form, `memprof --pid PID --name NAME`. It used to take a dump to memprof.com, which is gone: now
-    # it takes it to a server of one's own, or to the library of this machine. Its words, and its exit status
-    # 1, are those of memprof 0.3.
+    # The form of memprof 0.3, `memprof --pid PID --name NAME`. It uploaded a dump to memprof.com, which no
+    # longer exists; now the dump goes to a server of the user's own, or to the library of this machine.
+    # Messages and exit status 1 are those of memprof 0.3.
     class Classic
       BANNER = "\nMemprof Uploader\nhttp://www.memprof.com\n#{"=" * 32}\n\n"
       DEFAULT_SECONDS = 300
       NOTE = <<~TEXT
 
-        memprof.com is gone. With --url (or MEMPROF_URL) the dump goes to a server of your
-        own, which runs `memprof web --library` and has given you the key (or MEMPROF_KEY).
-        Without, it goes to the library of this machine (MEMPROF_LIBRARY, or
-        ~/.local/share/memprof), which `memprof web --library` shows. For a file alone,
+        memprof.com no longer exists. --url (or MEMPROF_URL) uploads the dump to your own
+        server, which runs `memprof web --library` and shows the key (or MEMPROF_KEY).
+        Without --url the dump goes to the library of this machine (MEMPROF_LIBRARY, or
+        ~/.local/share/memprof), which `memprof web --library` shows. To get only a file,
         use `memprof dump --pid PID`; see `memprof --help`.
       TEXT
-      # Where options are taken from that are not given.
+      # Environment variables that stand in for options.
       VARIABLES = { url: "MEMPROF_URL", key: "MEMPROF_KEY" }.freeze
       private_constant :BANNER, :DEFAULT_SECONDS, :NOTE, :VARIABLES
 
       autoload :Keep, "#{__dir__}/classic/keep"
       autoload :Upload, "#{__dir__}/classic/upload"
 
-      # Wrong use, or nothing to be had: the usage and a line in red, exit status 1.
+      # What went wrong: a line in red, exit status 1.
       class Failure < StandardError; end
+
+      # Wrong use: the same, below the usage.
+      class Misuse < Failure; end
 
       def initialize(terminal)
         @terminal = terminal
@@ -46,10 +49,10 @@ module Memprof
         run
         @terminal.puts("Finished!")
         0
-      rescue OptionParser::ParseError, Failure, Error => e
+      rescue OptionParser::ParseError, Misuse => e
+        fail_with(e.message.lines.first.chomp, usage: "#{parser.help}\n")
+      rescue Failure, Error, SystemCallError => e
         fail_with(e.message.lines.first.chomp)
-      rescue SystemCallError => e
-        fail_with(e.message)
       end
 
       private
@@ -69,15 +72,15 @@ module Memprof
 
         Keep.new(dump, @terminal, @options).run
       rescue Error => e
-        raise Failure, "#{e.message.lines.first.chomp}. The dump is kept: #{dump}"
+        raise Failure, "#{e.message.lines.first.chomp}. The dump is still at #{dump}"
       end
 
       # In the order in which the old command asked.
       def check
         given = @options[:file]
         VARIABLES.each { |name, variable| @options[name] ||= [ENV[variable].to_s].reject(&:empty?).first }
-        raise Failure, "Missing PID! (-p PID)" unless @options[:pid] || given
-        raise Failure, "Missing name! (-n 'my application')" unless @options[:name]
+        raise Misuse, "Missing PID! (-p PID)" unless @options[:pid] || given
+        raise Misuse, "Missing name! (-n 'my application')" unless @options[:name]
         raise Failure, "File not found: #{given}" if given && !File.file?(given)
         check_server if @options[:url]
       end
@@ -85,8 +88,8 @@ module Memprof
       # Before the process is asked for anything.
       def check_server
         Upload.address(@options[:url])
-        raise Failure, "Missing API key! (-k KEY)" unless @options[:key]
-        raise Failure, "A key has no line breaks" if @options[:key].match?(/[\r\n]/)
+        raise Misuse, "Missing API key! (-k KEY)" unless @options[:key]
+        raise Misuse, "The API key contains a line break" if @options[:key].match?(/[\r\n]/)
       end
 
       def target
@@ -101,8 +104,8 @@ module Memprof
         @terminal.print("#{parser.help}#{NOTE}") ? 0 : 1
       end
 
-      def fail_with(message)
-        @terminal.puts("#{parser.help}\n#{Paint.new(@terminal.color?).call(message, :red)}")
+      def fail_with(message, usage: nil)
+        @terminal.puts("#{usage}#{Paint.new(@terminal.color?).call(message, :red)}")
         1
       end
 
@@ -119,20 +122,20 @@ module Memprof
       def define_what(parser)
         set(parser, "-p", "--pid PID", Integer, "Process ID to dump (required)", :pid)
         set(parser, "-n", "--name NAME", "Name of your application (required)", :name)
-        set(parser, "-f", "--file PATH", "Take an existing dump instead", :file)
-        set(parser, "-k", "--key KEY", "API key of the server (or MEMPROF_KEY, which others can't see)", :key)
-        set(parser, "-u", "--url URL", "Server to upload to (or MEMPROF_URL; default: none, but this",
-          "machine's library)", :url)
-        set(parser, "--put-my-data-on-the-internet", "Accepted; your data goes where --url says", :upload)
+        set(parser, "-f", "--file PATH", "Use an existing dump instead", :file)
+        set(parser, "-k", "--key KEY", "API key of the server (or MEMPROF_KEY, hidden from `ps`)", :key)
+        set(parser, "-u", "--url URL", "Server to upload to (or MEMPROF_URL; default: none, the",
+          "library of this machine)", :url)
+        set(parser, "--put-my-data-on-the-internet", "Accepted and ignored: --url decides", :upload)
       end
 
       def define_how(parser)
-        set(parser, "-d", "--[no-]delete", "Delete the process's own file afterwards (default: true;",
-          "with --file false)", :delete)
+        set(parser, "-d", "--[no-]delete", "Delete the file that the process wrote (default: true;",
+          "with --file: false)", :delete)
         set(parser, "-s", "--seconds SECONDS", Integer,
-          "Wait so long for the dump (default: #{DEFAULT_SECONDS})", :seconds)
-        set(parser, "-t", "--[no-]test", "Only try it: neither upload nor keep the dump", :test)
-        set(parser, "--info", "Show facts about this Ruby", :info)
+          "Timeout of the dump (default: #{DEFAULT_SECONDS})", :seconds)
+        set(parser, "-t", "--[no-]test", "Dry run: neither upload nor keep the dump", :test)
+        set(parser, "--info", "Show details of this Ruby, for bug reports", :info)
       end
 
       def set(parser, *definition, name)

@@ -41,7 +41,7 @@ module Memprof
         def read(source)
           file = File.open(source, READ)
           begin
-            raise Error, "can't read #{source}: it is no regular file" unless file.stat.file?
+            raise Error, "can't read #{source}: not a regular file" unless file.stat.file?
 
             yield(file)
           ensure

@@ -36,6 +36,9 @@ module Memprof
 
       def parse(arguments)
         arrange(parser, arguments)
+      rescue OptionParser::InvalidArgument => e
+        option, value = e.args.join("=").split("=", 2)
+        raise UsageError, "invalid #{option} \"#{value}\"; see `memprof help #{verb}`"
       rescue OptionParser::ParseError => e
         raise UsageError, "#{one_line(e)}; see `memprof help #{verb}`"
       rescue ArgumentError => e
@@ -70,17 +73,22 @@ module Memprof
       # An option that is a whole number of at least 1.
       def count(parser, *definition, name)
         parser.on(*definition, Integer) do |value|
-          raise OptionParser::InvalidArgument, "must be 1 or more" unless value.positive?
+          invalid(definition, value, "a number of at least 1") unless value.positive?
 
           @options[name] = value
         end
+      end
+
+      def invalid(definition, value, expected)
+        option = Array(definition).grep(/\A--/).first[/\A--[\w-]+/]
+        raise UsageError, "invalid #{option} \"#{value}\"; expected #{expected}"
       end
 
       # An option that is one of a few words.
       def one_of(parser, words, *definition, name)
         parser.on(*definition) do |text|
           @options[name] = words.find { |word| word.to_s == text }
-          raise OptionParser::InvalidArgument, "#{text} is none of #{words.join(", ")}" unless @options[name]
+          invalid(definition, text, "one of: #{words.join(", ")}") unless @options[name]
         end
       end
 
@@ -92,7 +100,7 @@ module Memprof
         parser.on(*definition) { @options[name] = true }
       end
 
-      # Fails before the program runs, not after: whoever waited for a report wants one.
+      # Fails before the program runs, not when its report is to be written.
       def output_path(text, option = "--output")
         return if text == "-"
 

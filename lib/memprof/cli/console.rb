@@ -4,13 +4,13 @@ require_relative "heap_command"
 
 module Memprof
   module CLI
-    # `memprof console`: Ruby with a heap at hand.
+    # `memprof console`: IRB with a heap.
     class Console < HeapCommand
-      SUMMARY = "opens Ruby's console with the heap of a dump at hand"
+      SUMMARY = "opens IRB with the heap of a dump"
       USAGE = "[OPTIONS] FILE | BEFORE AFTER"
       DETAILS = <<~TEXT
-        In IRB, `heap` is that of FILE. Of two dumps, `before` and `after` are theirs,
-        `diff` is what changed, and `heap` is the one after. Input may come from a pipe.
+        In IRB, `heap` is the heap of FILE. With two dumps, `before` and `after` are
+        their heaps, `diff` compares them, and `heap` is `after`. Input may be a pipe.
 
         Examples:
           memprof console heap.memprof

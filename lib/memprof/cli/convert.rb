@@ -13,13 +13,13 @@ module Memprof
       SUMMARY = "writes a dump in another format"
       USAGE = "[OPTIONS] IN OUT"
       DETAILS = <<~TEXT
-        IN is a dump of memprof's or of ObjectSpace.dump_all, compressed or not: which,
-        is seen from what is in it. The ending of OUT says the format (.memprof is
-        binary, all else memprof's JSON lines), unless --format does, and the
+        IN is a dump of memprof or of ObjectSpace.dump_all, compressed or not; its
+        content tells which. The extension of OUT selects the format (.memprof is
+        binary, all others memprof's JSON lines) unless --format does, and the
         compression (.gz, .zst). A - stands for stdin and stdout.
 
-        --values takes contents out, so that a dump may leave the house. What is not in
-        IN cannot be put back. Lines that make no sense are left out and counted.
+        --values removes contents, so that the dump can be shared outside. It cannot
+        add what IN lacks. Invalid lines are skipped and counted.
 
         Examples:
           memprof convert heap.memprof heap.json.gz
@@ -41,15 +41,15 @@ module Memprof
 
       def define_options(parser)
         one_of(parser, Memprof::Dump::Options::FORMATS, "-f", "--format FORMAT",
-          "memprof, objspace, binary, heap_dump (default: by", "OUT's ending)", :format)
+          "memprof, objspace, binary, heap_dump (default: by", "the extension of OUT)", :format)
         one_of(parser, Memprof::Dump::Options::VALUES, "--values WHAT",
-          "of strings and the like: full (default),", "truncate, hash, length, none", :values)
-        flag(parser, "--force", "replace OUT if it is there", :force)
+          "contents of strings etc.: full (default),", "truncate, hash, length, none", :values)
+        flag(parser, "--force", "replace OUT if it exists", :force)
       end
 
       def paths(arguments)
         unless arguments.size == 2
-          raise UsageError, "two files are needed, IN and OUT; see `memprof help convert`"
+          raise UsageError, "expected two files, IN and OUT; see `memprof help convert`"
         end
 
         input, output = arguments
@@ -60,7 +60,7 @@ module Memprof
 
         output_path(output, "OUT")
         there = File.exist?(output) && !@options[:force]
-        raise UsageError, "#{output} is there already; --force replaces it" if there
+        raise UsageError, "#{output} already exists; use --force to replace it" if there
 
         arguments
       end
@@ -85,7 +85,7 @@ module Memprof
 
       def to_stdout(path, options)
         if options.format == :binary && @terminal.tty?
-          raise UsageError, "binary is no format for a screen; give a file"
+          raise UsageError, "the binary format cannot go to a terminal; give a file"
         end
 
         Memprof::Dump::Spool.nameless do |file|
@@ -116,10 +116,10 @@ module Memprof
       def report(result)
         skipped = result["skipped"].to_i
         if skipped.positive?
-          lines = skipped == 1 ? "1 line that makes" : "#{Units.count(skipped)} lines that make"
-          @terminal.warn("left out #{lines} no sense, the first is line #{result["first_skipped"]}")
+          lines = skipped == 1 ? "1 invalid line" : "#{Units.count(skipped)} invalid lines"
+          @terminal.warn("skipped #{lines}, the first is line #{result["first_skipped"]}")
         end
-        @terminal.warn("the dump is cut: what is there of it was converted") if result["truncated"]
+        @terminal.warn("the dump is truncated: converted the part that is there") if result["truncated"]
         @terminal.warn("#{Units.count(result["objects"])} objects, #{Units.bytes(result["bytes"])}")
       end
     end

@@ -5,18 +5,18 @@ require_relative "growth_rows"
 
 module Memprof
   module CLI
-    # `memprof diff`: what changed from one dump to the next.
+    # `memprof diff`: compares dumps.
     class Diff < HeapCommand
       BY = %i[class type site file].freeze
       SORT = %i[size count retained new survived].freeze
 
-      SUMMARY = "tells what changed between two or three dumps"
+      SUMMARY = "compares two or three dumps of a process"
       USAGE = "[OPTIONS] BEFORE AFTER [LATER]"
       DETAILS = <<~TEXT
-        Dumps of one process: which objects are new, which are gone, and which old
-        objects hold the new ones. New ones that are still there LATER have survived:
-        these are what leaks are made of. Dumps of two processes, as of two versions of
-        an application, can be compared by class, site and file.
+        For dumps of one process: which objects are new, which were freed, and which old
+        objects retain the new ones. New objects that are still in LATER have survived;
+        leaks consist of these. Dumps of two processes, such as two versions of an
+        application, can be compared by class, site and file.
 
         Examples:
           memprof diff before.memprof after.memprof
@@ -68,13 +68,13 @@ module Memprof
         warn(page, answer.values.flat_map { |part| part[:warnings] })
       end
 
-      # People do not care for what stayed as it was.
+      # Rows without change only matter to programs.
       def for_people? = output_format == :text
 
       def unchanged(page, count)
         return unless count.positive?
 
-        page.text("#{Cell.plural(count, "row")} without any change #{count == 1 ? "is" : "are"} not shown.")
+        page.text("#{Cell.plural(count, "row")} without change not shown.")
       end
 
       # Nothing of one is in the other: dumps of two processes.
@@ -83,7 +83,7 @@ module Memprof
       end
 
       def owners(page, answer)
-        page.listing(GrowthRows.owners(answer[:owners]), heading: "Old objects that hold the new ones")
+        page.listing(GrowthRows.owners(answer[:owners]), heading: "Old objects that retain new ones")
         more(page, answer[:more], "object")
       end
 
@@ -92,8 +92,8 @@ module Memprof
         return [] if owner.nil? || strangers?(answer)
 
         [
-          [["show", files[1], owner[:address]], "all about what holds most of the new"],
-          [["tree", files[1], owner[:address]], "what it keeps alive"]
+          [["show", files[1], owner[:address]], "the object that retains most new ones"],
+          [["tree", files[1], owner[:address]], "what it retains"]
         ]
       end
     end

@@ -18,17 +18,17 @@ module Memprof
       USAGE = "--pid PID [OPTIONS]"
       DETAILS = <<~TEXT
         The process must have loaded memprof/signal: add `require "memprof/signal"` to
-        it, or start it with RUBYOPT=-rmemprof/signal. A forked child of it writes the
-        dump, so it stands still for the fork only. The file is moved here, readable for
-        its owner only, and its name is printed. A dump holds what the program holds,
-        passwords too; --values hash, length or none leaves contents out.
+        it, or start it with RUBYOPT=-rmemprof/signal. A forked child writes the dump,
+        so the process is paused only for the fork. The file is moved here, readable by
+        its owner only, and its name is printed. A dump contains what the program has in
+        memory, passwords too; --values hash, length or none leaves contents out.
 
-        With --out the ending says the format (.memprof is binary) and the compression
-        (.gz, .zst). Without it the file is named after the application.
+        With --out the extension selects the format (.memprof is binary) and the
+        compression (.gz, .zst). Without it the file is named after the application.
 
-        Processes in a container are asked from outside of it, too. With --children all
-        that PID has forked are dumped one after the other, as the workers of a puma
-        cluster, and not PID itself; --out gets their process ids before its ending.
+        It also works from outside a container. --children dumps all processes that PID
+        has forked, such as the workers of a puma cluster, one after the other, but not
+        PID itself; their process ids go before the extension of --out.
 
         Examples:
           memprof dump --pid 4711
@@ -52,19 +52,18 @@ module Memprof
 
       def define_options(parser)
         pid(parser)
-        text(parser, "-o", "--out FILE", "where to (default: named after the application)", :out)
+        text(parser, "-o", "--out FILE", "output file (default: named after the application)", :out)
         known = Memprof::Dump::Options
         one_of(parser, known::FORMATS, "-f", "--format FORMAT", "memprof (JSON lines), objspace (as",
-          "ObjectSpace.dump_all), binary, heap_dump", "(default: by --out, else as the process is set)",
+          "ObjectSpace.dump_all), binary, heap_dump", "(default: by --out, else the process decides)",
           :format)
-        one_of(parser, known::VALUES, "--values WHAT", "of strings and the like: full, truncate,",
-          "hash, length, none (default: as the", "process is set)", :values)
-        flag(parser, "--children", "the processes that it forked, not itself", :children)
-        count(parser, "--seconds N", "wait so long for the dump (default: #{DEFAULT_SECONDS})", :seconds)
+        one_of(parser, known::VALUES, "--values WHAT", "contents of strings etc.: full, truncate,",
+          "hash, length, none (default: the process", "decides)", :values)
+        flag(parser, "--children", "dump the forked processes, not PID itself", :children)
+        count(parser, "--seconds N", "timeout of the dump (default: #{DEFAULT_SECONDS})", :seconds)
       end
 
-      # What was asked for; of all else the process's own settings decide. A file's name asks for a format and
-      # a compression.
+      # The process's own settings decide the rest. A file's extension asks for a format and a compression.
       def wanted
         wanted = @options.slice(:format, :values)
         return wanted unless @out
@@ -82,11 +81,11 @@ module Memprof
         end
 
         dumped = children.map { |child| dumped?(child) }
-        @terminal.warn("no answer to be had from: #{silent.map(&:pid).join(", ")}") unless silent.empty?
+        @terminal.warn("no response from #{silent.map(&:pid).join(", ")}") unless silent.empty?
         dumped.all? ? 0 : 2
       end
 
-      # One that gives no dump, as it has ended meanwhile, does not keep the others from giving theirs.
+      # A child that fails, say because it has ended, does not keep the others from being dumped.
       def dumped?(child)
         dump(child, @out && numbered(@out, child.pid))
         true
@@ -104,7 +103,7 @@ module Memprof
       def dump(target, out)
         path = dump_of(target, @wanted, @options.fetch(:seconds, DEFAULT_SECONDS))
         unless target.ours?(path)
-          raise UsageError, "#{Printable.line(path)} is no file of process #{target.pid}: left there"
+          raise UsageError, "#{Printable.line(path)} does not belong to process #{target.pid}: not moved"
         end
 
         out ||= Collection.name(target, path)

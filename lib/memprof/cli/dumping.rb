@@ -29,12 +29,12 @@ module Memprof
         client.answer
         path
       rescue Control::Broken => e
-        raise UsageError, "process #{target.pid} gave no dump: #{e.message}"
+        raise UsageError, "process #{target.pid} aborted the dump: #{e.message}"
       end
 
       def path_of(answer)
         path = answer["path"]
-        raise Control::Broken, "it names no file" unless path.is_a?(String) && !path.include?("\0")
+        raise Control::Broken, "it named no file" unless path.is_a?(String) && !path.include?("\0")
 
         path
       end
@@ -59,7 +59,7 @@ module Memprof
         beginning = Clock.now
         state = arrival.finish(path, seconds) { |bytes| show(target, bytes, Clock.now - beginning) }
         raise UsageError, late(target, seconds, path) if state == :late
-        raise UsageError, "process #{target.pid} gave its dump up: its stderr says why" if state == :failed
+        raise UsageError, "process #{target.pid} aborted the dump: see its stderr" if state == :failed
 
         path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
       end
@@ -72,18 +72,18 @@ module Memprof
       def refuse_options(target)
         return refuse(target) unless target.answers_signal?
 
-        raise UsageError, "process #{target.pid} has no socket, and a signal can't say what to write: " \
-                          "leave out --out, --format and --values (`memprof convert` changes them afterwards)"
+        raise UsageError, "process #{target.pid} has no socket, and a signal has no options: " \
+                          "omit --out, --format and --values, and use `memprof convert` afterwards"
       end
 
       def nothing(target)
         return "process #{target.pid} ended" unless target.running?
 
-        "process #{target.pid} began no dump within #{TO_BEGIN} s: its stderr may say why"
+        "no response from #{target.pid}: no dump begun within #{TO_BEGIN} s; see its stderr"
       end
 
       def late(target, seconds, path)
-        "the dump of process #{target.pid} was not whole within #{seconds} s (--seconds): " +
+        "the dump of process #{target.pid} was not complete within #{seconds} s (--seconds): " +
           Printable.line(path)
       end
 

@@ -4,14 +4,14 @@ require_relative "heap_command"
 
 module Memprof
   module CLI
-    # `memprof dups`: strings that are equal, and collections that hold nothing or little.
+    # `memprof dups`: duplicate strings, and collections with few or no elements.
     class Dups < HeapCommand
-      SUMMARY = "finds equal strings and empty collections in a dump"
+      SUMMARY = "finds duplicate strings and empty collections in a dump"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        Wasted is what would be free if all equal strings were one. With --collections
-        the arrays, hashes, structs and sets: how many are empty, who holds those, and
-        which have most room that is not used.
+        Wasted is the memory that sharing one copy of each string would free.
+        --collections shows arrays, hashes, structs and sets instead: how many are
+        empty, what references the empty ones, and which have the most unused capacity.
 
         Examples:
           memprof dups heap.memprof
@@ -21,7 +21,7 @@ module Memprof
 
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
-        raise UsageError, "--sort is for --collections" if @options[:sort] && !@options[:collections]
+        raise UsageError, "--sort needs --collections" if @options[:sort] && !@options[:collections]
 
         heap = open_heap(file)
         @options[:collections] ? collections(file, heap) : strings(file, heap)
@@ -30,26 +30,26 @@ module Memprof
       private
 
       def define_own_options(parser)
-        flag(parser, "--collections", "collections in place of strings", :collections)
+        flag(parser, "--collections", "show collections instead of strings", :collections)
         where(parser)
         limit(parser, "the first N", 20)
-        count(parser, "--min N", "of strings: N equal ones or more (default: 2)", :min)
+        count(parser, "--min N", "strings with N copies or more (default: 2)", :min)
         one_of(parser, %i[length retained size unused], "--sort WHAT",
-          "of collections: length (default), retained,", "size, unused", :sort)
+          "collections: length (default), retained, size,", "unused", :sort)
       end
 
       def strings(file, heap)
         answer = put(heap, :duplicates, **@options.slice(:where, :limit, :min))
         status = present(answer) do |page|
           page.heading("#{Units.bytes(answer[:wasted])} (#{Cell.percent(answer[:percent])}) wasted by " \
-                       "#{Units.count(answer[:duplicates])} strings that others equal, " \
-                       "of #{plural(answer[:count], "string")}")
+                       "#{Units.count(answer[:duplicates])} duplicates among #{plural(answer[:count],
+                         "string")}")
           page.listing(texts(answer[:rows]))
           more(page, answer[:more], "text") unless answer[:rows].empty?
           warn(page, answer[:warnings])
         end
         first = answer[:rows].first
-        next_steps([(about(file, first, "one of the first") if first), empties(file)].compact)
+        next_steps([(about(file, first, "one of the first group") if first), empties(file)].compact)
         status
       end
 
@@ -58,20 +58,20 @@ module Memprof
       end
 
       def empties(file)
-        [["dups", "--collections", file], "collections that hold nothing"]
+        [["dups", "--collections", file], "empty collections"]
       end
 
       def texts(rows)
         listing = Listing.new.column("Wasted", :bytes, :wasted)
-          .column("Share", :percent, :percent, spare: true)
+          .column("Wasted %", :percent, :percent, spare: true)
           .column("Strings", :count, :count).column("Length", :count, :length, spare: true)
-          .column("Text", :name, :text, most: 44).column("Held by", :name, :holder, most: 40)
-          .column("Made at", :place, :site, spare: true)
-          .column("One of them", :address, :address, spare: true)
+          .column("Text", :name, :text, most: 44).column("Referenced by", :name, :holder, most: 40)
+          .column("Allocated at", :place, :site, spare: true)
+          .column("Example", :address, :address, spare: true)
         rows.each do |row|
           text = row[:text]
           text = text.inspect if text && output_format != :csv
-          listing.row(*row.values_at(:wasted, :percent, :count, :length), text || "(not known)",
+          listing.row(*row.values_at(:wasted, :percent, :count, :length), text || "(unknown)",
             holder(row[:holders].first), row[:sites].first, row[:address])
         end
         listing
@@ -93,18 +93,18 @@ module Memprof
           more(page, answer[:more], "collection") unless answer[:rows].empty?
         end
         first = answer[:rows].first
-        next_steps([(about(file, first, "all about the first") if first)].compact)
+        next_steps([(about(file, first, "details of the first") if first)].compact)
         status
       end
 
       def kinds(types)
         keys = %i[type count size elements empty_count empty_size single_count fill unused]
         listing = Listing.new.column("Type", :label, :type).column("Objects", :count, :count)
-          .column("Size", :bytes, :size).column("Elements", :count, :elements, spare: true)
-          .column("Empty", :count, :empty).column("Size", :bytes, :empty_size)
-          .column("Of one", :count, :single)
-          .column("Full", :percent, :fill).column("Unused", :bytes, :unused)
-          .column("Empty ones are held by", :name, :holder)
+          .column("Shallow size", :bytes, :size).column("Elements", :count, :elements, spare: true)
+          .column("Empty", :count, :empty).column("Size of empty", :bytes, :empty_size)
+          .column("One element", :count, :single)
+          .column("Fill %", :percent, :fill).column("Unused", :bytes, :unused)
+          .column("Empty ones referenced by", :name, :holder)
         types.each { |type| listing.row(*type.values_at(*keys), holder(type[:empty_holders].first)) }
         listing
       end
@@ -112,10 +112,10 @@ module Memprof
       def largest(rows)
         keys = %i[length capacity unused retained text address site]
         listing = Listing.new.column("Length", :count, :length)
-          .column("Room for", :count, :capacity, spare: true)
-          .column("Unused", :bytes, :unused).column("Retained", :bytes, :retained)
+          .column("Capacity", :count, :capacity, spare: true)
+          .column("Unused", :bytes, :unused).column("Retained size", :bytes, :retained)
           .column("Object", :name, :object)
-          .column("Address", :address, :address).column("Made at", :place, :site, spare: true)
+          .column("Address", :address, :address).column("Allocated at", :place, :site, spare: true)
         rows.each { |row| listing.row(*row.values_at(*keys)) }
         listing
       end

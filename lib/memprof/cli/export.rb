@@ -21,17 +21,17 @@ module Memprof
       }.freeze
       private_constant :VIEWERS
 
-      SUMMARY = "writes a dump for Chrome, Gephi, Graphviz, MongoDB, ..."
+      SUMMARY = "exports a dump to Chrome, Gephi, Graphviz, MongoDB, ..."
       USAGE = "[OPTIONS] FILE OUT"
       DETAILS = <<~TEXT
         FORMAT is heapsnapshot (Chrome's DevTools), gml, gexf (Gephi), dot (Graphviz),
-        flamegraph (a page with one of what retains what), collapsed (the same as
+        flamegraph (an HTML page that draws the dominator tree), collapsed (the same as
         stacks), objects-csv and references-csv (tables) or mongo (JSON lines). Without
-        it the ending of OUT says which: .heapsnapshot, .gml, .gexf, .dot, .html,
-        .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
+        --format the extension of OUT selects it: .heapsnapshot, .gml, .gexf, .dot,
+        .html, .folded, .csv, .references.csv, .jsonl. A - for OUT is stdout.
 
-        Formats that people look at get the objects that retain most, as many as their
-        viewers can bear. The others get all.
+        Formats for viewers get the objects that retain most, as many as the viewer can
+        handle. The other formats get all objects.
 
         Examples:
           memprof export heap.memprof heap.heapsnapshot
@@ -51,18 +51,20 @@ module Memprof
 
       def define_own_options(parser)
         where(parser)
-        limit(parser, "objects at most", "by the format")
-        flag(parser, "--force", "replace OUT if it is there", :force)
+        limit(parser, "at most N objects", "depends on FORMAT")
+        flag(parser, "--force", "replace OUT if it exists", :force)
       end
 
       def define_format(parser)
-        one_of(parser, FORMATS.keys, "-f", "--format FORMAT", "see below (default: by OUT's ending)", :format)
+        one_of(parser, FORMATS.keys, "-f", "--format FORMAT", "see below (default: by the extension of OUT)",
+          :format)
       end
 
       def by_ending(out)
         ending = FORMATS.values.flatten.select { |known| out.downcase.end_with?(known) }.max_by(&:length)
         FORMATS.key(FORMATS.values.find { |endings| endings.include?(ending) }) ||
-          raise(UsageError, "the ending of #{out} is no format's; --format takes #{FORMATS.keys.join(", ")}")
+          raise(UsageError, "unknown file extension \"#{File.extname(out)}\"; expected one of " \
+                            "#{FORMATS.values.flatten.join(", ")} (or give --format)")
       end
 
       def check_output(out)
@@ -71,7 +73,7 @@ module Memprof
         output_path(out, "OUT")
         return unless File.exist?(out) && !@options[:force] && Output.file_path(out)
 
-        raise UsageError, "#{out} is there already; --force replaces it"
+        raise UsageError, "#{out} already exists; use --force to replace it"
       end
 
       def to_file(heap, format, out)
@@ -104,7 +106,7 @@ module Memprof
       def summary(counts)
         parts = [Units.objects(counts[:objects])]
         parts << plural(counts[:references], "reference") if some?(counts[:references])
-        parts << "#{Units.count(counts[:folded])} smaller ones counted in others" if some?(counts[:folded])
+        parts << "#{Units.count(counts[:folded])} smaller objects merged" if some?(counts[:folded])
         parts << "#{Units.count(counts[:left_out])} left out" if some?(counts[:left_out])
         parts.join("; ")
       end

@@ -16,20 +16,19 @@ module Memprof
         end
 
         def sentences(totals)
-          grown = Units.bytes(totals[:grown])
-          sentences = ["New: #{sum(totals[:new])}. Gone: #{sum(totals[:gone])}.",
-            "Kept: #{sum(totals[:kept])}, grown by #{grown}."]
+          sentences = ["New: #{sum(totals[:new])}. Freed: #{sum(totals[:gone])}.",
+            "Surviving: #{Units.objects(totals[:kept][:count])}, #{Cell.text(totals[:grown], :growth)}."]
           if totals[:survived]
             survived, temporary = totals.values_at(:survived, :temporary).map { |part| sum(part) }
-            sentences << "Of the new ones survived: #{survived}; temporary: #{temporary}."
+            sentences << "New and survived: #{survived}. New and temporary: #{temporary}."
           end
           garbage = totals[:unreachable]
-          sentences << "Of the new ones garbage: #{sum(garbage)}." if garbage[:count].positive?
+          sentences << "New and garbage: #{sum(garbage)}." if garbage[:count].positive?
           sentences
         end
 
         def listing(rows, three:, strangers: false)
-          changes = strangers ? {} : { new: "New", gone: "Gone" }
+          changes = strangers ? {} : { new: "New", gone: "Freed" }
           changes[:survived] = "Survived" if three && !strangers
           changes[:garbage] = "Garbage" if !strangers && rows.any? { |row| row[:garbage][:count].positive? }
           listing = Listing.new.column("Growth", :growth, :growth).column("Objects", :more, :objects)
@@ -45,8 +44,8 @@ module Memprof
 
         def owners(owners)
           listing = Listing.new.column("Retained by new", :bytes, :retained).column("New", :count, :new)
-            .column("Survived", :count, :survived).column("Of class", :name, :class)
-            .column("Held by", :name, :holder, most: 70).column("Address", :address, :address)
+            .column("Survived", :count, :survived).column("Class", :name, :class)
+            .column("Retained by", :name, :holder, most: 70).column("Address", :address, :address)
           owners.each do |owner|
             listing.row(owner[:retained_by_new], owner[:new][:count], owner[:survived]&.fetch(:count),
               owner[:classes].first&.fetch(:class), holder(owner), owner[:address])
@@ -54,7 +53,7 @@ module Memprof
           listing
         end
 
-        # What grows, each in a sentence.
+        # A sentence for each object that grows.
         def held(owners)
           owners.map do |owner|
             "#{holder(owner)} grew by #{Units.bytes(owner[:growth])}: #{new_objects(owner)}.#{series(owner)}"
@@ -99,7 +98,7 @@ module Memprof
         def key(row)
           return { file: row[:file], line: row[:line] } if row.key?(:line) && row[:file]
 
-          row[:class] || row[:type] || row[:file] || "(not known)"
+          row[:class] || row[:type] || row[:file] || "(unknown)"
         end
 
         def heading(rows)

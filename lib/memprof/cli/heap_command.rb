@@ -10,8 +10,7 @@ require_relative "../units"
 
 module Memprof
   module CLI
-    # What the verbs have in common that ask a dump: options, opening it, questions, and answers in all
-    # formats. They compute nothing.
+    # Base of the verbs that read a dump: options, opening it, questions, and answers in all formats.
     class HeapCommand < Command
       FORMATS = %i[text json csv markdown].freeze
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
@@ -34,13 +33,13 @@ module Memprof
 
       def define_format(parser)
         one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
-        flag(parser, "--no-pager", "print long output at once", :no_pager)
+        flag(parser, "--no-pager", "never page long output", :no_pager)
       end
 
       def define_reading(parser)
-        flag(parser, "--ignore-stack-roots", "what only a stack may hold counts as", "garbage",
+        flag(parser, "--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
           :ignore_stack_roots)
-        flag(parser, "--no-index", "do not keep what was read beside FILE", :no_index)
+        flag(parser, "--no-index", "do not write an index file beside FILE", :no_index)
       end
 
       def where(parser)
@@ -56,7 +55,8 @@ module Memprof
         raise UsageError, "#{missing} is missing; see `memprof help #{verb}`" if missing
 
         extra = arguments.drop(names.size)
-        raise UsageError, "too much: #{extra.join(" ")}; see `memprof help #{verb}`" unless extra.empty?
+        raise UsageError,
+          "unexpected arguments: #{extra.join(" ")}; see `memprof help #{verb}`" unless extra.empty?
 
         arguments
       end
@@ -76,8 +76,8 @@ module Memprof
 
         problem =
           if !File.exist?(path) then "no such file"
-          elsif File.directory?(path) then "it is a directory"
-          elsif !File.readable?(path) then "not allowed to"
+          elsif File.directory?(path) then "is a directory"
+          elsif !File.readable?(path) then "permission denied"
           end
         raise UsageError, "cannot read #{path}: #{problem}" if problem
       end
@@ -134,7 +134,8 @@ module Memprof
       def address(text)
         return text.downcase.start_with?("0x") ? text.downcase : "0x#{text.downcase}" if ADDRESS.match?(text)
 
-        raise UsageError, "#{text} is no address; `memprof top` and `memprof query` show those of objects"
+        raise UsageError,
+          "\"#{text}\" is not an object address; `memprof top` and `memprof query` list addresses"
       end
 
       def plural(count, word)

@@ -4,13 +4,13 @@ module Memprof
   module CLI
     # `memprof help`: the list of verbs, or what one of them takes.
     class Help < Command
-      SUMMARY = "shows this list, or what a command takes"
+      SUMMARY = "shows this list, or the options of a command"
       USAGE = "[COMMAND]"
       DETAILS = ""
 
       def call(arguments)
         verb, *rest = arguments
-        raise UsageError, "help takes one command, not also: #{rest.join(" ")}" unless rest.empty?
+        raise UsageError, "unexpected arguments: #{rest.join(" ")}; help takes one command" unless rest.empty?
         return CLI.command(verb, @terminal).show_help if verb
 
         @terminal.print(overview) ? 0 : 2
@@ -21,7 +21,7 @@ module Memprof
       def overview
         verbs = VERBS.map { |name, constant| format("  %-11s%s", name, CLI.const_get(constant)::SUMMARY) }
         <<~TEXT
-          #{@terminal.bold("memprof #{VERSION}")}: which lines create objects, which objects stay, and why
+          #{@terminal.bold("memprof #{VERSION}")}: which lines allocate objects, which are retained, and why
 
           Usage: memprof COMMAND [OPTIONS] [ARGUMENTS]
 
@@ -29,7 +29,7 @@ module Memprof
           #{verbs.join("\n")}
 
           Options:
-            -h, --help     show this list; `memprof help COMMAND` says more
+            -h, --help     show this list; `memprof help COMMAND` describes one
             -v, --version  show the version
 
           Examples:
@@ -39,8 +39,8 @@ module Memprof
             memprof dump --pid 4711
             memprof leaks heap.memprof
 
-          The form of memprof 0.3, Memprof Uploader, is there, too:
-          memprof --pid PID --name NAME; `memprof --pid PID --help` says more.
+          The form of memprof 0.3 (Memprof Uploader) still works:
+          memprof --pid PID --name NAME; see `memprof --pid PID --help`.
         TEXT
       end
     end

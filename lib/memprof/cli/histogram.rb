@@ -13,22 +13,22 @@ module Memprof
       SORT = %i[retained size count name].freeze
       TREES = %i[namespace superclass].freeze
       HEADINGS = {
-        class: "Class", type: "Type", file: "File", line: "Made at", gem: "Gem", method: "Method", age: "Age",
-        generation: "Generation", size: "Size of each", length: "Length of each", shape: "Shape",
-        slot: "Slot", imemo: "Internal", namespace: "Namespace", superclass: "Class", root: "Root"
+        class: "Class", type: "Type", file: "File", line: "Allocated at", gem: "Gem", method: "Method",
+        age: "Age", generation: "Generation", size: "Shallow size", length: "Length", shape: "Shape",
+        slot: "Slot", imemo: "imemo type", namespace: "Namespace", superclass: "Class", root: "Root"
       }.freeze
       private_constant :TREES, :HEADINGS
 
-      SUMMARY = "counts the objects of a dump by class, line, age, ..."
+      SUMMARY = "groups the objects of a dump by class, line, age, ..."
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        Retained is what would be free if all objects of the group were gone, where each
-        counts once: of objects that hold each other only the outermost. --exact also
-        counts what only several of them together hold.
+        Retained size is the sum of the retained sizes of the group's objects, each byte
+        counted once: of objects that retain each other, only the outermost counts.
+        --exact also counts what several of them retain only together.
 
         WHAT is one of #{BY.first(9).join(", ")},
         #{BY.drop(9).join(", ")}.
-        Of namespace and superclass it is a tree.
+        Namespaces and superclasses are shown as a tree.
 
         Examples:
           memprof histogram heap.memprof
@@ -55,13 +55,13 @@ module Memprof
 
       def define_own_options(parser)
         one_of(parser, BY, "--by WHAT", "class (default), line, gem, ...: see below", :by)
-        one_of(parser, BY - TREES, "--then WHAT", "the groups in each group", :then)
+        one_of(parser, BY - TREES, "--then WHAT", "split each group by this", :then)
         where(parser)
         one_of(parser, SORT, "--sort WHAT", SORT.join(", "), :sort)
         limit(parser, "the first N groups", 20)
         count(parser, "--then-limit N", "the first N in each group (default: 3)", :then_limit)
         count(parser, "--depth N", "levels of a tree (default: 3)", :depth)
-        flag(parser, "--exact", "what each group as a whole retains", "(slow)", :exact)
+        flag(parser, "--exact", "the exact retained size of each group (slow)", :exact)
       end
 
       def heading(answer)
@@ -75,8 +75,8 @@ module Memprof
         return unless total[:unreachable_count].to_i.positive?
 
         count, size = total.values_at(:unreachable_count, :unreachable_size)
-        page.paragraph("Of these #{Units.objects(count)} (#{Units.bytes(size)}) no root reaches: " \
-                       "garbage that was not collected yet.")
+        page.paragraph("Unreachable from the roots: #{Units.objects(count)} (#{Units.bytes(size)}), " \
+                       "garbage not collected yet.")
       end
 
       def steps(file, answer)
@@ -86,13 +86,14 @@ module Memprof
         filter = [row[:where], @options[:where] && "(#{@options[:where]})"].compact.join(" and ")
         [
           [["query", file, filter], "the objects of #{Printable.fit(key(row, 0), 30)}"],
-          [["path", file, "--where", filter], "who holds them"]
+          [["path", file, "--where", filter], "what retains them"]
         ]
       end
 
       def listing(answer)
-        listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
-          .column("Objects", :count, :count).column("Size", :bytes, :size)
+        listing = Listing.new.column("Retained size", :bytes, :retained)
+          .column("Retained %", :percent, :percent)
+          .column("Objects", :count, :count).column("Shallow size", :bytes, :size)
         if output_format == :csv
           listing.column("Group", :name, :key).column("In", :name, :then)
         else
@@ -125,7 +126,7 @@ module Memprof
 
       def key(row, depth)
         key = row[:key]
-        return "(not known)" if key.nil?
+        return "(unknown)" if key.nil?
 
         by = @options.fetch(depth.zero? || !@options[:then] ? :by : :then, :class)
         %i[line file].include?(by) && output_format != :csv ? Cell.place(key.to_s) : key.to_s

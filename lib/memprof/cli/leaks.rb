@@ -17,13 +17,13 @@ module Memprof
       USAGE = "[OPTIONS] FILE..."
       DETAILS = <<~TEXT
         A suspect is an object that retains a tenth of the heap or more, or many objects
-        of one class that together retain as much. For each, leaks shows what it
+        of one class that together retain as much. For each suspect, leaks shows what it
         retains, where that was allocated, and what retains it.
 
-        Several files are taken for dumps of one process, the oldest first: what grew
-        from dump to dump comes first, then each suspect of each dump in one sentence.
-        The growth is compared from the first dump to the last but one; the last shows
-        what survived. memprof's own objects are not counted.
+        Several files are dumps of one process, the oldest first. Objects that grew from
+        dump to dump come first, then the suspects of each dump, one sentence each.
+        Growth is measured from the first dump to the last but one; the last shows what
+        survived. memprof's own objects are not counted.
 
         Examples:
           memprof leaks heap.memprof
@@ -42,9 +42,9 @@ module Memprof
       private
 
       def define_own_options(parser)
-        parser.on("--threshold PERCENT", Float, "of the heap that make a suspect (default: 10)") do |percent|
+        parser.on("--threshold PERCENT", Float, "share of the heap of a suspect (default: 10)") do |percent|
           sense = percent.positive? && percent <= 100
-          raise OptionParser::InvalidArgument, "must be above 0 and at most 100" unless sense
+          invalid("--threshold", percent, "a number above 0 and at most 100") unless sense
 
           @options[:threshold] = percent
         end
@@ -61,15 +61,16 @@ module Memprof
           output_format == :csv ? table(page, [[file, answer]]) : tell(page, file, answer)
         end
         suspect = answer[:suspects].first
-        next_steps(suspect ? steps(file, suspect[:object][:address]) : [[["top", file], "the largest"]])
+        next_steps(suspect ? steps(file,
+          suspect[:object][:address]) : [[["top", file], "the largest objects"]])
         status
       end
 
       def steps(file, address)
         [
-          [["show", file, address], "all about the first one"],
-          [["tree", file, address], "what it keeps alive, level by level"],
-          [["histogram", file], "what the heap consists of"]
+          [["show", file, address], "details of the first suspect"],
+          [["tree", file, address], "what it retains, level by level"],
+          [["histogram", file], "objects by class"]
         ]
       end
 
@@ -90,8 +91,8 @@ module Memprof
       end
 
       def accumulated(suspect)
-        listing = Listing.new.column("Retained", :bytes, :retained).column("Objects", :count, :count)
-          .column("Holds", :name, :class).column("Allocated at", :place, :site, spare: true)
+        listing = Listing.new.column("Retained size", :bytes, :retained).column("Objects", :count, :count)
+          .column("Class", :name, :class).column("Allocated at", :place, :site, spare: true)
           .column("Generations", :number, :generations, spare: true)
         suspect[:accumulated].each do |held|
           listing.row(held[:retained], held[:count], held[:class], site(held), generations(held))
@@ -151,8 +152,8 @@ module Memprof
       # For CSV.
       def table(page, answers)
         listing = Listing.new.column("File", :name, :dump).column("Address", :address, :address)
-          .column("Object", :name, :object).column("Retained", :bytes, :retained)
-          .column("Share", :percent, :percent)
+          .column("Object", :name, :object).column("Retained size", :bytes, :retained)
+          .column("Retained %", :percent, :percent)
           .column("Holds", :name, :holds).column("Objects", :count, :count)
           .column("Allocated at", :place, :site).column("Path", :name, :path)
         answers.each do |file, answer|

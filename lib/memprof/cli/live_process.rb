@@ -4,7 +4,7 @@ require_relative "target"
 
 module Memprof
   module CLI
-    # What the verbs have in common that speak to a running process.
+    # What the verbs share that talk to a running process.
     module LiveProcess
       HOW = 'add `require "memprof/signal"` to it, or start it with RUBYOPT=-rmemprof/signal'
 
@@ -15,7 +15,7 @@ module Memprof
       end
 
       def target(arguments)
-        raise UsageError, "no process given: --pid PID; see `memprof help #{verb}`" unless @options[:pid]
+        raise UsageError, "--pid PID is missing; see `memprof help #{verb}`" unless @options[:pid]
         raise UsageError, "#{verb} takes no arguments: #{arguments.join(" ")}" unless arguments.empty?
 
         Target.new(@options[:pid]).tap(&:check)
@@ -23,9 +23,9 @@ module Memprof
         raise UsageError, "no such process: #{@options[:pid]}"
       rescue Errno::EPERM
         raise UsageError,
-          "process #{@options[:pid]} belongs to somebody else: run memprof as its user, or as root"
+          "process #{@options[:pid]} belongs to another user; run memprof as that user, or as root"
       rescue RangeError
-        raise UsageError, "no process can have the id #{@options[:pid]}"
+        raise UsageError, "invalid --pid \"#{@options[:pid]}\"; expected a process id"
       end
 
       # Asks over the socket, and gives the answer.

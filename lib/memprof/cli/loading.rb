@@ -8,7 +8,7 @@ module Memprof
     class Loading
       STAGES = {
         opening: "opening", reading: "reading", linking: "following references",
-        computing: "computing what is retained", writing: "writing the index"
+        computing: "computing retained sizes", writing: "writing the index"
       }.freeze
       BAR = 24
       private_constant :BAR

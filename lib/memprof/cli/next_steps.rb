@@ -4,7 +4,7 @@ require "shellwords"
 
 module Memprof
   module CLI
-    # What to do with a dump: said wherever one was made.
+    # The command to run on a new dump.
     module NextSteps
       def self.for(path)
         "memprof leaks #{Shellwords.escape(path)}"

@@ -22,13 +22,14 @@ module Memprof
           page.facts(facts(answer))
           page.listing(types(answer), heading: "By type")
           page.listing(classes(answer), heading: "Classes that retain most")
-          page.listing(roots(answer), heading: "Kept alive by each root alone")
-          page.heading("There are").text(counts(answer[:counts]))
+          page.listing(roots(answer), heading: "Retained by each root")
+          page.heading("Counts").text(counts(answer[:counts]))
           answer[:warnings].each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }
         end
 
         def types(answer)
-          listing = Listing.new.column("Size", :bytes, :size).column("Share", :percent, :percent)
+          listing = Listing.new.column("Shallow size", :bytes, :size)
+            .column("Shallow %", :percent, :percent)
             .column("Objects", :count, :count).column("Type", :name, :type)
           answer[:types].each { |type| listing.row(*type.values_at(:size, :percent, :count, :type)) }
           listing
@@ -40,13 +41,14 @@ module Memprof
           process = answer[:process]
           {
             "Dump" => dump(answer), "Program" => program(process), "Ruby" => process[:ruby],
-            "Memory" => memory(answer), "Places" => places(answer), "Garbage" => garbage(answer[:unreachable])
+            "Memory" => memory(answer), "Allocated at" => sites(answer),
+            "Garbage" => garbage(answer[:unreachable])
           }
         end
 
         def dump(answer)
           time = answer[:process][:time].to_s[0, 19].tr("T", " ")
-          "#{answer[:source][:format]}#{", made #{time} UTC" unless time.empty?}"
+          "#{answer[:source][:format]}#{", written #{time} UTC" unless time.empty?}"
         end
 
         def program(process)
@@ -59,41 +61,44 @@ module Memprof
           slots = answer[:slots]
           parts = []
           if slots
-            parts << "#{Units.bytes(slots[:size])} in slots, #{Units.bytes(slots[:outside])} outside of them"
+            parts << "#{Units.bytes(slots[:size])} in slots, #{Units.bytes(slots[:outside])} outside of slots"
           end
           rss = answer[:process][:rss]
-          parts << "#{Units.bytes(rss)} resident in all" if rss
+          parts << "#{Units.bytes(rss)} resident" if rss
           parts.join("; ")
         end
 
-        def places(answer)
+        def sites(answer)
           all = answer[:objects][:count]
           known = all.positive? ? answer[:tracked][:count] * 100.0 / all : 0.0
           first, last = answer.values_at(:first_generation, :last_generation)
-          made = ", made in generations #{first} to #{last}" if first
-          "known of #{Cell.percent(known)} of the objects#{made}"
+          generations = ", generations #{first} to #{last}" if first
+          "known for #{Cell.percent(known)} of the objects#{generations}"
         end
 
         def garbage(garbage)
           return unless garbage && garbage[:count].positive?
 
-          "#{Units.objects(garbage[:count])} (#{Units.bytes(garbage[:size])}) that no root reaches"
+          "#{Units.objects(garbage[:count])} (#{Units.bytes(garbage[:size])}) unreachable from the roots"
         end
 
         def classes(answer)
-          listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
-            .column("Objects", :count, :count).column("Size", :bytes, :size).column("Class", :name, :class)
+          listing = Listing.new.column("Retained size", :bytes, :retained)
+            .column("Retained %", :percent, :percent)
+            .column("Objects", :count, :count).column("Shallow size", :bytes, :size)
+            .column("Class", :name, :class)
           keys = %i[retained percent count size key]
           answer[:classes].each { |row| listing.row(*row.values_at(*keys)) }
           listing
         end
 
         def roots(answer)
-          listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
+          listing = Listing.new.column("Retained size", :bytes, :retained)
+            .column("Retained %", :percent, :percent)
             .column("References", :count, :references).column("Root", :name, :root)
           answer[:roots].each { |root| listing.row(*root.values_at(:retained, :percent, :references, :root)) }
           shared = answer[:shared_by_roots]
-          listing.row(shared, share(shared, answer), nil, "(several together)") if shared
+          listing.row(shared, share(shared, answer), nil, "(shared by several roots)") if shared
           listing
         end
 

@@ -6,13 +6,13 @@ require_relative "steps"
 
 module Memprof
   module CLI
-    # `memprof path`: who holds an object, or many.
+    # `memprof path`: what retains an object, or many.
     class Path < HeapCommand
-      SUMMARY = "tells who holds an object of a dump, or many"
+      SUMMARY = "shows what retains an object of a dump, or many"
       USAGE = "[OPTIONS] FILE ADDRESS | FILE --where QUERY"
       DETAILS = <<~TEXT
-        The shortest path from a root to the object at ADDRESS. With --where the paths
-        to all objects that a query chooses, merged to a tree where they are alike.
+        Prints the shortest path from a GC root to the object at ADDRESS. With --where
+        it prints the paths to all objects that match, merged into a tree.
 
         Examples:
           memprof path heap.memprof 0x7f3a5c0012d8
@@ -27,7 +27,7 @@ module Memprof
 
       def define_own_options(parser)
         where(parser)
-        limit(parser, "with --where: N branches of each", 8)
+        limit(parser, "with --where: N branches per node", 8)
       end
 
       def one(arguments)
@@ -36,12 +36,12 @@ module Memprof
         answer = put(open_heap(file), :path, to: to)
         status = present(answer) do |page|
           if answer[:steps].empty?
-            page.text("No root reaches #{to}: garbage that was not collected yet.")
+            page.text("#{to} is unreachable from the roots: garbage not collected yet.")
           else
             page.heading(Phrase.text(answer[:phrase])).listing(Steps.listing(answer))
           end
         end
-        next_steps([[["show", file, to], "all about the object"]])
+        next_steps([[["show", file, to], "details of the object"]])
         status
       end
 
@@ -71,9 +71,9 @@ module Memprof
       end
 
       def tree(branches)
-        listing = Listing.new.column("Paths", :count, :paths).column("Retained", :bytes, :retained)
+        listing = Listing.new.column("Paths", :count, :paths).column("Retained size", :bytes, :retained)
           .column("Through", :name, :through).column("Objects", :count, :count)
-          .column("One of them", :address, :address, spare: true)
+          .column("Example", :address, :address, spare: true)
         branches.each { |branch| grow(listing, branch, 0) }
         listing
       end

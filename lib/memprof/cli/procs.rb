@@ -5,14 +5,15 @@ require_relative "phrase"
 
 module Memprof
   module CLI
-    # Procs by the place where they were written, as rows.
+    # Procs by the place of their block, as rows.
     module Procs
       class << self
         def listing(rows)
-          listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
+          listing = Listing.new.column("Retained size", :bytes, :retained)
+            .column("Retained %", :percent, :percent)
             .column("Procs", :count, :count).column("Block", :place, :site)
             .column("Captured", :name, :captured, most: 44)
-            .column("Held by", :name, :path, most: 60).column("One of them", :address, :address, spare: true)
+            .column("Retained by", :name, :path, most: 60).column("Example", :address, :address, spare: true)
           rows.each { |row| listing.row(*row.values_at(:retained, :percent, :count), *words(row)) }
           listing
         end

@@ -4,15 +4,15 @@ require_relative "top"
 
 module Memprof
   module CLI
-    # `memprof query`: the objects that meet a condition.
+    # `memprof query`: the objects that match a query.
     class Query < Top
-      SUMMARY = "lists the objects of a dump that meet a condition"
+      SUMMARY = "lists the objects of a dump that match a query"
       USAGE = "[OPTIONS] FILE QUERY"
       DETAILS = <<~TEXT
         QUERY names fields: class, type, name, value, length, size, retained, file,
         line, site, method, gem, generation, age, references, referrers, depth,
-        reachable, root, address, frozen, ... It compares with = != < > ~ (contains)
-        =~ (matches) and in, and joins with and, or, not. docs/query.md has it all.
+        reachable, root, address, frozen, ... Operators are = != < > ~ (contains)
+        =~ (matches), in, and, or, not. docs/query.md describes all of them.
 
         Examples:
           memprof query heap.memprof 'class = Session and retained > 1KiB'
@@ -22,7 +22,7 @@ module Memprof
 
       def call(arguments)
         file, query = expect_arguments(arguments, "FILE", "QUERY")
-        raise UsageError, "a query is given twice: QUERY and --where" if @options[:where]
+        raise UsageError, "QUERY and --where exclude each other" if @options[:where]
 
         @options[:where] = query
         list(file)

@@ -104,7 +104,7 @@ module Memprof
         lines = rows.map { |entry, path| line(entry, path.delete_prefix(directory)) }
         lines[LISTED..] = "  and #{lines.size - LISTED} more" if lines.size > LISTED + 1
         place = " in #{directory.chomp("/")}" unless directory == "#{Paths.working_directory}/"
-        heading = "#{"other " if @printed}reports#{place}, with what was allocated:"
+        heading = "#{"other " if @printed}reports#{place}, with allocated size:"
         @terminal.warn([heading, *lines].join("\n"))
       end
 
@@ -121,10 +121,10 @@ module Memprof
       end
 
       def missing(entries)
-        say("no report, ended by exit!, exec or a signal that cannot be caught", entries.reject(&:running?))
+        say("no report (ended by exit!, exec or an uncatchable signal)", entries.reject(&:running?))
         moved, running = entries.select(&:running?).partition(&:moved)
-        say("went on in the background, will report at the end", moved)
-        say("still running, will report at the end", running)
+        say("continues in the background, will report at its end", moved)
+        say("still running, will report at its end", running)
       end
 
       def say(message, entries)
@@ -138,7 +138,7 @@ module Memprof
       end
 
       def explain_nothing
-        @terminal.warn("nothing to report: the command ran no Ruby, or one that ignores RUBYOPT")
+        @terminal.warn("nothing to report: the command ran no Ruby, or a Ruby that ignores RUBYOPT")
       end
     end
   end

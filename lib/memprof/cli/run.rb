@@ -10,25 +10,25 @@ module Memprof
     # `memprof run`: a command, and every Ruby process that comes of it, tracked from the first line to the
     # last.
     class Run < Command
-      SUMMARY = "runs a command, reports what its lines allocated and retained"
+      SUMMARY = "runs a command, reports what its lines allocate and retain"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
       DETAILS = <<~TEXT
         COMMAND is anything that runs Ruby: ruby, rake, puma, a script. Its report is
-        printed to stdout when it has ended. Every other Ruby process that it starts or
-        forks is tracked too and leaves a report of its own in a file, which is named on
-        stderr at the end. A forked process reports what it made itself, not what it was
-        born with.
+        printed to stdout when it ends. Every other Ruby process that it spawns or forks
+        is tracked, too, and writes its report to a file of its own, which is named on
+        stderr at the end. A forked process reports its own allocations, not those
+        inherited from its parent.
 
         With --output all reports go to files and none to stdout: the command's own to
-        PATH, that of process 4711 to PATH with .4711 before its ending. A %p in PATH
-        becomes the process id, for all of them.
+        PATH, that of process 4711 to PATH with .4711 before its extension. A %p in PATH
+        becomes the process id.
 
         With --signal a process also reports whenever it gets that signal, to a numbered
-        file (report-1.txt), and goes on. Take one that the program does not use itself;
+        file (report-1.txt), and continues. Choose one that the program does not use;
         URG is a good choice. Signals sent to memprof are passed on to the command.
 
-        With --trace the report tells instead what each process did as a whole, as
-        Memprof.trace does: objects, collections, system calls, SQL, caches, HTTP.
+        With --trace the report shows instead what each process did as a whole, as
+        Memprof.trace does: objects, GC, system calls, SQL, caches, HTTP.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.
@@ -76,17 +76,17 @@ module Memprof
       def define_output_options(parser)
         one_of(parser, FORMATS, "-f", "--format FORMAT", "text (default), json, markdown, memory_profiler;",
           "with call stacks: collapsed, speedscope, firefox,", "pprof", :format)
-        text(parser, "-o", "--output PATH", "write to files, see below (default: stdout)", :output)
+        text(parser, "-o", "--output PATH", "write to files; see below (default: stdout)", :output)
         count(parser, "--limit N", "first N entries of each table (default: 20; for",
           "json and memory_profiler 50)", :limit)
         one_of(parser, VALUES, "--value VALUE", "what collapsed, speedscope and firefox draw:",
           "allocated_bytes (default), allocated_objects,", "retained_bytes, retained_objects", :value)
-        flag(parser, "--scale-bytes", "memory_profiler: 16.66 kB in place of 16660", :scale_bytes)
+        flag(parser, "--scale-bytes", "memory_profiler: 16.66 kB instead of 16660", :scale_bytes)
         one_of(parser, %i[auto always never], "--color WHEN", "auto (default), always, never", :color)
       end
 
       def define_tracking_options(parser)
-        parser.on("--signal SIGNAL", "report also when this signal comes (default: none)") do |name|
+        parser.on("--signal SIGNAL", "also report on this signal (default: none)") do |name|
           @options[:signal] = signal(name)
         end
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
@@ -97,11 +97,11 @@ module Memprof
       def define_filter_options(parser)
         regexp(parser, "--ignore-files RE", "leave out files whose path matches", :ignore_files)
         regexp(parser, "--allow-files RE", "leave out files whose path does not match", :allow_files)
-        parser.on("--trace [CLASS]", "objects of this class only (may be repeated);",
+        parser.on("--trace [CLASS]", "only objects of this class (may be repeated);",
           "without CLASS, before --: see below") do |name|
           name ? (@options[:trace] ||= []) << name : @options[:tracing] = true
         end
-        flag(parser, "--no-internal", "leave out what the VM makes for itself: <iseq>,",
+        flag(parser, "--no-internal", "leave out internal objects of the VM: <iseq>,",
           "<callcache> and so on", :no_internal)
       end
 
@@ -109,7 +109,7 @@ module Memprof
         parser.on(*definition) do |source|
           @options[name] = Regexp.new(source)
         rescue RegexpError => e
-          raise OptionParser::InvalidArgument, e.message
+          invalid(definition, source, "a regular expression (#{e.message})")
         end
       end
 
@@ -136,7 +136,7 @@ module Memprof
       def check_tracing
         other = @options.keys - %i[tracing output format]
         other << :format unless [nil, :json].include?(@options[:format])
-        raise UsageError, "not with --trace: --#{other.first.to_s.tr("_", "-")}" unless other.empty?
+        raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --trace" unless other.empty?
 
         @options[:format] = :json
       end
@@ -144,7 +144,7 @@ module Memprof
       def temporary_directory
         Dir.mktmpdir("memprof-run-").force_encoding(Encoding::UTF_8)
       rescue ArgumentError => e # that there is no place for one
-        raise UsageError, "#{e.message}; set TMPDIR to a directory that can be written"
+        raise UsageError, "#{e.message}; set TMPDIR to a writable directory"
       end
 
       def refuse_binary_on_screen
@@ -157,7 +157,7 @@ module Memprof
         name = text.upcase.delete_prefix("SIG")
         return name if Signal.list.key?(name) && !REFUSED_SIGNALS.include?(name)
 
-        raise OptionParser::InvalidArgument, "cannot be caught here; try URG, USR1 or USR2"
+        invalid("--signal", text, "one that can be caught, such as URG, USR1 or USR2")
       end
     end
   end

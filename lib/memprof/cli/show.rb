@@ -13,13 +13,13 @@ module Memprof
       SHOWN = 200 # characters of a string
       private_constant :SHOWN
 
-      SUMMARY = "shows all about one object of a dump"
+      SUMMARY = "shows one object of a dump in detail"
       USAGE = "[OPTIONS] FILE ADDRESS"
       DETAILS = <<~TEXT
-        What it is, where it was made, what it refers to, what refers to it, the
-        shortest path from a root, and what would be free if it were gone.
+        Shows the object, where it was allocated, its outgoing and incoming references,
+        the shortest path from a GC root, and what it retains.
 
-        ADDRESS is one as 0x7f12a0, from any other list. CSV has the references.
+        ADDRESS, such as 0x7f12a0, comes from any other list. CSV has the references.
 
         Example:
           memprof show heap.memprof 0x7f3a5c0012d8
@@ -44,9 +44,9 @@ module Memprof
 
       def steps(file, address, answer)
         holder = answer[:dominators].first
-        steps = [[["tree", file, address], "what it keeps alive, level by level"]]
+        steps = [[["tree", file, address], "what it retains, level by level"]]
         if holder&.fetch(:address)
-          steps << [["show", file, holder[:address]], "what alone holds it: #{holder[:text]}"]
+          steps << [["show", file, holder[:address]], "its immediate dominator: #{holder[:text]}"]
         end
         steps
       end
@@ -58,7 +58,7 @@ module Memprof
         lists(page, answer)
       end
 
-      # What the dump says besides.
+      # Further fields of the dump.
       def facts(answer)
         answer[:facts].to_h { |name, value| [name, value.is_a?(String) ? value : JSON.generate(value)] }
       end
@@ -67,10 +67,10 @@ module Memprof
         {
           "type" => answer[:type], "class" => answer[:class], "value" => value(answer[:value]),
           "length" => answer[:length] && Units.count(answer[:length]),
-          "size" => "#{Units.bytes(answer[:size])} (slot of #{Units.bytes(answer[:slot_size])})",
-          "retained" => "#{Units.bytes(answer[:retained])} (#{Cell.percent(answer[:percent])})",
-          "made at" => answer[:site] && Cell.place(answer[:site]),
-          "generation" => answer[:generation], "made in" => time(answer[:time]), "age" => answer[:age],
+          "shallow size" => "#{Units.bytes(answer[:size])} (slot of #{Units.bytes(answer[:slot_size])})",
+          "retained size" => "#{Units.bytes(answer[:retained])} (#{Cell.percent(answer[:percent])})",
+          "allocated at" => answer[:site] && Cell.place(answer[:site]),
+          "generation" => answer[:generation], "allocated in" => time(answer[:time]), "age" => answer[:age],
           "object_id" => answer[:object_id], "shape" => answer[:shape], "flags" => answer[:flags].join(" ")
         }
       end
@@ -87,23 +87,24 @@ module Memprof
 
       def held_by(page, answer)
         if answer[:unreachable]
-          page.paragraph("No root reaches it: garbage that was not collected yet.")
+          page.paragraph("Unreachable from the roots: garbage not collected yet.")
         else
-          page.listing(Steps.listing(answer[:path]), heading: "Path: #{Phrase.text(answer[:path][:phrase])}")
+          page.listing(Steps.listing(answer[:path]),
+            heading: "Path from a GC root: #{Phrase.text(answer[:path][:phrase])}")
         end
       end
 
       def lists(page, answer)
-        { references: "Refers to", referrers: "Is referred to by" }.each do |name, heading|
+        { references: "Outgoing references", referrers: "Incoming references" }.each do |name, heading|
           total = answer[:"#{name}_count"]
-          page.listing(Objects.references(answer[name]), heading: "#{heading} #{Units.objects(total)}")
+          page.listing(Objects.references(answer[name]), heading: "#{heading} (#{Units.count(total)})")
           more(page, total - answer[name].size, "object")
         end
         page.listing(retains(answer), heading: "Retains #{Units.bytes(answer[:retained])}")
       end
 
       def retains(answer)
-        listing = Listing.new.column("Size", :bytes, :size).column("Objects", :count, :count)
+        listing = Listing.new.column("Shallow size", :bytes, :size).column("Objects", :count, :count)
           .column("Class", :name, :class)
         answer[:retains].each { |held| listing.row(*held.values_at(:size, :count, :class)) }
         listing

@@ -4,14 +4,14 @@ require_relative "heap_command"
 
 module Memprof
   module CLI
-    # `memprof slots`: how well the heap's pages are filled.
+    # `memprof slots`: how full the heap's pages are.
     class Slots < HeapCommand
-      SUMMARY = "tells how full the pages of the heap in a dump are"
+      SUMMARY = "shows how full the heap pages of a dump are"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        A page without objects can be given back to the system; one object keeps all of
-        it. Returnable is what could be given back if objects stood side by side: the
-        price of fragmentation.
+        Ruby can return a heap page to the system only when the page is empty; one
+        object keeps the whole page. Returnable is the memory of the pages that would be
+        empty if all objects were compacted: the cost of fragmentation.
 
         Example:
           memprof slots heap.memprof
@@ -23,18 +23,18 @@ module Memprof
         status = present(answer) do |page|
           page.heading(answer[:sentence])
           page.listing(sizes(answer))
-          page.listing(filled(answer), heading: "Pages by how many of their slots are used")
+          page.listing(filled(answer), heading: "Pages by share of used slots")
         end
-        next_steps([[["histogram", file, "--by", "slot", "--then", "class"], "what is in them"]])
+        next_steps([[["histogram", file, "--by", "slot", "--then", "class"], "their objects by class"]])
         status
       end
 
       private
 
       def define_own_options(parser)
-        parser.on("--nearly-empty PERCENT", Float, "of used slots up to which a page is",
+        parser.on("--nearly-empty PERCENT", Float, "a page with at most so many used slots is",
           "nearly empty (default: 10)") do |percent|
-          raise OptionParser::InvalidArgument, "must be between 0 and 100" unless (0..100).cover?(percent)
+          invalid("--nearly-empty", percent, "a number from 0 to 100") unless (0..100).cover?(percent)
 
           @options[:nearly_empty] = percent
         end
@@ -44,9 +44,9 @@ module Memprof
         keys = %i[slot pages slots used free fill nearly_empty_pages nearly_empty_objects returnable]
         listing = Listing.new.column("Slot", :bytes, :slot).column("Pages", :count, :pages)
           .column("Slots", :count, :slots, spare: true).column("Used", :count, :used)
-          .column("Free", :count, :free, spare: true).column("Full", :percent, :fill)
+          .column("Free", :count, :free, spare: true).column("Fill %", :percent, :fill)
           .column("Nearly empty", :count, :nearly_empty_pages)
-          .column("Kept by", :count, :nearly_empty_objects)
+          .column("Objects there", :count, :nearly_empty_objects)
           .column("Returnable", :bytes, :returnable)
         answer[:rows].each { |row| listing.row(*row.values_at(*keys)) }
         listing

@@ -4,16 +4,16 @@ require_relative "live_process"
 
 module Memprof
   module CLI
-    # `memprof start`: tracking, in a running process.
+    # `memprof start`: starts tracking in a running process.
     class Start < Command
       include LiveProcess
 
-      SUMMARY = "has a running process track its objects"
+      SUMMARY = "starts tracking in a running process"
       USAGE = "--pid PID [OPTIONS]"
       DETAILS = <<~TEXT
-        The process must have loaded memprof/signal, which tracks from the beginning:
-        this is for one in which tracking was stopped. Dumps made from now on say where
-        objects were made, and `memprof stats` counts them.
+        The process must have loaded memprof/signal, which tracks from the start: use
+        this after `memprof stop`. Dumps written from now on contain allocation sites,
+        and `memprof stats` counts the objects.
 
         Examples:
           memprof start --pid 4711
@@ -23,8 +23,8 @@ module Memprof
       def call(arguments)
         target = target(arguments)
         answer = ask(target, { do: "start" }.merge(@options.slice(:sample, :stack)))
-        state = answer["changed"] ? "tracks its objects from now on" : "was tracking its objects already"
-        @terminal.puts("process #{target.pid} #{state}")
+        state = answer["changed"] ? "started" : "was already running"
+        @terminal.puts("tracking #{state} in process #{target.pid}")
         0
       end
 

@@ -10,14 +10,14 @@ module Memprof
     class Stats < HeapCommand
       include LiveProcess
 
-      SUMMARY = "sums up a dump, or the tracked objects of a process"
+      SUMMARY = "summarizes a dump, or the tracked objects of a process"
       USAGE = "[OPTIONS] FILE | --pid PID [OPTIONS]"
       DETAILS = <<~TEXT
-        Of a dump: where it comes from, objects by type, what people count, what keeps
-        memory alive, and what is not known. CSV has the types.
+        For a dump: its origin, objects by type, the classes and roots that retain most,
+        and what the dump lacks. CSV has the types.
 
-        Of a process: one line for each place and class: number of objects, file, line,
-        class, most first, as Memprof.stats prints them. The process must have loaded
+        For a process: one line per allocation site and class with the number of
+        objects, most first, as Memprof.stats prints them. The process must have loaded
         memprof/signal.
 
         Examples:
@@ -41,8 +41,8 @@ module Memprof
 
       def define_own_options(parser)
         pid(parser)
-        count(parser, "--limit N", "the first N classes (default: 5), or of a",
-          "process N lines (default: all)", :limit)
+        count(parser, "--limit N", "the first N classes (default: 5); with --pid",
+          "N lines (default: all)", :limit)
       end
 
       def live(arguments)
@@ -52,7 +52,7 @@ module Memprof
 
       def steps(file)
         [
-          [["leaks", file], "what keeps most of it alive"],
+          [["leaks", file], "what retains most of it"],
           [["histogram", file], "all classes"],
           [["top", file], "the largest objects"]
         ]

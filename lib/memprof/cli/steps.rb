@@ -8,7 +8,7 @@ module Memprof
     module Steps
       def self.listing(path)
         listing = Listing.new.column("Reference", :label, :label).column("Object", :name, :object, most: 60)
-          .column("Retained", :bytes, :retained).column("Address", :address, :address)
+          .column("Retained size", :bytes, :retained).column("Address", :address, :address)
           .column("Allocated at", :place, :site, spare: true)
         steps = path[:steps]
         omitted = path[:omitted].to_i

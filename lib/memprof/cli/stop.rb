@@ -4,15 +4,15 @@ require_relative "live_process"
 
 module Memprof
   module CLI
-    # `memprof stop`: no more tracking, in a running process.
+    # `memprof stop`: stops tracking in a running process.
     class Stop < Command
       include LiveProcess
 
-      SUMMARY = "has a running process stop tracking"
+      SUMMARY = "stops tracking in a running process"
       USAGE = "--pid PID"
       DETAILS = <<~TEXT
-        What was tracked is forgotten, and the process runs as if memprof were not
-        there. It still gives dumps, which then do not say where objects were made.
+        The process forgets what it tracked and runs at full speed again. It can still
+        be dumped; new dumps have no allocation sites.
 
         Example:
           memprof stop --pid 4711
@@ -20,8 +20,8 @@ module Memprof
 
       def call(arguments)
         target = target(arguments)
-        state = ask(target, { do: "stop" })["changed"] ? "tracks no longer" : "was not tracking"
-        @terminal.puts("process #{target.pid} #{state}")
+        state = ask(target, { do: "stop" })["changed"] ? "stopped" : "was not running"
+        @terminal.puts("tracking #{state} in process #{target.pid}")
         0
       end
 

@@ -5,39 +5,39 @@ require_relative "../output"
 
 module Memprof
   module CLI
-    # `memprof subset`: a part of a heap, taken apart step by step, with the operations of memdump.
+    # `memprof subset`: a part of a heap, extracted step by step, with the operations of memdump.
     class Subset < HeapCommand
       # Options that are steps: what they take, and what they leave.
       STEPS = {
         class: ["NAME", "objects of this class, or /REGEXP/"],
         type: ["TYPE", "objects of this type: STRING, HASH, ..."],
-        where: ["QUERY", "objects that meet a condition"],
-        subgraph_of: ["ADDRESS", "what it leads to (see --depth)"],
-        root_of: ["ADDRESS", "what leads to it"],
+        where: ["QUERY", "objects that match a query"],
+        subgraph_of: ["ADDRESS", "what it references (see --depth)"],
+        root_of: ["ADDRESS", "what references it, transitively"],
         roots_of: ["QUERY", "a shortest path from a root to each"],
-        parents_of: ["QUERY", "what refers to these (see --min)"],
-        common_ancestors: ["QUERY", "what leads to all of these"],
-        reachable_from: ["QUERY", "what these lead to"],
+        parents_of: ["QUERY", "what references these (see --min)"],
+        common_ancestors: ["QUERY", "what references all of these"],
+        reachable_from: ["QUERY", "what these reference, transitively"],
         remove_node: ["ADDRESS", "what stays reachable without it"],
         without: ["QUERY", "all but these"],
-        collapse: ["QUERY", "all but these; references lead past them"],
+        collapse: ["QUERY", "all but these; references bypass them"],
         cleanup: [nil, "without weak references; sets, arrays,", "hashes and internal objects collapsed"],
         small: ["N", "without components of N objects or fewer"],
-        roots: [nil, "what nothing refers to"],
+        roots: [nil, "objects without incoming references"],
         sample: ["RATIO", "each with this probability"],
-        diff: ["LATER", "what is in the dump LATER only"],
-        class_references: [nil, "all, with references to classes"],
-        valid: [nil, "all, without references to what is left", "out; lists these addresses"]
+        diff: ["LATER", "objects that only the dump LATER has"],
+        class_references: [nil, "add references to classes"],
+        valid: [nil, "drop references to missing objects;", "list their addresses"]
       }.freeze
       private_constant :STEPS
 
-      SUMMARY = "takes a part of a dump, step by step, for GML or another dump"
+      SUMMARY = "extracts part of a dump, step by step, as GML or a dump"
       USAGE = "[OPTIONS] FILE [OUT]"
       DETAILS = <<~TEXT
-        The set begins with all objects and roots of FILE. Each step leaves another set;
-        steps are done in the order in which they are given. OUT gets the set and the
-        references in it: as GML if it ends with .gml, else as a dump. Without OUT the
-        set is counted by class.
+        The set starts with all objects and roots of FILE. Each step yields another set;
+        steps run in the order of the options. OUT gets the set and the references in
+        it, as GML if its extension is .gml, else as a dump. Without OUT the set is
+        counted by class.
 
         Examples:
           memprof subset --cleanup --roots-of 'class = Session' heap.memprof out.gml
@@ -64,22 +64,22 @@ module Memprof
           name = "--#{step.name.tr("_", "-")}"
           parser.on([name, argument].compact.join(" "), *text) { |value| @steps << [step, value] }
         end
-        count(parser, "--depth N", "references in a row, of --subgraph-of", :depth)
-        count(parser, "--min N", "more references than N, of --parents-of;", "N or more, of --out-degree",
+        count(parser, "--depth N", "references to follow, for --subgraph-of", :depth)
+        count(parser, "--min N", "more than N references (--parents-of),", "N or more (--out-degree)",
           :min)
-        flag(parser, "--out-degree", "list objects by their references", :out_degree)
+        flag(parser, "--out-degree", "list objects by number of references", :out_degree)
         limit(parser, "the first N rows", 20)
-        flag(parser, "--force", "replace OUT if it is there", :force)
+        flag(parser, "--force", "replace OUT if it exists", :force)
       end
 
       def check_output(out)
-        raise UsageError, "--out-degree is for the screen: it needs no OUT" if @options[:out_degree]
+        raise UsageError, "--out-degree takes no OUT" if @options[:out_degree]
         return if out == "-"
 
         output_path(out, "OUT")
         return unless File.exist?(out) && !@options[:force] && Output.file_path(out)
 
-        raise UsageError, "#{out} is there already; --force replaces it"
+        raise UsageError, "#{out} already exists; use --force to replace it"
       end
 
       def take(set, step, value)
@@ -121,13 +121,13 @@ module Memprof
         match = %r{\A/(?<source>.*)/(?<fold>i?)\z}m.match(text)
         match ? Regexp.new(match[:source], match[:fold].empty? ? nil : Regexp::IGNORECASE) : text
       rescue RegexpError => e
-        raise UsageError, "#{text} is no regular expression: #{e.message}"
+        raise UsageError, "invalid regular expression \"#{text}\": #{e.message}"
       end
 
       def number(kind, option, text)
         Kernel.public_send(kind, text)
       rescue ArgumentError
-        raise UsageError, "#{option} takes a number, not #{text}"
+        raise UsageError, "invalid #{option} \"#{text}\"; expected a number"
       end
 
       def write(set, out)
@@ -179,14 +179,14 @@ module Memprof
         listing.column("Address", :address, :address) if degrees
         keys = degrees ? %i[count class address] : %i[count class]
         answer[:rows].each do |row|
-          row = row.merge(class: "(not known)") if row[:class].nil?
+          row = row.merge(class: "(unknown)") if row[:class].nil?
           listing.row(*row.values_at(*keys))
         end
         listing
       end
 
       def missing(page, addresses)
-        page.paragraph("References to what is left out led to #{plural(addresses.size, "address")}: " \
+        page.paragraph("Dropped references to #{plural(addresses.size, "missing address")}: " \
                        "#{addresses.first(10).join(", ")}#{", ..." if addresses.size > 10}")
       end
     end

@@ -7,8 +7,8 @@ require_relative "process_facts"
 
 module Memprof
   module CLI
-    # A running process, seen from outside: how to reach it, and where its dumps are. Where there is no /proc,
-    # as on macOS, it is taken to be as this one is.
+    # A running process, seen from outside: how to reach it, and where its dumps are. Without /proc, as
+    # on macOS, it is assumed to be like this one.
     class Target
       attr_reader :pid
 
@@ -80,7 +80,7 @@ module Memprof
         paths.select { |path| ours?(path) }
       end
 
-      # Whether a file is one that the process itself made. Anybody may put a file into a directory for all.
+      # Whether the process itself wrote a file. Anybody may put a file into a world-writable directory.
       def ours?(path)
         stat = File.lstat(path)
         stat.file? && (@facts.uid.nil? || stat.uid == @facts.uid)

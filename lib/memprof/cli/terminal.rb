@@ -49,7 +49,7 @@ module Memprof
         Paint.new(color?).call(text, :bold)
       end
 
-      # Prints a result. A reader that went away (`memprof ... | head -1`) is no error.
+      # Prints a result. A closed pipe (`memprof ... | head -1`) is no error.
       def print(text)
         output { |out| out.write(text) }
       end
@@ -70,7 +70,7 @@ module Memprof
         tty? && Pager.show(text, height) ? true : print(text)
       end
 
-      # Says what to do next: no result, so not where results go.
+      # Suggests what to do next, on stderr.
       def hint(text)
         @err.write(Paint.new(Paint.wanted?(@err)).call(text.chomp, :dim), "\n")
       rescue SystemCallError, IOError
@@ -81,10 +81,10 @@ module Memprof
       def warn(message)
         @err.write("memprof: #{message}\n")
       rescue SystemCallError, IOError
-        nil # closed: there is nobody to tell
+        nil # closed
       end
 
-      # Shows how far a long work is, on a line that the next call replaces. Where nobody looks on, nothing.
+      # Shows progress on a line that the next call replaces; only on a terminal.
       def progress(message)
         return unless watched?
 

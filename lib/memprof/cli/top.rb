@@ -15,7 +15,7 @@ module Memprof
       SUMMARY = "lists the objects of a dump that retain most"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        Retained is what would be free if the object were gone.
+        Retained size is what freeing the object would free.
 
         Examples:
           memprof top heap.memprof
@@ -34,12 +34,12 @@ module Memprof
         where(parser)
         one_of(parser, SORT, "--sort WHAT", "#{SORT.first(3).join(", ")},", SORT.drop(3).join(", "), :sort)
         limit(parser, "the first N objects", 20)
-        count(parser, "--offset N", "pass over N objects first", :offset)
+        count(parser, "--offset N", "skip the first N objects", :offset)
         define_procs(parser)
       end
 
       def define_procs(parser)
-        flag(parser, "--procs", "procs by place, with what they captured", :procs)
+        flag(parser, "--procs", "procs by block, with what they captured", :procs)
       end
 
       def list(file)
@@ -61,12 +61,13 @@ module Memprof
         Objects.listing(objects, extra: [heading, @options[:sort], :value])
       end
 
-      # A proc keeps alive what is around it: its self, and the local variables that it sees.
+      # A proc retains its environment: its self, and the local variables in scope.
       def procs(file)
-        raise UsageError, "--offset is not for --procs" if @options[:offset]
+        raise UsageError, "--offset cannot be used with --procs" if @options[:offset]
 
         known = [nil, :retained, :size].include?(@options[:sort])
-        raise UsageError, "--procs are sorted by retained or size" unless known
+        raise UsageError,
+          "invalid --sort \"#{@options[:sort]}\" with --procs; expected one of: retained, size" unless known
 
         answer = put(open_heap(file), :procs, **@options.slice(:where, :sort, :limit))
         status = present(answer) do |page|
@@ -75,7 +76,8 @@ module Memprof
           more(page, answer[:more], "place") unless answer[:rows].empty?
         end
         first = answer[:rows].first
-        next_steps(first ? [[["path", file, first[:example][:address]], "who holds one of the first"]] : [])
+        next_steps(first ? [[["path", file, first[:example][:address]],
+          "what retains one of the first"]] : [])
         status
       end
 
@@ -84,8 +86,8 @@ module Memprof
         return [] unless first
 
         [
-          [["show", file, first[:address]], "all about the first"],
-          [["path", file, first[:address]], "who holds it"]
+          [["show", file, first[:address]], "details of the first"],
+          [["path", file, first[:address]], "what retains it"]
         ]
       end
     end

@@ -25,7 +25,7 @@ module Memprof
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
         FILE is what Memprof::Tracer, Memprof.trace_request or Memprof.trace wrote,
-        one line for each request; also that of memprof 0.3. `-` reads stdin.
+        one line per request; the format of memprof 0.3 works, too. `-` reads stdin.
 
         KIND is one of the costs that the second table lists: time, objects, gc,
         fd_calls, mysql, redis_calls and so on.
@@ -50,7 +50,7 @@ module Memprof
 
       def define_options(parser)
         one_of(parser, GROUPS, "--by WHAT", "group by action (default), path or status", :by)
-        text(parser, "--sort KIND", "most of this cost first (default: time)", :sort)
+        text(parser, "--sort KIND", "highest of this cost first (default: time)", :sort)
         limit(parser, "the first N groups and requests", 10)
         define_format(parser)
       end
@@ -78,22 +78,21 @@ module Memprof
         kinds = answer.delete(:kinds)
         if answer[:requests].zero?
           broken = "; #{skipped(answer)}" if answer[:broken].positive?
-          raise UsageError, "no traced request in #{file}#{broken}"
+          raise UsageError, "no traced requests in #{file}#{broken}"
         end
         return if kinds.include?(sort)
 
-        raise UsageError, "#{sort} is no cost of these requests; there are: #{kinds.join(", ")}"
+        raise UsageError, "invalid --sort \"#{sort}\"; expected one of: #{kinds.join(", ")}"
       end
 
       def skipped(answer)
-        "#{plural(answer[:broken], "line")} passed over, the first is line #{answer[:first_broken]}"
+        "skipped #{plural(answer[:broken], "invalid line")}, the first is line #{answer[:first_broken]}"
       end
 
       def warn_of_broken(answer, file)
         return if answer[:broken].zero?
 
-        @terminal.warn("#{file}: #{plural(answer[:broken], "line")} passed over as no request, " \
-                       "the first is line #{answer[:first_broken]}")
+        @terminal.warn("#{file}: #{skipped(answer)}")
       end
 
       def lay_out(page, answer)
@@ -101,7 +100,7 @@ module Memprof
         page.heading("#{plural(answer[:requests], "request")}#{period}, most #{answer[:sort]} first")
         page.listing(groups(answer))
         more(page, answer[:more_groups], "group")
-        page.listing(costs(answer), heading: "What a request costs")
+        page.listing(costs(answer), heading: "Costs per request")
         overlaps(answer)&.then { |sentence| page.note(sentence) }
         page.listing(worst(answer), heading: "Requests with most #{answer[:sort]}")
         more(page, answer[:more_worst], "request")
@@ -133,7 +132,7 @@ module Memprof
         listing = Listing.new.column("Cost", :name, :kind).column("Total", :number, :total)
           .column("Mean", :number, :mean)
         PERCENTILES.each { |name| listing.column(name.to_s, :number, name, spare: true) }
-        listing.column("Most", :number, :max)
+        listing.column("Max", :number, :max)
         answer[:costs].each do |cost|
           numbers = [cost[:total], cost[:mean], *cost.values_at(*PERCENTILES), cost[:max]]
           unit = cost[:unit].to_sym
@@ -166,8 +165,9 @@ module Memprof
         return if there.size < 2
 
         clients = CLIENTS & there
-        parts = ["time has all others in it"]
-        parts << "fd has the system calls of #{clients.join(", ")}" if there.include?("fd") && !clients.empty?
+        parts = ["time includes all others"]
+        with_clients = there.include?("fd") && !clients.empty?
+        parts << "fd includes the system calls of #{clients.join(", ")}" if with_clients
         parts << "gc interrupts any of them" if there.include?("gc")
         "Times overlap: #{parts.join("; ")}."
       end

@@ -2,14 +2,14 @@
 
 module Memprof
   module CLI
-    # `memprof track`: a script in this very process, and at its end what is still there of what it made.
+    # `memprof track`: runs a script in this process and prints its live objects at the end.
     class Track < Command
-      SUMMARY = "runs a Ruby script, prints the objects that it left"
+      SUMMARY = "runs a Ruby script, prints the objects that are left"
       USAGE = "[OPTIONS] SCRIPT [ARGUMENTS]"
       DETAILS = <<~TEXT
-        At the end of the script, however it ends, this prints the objects that it made
-        and that are still there: their number, file, line and class, most first. The
-        exit status is the script's.
+        When the script ends, in whatever way, this prints the objects that it allocated
+        and that are still live: number, file, line and class, most first. The exit
+        status is the script's.
 
         Examples:
           memprof track script.rb
@@ -45,8 +45,8 @@ module Memprof
 
       def define_options(parser)
         text(parser, "-o", "--output PATH", "write to this file (default: stdout)", :output)
-        flag(parser, "--gc", "collect garbage first: only what is retained is shown", :gc)
-        count(parser, "--limit N", "the first N lines only (default: all)", :limit)
+        flag(parser, "--gc", "run GC first, so that only retained objects show", :gc)
+        count(parser, "--limit N", "the first N lines (default: all)", :limit)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
       end
 
@@ -92,7 +92,7 @@ module Memprof
         @terminal.warn("cannot show the objects: #{e.message}")
       end
 
-      # Without what was made on behalf of the files that led here, the exception of the last `exit` for one.
+      # Without what memprof's own files allocated, such as the exception of the last `exit`.
       def stats(session)
         rows = session.stats.reject { |_, file, _, _| @own_files.include?(file) }
         rows = rows.first(@options[:limit]) if @options[:limit]

@@ -4,13 +4,13 @@ require_relative "heap_command"
 
 module Memprof
   module CLI
-    # `memprof tree`: what an object keeps alive, level by level.
+    # `memprof tree`: what an object retains, level by level.
     class Tree < HeapCommand
-      SUMMARY = "tells what an object of a dump keeps alive, level by level"
+      SUMMARY = "shows what an object of a dump retains, level by level"
       USAGE = "[OPTIONS] FILE [ADDRESS]"
       DETAILS = <<~TEXT
-        Below each object is what would be free if it were gone (its dominator tree),
-        the largest first. Without ADDRESS it begins at the roots.
+        Prints the dominator tree: below each object is what it alone retains, the
+        largest first. Without ADDRESS the tree starts at the roots.
 
         Examples:
           memprof tree heap.memprof
@@ -24,31 +24,32 @@ module Memprof
           **@options.slice(:depth, :limit, :least))
         status = present(answer) { |page| page.heading(heading(answer)).listing(tree(answer)) }
         largest = answer[:branches].filter_map { |branch| branch[:address] }.first
-        next_steps(largest ? [[["show", file, largest], "all about the largest"]] : [])
+        next_steps(largest ? [[["show", file, largest], "details of the largest"]] : [])
         status
       end
 
       private
 
       def define_own_options(parser)
-        one_of(parser, %i[object class], "--by WHAT", "object (default), or class: all objects",
-          "of a class as one", :by)
+        one_of(parser, %i[object class], "--by WHAT", "object (default), or class to merge the",
+          "objects of a class", :by)
         count(parser, "--depth N", "levels (default: 3)", :depth)
         limit(parser, "the first N of each branch", 10)
-        count(parser, "--least BYTES", "only what retains so much (default: 1)", :least)
+        count(parser, "--least BYTES", "minimum retained size (default: 1)", :least)
       end
 
       def heading(answer)
-        name = answer[:address] ? "#{answer[:text]} at #{answer[:address]} keeps" : "The roots keep"
-        "#{name} #{Units.bytes(answer[:sum])} alive"
+        name = answer[:address] ? "#{answer[:text]} at #{answer[:address]} retains" : "The roots retain"
+        "#{name} #{Units.bytes(answer[:sum])}"
       end
 
       def tree(answer)
         classes = @options[:by] == :class
-        listing = Listing.new.column("Retained", :bytes, :retained).column("Share", :percent, :percent)
+        listing = Listing.new.column("Retained size", :bytes, :retained)
+          .column("Retained %", :percent, :percent)
           .column("Objects", :count, :count).column(classes ? "Class" : "Object", :name, :object)
-          .column(classes ? "The largest" : "Address", :address, :address)
-          .column("Made at", :place, :site, spare: true)
+          .column(classes ? "Largest" : "Address", :address, :address)
+          .column("Allocated at", :place, :site, spare: true)
         whole = answer[:percent].positive? ? answer[:retained] / answer[:percent] : 0
         answer[:branches].each { |branch| grow(listing, branch, whole, 0) }
         rest(listing, answer, whole, 0)

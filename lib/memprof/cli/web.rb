@@ -15,17 +15,16 @@ module Memprof
       SUMMARY = "shows dumps in a browser"
       USAGE = "[OPTIONS] FILE... | --library [DIR]"
       DETAILS = <<~TEXT
-        Serves pages on this machine alone, until Ctrl-C. The address that is printed
-        has a token that opens it once. With --token the token is yours: it opens every
-        time, and scripts send it as `Authorization: Bearer TOKEN`. Each page is JSON
-        with .json at the end of its path.
+        Serves pages to this machine only, until Ctrl-C. The printed URL has a token
+        that works once. A token of your own (--token) works every time; scripts send it
+        as `Authorization: Bearer TOKEN`. Add .json to the path of a page to get JSON.
 
         FILE may also be traced requests (as for memprof trace), a report as JSON
-        (memprof run --format json) or what memprof track printed.
+        (memprof run --format json) or the output of memprof track.
 
-        With --library it shows the dumps that are kept in a directory (without DIR in
-        MEMPROF_LIBRARY, or ~/.local/share/memprof), and takes more of them from
-        `memprof --pid PID --name NAME --key KEY --url URL`, which may run elsewhere.
+        --library shows the dumps of a directory (default: MEMPROF_LIBRARY, or
+        ~/.local/share/memprof), and accepts uploads from
+        `memprof --pid PID --name NAME --key KEY --url URL`, also on other machines.
 
         Examples:
           memprof web heap.memprof
@@ -51,7 +50,7 @@ module Memprof
         return if @options[:library]
 
         option = Shelf::OPTIONS.find { |name| @options[name] }
-        raise UsageError, "--#{option.to_s.tr("_", "-")} is of use with --library only" if option
+        raise UsageError, "--#{option.to_s.tr("_", "-")} needs --library" if option
         raise UsageError, "FILE is missing; see `memprof help web`" if files.empty?
       end
 
@@ -61,36 +60,36 @@ module Memprof
       end
 
       def define_options(parser)
-        text(parser, "--bind ADDRESS", "of the interface (default: 127.0.0.1)", :bind)
-        parser.on("--port N", Integer, "(default: one that is free)") do |port|
-          raise OptionParser::InvalidArgument, "must be 0 to 65535" unless port.between?(0, 65_535)
+        text(parser, "--bind ADDRESS", "listen on this address (default: 127.0.0.1)", :bind)
+        parser.on("--port N", Integer, "listen on this port (default: a free one)") do |port|
+          invalid("--port", port, "a number from 0 to 65535") unless port.between?(0, 65_535)
 
           @options[:port] = port
         end
-        parser.on("--token TOKEN", "one of your own, of 8 characters or more") do |token|
-          raise OptionParser::InvalidArgument, "must be 8 characters or more" if token.length < 8
+        parser.on("--token TOKEN", "your own token, at least 8 characters") do |token|
+          raise UsageError, "invalid --token; expected at least 8 characters" if token.length < 8
 
           @options[:token] = token
         end
-        parser.on("--host NAME", "that it answers to besides localhost") { |name| @options[:host] = name }
+        parser.on("--host NAME", "also answer to this host name") { |name| @options[:host] = name }
         Shelf.define_options(parser, @options)
-        parser.on("--max-open N", Integer, "dumps that are open at once, 3 or more", "(default: 8)") do |most|
-          raise OptionParser::InvalidArgument, "must be 3 or more" if most < 3
+        parser.on("--max-open N", Integer, "keep at most N dumps open, 3 or more", "(default: 8)") do |most|
+          invalid("--max-open", most, "a number of at least 3") if most < 3
 
           @options[:max_open] = most
         end
         flag(parser, "--no-open", "do not start a browser", :no_open)
-        flag(parser, "--no-index", "do not keep what was read beside FILE", :no_index)
-        flag(parser, "--ignore-stack-roots", "what only a stack may hold counts as", "garbage",
+        flag(parser, "--no-index", "do not write an index file beside FILE", :no_index)
+        flag(parser, "--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
           :ignore_stack_roots)
       end
 
       def check_readable(path)
         problem =
-          if path == "-" then "it must be a file"
+          if path == "-" then "a file is required"
           elsif !File.exist?(path) then "no such file"
-          elsif File.directory?(path) then "it is a directory"
-          elsif !File.readable?(path) then "not allowed to"
+          elsif File.directory?(path) then "is a directory"
+          elsif !File.readable?(path) then "permission denied"
           end
         raise UsageError, "cannot read #{path}: #{problem}" if problem
       end
@@ -117,7 +116,7 @@ module Memprof
         heaps = Memprof::Web::Heaps.new(library: @shelf&.library, **@options.slice(:max_open), **reading)
         files.each { |file| add(heaps, file) }
         # While the browser starts there is time for the first page.
-        heaps.first&.prepare { |entry| Memprof::Web::Ahead.new(heaps).look(entry) }
+        heaps.first&.prepare { |entry| Memprof::Web::Prefetch.new(heaps).run(entry) }
         hosts = Memprof::Web::Security::Hosts.new(@options.values_at(:bind, :host).compact)
         Memprof::Web.new(heaps: heaps, gate: gate, hosts: hosts, uploads: @shelf&.uploads)
       end
@@ -144,13 +143,13 @@ module Memprof
 
       def announce(address)
         @terminal.puts(address)
-        @terminal.hint("Ctrl-C stops it.")
+        @terminal.hint("Stop with Ctrl-C.")
         browse(address) unless @options[:no_open]
       end
 
       def browse(address)
         browser = BROWSERS.find { |name| on_path?(name) }
-        return @terminal.hint("No browser was found: open the address yourself.") unless browser
+        return @terminal.hint("No browser found: open the URL yourself.") unless browser
 
         Process.detach(spawn(browser, address, in: File::NULL, out: File::NULL, err: File::NULL))
       end

@@ -30,7 +30,7 @@ module Memprof
           return unless request.verb == "GET" && request.path.start_with?(PREFIX)
 
           asset = by_path[request.path]
-          return Response.text(404, "there is no such file\n") unless asset
+          return Response.text(404, "no such file\n") unless asset
 
           headers = { "etag" => asset.tag, "cache-control" => FOR_EVER }
           return Response.new(304, nil, nil, headers) if request.header("If-None-Match") == asset.tag

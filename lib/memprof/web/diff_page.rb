@@ -29,7 +29,7 @@ module Memprof
 
       # Puts a question to the comparison, about what the filter chooses.
       def ask(question, **parameters)
-        raise BadRequest, "two heaps are needed: a=1&b=2" unless text(:a) && text(:b)
+        raise BadRequest, "a comparison needs two heaps: a=1&b=2" unless text(:a) && text(:b)
 
         comparison.ask(question, where: text(:where), **parameters)
       end

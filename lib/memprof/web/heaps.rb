@@ -8,8 +8,8 @@ require_relative "records"
 module Memprof
   class Web
     # The heaps that there are to see, by number, and where more come from. Each is opened when it is first
-    # asked for. So many are open at once at most: then that is closed which nobody has looked at for longest,
-    # and opened again when it is asked for. What a request is about stays open as long as that takes.
+    # asked for. So many are open at once at most: then the least recently used
+    # heap is closed, and opened again on demand. What a request is about stays open as long as that takes.
     #
     # Dumps of the running process, and of a library, have numbers of their own, which stay: so their
     # addresses are right in each worker of a server, and tomorrow.
@@ -43,7 +43,8 @@ module Memprof
 
       def max_open=(number)
         unless number.is_a?(Integer) && number >= LEAST_OPEN
-          raise ArgumentError, "#{LEAST_OPEN} heaps or more must be open at once, not #{number.inspect}"
+          raise ArgumentError,
+            "invalid max_open #{number.inspect}; expected an Integer of at least #{LEAST_OPEN}"
         end
 
         @max_open = number
@@ -70,9 +71,9 @@ module Memprof
 
       def fetch(id)
         number = Integer(id.to_s, 10, exception: false)
-        start_anew unless @pid == Process.pid
+        after_fork unless @pid == Process.pid
         @lock.synchronize { @entries[number] } || kept(number) ||
-          raise(NotFound, "no heap has the number #{id}")
+          raise(NotFound, "no heap #{id}")
       end
 
       def each(&block)
@@ -106,7 +107,7 @@ module Memprof
       private
 
       # A forked worker does not have the threads that open heaps, nor those that use them.
-      def start_anew
+      def after_fork
         @lock.synchronize do
           @pid = Process.pid
           @entries.delete_if { |_, entry| entry.state == :opening }
@@ -114,7 +115,7 @@ module Memprof
         end
       end
 
-      # Closes what nobody has looked at for longest, until no more than may be are open.
+      # Closes the least recently used heaps, until at most max_open are open.
       def make_room
         rested = @closing.synchronize do
           spare = count(&:takes_memory?) - @max_open

@@ -9,7 +9,7 @@ module Memprof
       def self.there?(heaps) = !heaps.library.nil?
 
       def library
-        heaps.library || raise(NotFound, "there is no such page")
+        heaps.library || raise(NotFound, "no such page")
       end
 
       def entry_of_path

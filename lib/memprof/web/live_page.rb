@@ -9,7 +9,7 @@ module Memprof
       def self.there?(heaps) = !heaps.live.nil?
 
       def live
-        heaps.live || raise(NotFound, "there is no such page")
+        heaps.live || raise(NotFound, "no such page")
       end
 
       def breadcrumbs
@@ -32,7 +32,7 @@ module Memprof
         number = Integer(text, 10, exception: false)
         return number if number&.between?(1, most)
 
-        raise BadRequest, "#{name} must be a whole number from 1 to #{most}, not #{text[0, 40].inspect}"
+        raise BadRequest, "invalid #{name} #{text[0, 40].inspect}; expected a number from 1 to #{most}"
       end
     end
   end

@@ -75,7 +75,7 @@ module Memprof
       def download = nil
 
       # Does what a POST asks for.
-      def act(_request) = raise(NotFound, "there is no such page")
+      def act(_request) = raise(NotFound, "no such page")
 
       private
 
@@ -91,21 +91,21 @@ module Memprof
         number = Integer(value, 10, exception: false)
         return number if number&.between?(least, most)
 
-        raise BadRequest, "#{name} must be a whole number of at least #{least}, not #{value.inspect}"
+        raise BadRequest, "invalid #{name} #{value.inspect}; expected a number from #{least} to #{most}"
       end
 
       # Rows of one page of a list.
       def existing(rows, number)
         return rows if number == 1 || !rows.empty?
 
-        raise NotFound, "there is no page #{number}: the list ends before it"
+        raise NotFound, "no page #{number}: the list is shorter"
       end
 
       # A parameter that is one of a few words.
       def word(name, words, default)
         value = text(name) or return default
         words.find { |known| known.to_s == value } ||
-          raise(BadRequest, "#{name} must be one of #{words.join(", ")}, not #{value.inspect}")
+          raise(BadRequest, "invalid #{name} #{value.inspect}; expected one of: #{words.join(", ")}")
       end
     end
   end

@@ -54,7 +54,7 @@ module Memprof
 
       def fetch(id, kind)
         record = @lock.synchronize { @records[Integer(id, 10, exception: false)] }
-        record&.kind == kind ? record : raise(NotFound, "no file of that kind has the number #{id}")
+        record&.kind == kind ? record : raise(NotFound, "no such file: #{id}")
       end
 
       def each(&block)

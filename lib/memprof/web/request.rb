@@ -88,7 +88,7 @@ module Memprof
       private :already_read
 
       def self.decode(text, longest)
-        raise BadRequest, "that is too long: #{longest} bytes are the limit" if text.bytesize > longest
+        raise BadRequest, "too long: the limit is #{longest} bytes" if text.bytesize > longest
 
         # As bytes: what is no UTF-8 would be replaced without a word.
         pairs = URI.decode_www_form(text, Encoding::BINARY)
@@ -97,7 +97,7 @@ module Memprof
 
         raise BadRequest, "parameters must be UTF-8"
       rescue ArgumentError
-        raise BadRequest, "parameters must be written as a=1&b=2, with %XX for other characters"
+        raise BadRequest, "invalid parameters; expected a=1&b=2, with %XX for other characters"
       end
     end
   end

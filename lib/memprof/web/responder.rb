@@ -3,7 +3,7 @@
 require "json"
 require_relative "page"
 require_relative "response"
-require_relative "trouble"
+require_relative "error_page"
 require_relative "view"
 
 module Memprof
@@ -23,15 +23,15 @@ module Memprof
         page = match.page.new(@heaps, match.captures, @request.params)
         @request.verb == "GET" ? @heaps.using(*page.subjects) { shown(page) } : go(page.act(@request))
       rescue NotFound => e
-        trouble(404, "Not found", e)
+        error_page(404, "Not found", e)
       rescue BadRequest => e
-        trouble(400, "That can't be answered", e)
+        error_page(400, "Bad request", e)
       rescue Opening => e
         opening(e.entry)
       rescue Conflict => e
-        trouble(409, "That is being done already", e)
+        error_page(409, "Conflict", e)
       rescue Memprof::Error => e
-        trouble(500, "That did not work", e)
+        error_page(500, "Failed", e)
       end
 
       private
@@ -65,8 +65,8 @@ module Memprof
         response
       end
 
-      def trouble(status, title, error)
-        page = TroublePage.new(@heaps, title, error, @heap)
+      def error_page(status, title, error)
+        page = ErrorPage.new(@heaps, title, error, @heap)
         @json ? Response.json(status, page.data) : rendered(status, page)
       end
 

@@ -30,7 +30,7 @@ module Memprof
           captures = found.named_captures.to_h { |name, text| [name.to_sym, Router.decode(text)] }
           return Match.new(route.page, captures, json)
         end
-        raise NotFound, "there is no such page"
+        raise NotFound, "no such page"
       end
 
       def self.expression(path)
@@ -43,7 +43,7 @@ module Memprof
       def self.decode(text)
         bytes = text.b.gsub(/%(\h\h)/) { $1.hex.chr }
         decoded = bytes.force_encoding(Encoding::UTF_8)
-        decoded.valid_encoding? ? decoded : raise(NotFound, "there is no such page")
+        decoded.valid_encoding? ? decoded : raise(NotFound, "no such page")
       end
     end
   end

@@ -37,14 +37,15 @@ module Memprof
       def refusal(request)
         return if @hosts.nil? || @hosts.include?(request.host)
 
-        Response.text(403, "memprof does not answer to the name #{request.host.inspect}\n")
+        Response.text(403,
+          "unknown host name #{request.host.inspect}; see `memprof web --host`\n")
       end
 
       # What changes something must come from a page of this program, or from a script that has a token.
       def forgery(request)
         return if request.verb == "GET" || own?(request)
 
-        Response.text(403, "this request came from another site\n")
+        Response.text(403, "the request came from another site\n")
       end
 
       def self.headers(request)

@@ -40,7 +40,7 @@ module Memprof
         @threads = Array.new(THREADS) { Thread.new { work } }
         @acceptor = Thread.new { accept_and_wait }
       rescue SystemCallError, SocketError => e
-        raise Error, "can't listen on #{@bind}:#{@port}: #{e.message}"
+        raise Error, "cannot listen on #{@bind}:#{@port}: #{e.message}"
       end
 
       def url

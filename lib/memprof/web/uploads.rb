@@ -27,7 +27,7 @@ module Memprof
         return unless request.verb == "POST" && request.path == PATH
 
         given = request.header("Authorization").to_s.delete_prefix("Bearer ")
-        return refuse(403, "this is not the key of this library") unless Secret.same?(given, @key)
+        return refuse(403, "wrong key for this library") unless Secret.same?(given, @key)
 
         taken(request, take(request))
       rescue BadRequest => e
@@ -35,7 +35,7 @@ module Memprof
       rescue Library::TooLarge => e
         refuse(413, e.message)
       rescue InvalidDump
-        refuse(422, "this is no heap dump, so it was not kept: Memprof.dump_all and `memprof dump` write one")
+        refuse(422, "not a heap dump, so it was not stored; Memprof.dump_all and `memprof dump` write dumps")
       rescue Library::Full => e
         refuse(507, e.message)
       rescue Memprof::Error => e
@@ -70,13 +70,13 @@ module Memprof
         end
         return if length.nil? || length == part.size
 
-        raise BadRequest, "the upload was cut: #{part.size} of #{length} bytes came"
+        raise BadRequest, "the upload is truncated: received #{part.size} of #{length} bytes"
       end
 
       def read(input)
         input&.read(CHUNK)
       rescue SystemCallError, IOError => e
-        raise BadRequest, "the upload was cut: #{e.message}"
+        raise BadRequest, "the upload is truncated: #{e.message}"
       end
 
       def taken(request, entry)

@@ -7,7 +7,7 @@ require "memprof/cli/page"
 RSpec.describe Memprof::CLI::Listing do
   let(:listing) do
     described_class.new
-      .column("Class", :name, :class).column("Made at", :place, :site).column("Count", :count, :n)
+      .column("Class", :name, :class).column("Allocated at", :place, :site).column("Count", :count, :n)
       .row("注文", "app/注文.rb:1", 2).row("Order", "app/order.rb:12", 1000)
   end
 
@@ -17,14 +17,14 @@ RSpec.describe Memprof::CLI::Listing do
 
   it "aligns columns of wide characters" do
     expect(listing.to_text).to eq <<~TEXT
-      Class  Made at          Count
+      Class  Allocated at     Count
       注文   app/注文.rb:1        2
       Order  app/order.rb:12  1,000
     TEXT
   end
 
   it "cuts wide characters by their columns" do
-    wide = described_class.new.column("Class", :name, :class).column("Made at", :place, :site)
+    wide = described_class.new.column("Class", :name, :class).column("Allocated at", :place, :site)
       .row("注文" * 30, "app/#{"顧客" * 30}.rb:1")
     (30..90).each do |width|
       expect(columns(wide.to_text(Memprof::Paint.new, width)).last).to be_between(width - 4, width)

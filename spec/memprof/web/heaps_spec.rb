@@ -18,7 +18,7 @@ RSpec.describe Memprof::Web::Heaps do
 
   it "says that it is being opened, and has it later" do
     entry = heaps.add(cache_dump, index: false)
-    expect { entry.heap(patience: 0) }.to raise_error(Memprof::Web::Opening, /cache-1.memprof is being/)
+    expect { entry.heap(patience: 0) }.to raise_error(Memprof::Web::Opening, /cache-1.memprof is opening/)
     expect(entry.heap(patience: 30)).to be_a(Memprof::Heap)
   end
 
@@ -45,7 +45,7 @@ RSpec.describe Memprof::Web::Heaps do
       expect { heaps.close(id) }.to raise_error(Memprof::Web::NotFound), id
       expect { heaps.forget(id) }.to raise_error(Memprof::Web::NotFound), id
     end
-    expect { first.heap }.to raise_error(Memprof::Web::NotFound, /has been closed/)
+    expect { first.heap }.to raise_error(Memprof::Web::NotFound, /is closed/)
   end
 
   it "keeps what is closed in the list, and opens it again" do
@@ -179,7 +179,7 @@ RSpec.describe Memprof::Web::Heaps do
 
     it "is enough for a comparison" do
       [2, nil, "9"].each do |number|
-        expect { heaps.max_open = number }.to raise_error(ArgumentError, /3 heaps or more/)
+        expect { heaps.max_open = number }.to raise_error(ArgumentError, /of at least 3/)
       end
       expect(described_class.new.max_open).to eq(8)
     end

@@ -40,7 +40,7 @@ RSpec.describe Memprof::Web::Live do
     line = __LINE__ - 2
     expect(rows).to include(count: kept.size, file: __FILE__, line: line, class: "Object")
     page = ask(app, "/live?done=started&pid=1").body
-    expect(page).to include("Process 1 tracks objects from now on.", "This page is of process #{Process.pid}")
+    expect(page).to include("Tracking started in process 1.", "This page shows process #{Process.pid}")
     source = ask(app, page[%r{/live/source\?file=[^"]*line=#{line}}].gsub("&amp;", "&"))
     expect(source.body).to match(%r{<tr class="chosen" aria-current="true"><td class="number">#{line}</td>})
     expect(source.body).to include("Array.new(321)")
@@ -70,9 +70,9 @@ RSpec.describe Memprof::Web::Live do
     expect(tracking.call("nowhere")).to include(rows: [], objects: 0, places: 0)
     expect(tracking.call("")).to include(file: nil, objects: be > models[:objects] + 40)
     page = ask(app, "/live?file=%3Cb%3E").body
-    expect(page).to include('name="file" value="&lt;b&gt;"', "in chosen files", "&lt;b&gt;.rb:7")
+    expect(page).to include('name="file" value="&lt;b&gt;"', "in matching files", "&lt;b&gt;.rb:7")
     expect(page).not_to include("<b>")
-    expect(ask(app, "/live?file=nowhere").body).to include("No object that was made there is alive.")
+    expect(ask(app, "/live?file=nowhere").body).to include("No live object was allocated there.")
     expect(ask(app, "/live?file=%FF").status).to eq(400)
   end
 
@@ -119,7 +119,7 @@ RSpec.describe Memprof::Web::Live do
     expect(place).to start_with("/live/dumps/")
     second = post("/live/dumps")
     expect([second.status, second.body])
-      .to match([409, /process #{Process.pid} is writing a dump already: wait until it is there/])
+      .to match([409, /process #{Process.pid} is already writing a dump/])
   ensure
     turn << true
   end
@@ -127,7 +127,7 @@ RSpec.describe Memprof::Web::Live do
   it "has no page behind the last one" do
     Memprof.start
     answer = ask(app, "/live?page=999999999")
-    expect([answer.status, answer.body]).to match([404, /there is no page 999999999/])
+    expect([answer.status, answer.body]).to match([404, /no page 999999999/])
   ensure
     Memprof.stop
   end
@@ -145,7 +145,7 @@ RSpec.describe Memprof::Web::Live do
     hostile = "/<script>alert(1)</script>"
     tracing = Memprof::Web::Tracing.new(->(_env) { [200, {}, []] }, recorder: recorder)
     2.times { tracing.call({ "REQUEST_METHOD" => "GET", "PATH_INFO" => hostile, "QUERY_STRING" => "a=1" }) }
-    expect(ask(app, "/live").body).to include("What 2 requests cost")
+    expect(ask(app, "/live").body).to include("Costs of 2 requests")
     list = ask(app, "/live/requests?sort=objects")
     expect(list.body).to include("/live/requests/1", "&lt;script&gt;")
     expect(list.body).not_to include("<script>alert")

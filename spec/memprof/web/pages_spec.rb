@@ -59,12 +59,12 @@ RSpec.describe Memprof::Web::Page do
     store = heap.where("type = HASH").top(1).first.address
     %W[objects? groups? groups?by=size& groups?by=class&then=line& strings? procs? threads?].each do |list|
       far = ask(app, "/heaps/1/#{list}page=999999999")
-      expect([far.status, far.body]).to match([404, include("there is no page 999999999")]), list
+      expect([far.status, far.body]).to match([404, include("no page 999999999")]), list
     end
     expect(ask(app, "/heaps/1/objects/#{store}?references=999999999").status).to eq(404)
     expect(ask(app, "/heaps/1/objects/#{store}?referrers=2").status).to eq(404)
     expect(ask(app,
-      "/heaps/1/objects.json?page=999999999").json[:error]).to include("there is no page 999999999")
+      "/heaps/1/objects.json?page=999999999").json[:error]).to include("no page 999999999")
     expect(json("/heaps/1/objects?where=class+%3D+Nothing")[:objects]).to eq([])
   end
 
@@ -111,9 +111,10 @@ RSpec.describe Memprof::Web::Page do
 
   it "says what other parameters may be" do
     {
-      "groups?by=color" => "by must be one of class, line,",
-      "objects?page=0" => "page must be a whole number",
-      "objects?sort=x" => "sort must be one of", "leaks?threshold=200" => "threshold must be above 0",
+      "groups?by=color" => "invalid by \"color\"; expected one of: class, line,",
+      "objects?page=0" => "invalid page \"0\"; expected a number",
+      "objects?sort=x" => "invalid sort \"x\"; expected one of",
+      "leaks?threshold=200" => "expected a number above 0",
       "tree?of=0x1" => "no object has the address 0x1", "namespaces?under=Nowhere" => "Nowhere"
     }.each do |target, message|
       answer = ask(app, "/heaps/1/#{target}")
@@ -129,7 +130,7 @@ RSpec.describe Memprof::Web::Page do
     made = data[:source].find { |row| row[:line] == data[:site][:line] }
     expect(made[:text]).to include("Session.new(visitor)")
     body = page("/heaps/1/objects/#{session.address}")
-    expect(body).to include("STORE", "<mark>", "@pages", "Would go with it")
+    expect(body).to include("STORE", "<mark>", "@pages", "Retained objects by class")
   end
 
   it "pages references" do
@@ -235,7 +236,7 @@ RSpec.describe Memprof::Web::Page do
     classes = json("/heaps/1/search?q=Sess")[:classes][:objects]
     expect(classes.map { |row| row[:text] }).to include("class Session")
     expect(page("/heaps/1/search?q=nowhere-at-all")).to include("No class, file or text")
-    expect(page("/heaps/1/search")).to include("address, the name of a class")
+    expect(page("/heaps/1/search")).to include("an address, a class name")
   end
 
   it "finds classes in upper and lower case" do

@@ -81,7 +81,7 @@ RSpec.describe Memprof::Web::Records do
 
     it "says what it can't read" do
       ['{"format":"memprof-report"', '{"format":"memprof-report"}', "nothing\n"].each do |text|
-        expect { read(text) }.to raise_error(Memprof::Error, /cut|sites are missing|nothing tracked/)
+        expect { read(text) }.to raise_error(Memprof::Error, /truncated|no sites|no tracked/)
       end
     end
   end

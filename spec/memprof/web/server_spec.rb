@@ -175,7 +175,7 @@ RSpec.describe Memprof::Web::Server do
 
   it "can't have a port that is taken" do
     expect { described_class.new(app, port: server.port).start }
-      .to raise_error(Memprof::Error, /can't listen on 127.0.0.1:#{server.port}: /)
+      .to raise_error(Memprof::Error, /cannot listen on 127.0.0.1:#{server.port}: /)
   end
 
   it "answers what was asked before it ends" do

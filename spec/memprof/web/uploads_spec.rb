@@ -58,7 +58,7 @@ RSpec.describe Memprof::Web::Uploads do
   it "takes nothing from who has not the key" do
     ["", "k", "k" * 31, "k" * 33, "K" * 32, nil, "\xFF"].each do |given|
       unread = instance_double(StringIO)
-      expect(upload("", given: given, length: 5, body: unread)).to match([403, { error: /not the key/ }])
+      expect(upload("", given: given, length: 5, body: unread)).to match([403, { error: /wrong key/ }])
     end
     env = Rack::MockRequest.env_for("/upload?name=a&key=#{key}", method: "POST", input: "key=#{key}")
     expect(app.call(env.merge("HTTP_SEC_FETCH_SITE" => "same-origin")).first).to eq(403)
@@ -71,12 +71,12 @@ RSpec.describe Memprof::Web::Uploads do
   end
 
   it "takes nothing that is no dump, and nothing that was cut" do
-    expect(upload("no dump\n" * 1000)).to match([422, { error: /no heap dump, so it was not kept/ }])
-    expect(upload("")).to match([422, { error: /no heap dump/ }])
-    expect(upload(length: File.size(cache_dump) + 1)).to match([400, { error: /cut: \d+ of \d+ bytes/ }])
+    expect(upload("no dump\n" * 1000)).to match([422, { error: /not a heap dump, so it was not stored/ }])
+    expect(upload("")).to match([422, { error: /not a heap dump/ }])
+    expect(upload(length: File.size(cache_dump) + 1)).to match([400, { error: /received \d+ of \d+ bytes/ }])
     broken = input(File.binread(cache_dump))
     allow(broken).to receive(:read).and_raise(Errno::ECONNRESET)
-    expect(upload(body: broken)).to match([400, { error: /the upload was cut/ }])
+    expect(upload(body: broken)).to match([400, { error: /the upload is truncated/ }])
     expect(files).to be_empty
   end
 

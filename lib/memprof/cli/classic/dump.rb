@@ -48,7 +48,7 @@ module Memprof
           @terminal.puts("Dump in progress. Waiting #{@seconds} seconds for it to complete...")
           case arrival.finish(found, @seconds) { |bytes| @terminal.progress("#{bytes} bytes") }
           when :late then raise Failure, "Timed out after waiting #{@seconds} seconds"
-          when :failed then raise Failure, "Process #{@target.pid} gave its dump up; its stderr says why"
+          when :failed then raise Failure, "Process #{@target.pid} aborted the dump; see its stderr"
           end
         ensure
           @terminal.progress(nil)

@@ -29,12 +29,12 @@ module Memprof
         end
 
         def kind
-          output("file", "-L", RbConfig.ruby) || "(the command `file` is not there)"
+          output("file", "-L", RbConfig.ruby) || "(`file` is not installed)"
         end
 
         def libraries
           command = RUBY_PLATFORM.include?("darwin") ? %w[otool -L] : %w[ldd]
-          output(*command, RbConfig.ruby) || "(the command `#{command.first}` is not there)"
+          output(*command, RbConfig.ruby) || "(`#{command.first}` is not installed)"
         end
 
         def output(*command)

@@ -21,11 +21,11 @@ module Memprof
 
         def run
           entry = take(Library.new(Library.default_directory))
-          @terminal.puts("Kept in the library: #{entry.path}")
-          @terminal.puts("Look at it: memprof web --library")
-          @terminal.puts("Or here: #{NextSteps.for(entry.path)}")
+          @terminal.puts("Added to the library: #{entry.path}")
+          @terminal.puts("View it: memprof web --library")
+          @terminal.puts("Or run: #{NextSteps.for(entry.path)}")
         rescue InvalidDump
-          raise Error, "#{@dump} is no heap dump"
+          raise Error, "#{@dump} is not a heap dump"
         end
 
         private

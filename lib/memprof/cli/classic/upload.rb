@@ -77,7 +77,7 @@ module Memprof
           uri.fragment = uri.query = nil
           uri
         rescue URI::InvalidURIError
-          raise Failure, "Not the address of a server: #{Printable.line(url)} (such as https://dumps.example)"
+          raise Failure, "Invalid --url \"#{Printable.line(url)}\"; expected a server such as https://dumps.example"
         end
 
         def initialize(dump, terminal, options)
@@ -91,10 +91,10 @@ module Memprof
           warn_of_listeners
           how = " as gzip" unless compressed?
           @terminal.puts("Uploading #{Units.bytes(File.size(@dump))}#{how} to #{place}...")
-          @terminal.puts("Look at it: #{page(send_dump)}")
+          @terminal.puts("View it: #{page(send_dump)}")
         rescue Refused, *TROUBLE => e
-          raise Failure, "Can't upload to #{place}: #{Printable.line(e.message)}. The dump is kept; send " \
-                         "it again with --file #{@dump}"
+          raise Failure, "Can't upload to #{place}: #{Printable.line(e.message)}. To try again, use " \
+                         "--file #{@dump}"
         ensure
           @terminal.progress(nil)
         end
@@ -113,8 +113,8 @@ module Memprof
         def warn_of_listeners
           return if @uri.scheme == "https" || LOCAL.match?(@uri.host)
 
-          @terminal.warn("the key and the dump go to #{@uri.host} unencrypted: use https if others may " \
-                         "listen")
+          @terminal.warn("sending the key and the dump to #{@uri.host} unencrypted; https would " \
+                         "encrypt them")
         end
 
         def send_dump
@@ -156,7 +156,7 @@ module Memprof
 
         def show(done, total)
           text = "#{Units.bytes(done)} of #{Units.bytes(total)} (#{Units.percent(done, total)})"
-          @terminal.progress(done < total ? "uploading #{text}" : "uploaded; the server looks at it")
+          @terminal.progress(done < total ? "uploading #{text}" : "uploaded; the server checks it")
         end
 
         def read(response)
@@ -165,18 +165,18 @@ module Memprof
           found = JSON.parse(response.body)
           return found["id"] if found.is_a?(Hash) && found["id"].is_a?(Integer)
 
-          raise Refused, "what answers there is no memprof web --library"
+          raise Refused, "that server does not run `memprof web --library`"
         rescue JSON::ParserError
-          raise Refused, "what answers there is no memprof web --library"
+          raise Refused, "that server does not run `memprof web --library`"
         end
 
         def reason(response)
           said = error(response.body)
           case response.code
-          when "403" then "#{said || "it refuses"} (--key)"
-          when /\A3/ then "it has moved to #{response["location"]}"
-          when "404" then "there is no library: it takes uploads as `memprof web --library`"
-          else said || "it answered #{response.code} #{response.message}"
+          when "403" then "#{said || "permission denied"} (--key)"
+          when /\A3/ then "redirected to #{response["location"]}"
+          when "404" then "no library there; uploads need `memprof web --library`"
+          else said || "HTTP status #{response.code} #{response.message}"
           end
         end
 

@@ -18,22 +18,25 @@ module Memprof
         private_constant :MAX_UPLOAD, :SHORTEST_KEY, :KEY
 
         def self.define_options(parser, options)
-          parser.on("--library [DIR]", "show the dumps that are kept there, and", "take uploads") do |place|
+          parser.on("--library [DIR]", "show the dumps of a directory, and accept", "uploads") do |place|
             options[:library] = place || true
           end
-          parser.on("--max-size SIZE", "of the library, such as 20GiB") do |text|
-            options[:max_size] = size(text)
+          parser.on("--max-size SIZE", "limit of the library, such as 20GiB") do |text|
+            options[:max_size] = size("--max-size", text)
           end
-          parser.on("--max-upload SIZE", "of one dump (default: 2GiB)") do |text|
-            options[:max_upload] = size(text)
+          parser.on("--max-upload SIZE", "limit of one dump (default: 2GiB)") do |text|
+            options[:max_upload] = size("--max-upload", text)
           end
-          parser.on("--key KEY", "of uploads, #{SHORTEST_KEY} characters or more (or",
-            "#{KEY}; default: one that is made up once)") { |key| options[:key] = key }
+          parser.on("--key KEY", "upload key required from clients, at least",
+            "#{SHORTEST_KEY} characters (or #{KEY};", "default: generated once)") { |key|
+            options[:key] =
+              key
+          }
         end
 
-        def self.size(text)
+        def self.size(option, text)
           Size.parse(text)&.nonzero? ||
-            raise(OptionParser::InvalidArgument, "must be a size such as 500MB or 2GiB, not #{text}")
+            raise(UsageError, "invalid #{option} \"#{text}\"; expected a size such as 500MB or 2GiB")
         end
         private_class_method :size
 
@@ -42,7 +45,7 @@ module Memprof
         def initialize(options)
           @options = options
           directory = options[:library] == true ? Library.default_directory : options[:library]
-          raise UsageError, "#{directory} is no directory: --library=DIR FILE" if File.file?(directory)
+          raise UsageError, "#{directory} is not a directory; use --library=DIR FILE" if File.file?(directory)
 
           @library = Library.new(directory, max_size: options[:max_size])
           @key, @made = given_key ? [given_key, false] : Library::Key.of(@library.directory)
@@ -53,10 +56,10 @@ module Memprof
         end
 
         def hint(url)
-          lines = ["Bring dumps here: memprof --pid PID --name my_app --key KEY --url #{url}"]
+          lines = ["Upload dumps with: memprof --pid PID --name my_app --key KEY --url #{url}"]
           if @made
-            lines << "The KEY, which is shown only now: #{@key}"
-            lines << "It is kept in #{Library::Key.path(@library.directory)}"
+            lines << "The KEY, shown only this time: #{@key}"
+            lines << "It is stored in #{Library::Key.path(@library.directory)}"
           elsif !given_key
             lines << "The KEY is in #{Library::Key.path(@library.directory)}"
           end
@@ -69,7 +72,7 @@ module Memprof
           @given_key ||= [@options[:key], ENV.fetch(KEY, nil)].compact.reject(&:empty?).first.tap do |key|
             next if key.nil? || key.length >= SHORTEST_KEY
 
-            raise UsageError, "a key must be #{SHORTEST_KEY} characters or more"
+            raise UsageError, "invalid key; expected at least #{SHORTEST_KEY} characters"
           end
         end
       end

@@ -25,7 +25,7 @@ module Memprof
 
         def token=(token)
           unless token.nil? || strong?(token)
-            raise ArgumentError, "a token is a String of #{SHORTEST} characters or more"
+            raise ArgumentError, "invalid token; expected a String of at least #{SHORTEST} characters"
           end
 
           @lock.synchronize do
@@ -65,7 +65,7 @@ module Memprof
           return if token.empty?
           return Token.new(token, hidden: true) if strong?(token)
 
-          warn "memprof: #{TOKEN} is no token: it must have #{SHORTEST} characters or more"
+          warn "memprof: invalid #{TOKEN}; expected at least #{SHORTEST} characters"
           nil
         end
 

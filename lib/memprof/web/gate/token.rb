@@ -61,8 +61,8 @@ module Memprof
         def refusal
           return Closed.new.answer(nil) if @hidden
 
-          Response.text(403, "memprof needs its token: open the address that `memprof web` printed. It " \
-                             "opens once; start memprof again for another one, or choose one with --token.\n")
+          Response.text(403, "memprof needs its token: open the URL that `memprof web` printed. It works " \
+                             "once; restart memprof for a new one, or choose one with --token.\n")
         end
 
         def spend(given)

@@ -11,7 +11,7 @@ module Memprof
 
       def initialize(entry)
         @entry = entry
-        super("#{entry.name} is being opened")
+        super("#{entry.name} is opening")
       end
     end
 
@@ -71,7 +71,7 @@ module Memprof
             case @state
             when :open then @heap
             when :failed then raise @error
-            when :closed then raise NotFound, "#{name} has been closed"
+            when :closed then raise NotFound, "#{name} is closed"
             else raise Opening, self
             end
           end

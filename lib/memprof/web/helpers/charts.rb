@@ -28,7 +28,7 @@ module Memprof
           parts = rows.each_with_index.map do |row, index|
             one_bar(row, name.call(row), [index * step, step], row[value].fdiv(most))
           end
-          picture(parts, BARS_HEIGHT + LINE, "chart", "Groups in order, as bars")
+          picture(parts, BARS_HEIGHT + LINE, "chart", "Groups in order")
         end
 
         # What branches of the dominator tree retain, level by level, as far as there is room.
@@ -36,7 +36,7 @@ module Memprof
           parts = branches.map { |branch| [branch[:sum], branch] }
           parts << [rest, nil] if rest.positive?
           boxes = Treemap.layout(parts, 0, 0, WIDTH, MAP_HEIGHT).map { |box, branch| block(box, branch) }
-          picture(boxes, MAP_HEIGHT, "treemap", "What keeps what alive, as boxes")
+          picture(boxes, MAP_HEIGHT, "treemap", "Dominator tree as a treemap")
         end
 
         # Pages by how full they are, in a cell.
@@ -50,7 +50,7 @@ module Memprof
           end
           told = counts.map { |pages| count(pages) }.join(", ")
           Html.tag(:svg, parts, viewBox: "0 0 120 24", class: "fill", role: "img",
-            aria_label: "Pages by how full they are, in tenths: #{told}")
+            aria_label: "Pages by share of used slots, in tenths: #{told}")
         end
 
         private

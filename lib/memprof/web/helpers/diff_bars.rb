@@ -45,7 +45,7 @@ module Memprof
           return site(file: row[:file], line: row[:line]) if row[:file]
           return link(row[:type], groups_url(:class, "type = #{row[:type].upcase}")) if row[:type]
 
-          row[:class] ? link(short(row[:class]), class_url(row[:class])) : Html.escape("(not known)")
+          row[:class] ? link(short(row[:class]), class_url(row[:class])) : Html.escape("(unknown)")
         end
 
         def growth_title(totals) = CLI::GrowthRows.title(totals)

@@ -42,7 +42,7 @@ module Memprof
 
         def graph_line(edge, layers, levels)
           times = " (#{plural(edge[:references], "reference")})" if edge[:references] > 1
-          title = Html.tag(:title, "#{edge[:label] || "refers to"}#{times}")
+          title = Html.tag(:title, "#{edge[:label] || "references"}#{times}")
           line = Html.tag(:path, d: layers.line(edge), marker_end: "url(#arrow)")
           Html.tag(:g, title, line, graph_label(edge, layers, levels), class: "line")
         end
@@ -63,7 +63,7 @@ module Memprof
           x, y = layers[node[:id]]
           sizes = node[:address] ? "#{Units.bytes(node[:retained])} retained" : "root"
           text = [
-            Html.tag(:title, "#{node[:text]}\n#{sizes}, itself #{Units.bytes(node[:size])}"),
+            Html.tag(:title, "#{node[:text]}\n#{sizes}, shallow size #{Units.bytes(node[:size])}"),
             Html.tag(:rect, x: x, y: y, width: Layers::WIDTH, height: Layers::HEIGHT, rx: 5),
             Html.tag(:text, cut(node[:text], TITLE), x: x + 10, y: y + 16),
             Html.tag(:text, sizes, x: x + 10, y: y + 30, class: "size")
@@ -90,16 +90,16 @@ module Memprof
             more = node[side]
             next if more.zero?
 
-            graph_handle(node, more, side == :more_referrers ? "refer to it" : "it refers to",
+            graph_handle(node, more, side == :more_referrers ? "incoming" : "outgoing",
               [edge, y + Layers::HEIGHT, anchor])
           end
         end
 
         def graph_handle(node, more, words, (x, y, anchor))
           target = node[:expanded] ? object_url(node[:address]) : expand_url(node)
-          told = node[:expanded] ? "all are on its page" : "show the largest"
+          told = node[:expanded] ? "see the object's page" : "show the largest"
           parts = [
-            Html.tag(:title, "#{count(more)} more that #{words}: #{told}"),
+            Html.tag(:title, "#{count(more)} more #{words} references: #{told}"),
             Html.tag(:text, "+#{count(more)}", x: x, y: y + 9, text_anchor: anchor == "end" ? "start" : "end")
           ]
           Html.tag(:a, parts, href: target, class: node[:expanded] ? "more all" : "more")

@@ -11,7 +11,7 @@ module Memprof
       module Groups
         def group_link(by, row)
           key = row[:key]
-          return Html.tag(:span, "(not known)", class: "quiet") if key.nil?
+          return Html.tag(:span, "(unknown)", class: "quiet") if key.nil?
 
           case by.to_s
           when "class" then class_link(key)

@@ -33,7 +33,7 @@ module Memprof
           closed = !%i[open opening].include?(other.state)
           link(other.name, url("/heaps/#{other.id}/"),
             class: ("closed" if closed), aria_current: (other.id == page.entry&.id && "true"),
-            title: [other.path, ("not open: it is opened when it is looked at" if closed)].compact.join("\n"))
+            title: [other.path, ("closed; opens when viewed" if closed)].compact.join("\n"))
         end
 
         def object_url(address)

@@ -36,7 +36,7 @@ module Memprof
         Column = Struct.new(:heading, :kind, :key, :order, :content)
         private_constant :Column
 
-        def initialize(view, rows, sorted: nil, empty: "There are none.")
+        def initialize(view, rows, sorted: nil, empty: "None.")
           @view = view
           @rows = rows
           @sorted = sorted.to_s

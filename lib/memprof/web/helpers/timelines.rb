@@ -29,7 +29,8 @@ module Memprof
           bars << outside(range, timeline[:seconds] * parts.size) if range
           Html.tag(:svg, bars, class: "timeline", width: "100%", height: HEIGHT + STRIP,
             viewBox: "0 0 1200 #{HEIGHT + STRIP}", preserveAspectRatio: "none", role: "group",
-            data_seconds: timeline[:seconds] * parts.size, aria_label: "Most #{kind} of a request, over time")
+            data_seconds: timeline[:seconds] * parts.size,
+            aria_label: "Highest #{kind} of a request over time")
         end
 
         # Tables within tables, as a list.

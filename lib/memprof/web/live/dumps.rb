@@ -54,7 +54,7 @@ module Memprof
         # Begins a dump: a forked child writes it, while the program goes on.
         def take
           @lock.synchronize do
-            raise Conflict, "process #{Process.pid} is writing a dump already: wait until it is there" if
+            raise Conflict, "process #{Process.pid} is already writing a dump" if
               @thread&.alive?
 
             number = free_number

@@ -33,7 +33,7 @@ module Memprof
           @lock = Mutex.new
           @keeper = Trace::Keeper.new
           @installed = false
-          start_anew
+          after_fork
         end
 
         attr_accessor :installed
@@ -44,7 +44,7 @@ module Memprof
 
         # Forgets the requests that are kept, and traces the next ones.
         def start(count)
-          raise ArgumentError, "1 to #{MOST} requests can be traced" unless count.between?(1, MOST)
+          raise ArgumentError, "invalid count; expected 1 to #{MOST} requests" unless count.between?(1, MOST)
 
           @lock.synchronize do
             check_process
@@ -103,10 +103,10 @@ module Memprof
 
         # What was wanted of the parent is not wanted of its copy.
         def check_process
-          start_anew unless @pid == Process.pid
+          after_fork unless @pid == Process.pid
         end
 
-        def start_anew
+        def after_fork
           @pid = Process.pid
           @records = []
           @round = 0

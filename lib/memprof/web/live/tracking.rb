@@ -44,7 +44,7 @@ module Memprof
         # there are else is nobody's business.
         def source(file, line)
           known = rows.any? { |row| row[:file] == file && row[:line] == line }
-          raise NotFound, "no live tracked object was made there" unless known
+          raise NotFound, "no live tracked object was allocated there" unless known
 
           lines(file, line)
         end

@@ -12,7 +12,7 @@ module Memprof
         LIMIT = 30
         private_constant :LIMIT
 
-        def title = "What holds the new objects"
+        def title = "References from old to new objects"
 
         def breadcrumbs
           [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]

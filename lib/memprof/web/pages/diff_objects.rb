@@ -11,10 +11,11 @@ module Memprof
 
         CHANGES = %w[new gone kept survived temporary].freeze
         SORT = %w[retained size address].freeze
+        NAMES = { "gone" => "freed", "kept" => "surviving" }.freeze
         EACH = 100
 
         def title
-          "#{change.capitalize} objects"
+          "#{NAMES.fetch(change, change).capitalize} objects"
         end
 
         def breadcrumbs

@@ -11,7 +11,7 @@ module Memprof
         private_constant :FRAMES
 
         def title
-          text(:of) ? "What #{text(:of)} keeps alive" : "What keeps memory alive"
+          text(:of) ? "Flame graph of #{text(:of)}" : "Flame graph of retained sizes"
         end
 
         def breadcrumbs

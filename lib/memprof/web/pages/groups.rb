@@ -15,7 +15,7 @@ module Memprof
         BY = {
           class: "class", line: "line", file: "file", gem: "gem", method: "method", type: "type",
           generation: "generation", age: "age", size: "size", length: "length", shape: "shape", slot: "slot",
-          imemo: "VM's own kind", namespace: "namespace", superclass: "superclass", root: "root"
+          imemo: "imemo type", namespace: "namespace", superclass: "superclass", root: "root"
         }.freeze
         # Groups that contain groups of their own kind.
         TREES = %i[namespace superclass].freeze

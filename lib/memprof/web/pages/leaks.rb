@@ -10,7 +10,7 @@ module Memprof
         LIMIT = 20
         private_constant :LIMIT
 
-        def title = "What may be a leak"
+        def title = "Leak suspects"
 
         def data = ask(:suspects, threshold: threshold, limit: LIMIT)
 
@@ -21,7 +21,7 @@ module Memprof
           number = Float(value, exception: false)
           return number if number&.between?(Float::MIN, 100)
 
-          raise BadRequest, "threshold must be above 0 and at most 100, not #{value.inspect}"
+          raise BadRequest, "invalid threshold #{value.inspect}; expected a number above 0 and at most 100"
         end
       end
     end

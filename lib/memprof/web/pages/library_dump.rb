@@ -25,7 +25,7 @@ module Memprof
         def act(request)
           number = entry_of_path.number
           name = request.form["name"].to_s
-          raise BadRequest, "a dump needs a name" if name.strip.empty?
+          raise BadRequest, "name is missing" if name.strip.empty?
 
           heaps.forget(number) # which is open under its old name
           library.rename(number, name, app: request.form["app"])

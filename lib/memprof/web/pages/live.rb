@@ -13,12 +13,12 @@ module Memprof
         ROWS = 50 # of the table of places
         # What was done, in words.
         DONE = {
-          started: "Process %d tracks objects from now on.", already: "Process %d tracked objects already.",
-          stopped: "Process %d stopped tracking, and forgot what it saw.",
-          idle: "Process %d did not track objects.",
-          cleared: "Process %d forgot what it saw, and goes on tracking.",
-          tracing: "Process %d traces the next requests that it gets.",
-          traced: "Process %d traces no more requests.", deleted: "The dump was deleted (process %d)."
+          started: "Tracking started in process %d.", already: "Tracking was already running in process %d.",
+          stopped: "Tracking stopped in process %d.",
+          idle: "Tracking was not running in process %d.",
+          cleared: "Cleared the tracked objects of process %d; tracking continues.",
+          tracing: "Process %d traces its next requests.",
+          traced: "Tracing stopped in process %d.", deleted: "Deleted the dump (process %d)."
         }.freeze
         private_constant :ROWS, :DONE
 
@@ -61,7 +61,7 @@ module Memprof
 
         def sentence
           done = text(:done) or return
-          words = DONE.fetch(done.to_sym) { raise BadRequest, "nothing is called #{done[0, 40].inspect}" }
+          words = DONE.fetch(done.to_sym) { raise BadRequest, "invalid done #{done[0, 40].inspect}" }
           format(words, whole(:pid, Process.pid))
         end
       end

@@ -22,7 +22,7 @@ module Memprof
           raise Opening, writing if writing
           return "/heaps/#{number}/" if live.dumps.find(number)
 
-          raise live.dumps.failure(number) || NotFound.new("there is no such dump")
+          raise live.dumps.failure(number) || NotFound.new("no such dump")
         end
       end
 
@@ -32,7 +32,7 @@ module Memprof
 
         def act(_request)
           number = Integer(captures.fetch(:number), 10, exception: false)
-          live.dumps.find(number) || raise(NotFound, "there is no such dump")
+          live.dumps.find(number) || raise(NotFound, "no such dump")
           heaps.forget(number)
           live.dumps.delete(number)
           done(:deleted)

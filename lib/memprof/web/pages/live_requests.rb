@@ -43,7 +43,7 @@ module Memprof
 
         def data
           record = live.recorder.records[number - 1] if number.positive?
-          { pid: Process.pid, number: number, record: record || raise(NotFound, "there is no such request") }
+          { pid: Process.pid, number: number, record: record || raise(NotFound, "no such request") }
         end
 
         private

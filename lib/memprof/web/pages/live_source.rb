@@ -20,7 +20,7 @@ module Memprof
             objects: rows.map { |row| row.slice(:class, :count) }
           }
         rescue NotRunning
-          raise NotFound, "process #{Process.pid} does not track objects"
+          raise NotFound, "tracking is not running in process #{Process.pid}"
         end
 
         private

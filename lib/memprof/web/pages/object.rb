@@ -40,7 +40,7 @@ module Memprof
         def found
           address = captures.fetch(:address)
           object = address.match?(/\A0x\h{1,16}\z/) && heap.at(address)
-          object ? object.id : raise(NotFound, "no object has the address #{address}")
+          object ? object.id : raise(NotFound, "no object at address #{address}")
         end
 
         def number(name)

@@ -11,7 +11,7 @@ module Memprof
 
         at "/heaps/:heap/strings", menu: "Strings", order: 70
 
-        def title = "Equal strings"
+        def title = "Duplicate strings"
 
         def scripts = ["filter.js"]
 

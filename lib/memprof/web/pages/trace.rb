@@ -42,7 +42,7 @@ module Memprof
           to = seconds(:to)
           return unless from || to
           raise BadRequest, "to must be at least from" if to && to < from.to_f
-          raise BadRequest, "it is not known when these requests came" unless content.period
+          raise BadRequest, "these requests have no start times" unless content.period
 
           [from || 0.0, to]
         end
@@ -61,7 +61,7 @@ module Memprof
           number = Float(value, exception: false)
           return number if number&.between?(0, Float::MAX)
 
-          raise BadRequest, "#{name} must be seconds after the first request, not #{value.inspect}"
+          raise BadRequest, "invalid #{name} #{value.inspect}; expected seconds after the first request"
         end
 
         def worst

@@ -25,7 +25,7 @@ module Memprof
 
         def entry_of_line
           line = Integer(captures.fetch(:line), 10, exception: false)
-          content.at(line) || raise(NotFound, "line #{captures.fetch(:line)} is no request")
+          content.at(line) || raise(NotFound, "line #{captures.fetch(:line)} is not a request")
         end
 
         def ranks(entry)

@@ -11,7 +11,7 @@ module Memprof
         at "/tracked/:id/flame"
         about :tracked
 
-        def title = "Who allocates"
+        def title = "Allocations by call stack"
 
         def breadcrumbs = [*super, [record.name, within]]
 

@@ -13,7 +13,7 @@ module Memprof
         SMALLEST = 5000
         private_constant :DEPTH, :LIMIT, :SMALLEST
 
-        def title = text(:of) ? "What #{branch[:text]} keeps alive" : "What keeps what alive"
+        def title = text(:of) ? "What #{branch[:text]} retains" : "Dominator tree"
 
         def breadcrumbs
           return super unless text(:of)

@@ -17,7 +17,7 @@ module Memprof
 
         def self.read(io)
           log = Memprof::Trace::Log.read(io)
-          raise Error, "there is no traced request in the file" if log.entries.empty?
+          raise Error, "no traced requests in the file" if log.entries.empty?
 
           new(log)
         end

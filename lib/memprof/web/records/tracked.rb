@@ -33,7 +33,7 @@ module Memprof
             lines = text.each_line(chomp: true).reject { |line| line.strip.empty? }
             lines.first&.match?(LINE) ? of_stats(lines) : of_stacks(lines)
           rescue JSON::ParserError
-            raise Error, "the report was cut: it is no whole JSON"
+            raise Error, "the report is truncated: invalid JSON"
           end
 
           private
@@ -44,7 +44,7 @@ module Memprof
             new(facts, %w[retained_bytes retained_objects allocated_bytes allocated_objects freed_objects],
               sites)
           rescue KeyError, NoMethodError, TypeError
-            raise Error, "this is no report of memprof: its sites are missing"
+            raise Error, "not a report of memprof: it has no sites"
           end
 
           def report_site(site)
@@ -74,7 +74,7 @@ module Memprof
               Site.new(place[0], place[2].to_i, nil, name, nil, { "weight" => Integer(number, 10) },
                 stack.reverse)
             end
-            raise Error, "there is nothing tracked in the file" if sites.empty?
+            raise Error, "no tracked allocations in the file" if sites.empty?
 
             new({}, ["weight"], sites)
           end

@@ -32,7 +32,7 @@ module Memprof
               (rest.nil? || head.bytesize > LONGEST)
 
             first, *lines = head.to_s.split("\r\n", -1)
-            match = FIRST.match(first.to_s) || raise(Invalid.new(400, "this is no request of HTTP/1.1"))
+            match = FIRST.match(first.to_s) || raise(Invalid.new(400, "not an HTTP/1.1 request"))
             new(match, fields(lines), rest)
           end
 
@@ -91,13 +91,13 @@ module Memprof
         def check_length
           length = @fields["CONTENT_LENGTH"]
           if chunked?
-            raise Invalid.new(501, "only chunked bodies are read") unless
+            raise Invalid.new(501, "unsupported transfer-encoding; expected chunked") unless
               @fields["TRANSFER_ENCODING"].casecmp?("chunked")
-            raise Invalid.new(400, "this request has two lengths") if length || old?
+            raise Invalid.new(400, "the request has two lengths") if length || old?
           end
           return if length.nil?
 
-          length.match?(/\A\d{1,18}\z/) ? length.to_i : raise(Invalid.new(400, "the length is no number"))
+          length.match?(/\A\d{1,18}\z/) ? length.to_i : raise(Invalid.new(400, "invalid content-length"))
         end
       end
     end

@@ -75,7 +75,7 @@ RSpec.describe Memprof::Web::Gate::Mounted do
     ["", "1234567", 12_345_678].each { |token| expect { gate.token = token }.to raise_error(ArgumentError) }
     environment["MEMPROF_WEB_TOKEN"] = "short"
     expect { expect(status("/?token=short")).to eq(404) }
-      .to output("memprof: MEMPROF_WEB_TOKEN is no token: it must have 8 characters or more\n").to_stderr
+      .to output("memprof: invalid MEMPROF_WEB_TOKEN; expected at least 8 characters\n").to_stderr
   end
 
   it "is what the application's own mount asks" do

@@ -39,7 +39,7 @@ RSpec.describe Memprof::Web::Live::Dumps do
       File.rename("#{path}.IN_PROGRESS", path)
     end
     number = dumps.take
-    expect { dumps.take }.to raise_error(Memprof::Error, /process \d+ is writing a dump already/)
+    expect { dumps.take }.to raise_error(Memprof::Error, /process \d+ is already writing a dump/)
     expect(eventually("a beginning") { dumps.writing(number)&.progress&.done == 4 }).to be(true)
     expect(described_class.new(directory).writing(number).progress.done).to eq(4) # as another worker sees it
     turn << true

@@ -17,7 +17,7 @@ RSpec.describe "comparisons of Memprof::Web" do
   it "goes to what there is to compare" do
     expect(ask(app, "/diff").location).to eq(three)
     expect(ask(web_app(cache_dump, cache_dump(2)), "/diff").location).to eq(two)
-    expect(ask(web_app(cache_dump), "/diff").body).to include("Two heaps are needed")
+    expect(ask(web_app(cache_dump), "/diff").body).to include("A comparison needs two heaps")
     app.heaps.add(cache_dump)
     expect(json("/diff")[:open].map { |heap| heap[:name] })
       .to eq(%w[cache-1.memprof cache-2.memprof cache-3.memprof cache-1.memprof])
@@ -81,11 +81,11 @@ RSpec.describe "comparisons of Memprof::Web" do
 
   it "says what is wrong with a question" do
     {
-      "/diff?a=1" => [400, /two heaps are needed/], "/diff?a=1&b=9" => [404, /no heap has the number 9/],
-      "#{two}&by=colour" => [400, /by must be one of class, site, file, type/],
-      "#{two}&sort=survived" => [400, /sort must be one of/],
+      "/diff?a=1" => [400, /a comparison needs two heaps/], "/diff?a=1&b=9" => [404, /no heap 9/],
+      "#{two}&by=colour" => [400, /expected one of: class, site, file, type/],
+      "#{two}&sort=survived" => [400, /invalid sort/],
       "/diff/objects?a=1&b=2&change=survived" => [400, /third dump/],
-      "/diff/interface" => [400, /two heaps are needed/]
+      "/diff/interface" => [400, /a comparison needs two heaps/]
     }.each do |path, (status, message)|
       answer = ask(app, path)
       expect([answer.status, answer.body]).to match([status, message]), path
@@ -105,7 +105,7 @@ RSpec.describe "comparisons of Memprof::Web" do
 
   it "says so where nothing changed" do
     body = ask(app, "/diff?a=1&b=1").body
-    expect(body).to include("Nothing changed.").and match(/\d+ rows without any change are not shown/)
+    expect(body).to include("Nothing changed.").and match(/\d+ rows without change not shown/)
   end
 
   it "leaves out what did not change, and says how much that is" do

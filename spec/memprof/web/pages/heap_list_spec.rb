@@ -28,7 +28,7 @@ RSpec.describe "the heaps of Memprof::Web" do
     expect([row[:state], buttons]).to eq(["open", { "Close" => "/heaps/1/close" }])
     expect(post("/heaps/1/close").location).to eq("/heaps")
     expect(row).to include(state: "idle", objects: objects)
-    expect(ask(app, "/heaps").body).to include("<td>not open</td>", 'aria-label="Open cache-1.memprof"')
+    expect(ask(app, "/heaps").body).to include("<td>closed</td>", 'aria-label="Open cache-1.memprof"')
     expect(buttons).to eq("Open" => "/heaps/1/open", "Forget" => "/heaps/1/forget")
     expect([post("/heaps/1/open").location, row[:state]]).to eq(["/heaps/1/", "idle"])
     expect([come("/heaps/1.json").json[:overview][:objects][:count], row[:state]]).to eq([objects, "open"])
@@ -47,7 +47,7 @@ RSpec.describe "the heaps of Memprof::Web" do
     come("/heaps/2/")
     post("/heaps/1/close")
     closed = ask(app, "/heaps/2/").body.scan(%r{<a href="([^"]*)" class="closed" title="([^"]*)"})
-    expect(closed).to match([["/heaps/1/", /\A#{cache_dump}\nnot open: /]])
+    expect(closed).to match([["/heaps/1/", /\A#{cache_dump}\nclosed; opens/]])
     expect(ask(app, "/").location).to eq("/heaps/2/")
   end
 

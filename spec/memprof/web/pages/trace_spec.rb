@@ -57,7 +57,7 @@ RSpec.describe "traced requests in Memprof::Web" do
       .to eq([["users#index", 12], ["users#show", 108]])
     expect(data[:worst].map { |row| row[:path] }.first(2)).to eq(["GET /users/119", "GET /users/109"])
     page = ask(app, "/traces/1").body
-    expect(page).to include("120 requests", "1 line passed over", "2023-11-14 22:13:20.000 UTC", "1.12 s")
+    expect(page).to include("120 requests", "Skipped 1 invalid line", "2023-11-14 22:13:20.000 UTC", "1.12 s")
   end
 
   it "sorts by any cost, groups, and shows one group alone" do
@@ -68,7 +68,7 @@ RSpec.describe "traced requests in Memprof::Web" do
     expect([only[:chosen], only[:worst].map { |row| row[:action] }.uniq]).to eq([12, ["users#index"]])
     expect(json("/traces/1?page=3")[:worst].size).to eq(20)
     expect(ask(app, "/traces/1?page=999999999").status).to eq(404)
-    expect(ask(app, "/traces/1?sort=colour").body).to include("sort must be one of time, objects")
+    expect(ask(app, "/traces/1?sort=colour").body).to include("expected one of: time, objects")
   end
 
   it "draws when they came, each bar a link to the most costly" do
@@ -100,19 +100,19 @@ RSpec.describe "traced requests in Memprof::Web" do
       'class="outside"', 'name="sort" value="objects"')
     links = ask(app, "/traces/1?from=9.5&to=29").links
     expect(links).to include("/traces/1?from=9.5&to=29&sort=objects", "/traces/1")
-    expect(ask(app, "/traces/1?from=500").body).to include("0 of 120 requests", "There are none.")
+    expect(ask(app, "/traces/1?from=500").body).to include("0 of 120 requests", "None.")
     expect(ask(app, "/traces/1").body).not_to include('class="outside"')
   end
 
   it "says what is no part of the time" do
-    { "from=x" => "from must be seconds", "to=-1" => "to must be seconds", "from=5&to=4" => "at least from",
-      "from=NaN" => "from must be seconds", "to=1e999" => "to must be seconds" }.each do |query, words|
+    { "from=x" => "expected seconds", "to=-1" => "expected seconds", "from=5&to=4" => "at least from",
+      "from=NaN" => "expected seconds", "to=1e999" => "expected seconds" }.each do |query, words|
       answer = ask(app, "/traces/1?#{query}")
       expect([answer.status, answer.body]).to match([400, include(words)]), query
     end
     File.write("block.json", %({"objects":{"created":10,"bytes":400}}\n))
     app.heaps.records.add("block.json", :trace)
-    expect(ask(app, "/traces/2?from=1").body).to include("it is not known when these requests came")
+    expect(ask(app, "/traces/2?from=1").body).to include("these requests have no start times")
   end
 
   it "shows one request whole" do
@@ -122,7 +122,7 @@ RSpec.describe "traced requests in Memprof::Web" do
     page = ask(app, "/traces/1/requests/121").body
     expect(page).to include("<dt>PATH_INFO</dt><dd>/users/119</dd>", "1 of 120")
     expect(ask(app, "/traces/1/requests/4").status).to eq(404)
-    expect(ask(app, "/traces/1/requests/x").body).to include("line x is no request")
+    expect(ask(app, "/traces/1/requests/x").body).to include("line x is not a request")
   end
 
   it "escapes what requests say" do

@@ -52,7 +52,7 @@ RSpec.describe "tracked allocations in Memprof::Web" do
   it "shows lines of stats, and says that they have no stacks" do
     expect(json("/tracked/2")[:rows]).to match([include(objects: 12, site: include(file: "app.rb", line: 3))])
     expect(ask(app, "/tracked/2").body).to include("&lt;b&gt;String")
-    expect(ask(app, "/tracked/2/flame").body).to include("There are no call stacks in this file")
+    expect(ask(app, "/tracked/2/flame").body).to include("This file has no call stacks")
   end
 
   it "is marked in the menu, also where it goes deeper" do
@@ -102,7 +102,7 @@ RSpec.describe "tracked allocations in Memprof::Web" do
   end
 
   it "says what is wrong with a question" do
-    expect(ask(app, "/tracked/2?sort=retained_bytes").body).to include("sort must be one of objects")
+    expect(ask(app, "/tracked/2?sort=retained_bytes").body).to include("expected one of: objects")
     expect(ask(app, "/tracked/1?by=colour").status).to eq(400)
     expect(ask(app, "/traces/1").status).to eq(404)
   end

@@ -2,12 +2,12 @@
 
 module Memprof
   class Web
-    # Asks what will be asked first, while nobody waits: heaps keep their answers, and what many answers need
-    # is made for the first of them.
-    class Ahead
+    # Asks the first questions in advance: heaps cache their answers, and the first one computes what many
+    # others need.
+    class Prefetch
       # Pages whose first answer takes longest.
       PAGES = %i[Tree Flame].freeze
-      # What two or three heaps are called where they are compared.
+      # Parameters of a comparison.
       COMPARED = %w[a b c].freeze
       # Seconds for a heap to open.
       PATIENCE = 3600
@@ -17,8 +17,8 @@ module Memprof
         @heaps = heaps
       end
 
-      # First what the overview shows: somebody waits for that.
-      def look(entry)
+      # The overview first: somebody waits for it.
+      def run(entry)
         Pages::Overview.prepare(@heaps, entry)
         PAGES.each { |name| Pages.const_get(name).new(@heaps, { heap: entry.id.to_s }).data }
         compare if @heaps.count.between?(2, COMPARED.size)

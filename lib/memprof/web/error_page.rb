@@ -4,8 +4,8 @@ require_relative "page"
 
 module Memprof
   class Web
-    # What is shown in place of a page that can't be.
-    class TroublePage < Page
+    # What is shown in place of a page after an error.
+    class ErrorPage < Page
       attr_reader :title
 
       attr_reader :entry
@@ -19,7 +19,7 @@ module Memprof
 
       def data = { error: @error.message }
 
-      def view = "trouble"
+      def view = "error"
     end
 
     # What is shown while a heap is opened.

@@ -2,7 +2,7 @@
 
 require "memprof/web"
 
-RSpec.describe Memprof::Web::Ahead do
+RSpec.describe Memprof::Web::Prefetch do
   include HeapDumps
 
   let(:heaps) { Memprof::Web::Heaps.new }
@@ -11,7 +11,7 @@ RSpec.describe Memprof::Web::Ahead do
 
   def look(entry)
     entry.heap(patience: 120)
-    described_class.new(heaps).look(entry)
+    described_class.new(heaps).run(entry)
   end
 
   # The questions that are put to heaps and comparisons while the block runs.
@@ -43,7 +43,7 @@ RSpec.describe Memprof::Web::Ahead do
     many = Memprof::Web::Heaps.new
     4.times { many.add(cache_dump) }
     many.first.heap(patience: 120)
-    described_class.new(many).look(many.first)
+    described_class.new(many).run(many.first)
     expect(many.map(&:state)).to eq(%i[open idle idle idle])
   end
 
@@ -52,7 +52,7 @@ RSpec.describe Memprof::Web::Ahead do
     other = heaps.add("/nowhere.memprof")
     done = Queue.new
     entry.prepare do |opened|
-      described_class.new(heaps).look(opened)
+      described_class.new(heaps).run(opened)
     ensure
       done << true
     end
