@@ -72,7 +72,7 @@ module Memprof
       @profile = filter.apply(profile)
     end
 
-    # Objects made.
+    # Objects allocated.
     #
     # @return [Integer]
     # @example
@@ -81,7 +81,7 @@ module Memprof
       totals.dig("allocated", "objects")
     end
 
-    # Bytes of the objects made: their slots if they died, their memsize if they are alive.
+    # Bytes of the objects allocated: their slots if they were freed, their memsize if they are alive.
     #
     # @return [Integer]
     # @example
@@ -108,7 +108,7 @@ module Memprof
       totals.dig("retained", "bytes")
     end
 
-    # Values of the strings made, and where, in memory_profiler's shape.
+    # Values of the strings allocated, and where, in memory_profiler's shape.
     #
     # @return [Array] `[[value, [[location, count], ...]], ...]`, most first, at most {#top}
     # @example
@@ -117,7 +117,7 @@ module Memprof
       @strings_allocated ||= strings("allocated")
     end
 
-    # Values of the strings that are still alive, and where they were made, in memory_profiler's shape.
+    # Values of the strings that are still alive, and where they were allocated, in memory_profiler's shape.
     #
     # @return [Array] `[[value, [[location, count], ...]], ...]`, most first, at most {#top}
     # @example
@@ -165,7 +165,7 @@ module Memprof
       end
     end
 
-    # Facts of the run: Ruby, duration, collections, sampling.
+    # Facts of the run: Ruby, duration, GC runs, sampling.
     #
     # @return [Hash{String => Object}]
     # @example
@@ -204,7 +204,7 @@ module Memprof
       (+"").tap { |text| Json.new(self).each_part { |part| text << part } }
     end
 
-    # The report for people: what stays on top, then what is made.
+    # The report for people: retained objects on top, then all allocations.
     #
     # @param limit [Integer, nil] rows of each table; 20 unless the report was made with a `top` of its own
     # @param color [Boolean] with colours for a terminal

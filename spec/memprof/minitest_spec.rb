@@ -59,7 +59,7 @@ RSpec.describe "memprof/minitest" do
       test.assert_retentions(String => 1) { [kept << +"a", +"b"] }
       test.assert_retentions(1..1) { kept << +"a" }
       expect { test.assert_retentions(String => 0) { kept << +"a" } }.to fail_with(
-        /no objects of String, but it retained 1 object of String\n.*Retained at/
+        /no objects of String, but it retained 1 object of String\n.*Allocated at/
       )
     end
   end

@@ -185,13 +185,13 @@ RSpec.describe Memprof::Report do
 
     it "says so if nothing was allocated" do
       expect(described_class.new(FakeProfile.new).to_s)
-        .to eq "Nothing was allocated.\nruby 3.4.1, 2.31 s, 14 collections, every object recorded\n"
+        .to eq "Nothing was allocated.\nruby 3.4.1, 2.31 s, 14 GC runs, every object recorded\n"
     end
 
     it "does with few facts" do
       meta = { "runtime" => nil, "duration" => nil, "gc_count" => 1, "sample" => nil, "stack" => nil }
       expect(described_class.new(FakeProfile.new([], meta: meta)).to_s)
-        .to eq "Nothing was allocated.\n1 collection, every object recorded\n"
+        .to eq "Nothing was allocated.\n1 GC run, every object recorded\n"
     end
 
     it "shows as many rows as are asked for, and how many more there are" do

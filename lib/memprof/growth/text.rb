@@ -41,8 +41,8 @@ module Memprof
 
       def table
         table = Table.new
-        table.number("Objects/run", style: :red).number("At least").number("Bytes/run").number("Alive")
-        table.name("Over the runs", style: :yellow).name("Class", style: :cyan).name("Location")
+        table.number("Objects/run", style: :red).number("At least").number("Bytes/run").number("Live")
+        table.name("Over the runs", style: :yellow).name("Class", style: :cyan).name("Allocated at")
         @growth.each { |site| table.row(*numbers(site), *names(site)) }
         table
       end

@@ -50,7 +50,7 @@ module Memprof
       end
 
       def places
-        table = columns.name("Code", style: :cyan).name("Location")
+        table = columns.name("Code", style: :cyan).name("Defined at")
         @places.first(@limit).each do |group|
           entry = group.entries.first
           table.row(*amounts(group), code(group), "#{Paths.short(entry.file, @directory)}:#{entry.line}")

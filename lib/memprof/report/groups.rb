@@ -5,7 +5,7 @@ module Memprof
     # The totals of a report by gem, file, location, class and method, under memory_profiler's names.
     # Each gives an Array of `{data: name, count: number}`, most first, at most as many as the report's `top`.
     module Groups
-      # Bytes of the objects made, by gem.
+      # Bytes of the objects allocated, by gem.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -14,7 +14,7 @@ module Memprof
         group("allocated", "gem", "memory")
       end
 
-      # Bytes of the objects made, by source file.
+      # Bytes of the objects allocated, by source file.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -23,7 +23,7 @@ module Memprof
         group("allocated", "file", "memory")
       end
 
-      # Bytes of the objects made, by file and line.
+      # Bytes of the objects allocated, by file and line.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -32,7 +32,7 @@ module Memprof
         group("allocated", "location", "memory")
       end
 
-      # Bytes of the objects made, by class.
+      # Bytes of the objects allocated, by class.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -41,7 +41,7 @@ module Memprof
         group("allocated", "class", "memory")
       end
 
-      # Bytes of the objects made, by method.
+      # Bytes of the objects allocated, by method.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -50,7 +50,7 @@ module Memprof
         group("allocated", "method", "memory")
       end
 
-      # Objects made, by gem.
+      # Objects allocated, by gem.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -59,7 +59,7 @@ module Memprof
         group("allocated", "gem", "objects")
       end
 
-      # Objects made, by source file.
+      # Objects allocated, by source file.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -68,7 +68,7 @@ module Memprof
         group("allocated", "file", "objects")
       end
 
-      # Objects made, by file and line.
+      # Objects allocated, by file and line.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -77,7 +77,7 @@ module Memprof
         group("allocated", "location", "objects")
       end
 
-      # Objects made, by class.
+      # Objects allocated, by class.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example
@@ -86,7 +86,7 @@ module Memprof
         group("allocated", "class", "objects")
       end
 
-      # Objects made, by method.
+      # Objects allocated, by method.
       #
       # @return [Array<Hash{Symbol => Object}>] `{data:, count:}`, most first
       # @example

@@ -6,8 +6,8 @@ require_relative "../units"
 
 module Memprof
   class Report
-    # What memprof's own presentations of a report say: one headline, the facts of the run, a table of what
-    # stays and one of what is made. Text and Markdown differ in how they print it.
+    # What memprof's own presentations of a report say: one headline, the facts of the run, a table of
+    # retained objects and one of allocations. Text and Markdown differ in how they print it.
     class Overview
       CLASS_WIDTH = 40
       CALLERS = 4
@@ -40,16 +40,16 @@ module Memprof
         meta = @report.meta
         frames = meta["stack"].to_i > 1 ? "#{meta["stack"]} frames an object" : nil
         [
-          runtime(meta["runtime"]), duration(meta["duration"]), collections(meta["gc_count"]),
+          runtime(meta["runtime"]), duration(meta["duration"]), gc_runs(meta["gc_count"]),
           sampling(meta["sample"].to_i), frames, (INCOMPLETE if meta["incomplete"])
         ].compact.join(", ")
       end
 
-      # Sites whose objects are alive, most bytes first; empty if nothing is.
+      # Sites with retained objects, most bytes first; empty if nothing is retained.
       def retained
         table = Table.new
-        table.number("Retained", style: :red).number("Objects").number("Kept")
-        table.name("Class", style: :cyan).name("Location")
+        table.number("Retained", style: :red).number("Objects").number("Retained %")
+        table.name("Class", style: :cyan).name("Allocated at")
         places(:retained).last.each do |site|
           table.row(Units.bytes(site.retained_bytes), Units.count(site.retained_objects),
             Units.percent(site.retained_objects, site.allocated_objects), *names(site),
@@ -58,11 +58,11 @@ module Memprof
         table
       end
 
-      # Sites that made most, most bytes first.
+      # Sites that allocated most, most bytes first.
       def allocated
         table = Table.new
         table.number("Allocated", style: :yellow).number("Objects").number("Freed").number("Mean age")
-        table.name("Class", style: :cyan).name("Location")
+        table.name("Class", style: :cyan).name("Allocated at")
         places(:allocated).last.each do |site|
           table.row(Units.bytes(site.allocated_bytes), Units.count(site.allocated_objects),
             Units.percent(site.freed_objects, site.allocated_objects), age(site), *names(site),
@@ -111,7 +111,7 @@ module Memprof
         left.positive? ? notes << "and #{left} more" : notes
       end
 
-      # Nobody's age is not an age of nought.
+      # Where no object was freed there is no mean.
       def age(site)
         site.freed_objects.positive? ? format("%.1f", site.mean_age) : "-"
       end
@@ -131,8 +131,8 @@ module Memprof
         Units.seconds(seconds) if seconds
       end
 
-      def collections(count)
-        "#{Units.count(count)} collection#{"s" unless count == 1}" if count
+      def gc_runs(count)
+        "#{Units.count(count)} GC run#{"s" unless count == 1}" if count
       end
 
       def sampling(interval)

@@ -20,9 +20,9 @@ module Memprof
       attr_reader :method_name
       # @return [String] class of the objects; internal objects are named as `"<iseq>"`
       attr_reader :class_name
-      # @return [Integer] objects made
+      # @return [Integer] objects allocated
       attr_reader :allocated_objects
-      # @return [Integer] bytes of the objects made
+      # @return [Integer] bytes of the objects allocated
       attr_reader :allocated_bytes
       # @return [Integer] objects still alive
       attr_reader :retained_objects

@@ -4,7 +4,7 @@ require_relative "../paint"
 
 module Memprof
   class Report
-    # A report for a terminal: what stays is on top, within the first five lines.
+    # A report for a terminal: retained objects are on top, within the first five lines.
     class Text
       def initialize(report, limit:, color: false)
         @overview = Overview.new(report, limit: limit)

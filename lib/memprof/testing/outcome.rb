@@ -34,7 +34,7 @@ module Memprof
         groups.transform_values! { |verdicts| verdicts.flat_map(&:rows).uniq }
         groups[:allocated] = (groups[:allocated] || []) | @strangers if @strangers.any?
         by_bytes = shown.any? && shown.all? { |verdict| verdict.rule.unit == :bytes }
-        groups.map { |kind, rows| SiteTable.of_rows(kind, rows, by_bytes ? :bytes : :objects) }.join
+        groups.values.map { |rows| SiteTable.of_rows(rows, by_bytes ? :bytes : :objects) }.join
       end
     end
   end

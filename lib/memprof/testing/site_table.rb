@@ -10,9 +10,9 @@ module Memprof
       CLASS_WIDTH = 40
       private_constant :CLASS_WIDTH
 
-      def self.of_rows(kind, rows, unit)
+      def self.of_rows(rows, unit)
         rows = rows.sort_by { |row| [-row.public_send(unit), row.file, row.line, row.class_name] }
-        table = Table.new.number("Objects").number("Bytes").name("Class").name("#{kind.capitalize} at")
+        table = Table.new.number("Objects").number("Bytes").name("Class").name("Allocated at")
         fill(table, rows) { |row| [Units.count(row.objects), Units.bytes(row.bytes)] }
       end
 

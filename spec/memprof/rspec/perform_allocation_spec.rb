@@ -38,7 +38,7 @@ RSpec.describe Memprof::RSpec::PerformAllocation do
     keep = -> { 2.times { kept << Object.new } }
     expect(&keep).to perform_allocation(2).and_retain(2)
     expect { expect(&keep).to perform_allocation(2).and_retain(1) }.to fail_with(
-      /and retain at most 1 object, but it allocated 2 objects and retained 2 objects\n.*Retained at/
+      /and retain at most 1 object, but it allocated 2 objects and retained 2 objects\n.*Allocated at/
     )
   end
 

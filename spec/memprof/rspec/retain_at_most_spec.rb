@@ -21,7 +21,7 @@ RSpec.describe Memprof::RSpec::RetainAtMost do
     block = -> { 3.times { kept << Object.new; Object.new } }
     expect { expect(&block).to retain_at_most(1) }.to fail_with(<<~MESSAGE.chomp)
       expected block to retain at most 1 object, but it retained 3 objects
-        Objects  Bytes  Class   Retained at
+        Objects  Bytes  Class   Allocated at
               3  #{3 * ObjectSpace.memsize_of(Object.new)} B  Object  spec/memprof/rspec/retain_at_most_spec.rb:#{line}
     MESSAGE
   end
