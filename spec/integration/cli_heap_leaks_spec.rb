@@ -19,7 +19,7 @@ RSpec.describe "docs/leaks.md" do
     "leaks cache-1.memprof" => [
       /- Sessions::STORE -> Hash \(3000\) grew by .*: 2[78],\d{3} new objects, .* all of which survived\./
     ],
-    "diff --limit 5 cache-1" => [/\+2,000 +2,000 +0 +2,000 .* Session$/],
+    "diff --limit 4 cache-1" => [/\+2,000 +2,000 +0 +2,000 .* Session$/],
     "leaks callbacks.memprof" => [
       /2,000 Array instances, allocated at heap_callbacks\.rb:21\..*\$driver -> Driver@waiting/
     ],
