@@ -317,7 +317,7 @@ module Memprof
 
       load_trace
       journal = @trace_journal || Trace::Journal.new(nil)
-      Trace::Request.trace(env, journal, Trace.new(scope, tracers), &block)
+      Trace::Request.new(env, journal).trace(Trace.new(scope, tracers), &block)
     end
 
     # @return [String, nil] the file that {trace_request} adds to

@@ -7,7 +7,6 @@ require_relative "tracers"
 require_relative "trace/after_reply"
 require_relative "trace/combined"
 require_relative "trace/journal"
-require_relative "trace/numbers"
 require_relative "trace/request"
 require_relative "trace/uncounted"
 
@@ -157,14 +156,14 @@ module Memprof
       heard = @follower&.reports || NONE
       return counted if heard.empty? && @own.empty?
 
-      Combined.new(counted, heard.to_h { |name, numbers| [name.name, Numbers.plain(numbers)] },
+      Combined.new(counted, heard.to_h { |name, numbers| [name.name, Combined.plain(numbers)] },
         @own.to_h { |name, tracer| [name.name, own_report(name, tracer)] })
     end
 
     def own_report(name, tracer)
       return { "error" => @failed[name] } if @failed.key?(name)
 
-      Numbers.plain(tracer.report || {})
+      Combined.plain(tracer.report || {})
     rescue StandardError, ScriptError => e
       { "error" => words(e) }
     end

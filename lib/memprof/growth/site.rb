@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-require_relative "../facts"
+require_relative "../located"
 require_relative "../printable"
 
 module Memprof
   class Growth
     # The objects of one class made at one place whose number grows from run to run. Frozen.
     class Site
-      include Facts
+      include Located
 
       # @return [String] path of the source file
       attr_reader :file

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../facts"
+require_relative "../located"
 require_relative "../printable"
 
 module Memprof
@@ -13,7 +13,7 @@ module Memprof
 
     # Instruction sequences with the same names and the same first line; mostly there is one. Frozen.
     class Entry
-      include Facts
+      include Located
 
       # @return [String] path of the source file as a backtrace has it; `"(eval)"`, or with Ruby 3.3 and later
       #   `"(eval at FILE:LINE)"`, of code that was evaluated without a path

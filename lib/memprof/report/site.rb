@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../facts"
+require_relative "../located"
 require_relative "../paths"
 require_relative "../printable"
 require_relative "../units"
@@ -10,7 +10,7 @@ module Memprof
     # The objects of one class that were allocated at one place (file, line and method; with `stack: n` also
     # called along one path). Frozen; two sites with the same facts are equal.
     class Site
-      include Facts
+      include Located
 
       # @return [String] path of the source file, `"(no name)"` if it is unknown
       attr_reader :file

@@ -1,12 +1,24 @@
 # frozen_string_literal: true
 
-require_relative "numbers"
+require_relative "../printable"
 
 module Memprof
   class Trace
     # What the extension counted, together with what tracers in Ruby have to say. It is put together when
     # somebody asks.
     class Combined
+      # A tracer's report as JSON can say it, whatever a program's names and numbers are.
+      def self.plain(value)
+        case value
+        when Hash then value.to_h { |key, inner| [Printable.utf8(key), plain(inner)] }
+        when Array then value.map { |inner| plain(inner) }
+        when Integer, nil, true, false then value
+        when Float then value.round(9) if value.finite?
+        when Numeric then plain(value.to_f)
+        else Printable.utf8(value)
+        end
+      end
+
       def initialize(counted, heard, own)
         @counted = counted
         @heard = heard
@@ -15,13 +27,22 @@ module Memprof
 
       def to_h
         report = @counted.to_h
-        @heard.each { |name, numbers| report[name] = Numbers.merge(report[name], numbers) }
+        @heard.each { |name, numbers| report[name] = add(report[name], numbers) }
         report.merge!(@own)
       end
 
       # What JSON.generate calls.
       def to_json(*state)
         to_h.to_json(*state)
+      end
+
+      private
+
+      # Adds up what two tracers of one name counted.
+      def add(one, other)
+        one.merge(other) do |_, left, right|
+          left.is_a?(Hash) && right.is_a?(Hash) ? add(left, right) : left + right
+        end
       end
     end
   end

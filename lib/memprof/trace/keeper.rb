@@ -50,11 +50,11 @@ module Memprof
       end
 
       # Puts all that back.
-      def let_go
+      def release
         return unless @pid == Process.pid # in the child of a fork that has been done
 
         @pid = nil
-        Tracers::Hooks.let_go if @clients
+        Tracers::Hooks.release if @clients
         @native&.let_go
         @native = nil
       end

@@ -14,18 +14,14 @@ module Memprof
       ACTION = %i[controller action].freeze
       private_constant :KEYS, :ACTION
 
-      # Traces a request and writes it.
-      def self.trace(env, journal, trace, status: nil, later: false, &block)
-        new(env, journal, status, later).trace(trace, &block)
-      end
-
-      def initialize(env, journal, status, later)
+      def initialize(env, journal, status: nil, later: false)
         @env = env
         @journal = journal
         @status = status
         @later = later
       end
 
+      # Traces a request and writes it.
       def trace(trace)
         arrive
         Trace.run(trace, self) do

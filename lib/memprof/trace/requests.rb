@@ -2,9 +2,8 @@
 
 require_relative "../trace"
 require_relative "after_reply"
-require_relative "journal_file"
+require_relative "journal"
 require_relative "keeper"
-require_relative "process_file"
 require_relative "rate"
 
 module Memprof
@@ -37,7 +36,9 @@ module Memprof
         check(:when_full, ":rotate or :stop", when_full, JournalFile::WHEN_FULL.include?(when_full))
 
         @keeper = Keeper.new(scope, tracers)
-        @file = ProcessFile.new(path, max_size: max_size, when_full: when_full)
+        @path = path
+        @limits = { max_size: max_size, when_full: when_full }
+        @opening = Lock.new
         @rate = Rate.new(one_in, per_second)
         @warned = []
       end
@@ -53,7 +54,7 @@ module Memprof
         return yield unless trace
 
         begin
-          run(trace, Guarded.new(env, self, status, later), &block)
+          run(trace, Guarded.new(env, self, status: status, later: later), &block)
         ensure
           @keeper.put_back(trace)
         end
@@ -62,7 +63,7 @@ module Memprof
       # Adds a request to the file; what is wrong with that is the operator's matter, not the visitor's.
       def write(record)
         @keeper.look
-        journal = @file.journal
+        journal = self.journal
         journal.write(record) || warn_once(:full, "#{journal.path} is full: no more requests are traced")
       rescue StandardError => e
         failed(e)
@@ -75,12 +76,41 @@ module Memprof
 
       private
 
+      # The file that the requests of this process are added to. A forked process gets one of its own.
+      def journal
+        given = Memprof.instance_variable_get(:@trace_journal)
+        return given if given
+
+        @opening.synchronize do
+          unless @pid == Process.pid
+            @journal&.close # the parent's, which has it open itself
+            @journal = nil
+            @journal = Journal.file(path, own: @path.nil?, **@limits)
+            @pid = Process.pid
+          end
+          @journal
+        end
+      end
+
+      def path
+        (@path || File.join(directory, "memprof_tracer-%p.json")).gsub("%p", Process.pid.to_s)
+      end
+
+      def directory
+        given = ENV.fetch("MEMPROF_DIR", "")
+        given.empty? ? "/tmp" : given
+      end
+
+      def full?
+        !@journal.nil? && @pid == Process.pid && @journal.full?
+      end
+
       def check(name, wanted, value, fits)
         raise ArgumentError, "#{name}: wants #{wanted}, got #{value.inspect}" unless fits
       end
 
       def take
-        return if !@rate.turn? || @file.full?
+        return if !@rate.turn? || full?
 
         AfterReply.catch_up
         @keeper.take

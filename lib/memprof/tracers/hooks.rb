@@ -35,13 +35,13 @@ module Memprof
           end
         end
 
-        # The same for a server, whose traces then only look: until as many let_go.
+        # The same for a server, whose traces then only look: until as many release.
         def keep
           start
           @lock.synchronize { @kept += 1 }
         end
 
-        def let_go
+        def release
           @lock.synchronize { @kept -= 1 if @kept.positive? }
           finish
         end

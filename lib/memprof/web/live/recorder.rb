@@ -71,7 +71,7 @@ module Memprof
           return yield unless round
 
           begin
-            Trace::Request.trace(env, Sheet.new(self, env, round), Trace.new, &block)
+            Trace::Request.new(env, Sheet.new(self, env, round)).trace(Trace.new, &block)
           ensure
             release
           end
@@ -139,7 +139,7 @@ module Memprof
         end
 
         def let_go
-          @keeper.let_go if @running.zero?
+          @keeper.release if @running.zero?
         end
       end
     end

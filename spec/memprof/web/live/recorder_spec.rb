@@ -16,7 +16,7 @@ RSpec.describe Memprof::Web::Live::Recorder do
   end
 
   it "traces nothing until it is asked to" do
-    expect(Memprof::Trace::Request).not_to receive(:trace)
+    expect(Memprof::Trace::Request).not_to receive(:new)
     expect(get("/").body).to eq("hello")
     expect(recorder.state).to eq(wanted: 0, left: 0, traced: 0)
   end
@@ -35,9 +35,9 @@ RSpec.describe Memprof::Web::Live::Recorder do
     allow(Memprof::Trace::Keeper).to receive(:new).and_return(keeper)
     recorder.start(2)
     get("/")
-    expect(keeper).not_to have_received(:let_go)
+    expect(keeper).not_to have_received(:release)
     get("/")
-    expect(keeper).to have_received(:let_go).once
+    expect(keeper).to have_received(:release).once
     get("/")
     expect(keeper).to have_received(:keep).twice
   end

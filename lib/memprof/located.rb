@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 module Memprof
-  # What the sites of reports have in common: a place, and equality by their facts (`file`, `line`, `to_h`).
+  # What the entries of reports have in common: a line of code, and equality by value.
   #
   # @api private
-  module Facts
-    # Where the objects were made.
+  module Located
+    # Where the objects were allocated, or the code is.
     #
     # @return [String] `"file:line"`
     # @example
@@ -15,7 +15,7 @@ module Memprof
       "#{file}:#{line}"
     end
 
-    # Equality by facts.
+    # Equality by value.
     #
     # @param other [Object]
     # @return [Boolean]
