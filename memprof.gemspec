@@ -10,8 +10,8 @@ Gem::Specification.new do |spec|
   spec.license = "MIT"
   spec.summary = "A memory profiler: which lines allocate objects, and which of them are retained"
   spec.description = "memprof shows which lines of a Ruby program allocate objects, which of them are " \
-    "retained, and what retains them: tracking at low cost, heap dumps with leak suspects, traces of requests; " \
-    "with a command, a web interface, Rack middleware, and matchers for RSpec and Minitest."
+    "retained, and what retains them: tracking at low cost, heap dumps with leak suspects, traces of " \
+    "requests; with a command, a web interface, Rack middleware, and matchers for RSpec and Minitest."
 
   spec.metadata = {
     "homepage_uri" => spec.homepage,
