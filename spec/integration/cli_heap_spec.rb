@@ -29,7 +29,7 @@ RSpec.describe "memprof, asking a dump" do
   references = "label,object,retained,address,site"
   # Of each verb the arguments, the question that it puts, a line of its text, and the heading of its CSV.
   verbs = {
-    "stats" => [[], :overview, /^ +Shallow size +Shallow % +Objects +Type$/, "size,percent,count,type"],
+    "stats" => [[], :overview, /^ *Shallow size +Shallow % +Objects +Type$/, "size,percent,count,type"],
     "leaks" => [[], :suspects, /in 1,000 Session/,
       "dump,address,object,retained,percent,holds,count,site,path"],
     "top" => [[], :top, /^ *Retained size +Retained % +Shallow size +Object +Address/, objects],

@@ -34,7 +34,7 @@ RSpec.describe "memprof, asking a dump on a terminal" do
   end
 
   def plain(text)
-    text.gsub(/\e\[[\d;]*[mK]/, "").delete("\r")
+    text.gsub(/\r[^\r\n]*\e\[K/, "").gsub(/\e\[[\d;]*[mK]/, "").delete("\r")
   end
 
   it "is coloured, unless NO_COLOR says no" do
@@ -61,6 +61,6 @@ RSpec.describe "memprof, asking a dump on a terminal" do
     expect(whole).not_to include("paged:")
     expect(plain(screen("leaks", cache_dump, rows: 200))).not_to include("paged:")
     expect(plain(screen("tree", cache_dump, rows: 10, env: { "PAGER" => "/nowhere/pager" })))
-      .to match(/^The roots keep/)
+      .to match(/^The roots retain/)
   end
 end

@@ -16,9 +16,7 @@ module Memprof
       end
 
       # Waits for a new dump to begin.
-      def begin(seconds)
-        poll(seconds) { (@target.dumps - @before).min }
-      end
+      def begin(seconds) = poll(seconds) { (@target.dumps - @before).min }
 
       # Waits until a dump is complete.
       def finish(path, seconds)

@@ -2,7 +2,7 @@
 
 require "optparse"
 require_relative "../paint"
-require_relative "classic/dump"
+require_relative "classic/signal_dump"
 require_relative "classic/info"
 require_relative "target"
 
@@ -59,7 +59,7 @@ module Memprof
 
       def run
         check
-        dump = @options[:file] || Dump.new(target, @terminal, @options[:seconds]).path
+        dump = @options[:file] || SignalDump.new(target, @terminal, @options[:seconds]).path
         deliver(dump) unless @options[:test]
         return unless @options.fetch(:delete, @options[:file].nil?)
 
@@ -100,9 +100,7 @@ module Memprof
         raise Failure, "Not permitted to signal process #{@options[:pid]}!"
       end
 
-      def help
-        @terminal.print("#{parser.help}#{NOTE}") ? 0 : 1
-      end
+      def help = @terminal.print("#{parser.help}#{NOTE}") ? 0 : 1
 
       def fail_with(message, usage: nil)
         @terminal.puts("#{usage}#{Paint.new(@terminal.color?).call(message, :red)}")

@@ -24,15 +24,11 @@ module Memprof
         "#{title}\n\n#{parser.help}\n#{self.class::DETAILS}"
       end
 
-      def show_help
-        @terminal.print(help) ? 0 : 2
-      end
+      def show_help = @terminal.print(help) ? 0 : 2
 
       private
 
-      def verb
-        VERBS.key(self.class.name.split("::").last.to_sym)
-      end
+      def verb = VERBS.key(self.class.name.split("::").last.to_sym)
 
       def parse(arguments)
         arrange(parser, arguments)
@@ -47,9 +43,7 @@ module Memprof
       end
 
       # Options come first: what follows may be a program's own.
-      def arrange(parser, arguments)
-        parser.order(arguments)
-      end
+      def arrange(parser, arguments) = parser.order(arguments)
 
       def load_library
         require "memprof"
@@ -115,6 +109,28 @@ module Memprof
         raise UsageError, "cannot write #{option} #{text}: #{problem}" if problem
 
         path
+      end
+
+      def check_readable(path, stdin: true)
+        return if path == "-" && stdin
+
+        problem =
+          if path == "-" then "a file is required"
+          elsif !File.exist?(path) then "no such file"
+          elsif File.directory?(path) then "is a directory"
+          elsif !File.readable?(path) then "permission denied"
+          end
+        raise UsageError, "cannot read #{path}: #{problem}" if problem
+      end
+
+      # Checks the argument OUT: without --force only new files, devices and pipes are written.
+      def check_out(out)
+        return if out == "-"
+
+        output_path(out, "OUT")
+        return unless File.exist?(out) && !@options[:force] && Output.file_path(out)
+
+        raise UsageError, "#{out} already exists; use --force to replace it"
       end
 
       # OptionParser puts what it thinks was meant on lines of its own.

@@ -33,9 +33,7 @@ module Memprof
       # An answer is whatever is typed.
       def define_format(parser); end
 
-      def two(heaps)
-        { before: heaps.first, after: heaps.last, diff: compare(heaps), heap: heaps.last }
-      end
+      def two(heaps) = { before: heaps.first, after: heaps.last, diff: compare(heaps), heap: heaps.last }
 
       # Only here: it is large, and since Ruby 4.0 a gem of its own.
       def load_irb

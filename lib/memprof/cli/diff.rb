@@ -58,7 +58,7 @@ module Memprof
       end
 
       def tell(page, answer, rows)
-        page.heading(GrowthRows.title(answer[:totals]))
+        page.heading(Wording.growth(answer[:totals]))
         together = !strangers?(answer)
         GrowthRows.sentences(answer[:totals]).each { |sentence| page.text(sentence) } if together
         page.listing(rows, heading: "By #{@options.fetch(:by, :class)}")
@@ -78,9 +78,7 @@ module Memprof
       end
 
       # Nothing of one is in the other: dumps of two processes.
-      def strangers?(answer)
-        answer[:totals][:kept][:count].zero?
-      end
+      def strangers?(answer) = answer[:totals][:kept][:count].zero?
 
       def owners(page, answer)
         page.listing(GrowthRows.owners(answer[:owners]), heading: "Old objects that retain new ones")

@@ -53,13 +53,9 @@ module Memprof
         status
       end
 
-      def about(file, row, purpose)
-        [["show", file, row[:address]], purpose]
-      end
+      def about(file, row, purpose) = [["show", file, row[:address]], purpose]
 
-      def empties(file)
-        [["dups", "--collections", file], "empty collections"]
-      end
+      def empties(file) = [["dups", "--collections", file], "empty collections"]
 
       def texts(rows)
         listing = Listing.new.column("Wasted", :bytes, :wasted)
@@ -72,16 +68,9 @@ module Memprof
           text = row[:text]
           text = text.inspect if text && output_format != :csv
           listing.row(*row.values_at(:wasted, :percent, :count, :length), text || "(unknown)",
-            holder(row[:holders].first), row[:sites].first, row[:address])
+            Wording.holder(row[:holders].first), row[:sites].first, row[:address])
         end
         listing
-      end
-
-      def holder(holder)
-        return unless holder
-
-        label = holder[:label].to_s
-        label.match?(/\A[@\[]/) || label.empty? ? "#{holder[:class]}#{label}" : "#{holder[:class]} #{label}"
       end
 
       def collections(file, heap)
@@ -105,7 +94,7 @@ module Memprof
           .column("One element", :count, :single)
           .column("Fill %", :percent, :fill).column("Unused", :bytes, :unused)
           .column("Empty ones referenced by", :name, :holder)
-        types.each { |type| listing.row(*type.values_at(*keys), holder(type[:empty_holders].first)) }
+        types.each { |type| listing.row(*type.values_at(*keys), Wording.holder(type[:empty_holders].first)) }
         listing
       end
 

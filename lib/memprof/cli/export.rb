@@ -42,7 +42,7 @@ module Memprof
       def call(arguments)
         file, out = expect_arguments(arguments, "FILE", "OUT")
         format = @options[:format] || by_ending(out)
-        check_output(out)
+        check_out(out)
         heap = open_heap(file)
         out == "-" ? to_stdout(heap, format) : to_file(heap, format, out)
       end
@@ -65,15 +65,6 @@ module Memprof
         FORMATS.key(FORMATS.values.find { |endings| endings.include?(ending) }) ||
           raise(UsageError, "unknown file extension \"#{File.extname(out)}\"; expected one of " \
                             "#{FORMATS.values.flatten.join(", ")} (or give --format)")
-      end
-
-      def check_output(out)
-        return if out == "-"
-
-        output_path(out, "OUT")
-        return unless File.exist?(out) && !@options[:force] && Output.file_path(out)
-
-        raise UsageError, "#{out} already exists; use --force to replace it"
       end
 
       def to_file(heap, format, out)
@@ -111,9 +102,7 @@ module Memprof
         parts.join("; ")
       end
 
-      def some?(count)
-        count.to_i.positive?
-      end
+      def some?(count) = count.to_i.positive?
     end
   end
 end

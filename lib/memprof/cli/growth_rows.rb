@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "listing"
-require_relative "phrase"
+require_relative "../wording"
 require_relative "../units"
 
 module Memprof
@@ -9,12 +9,6 @@ module Memprof
     # What changed between dumps, laid out.
     module GrowthRows
       class << self
-        def title(totals)
-          change = totals[:change]
-          "#{Cell.text(change[:size], :growth)} and #{Cell.text(change[:count], :more)} objects: " \
-            "from #{sum(totals[:before])} to #{sum(totals[:after])}"
-        end
-
         def sentences(totals)
           sentences = ["New: #{sum(totals[:new])}. Freed: #{sum(totals[:gone])}.",
             "Surviving: #{Units.objects(totals[:kept][:count])}, #{Cell.text(totals[:grown], :growth)}."]
@@ -79,13 +73,9 @@ module Memprof
           " It retained #{sizes.join(", ")} and #{last}."
         end
 
-        def part(count, whole)
-          count.zero? ? "none" : count == whole ? "all" : Units.count(count)
-        end
+        def part(count, whole) = count.zero? ? "none" : count == whole ? "all" : Units.count(count)
 
-        def sum(sum)
-          "#{Units.objects(sum[:count])} (#{Units.bytes(sum[:size])})"
-        end
+        def sum(sum) = Wording.sum(sum)
 
         # Garbage that was not collected yet is no growth.
         def cells(row, changes, strangers)
@@ -107,12 +97,10 @@ module Memprof
           headings.find { |key, _| first.key?(key) }&.last || "Class"
         end
 
-        def place?(rows)
-          (rows.first || {}).key?(:file)
-        end
+        def place?(rows) = (rows.first || {}).key?(:file)
 
         def holder(owner)
-          path = Phrase.text(owner[:path][:phrase])
+          path = Wording.phrase(owner[:path][:phrase])
           path.empty? ? owner[:text] : path
         end
       end

@@ -18,9 +18,7 @@ module Memprof
       private
 
       # Options may also follow the file.
-      def arrange(parser, arguments)
-        parser.permute(arguments)
-      end
+      def arrange(parser, arguments) = parser.permute(arguments)
 
       def define_options(parser)
         define_own_options(parser)
@@ -71,17 +69,6 @@ module Memprof
         raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("can't read #{path}: ")}"
       end
 
-      def check_readable(path)
-        return if path == "-"
-
-        problem =
-          if !File.exist?(path) then "no such file"
-          elsif File.directory?(path) then "is a directory"
-          elsif !File.readable?(path) then "permission denied"
-          end
-        raise UsageError, "cannot read #{path}: #{problem}" if problem
-      end
-
       # Puts a question. Parameters that are nil are those that nobody gave.
       def put(heap, question, **parameters)
         Loading.busy(@terminal) { heap.ask(question, **parameters.compact) }
@@ -106,9 +93,7 @@ module Memprof
         shown(page.to(output_format))
       end
 
-      def output_format
-        @options.fetch(:format, :text)
-      end
+      def output_format = @options.fetch(:format, :text)
 
       def shown(text)
         printed = @options[:no_pager] ? @terminal.print(text) : @terminal.page(text)
@@ -138,9 +123,7 @@ module Memprof
           "\"#{text}\" is not an object address; `memprof top` and `memprof query` list addresses"
       end
 
-      def plural(count, word)
-        Cell.plural(count, word)
-      end
+      def plural(count, word) = Cell.plural(count, word)
 
       # Sentences of an answer that say what to be careful with.
       def warn(page, warnings)

@@ -109,9 +109,7 @@ module Memprof
       end
 
       # Paths are cut from the left.
-      def place?
-        %i[line file].include?(@options.fetch(:by, :class)) && !@options[:then]
-      end
+      def place? = %i[line file].include?(@options.fetch(:by, :class)) && !@options[:then]
 
       def add(listing, row, above, depth)
         keys = above + [key(row, depth)]

@@ -3,8 +3,8 @@
 require_relative "growth_rows"
 require_relative "heap_command"
 require_relative "heap_growth"
-require_relative "phrase"
-require_relative "steps"
+require_relative "../wording"
+require_relative "objects"
 
 module Memprof
   module CLI
@@ -51,9 +51,7 @@ module Memprof
         limit(parser, "the first N suspects", 10)
       end
 
-      def suspects(heap)
-        put(heap, :suspects, **@options.slice(:threshold, :limit))
-      end
+      def suspects(heap) = put(heap, :suspects, **@options.slice(:threshold, :limit))
 
       def one(file)
         answer = suspects(open_heap(file))
@@ -77,9 +75,9 @@ module Memprof
       def tell(page, file, answer)
         page.heading(title(file, answer))
         answer[:suspects].each_with_index do |suspect, index|
-          page.paragraph("#{index + 1}. #{Phrase.text(suspect[:phrase])}")
+          page.paragraph("#{index + 1}. #{Wording.phrase(suspect[:phrase])}")
           page.listing(accumulated(suspect))
-          page.listing(Steps.listing(suspect[:path]))
+          page.listing(Objects.path(suspect[:path]))
         end
         more(page, answer[:more], "suspect")
         warn(page, answer[:remarks])
@@ -139,12 +137,12 @@ module Memprof
       end
 
       def sentences(page, answers, growth)
-        page.heading(GrowthRows.title(growth[:totals]))
+        page.heading(Wording.growth(growth[:totals]))
         GrowthRows.held(growth[:owners][:owners]).each { |sentence| page.text("- #{sentence}") }
         warn(page, growth[:totals][:warnings])
         answers.each do |file, answer|
           page.heading(title(file, answer))
-          answer[:suspects].each { |suspect| page.text("- #{Phrase.text(suspect[:phrase])}") }
+          answer[:suspects].each { |suspect| page.text("- #{Wording.phrase(suspect[:phrase])}") }
           answer[:remarks].each { |remark| page.text("Note: #{remark}") }
         end
       end

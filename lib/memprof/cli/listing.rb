@@ -4,7 +4,7 @@ require_relative "../paint"
 require_relative "../printable"
 require_relative "../screen_width"
 require_relative "../table"
-require_relative "cell"
+require_relative "../cell"
 
 module Memprof
   module CLI
@@ -41,18 +41,14 @@ module Memprof
         self
       end
 
-      def empty?
-        @rows.empty?
-      end
+      def empty? = @rows.empty?
 
       # Aligned columns. Columns in which no row has a value are left out.
       def to_text(paint = Paint.new, width = nil)
         fitting(width).to_text(paint)
       end
 
-      def to_markdown
-        table(visible, {}).to_markdown
-      end
+      def to_markdown = table(visible, {}).to_markdown
 
       def to_csv
         lines = [@columns.map(&:key)]
@@ -70,9 +66,7 @@ module Memprof
 
       private
 
-      def visible
-        @columns.each_index.select { |index| @rows.any? { |row| !row.cells[index].nil? } }
-      end
+      def visible = @columns.each_index.select { |index| @rows.any? { |row| !row.cells[index].nil? } }
 
       # What is too wide is cut, as long as it can still be read; then columns are left out, the last first;
       # then the rest is cut further.
@@ -90,9 +84,7 @@ module Memprof
         end
       end
 
-      def room(widths)
-        widths.values.sum + (GAP * (widths.size - 1))
-      end
+      def room(widths) = widths.values.sum + (GAP * (widths.size - 1))
 
       def natural(shown)
         shown.to_h do |index|

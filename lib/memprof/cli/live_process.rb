@@ -10,9 +10,7 @@ module Memprof
 
       private
 
-      def pid(parser)
-        count(parser, "-p", "--pid PID", "the process", :pid)
-      end
+      def pid(parser) = count(parser, "-p", "--pid PID", "the process", :pid)
 
       def target(arguments)
         raise UsageError, "--pid PID is missing; see `memprof help #{verb}`" unless @options[:pid]

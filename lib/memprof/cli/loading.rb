@@ -1,15 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "../units"
+require_relative "../wording"
 
 module Memprof
   module CLI
     # Opens a dump, and shows on a terminal how far that is.
     class Loading
-      STAGES = {
-        opening: "opening", reading: "reading", linking: "following references",
-        computing: "computing retained sizes", writing: "writing the index"
-      }.freeze
       BAR = 24
       private_constant :BAR
 
@@ -35,7 +32,8 @@ module Memprof
       end
 
       def line(stage, done, total)
-        text = "#{@path == "-" ? "stdin" : File.basename(@path)}: #{STAGES.fetch(stage.to_sym, stage)}"
+        name = @path == "-" ? "stdin" : File.basename(@path)
+        text = "#{name}: #{Wording::STAGES.fetch(stage.to_sym, stage)}"
         return text unless total.to_i.positive?
 
         share = done.fdiv(total).clamp(0.0, 1.0)

@@ -6,9 +6,7 @@ module Memprof
   module CLI
     # The command to run on a new dump.
     module NextSteps
-      def self.for(path)
-        "memprof leaks #{Shellwords.escape(path)}"
-      end
+      def self.for(path) = "memprof leaks #{Shellwords.escape(path)}"
     end
   end
 end

@@ -20,9 +20,7 @@ module Memprof
       end
 
       # Begins a section.
-      def heading(text)
-        section.add(:heading, Printable.line(text))
-      end
+      def heading(text) = section.add(:heading, Printable.line(text))
 
       # Adds sentences to the section; behind a listing they begin one.
       def text(text)
@@ -31,14 +29,10 @@ module Memprof
       end
 
       # Adds a line to what is above it.
-      def note(text)
-        add(:note, Printable.line(text))
-      end
+      def note(text) = add(:note, Printable.line(text))
 
       # Begins a section of sentences.
-      def paragraph(text)
-        section.add(:text, Printable.line(text))
-      end
+      def paragraph(text) = section.add(:text, Printable.line(text))
 
       # Adds what is known, by name.
       def facts(facts)

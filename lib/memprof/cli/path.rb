@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 require_relative "heap_command"
-require_relative "phrase"
-require_relative "steps"
+require_relative "../wording"
+require_relative "objects"
 
 module Memprof
   module CLI
@@ -19,9 +19,7 @@ module Memprof
           memprof path heap.memprof --where 'class = Session'
       TEXT
 
-      def call(arguments)
-        @options[:where] ? many(arguments) : one(arguments)
-      end
+      def call(arguments) = @options[:where] ? many(arguments) : one(arguments)
 
       private
 
@@ -38,7 +36,7 @@ module Memprof
           if answer[:steps].empty?
             page.text("#{to} is unreachable from the roots: garbage not collected yet.")
           else
-            page.heading(Phrase.text(answer[:phrase])).listing(Steps.listing(answer))
+            page.heading(Wording.phrase(answer[:phrase])).listing(Objects.path(answer))
           end
         end
         next_steps([[["show", file, to], "details of the object"]])

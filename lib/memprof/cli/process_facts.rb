@@ -31,13 +31,9 @@ module Memprof
         text unless text.empty?
       end
 
-      def uid
-        status("Uid")&.split&.fetch(1)&.to_i
-      end
+      def uid = status("Uid")&.split&.fetch(1)&.to_i
 
-      def inner_pid
-        (status("NSpid")&.split&.last || File.basename(@directory)).to_i
-      end
+      def inner_pid = (status("NSpid")&.split&.last || File.basename(@directory)).to_i
 
       def root
         path = "#{@directory}/root"
@@ -47,13 +43,9 @@ module Memprof
         ""
       end
 
-      def zombie?
-        status("State").to_s.start_with?("Z")
-      end
+      def zombie? = status("State").to_s.start_with?("Z")
 
-      def handled_signals
-        status("SigCgt")&.to_i(16)
-      end
+      def handled_signals = status("SigCgt")&.to_i(16)
 
       def loaded?(part)
         maps = read("maps")
@@ -110,9 +102,7 @@ module Memprof
         nil
       end
 
-      def status(name)
-        read("status")&.slice(/^#{name}:\s*(.*)$/, 1)
-      end
+      def status(name) = read("status")&.slice(/^#{name}:\s*(.*)$/, 1)
 
       def read(name)
         File.binread("#{@directory}/#{name}")

@@ -65,9 +65,7 @@ module Memprof
         [RbConfig.ruby, *command]
       end
 
-      def ruby_shebang?(path)
-        shebang(path)&.include?("ruby")
-      end
+      def ruby_shebang?(path) = shebang(path)&.include?("ruby")
 
       def shebang(path)
         line = File.open(path, "rb") { |file| file.gets(256) }

@@ -2,9 +2,8 @@
 
 require "json"
 require_relative "heap_command"
-require_relative "phrase"
+require_relative "../wording"
 require_relative "objects"
-require_relative "steps"
 
 module Memprof
   module CLI
@@ -38,9 +37,7 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        limit(parser, "the first N of each list", 20)
-      end
+      def define_own_options(parser) = limit(parser, "the first N of each list", 20)
 
       def steps(file, address, answer)
         holder = answer[:dominators].first
@@ -89,8 +86,8 @@ module Memprof
         if answer[:unreachable]
           page.paragraph("Unreachable from the roots: garbage not collected yet.")
         else
-          page.listing(Steps.listing(answer[:path]),
-            heading: "Path from a GC root: #{Phrase.text(answer[:path][:phrase])}")
+          page.listing(Objects.path(answer[:path]),
+            heading: "Path from a GC root: #{Wording.phrase(answer[:path][:phrase])}")
         end
       end
 

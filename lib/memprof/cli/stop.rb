@@ -27,9 +27,7 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        pid(parser)
-      end
+      def define_options(parser) = pid(parser)
     end
   end
 end

@@ -48,7 +48,8 @@ module Memprof
 
       def call(arguments)
         file, out = expect_arguments(arguments, "FILE", "[OUT]")
-        check_output(out) if out
+        raise UsageError, "--out-degree takes no OUT" if out && @options[:out_degree]
+        check_out(out) if out
         set = open_heap(file).subset
         sizes = @steps.map { |step, value| (set = take(set, step, value)).size }
         out ? write(set, out) : show(set, sizes)
@@ -72,19 +73,7 @@ module Memprof
         flag(parser, "--force", "replace OUT if it exists", :force)
       end
 
-      def check_output(out)
-        raise UsageError, "--out-degree takes no OUT" if @options[:out_degree]
-        return if out == "-"
-
-        output_path(out, "OUT")
-        return unless File.exist?(out) && !@options[:force] && Output.file_path(out)
-
-        raise UsageError, "#{out} already exists; use --force to replace it"
-      end
-
-      def take(set, step, value)
-        Loading.busy(@terminal) { public_step(set, step, value) }
-      end
+      def take(set, step, value) = Loading.busy(@terminal) { public_step(set, step, value) }
 
       def public_step(set, step, value)
         case step
@@ -113,9 +102,7 @@ module Memprof
         end
       end
 
-      def depth
-        @options[:depth] ? { max_depth: @options[:depth] } : {}
-      end
+      def depth = @options[:depth] ? { max_depth: @options[:depth] } : {}
 
       def name(text)
         match = %r{\A/(?<source>.*)/(?<fold>i?)\z}m.match(text)

@@ -31,9 +31,7 @@ module Memprof
         false
       end
 
-      def name
-        @facts.name || "process"
-      end
+      def name = @facts.name || "process"
 
       def signal
         settings = OnSignal::Settings
@@ -53,9 +51,7 @@ module Memprof
         !client.nil? || answers_signal?
       end
 
-      def send_signal
-        Process.kill(signal, pid)
-      end
+      def send_signal = Process.kill(signal, pid)
 
       def connect
         directories.each do |directory|
@@ -66,13 +62,9 @@ module Memprof
         nil
       end
 
-      def descendants
-        @facts.descendants.map { |child| Target.new(child) }
-      end
+      def descendants = @facts.descendants.map { |child| Target.new(child) }
 
-      def outside(path)
-        "#{@facts.root}#{path}"
-      end
+      def outside(path) = "#{@facts.root}#{path}"
 
       def dumps
         prefix = "memprof-#{@facts.inner_pid}-"

@@ -27,9 +27,7 @@ module Memprof
         80
       end
 
-      def columns
-        tty? ? width : nil
-      end
+      def columns = tty? ? width : nil
 
       def height
         require "io/console"
@@ -45,9 +43,7 @@ module Memprof
         false # closed
       end
 
-      def bold(text)
-        Paint.new(color?).call(text, :bold)
-      end
+      def bold(text) = Paint.new(color?).call(text, :bold)
 
       # Prints a result. A closed pipe (`memprof ... | head -1`) is no error.
       def print(text)
@@ -55,9 +51,7 @@ module Memprof
       end
 
       # Prints a line, like #print.
-      def puts(text)
-        print("#{text}\n")
-      end
+      def puts(text) = print("#{text}\n")
 
       # Prints a file, like #print.
       def print_file(path)

@@ -2,7 +2,6 @@
 
 require_relative "heap_command"
 require_relative "objects"
-require_relative "procs"
 
 module Memprof
   module CLI
@@ -72,7 +71,7 @@ module Memprof
         answer = put(open_heap(file), :procs, **@options.slice(:where, :sort, :limit))
         status = present(answer) do |page|
           page.heading("#{plural(answer[:count], "proc")}, #{Units.bytes(answer[:size])}")
-          page.listing(Procs.listing(answer[:rows]))
+          page.listing(Objects.procs(answer[:rows]))
           more(page, answer[:more], "place") unless answer[:rows].empty?
         end
         first = answer[:rows].first

@@ -172,13 +172,9 @@ module Memprof
         "Times overlap: #{parts.join("; ")}."
       end
 
-      def heading(kind)
-        HEADINGS.fetch(kind, kind)
-      end
+      def heading(kind) = HEADINGS.fetch(kind, kind)
 
-      def unit(kind)
-        Memprof::Trace::Log::Entry.unit(kind)
-      end
+      def unit(kind) = Memprof::Trace::Log::Entry.unit(kind)
     end
   end
 end

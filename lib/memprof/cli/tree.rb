@@ -76,9 +76,7 @@ module Memprof
       end
 
       # `whole` is a hundredth of the heap.
-      def share(sum, whole)
-        whole.positive? ? sum / whole : 0.0
-      end
+      def share(sum, whole) = whole.positive? ? sum / whole : 0.0
     end
   end
 end

@@ -35,7 +35,7 @@ module Memprof
 
       def call(arguments)
         check_library(arguments)
-        arguments.each { |file| check_readable(file) }
+        arguments.each { |file| check_readable(file, stdin: false) }
         load_library
         require_relative "../web"
         require_relative "../web/server"
@@ -55,9 +55,7 @@ module Memprof
       end
 
       # Options may also follow the files.
-      def arrange(parser, arguments)
-        parser.permute(arguments)
-      end
+      def arrange(parser, arguments) = parser.permute(arguments)
 
       def define_options(parser)
         text(parser, "--bind ADDRESS", "listen on this address (default: 127.0.0.1)", :bind)
@@ -82,16 +80,6 @@ module Memprof
         flag(parser, "--no-index", "do not write an index file beside FILE", :no_index)
         flag(parser, "--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
           :ignore_stack_roots)
-      end
-
-      def check_readable(path)
-        problem =
-          if path == "-" then "a file is required"
-          elsif !File.exist?(path) then "no such file"
-          elsif File.directory?(path) then "is a directory"
-          elsif !File.readable?(path) then "permission denied"
-          end
-        raise UsageError, "cannot read #{path}: #{problem}" if problem
       end
 
       def serve(files)

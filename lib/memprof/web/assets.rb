@@ -22,9 +22,7 @@ module Memprof
       Asset = Struct.new(:path, :type, :text, :tag)
 
       class << self
-        def path(name)
-          by_name.fetch(name).path
-        end
+        def path(name) = by_name.fetch(name).path
 
         def response(request)
           return unless request.verb == "GET" && request.path.start_with?(PREFIX)

@@ -54,9 +54,7 @@ module Memprof
       end
 
       # Lets go of a heap that is being closed.
-      def forget(id)
-        @lock.synchronize { @kept.delete_if { |key, _| key.include?(id) } }
-      end
+      def forget(id) = @lock.synchronize { @kept.delete_if { |key, _| key.include?(id) } }
     end
   end
 end

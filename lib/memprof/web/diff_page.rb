@@ -15,9 +15,7 @@ module Memprof
 
       def subjects = entries
 
-      def subject
-        %w[a b c where].to_h { |name| [name.to_sym, text(name)] }.compact
-      end
+      def subject = %w[a b c where].to_h { |name| [name.to_sym, text(name)] }.compact
 
       def entry = entries[1]
 
@@ -34,9 +32,7 @@ module Memprof
         comparison.ask(question, where: text(:where), **parameters)
       end
 
-      def names
-        entries.map(&:name)
-      end
+      def names = entries.map(&:name)
     end
   end
 end

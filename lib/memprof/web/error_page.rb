@@ -6,9 +6,7 @@ module Memprof
   class Web
     # What is shown in place of a page after an error.
     class ErrorPage < Page
-      attr_reader :title
-
-      attr_reader :entry
+      attr_reader :title, :entry
 
       def initialize(heaps, title, error, heap)
         super(heaps)

@@ -8,17 +8,13 @@ module Memprof
         @entry ||= heaps.fetch(captures.fetch(:heap))
       end
 
-      def heap
-        entry.heap
-      end
+      def heap = entry.heap
 
       def here(path = "/")
         "/heaps/#{entry.id}#{path}"
       end
 
-      def breadcrumbs
-        [[entry.name, here]]
-      end
+      def breadcrumbs = [[entry.name, here]]
 
       private
 

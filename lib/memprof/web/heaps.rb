@@ -21,11 +21,7 @@ module Memprof
       # A comparison takes three.
       LEAST_OPEN = 3
 
-      attr_reader :max_open
-      attr_reader :comparisons
-      attr_reader :records
-      attr_reader :live
-      attr_reader :library
+      attr_reader :max_open, :comparisons, :records, :live, :library
 
       def initialize(live: nil, library: nil, max_open: MOST_OPEN, **options)
         @comparisons = Comparisons.new
@@ -76,9 +72,7 @@ module Memprof
           raise(NotFound, "no heap #{id}")
       end
 
-      def each(&block)
-        @lock.synchronize { @entries.values }.each(&block)
-      end
+      def each(&block) = @lock.synchronize { @entries.values }.each(&block)
 
       # Gives a heap's memory and files back: they go when no page reads it any more. It stays in the list,
       # and is opened again when it is asked for; what is no file is forgotten.

@@ -17,9 +17,7 @@ module Memprof
         library.find(number) || raise(NotFound, "the library has no dump #{captures.fetch(:number)}")
       end
 
-      def breadcrumbs
-        [["Library", "/library"]]
-      end
+      def breadcrumbs = [["Library", "/library"]]
     end
   end
 end

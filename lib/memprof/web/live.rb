@@ -2,7 +2,7 @@
 
 require "memprof"
 require_relative "live/dumps"
-require_relative "live/facts"
+require_relative "live/process_stats"
 require_relative "live/recorder"
 require_relative "live/tracking"
 
@@ -11,9 +11,7 @@ module Memprof
     # The process that the application runs in: what it is, which of its objects are tracked, its dumps, and
     # the requests that are traced. Each worker of a server is one of its own; only dumps are seen by all.
     class Live
-      attr_reader :dumps
-      attr_reader :tracking
-      attr_reader :recorder
+      attr_reader :dumps, :tracking, :recorder
 
       def initialize(dumps: Dumps.new, recorder: Recorder.shared)
         @dumps = dumps
@@ -21,13 +19,9 @@ module Memprof
         @recorder = recorder
       end
 
-      def facts(types: false)
-        Facts.of_process(types: types)
-      end
+      def facts(types: false) = ProcessStats.of_process(types: types)
 
-      def find(number)
-        @dumps.find(number)
-      end
+      def find(number) = @dumps.find(number)
     end
   end
 end

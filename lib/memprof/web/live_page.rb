@@ -20,9 +20,7 @@ module Memprof
       private
 
       # Where to go after something was done, and which worker did it: the next page may be another one's.
-      def done(what)
-        "/live?#{URI.encode_www_form(done: what, pid: Process.pid)}"
-      end
+      def done(what) = "/live?#{URI.encode_www_form(done: what, pid: Process.pid)}"
 
       # A field of a form that is a whole number.
       def field(request, name, default, most)

@@ -14,12 +14,7 @@ module Memprof
     #       at "/heaps/:heap/slots", menu: "Slots", order: 70
     class Page
       class << self
-        attr_reader :path
-        attr_reader :verb
-        attr_reader :menu
-        attr_reader :order
-
-        attr_reader :place
+        attr_reader :path, :verb, :menu, :order, :place
 
         def at(path, verb: "GET", menu: nil, order: 1000, place: path)
           @path = path
@@ -36,14 +31,10 @@ module Memprof
 
         def there?(_heaps) = true
 
-        def in_menu
-          all.select(&:menu).sort_by(&:order)
-        end
+        def in_menu = all.select(&:menu).sort_by(&:order)
       end
 
-      attr_reader :heaps
-      attr_reader :captures
-      attr_reader :params
+      attr_reader :heaps, :captures, :params
 
       def initialize(heaps, captures = {}, params = {})
         @heaps = heaps
@@ -60,9 +51,7 @@ module Memprof
 
       def title = raise(NotImplementedError, "#{self.class}#title")
 
-      def view
-        self.class.name.split("::").last.gsub(/(?<=[a-z])(?=[A-Z])/, "_").downcase
-      end
+      def view = self.class.name.split("::").last.gsub(/(?<=[a-z])(?=[A-Z])/, "_").downcase
 
       def breadcrumbs = []
 

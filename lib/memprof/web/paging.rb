@@ -11,13 +11,9 @@ module Memprof
 
       def each = EACH
 
-      def number
-        whole(:page, 1)
-      end
+      def number = whole(:page, 1)
 
-      def part
-        { limit: each, offset: (number - 1) * each }
-      end
+      def part = { limit: each, offset: (number - 1) * each }
 
       def paging(rows, more)
         { page: number, each: each, total: part[:offset] + existing(rows, number).size + more }

@@ -12,9 +12,7 @@ module Memprof
 
       # One file, read when it is first asked for.
       class Record
-        attr_reader :id
-        attr_reader :kind
-        attr_reader :name, :path
+        attr_reader :id, :kind, :name, :path
 
         def initialize(id, kind, path, reader)
           @id = id
@@ -31,9 +29,7 @@ module Memprof
           raise Error, "can't read #{@path}: #{e.message}"
         end
 
-        def page_path
-          "/#{Records::PLACES.fetch(@kind)}/#{@id}"
-        end
+        def page_path = "/#{Records::PLACES.fetch(@kind)}/#{@id}"
       end
 
       # What pages of each kind are under.
@@ -57,9 +53,7 @@ module Memprof
         record&.kind == kind ? record : raise(NotFound, "no such file: #{id}")
       end
 
-      def each(&block)
-        @lock.synchronize { @records.values }.each(&block)
-      end
+      def each(&block) = @lock.synchronize { @records.values }.each(&block)
     end
   end
 end

@@ -27,17 +27,11 @@ module Memprof
         @env = env
       end
 
-      def verb
-        head? ? "GET" : @env["REQUEST_METHOD"]
-      end
+      def verb = head? ? "GET" : @env["REQUEST_METHOD"]
 
-      def head?
-        @env["REQUEST_METHOD"] == "HEAD"
-      end
+      def head? = @env["REQUEST_METHOD"] == "HEAD"
 
-      def script_name
-        @env["SCRIPT_NAME"].to_s
-      end
+      def script_name = @env["SCRIPT_NAME"].to_s
 
       def path
         path = @env["PATH_INFO"].to_s
@@ -53,17 +47,11 @@ module Memprof
           Request.decode(@env["rack.input"]&.read(LONGEST_FORM + 1).to_s, LONGEST_FORM)
       end
 
-      def header(name)
-        @env["HTTP_#{name.upcase.tr("-", "_")}"]
-      end
+      def header(name) = @env["HTTP_#{name.upcase.tr("-", "_")}"]
 
-      def host
-        header("Host") || [@env["SERVER_NAME"], @env["SERVER_PORT"]].compact.join(":")
-      end
+      def host = header("Host") || [@env["SERVER_NAME"], @env["SERVER_PORT"]].compact.join(":")
 
-      def origin
-        "#{@env["rack.url_scheme"] || "http"}://#{host}"
-      end
+      def origin = "#{@env["rack.url_scheme"] || "http"}://#{host}"
 
       def cookie(name)
         pairs = header("Cookie").to_s.split(/;\s*/).map { |pair| pair.split("=", 2) }

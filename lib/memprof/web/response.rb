@@ -6,9 +6,7 @@ module Memprof
   class Web
     # What goes back. Names of headers are lower case, which both Rack 2 and 3 take.
     class Response
-      attr_reader :headers
-      attr_reader :status
-      attr_reader :body
+      attr_reader :headers, :status, :body
 
       def initialize(status, type, body, headers = {})
         @status = status

@@ -19,8 +19,7 @@ module Memprof
       QUEUED = 400
       private_constant :THREADS, :WAITING, :QUEUED
 
-      attr_reader :bind
-      attr_reader :port
+      attr_reader :bind, :port
 
       def initialize(app, bind: "127.0.0.1", port: 0, patience: 10)
         @app = app
@@ -70,9 +69,7 @@ module Memprof
       end
 
       # The pipe is full only if the other end has enough to wake up for.
-      def ring
-        @wake.write_nonblock(".", exception: false)
-      end
+      def ring = @wake.write_nonblock(".", exception: false)
 
       def accept_and_wait
         until @stopping

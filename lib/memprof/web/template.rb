@@ -26,9 +26,7 @@ module Memprof
           @text << Html.escape(value)
         end
 
-        def to_html
-          Html.new(@text)
-        end
+        def to_html = Html.new(@text)
       end
 
       class << self

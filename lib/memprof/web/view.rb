@@ -1,14 +1,17 @@
 # frozen_string_literal: true
 
-require_relative "../cli/loading"
+require_relative "../wording"
 require_relative "assets"
 require_relative "helpers/charts"
+require_relative "helpers/diff_bars"
 require_relative "helpers/forms"
+require_relative "helpers/graphs"
 require_relative "helpers/groups"
+require_relative "helpers/icicles"
 require_relative "helpers/links"
 require_relative "helpers/numbers"
 require_relative "helpers/objects"
-require_relative "helpers/pictures"
+require_relative "helpers/timelines"
 require_relative "helpers/table"
 require_relative "helpers/trees"
 require_relative "html"
@@ -19,18 +22,19 @@ module Memprof
     # What templates see: the page, what it tells, and helpers.
     class View
       include Helpers::Charts
+      include Helpers::DiffBars
       include Helpers::Forms
+      include Helpers::Graphs
       include Helpers::Groups
+      include Helpers::Icicles
       include Helpers::Links
       include Helpers::Numbers
       include Helpers::Objects
-      include Helpers::Pictures
       include Helpers::Tables
+      include Helpers::Timelines
       include Helpers::Trees
 
-      attr_reader :page
-      attr_reader :request
-      attr_reader :data
+      attr_reader :page, :request, :data
 
       def initialize(page, request, data)
         @page = page
@@ -43,15 +47,11 @@ module Memprof
         partial("layout")
       end
 
-      def partial(name)
-        public_send(Template.define(View, name))
-      end
+      def partial(name) = public_send(Template.define(View, name))
 
       attr_reader :content
 
-      def tag(name, *content, **attributes)
-        Html.tag(name, *content, **attributes)
-      end
+      def tag(name, *content, **attributes) = Html.tag(name, *content, **attributes)
     end
   end
 end

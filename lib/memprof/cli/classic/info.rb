@@ -28,9 +28,7 @@ module Memprof
           }
         end
 
-        def kind
-          output("file", "-L", RbConfig.ruby) || "(`file` is not installed)"
-        end
+        def kind = output("file", "-L", RbConfig.ruby) || "(`file` is not installed)"
 
         def libraries
           command = RUBY_PLATFORM.include?("darwin") ? %w[otool -L] : %w[ldd]

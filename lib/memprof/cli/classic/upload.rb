@@ -102,13 +102,9 @@ module Memprof
         private
 
         # By the address that was given: behind a proxy the server does not know its own.
-        def page(number)
-          "#{place}#{@uri.path.delete_suffix("/upload")}/heaps/#{number}/"
-        end
+        def page(number) = "#{place}#{@uri.path.delete_suffix("/upload")}/heaps/#{number}/"
 
-        def place
-          "#{@uri.scheme}://#{@uri.host}:#{@uri.port}"
-        end
+        def place = "#{@uri.scheme}://#{@uri.host}:#{@uri.port}"
 
         def warn_of_listeners
           return if @uri.scheme == "https" || LOCAL.match?(@uri.host)

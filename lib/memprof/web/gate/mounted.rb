@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "closed"
 require_relative "token"
 
 module Memprof
@@ -69,13 +68,9 @@ module Memprof
           nil
         end
 
-        def strong?(token)
-          token.is_a?(String) && token.length >= SHORTEST
-        end
+        def strong?(token) = token.is_a?(String) && token.length >= SHORTEST
 
-        def tell(request, message)
-          request.env["rack.errors"]&.write("memprof: #{message.chomp}\n")
-        end
+        def tell(request, message) = request.env["rack.errors"]&.write("memprof: #{message.chomp}\n")
       end
     end
   end

@@ -5,7 +5,6 @@ require "securerandom"
 require "uri"
 require_relative "../response"
 require_relative "../secret"
-require_relative "closed"
 
 module Memprof
   class Web

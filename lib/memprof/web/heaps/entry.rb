@@ -39,14 +39,7 @@ module Memprof
         # How far the opening is: a stage of {Memprof::Heap.open}, and bytes.
         Progress = Struct.new(:stage, :done, :total)
 
-        attr_reader :id
-        attr_reader :name
-        attr_reader :path
-        attr_reader :state
-        attr_reader :progress
-        attr_reader :error
-        attr_reader :size
-        attr_reader :used
+        attr_reader :id, :name, :path, :state, :progress, :error, :size, :used
 
         def initialize(id, name, path: nil, heap: nil, options: {})
           @id = id

@@ -112,9 +112,7 @@ module Memprof
           Html.tag(:text, text, x: left.round(1), y: top.round(1))
         end
 
-        def linked(target, *parts)
-          target ? Html.tag(:a, parts, href: target) : Html.tag(:g, parts)
-        end
+        def linked(target, *parts) = target ? Html.tag(:a, parts, href: target) : Html.tag(:g, parts)
 
         def branch_url(branch)
           return objects_url(Filter.root(branch[:class])) if branch[:address].nil?
@@ -124,9 +122,7 @@ module Memprof
         end
 
         # The same colour for a class wherever it is.
-        def hue(name)
-          "h#{Zlib.crc32(name) % HUES}"
-        end
+        def hue(name) = "h#{Zlib.crc32(name) % HUES}"
       end
     end
   end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "../../cli/cell"
-require_relative "../../cli/growth_rows"
+require_relative "../../cell"
+require_relative "../../wording"
 require_relative "../filter"
 require_relative "../html"
 
@@ -33,7 +33,7 @@ module Memprof
         end
 
         def signed(value, kind = :growth)
-          CLI::Cell.text(value, kind)
+          Cell.text(value, kind)
         end
 
         def changed_url(change, row = nil)
@@ -48,7 +48,7 @@ module Memprof
           row[:class] ? link(short(row[:class]), class_url(row[:class])) : Html.escape("(unknown)")
         end
 
-        def growth_title(totals) = CLI::GrowthRows.title(totals)
+        def growth_title(totals) = Wording.growth(totals)
 
         def strangers?(totals) = totals[:kept][:count].zero?
 

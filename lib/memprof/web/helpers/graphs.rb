@@ -27,9 +27,7 @@ module Memprof
           "#{same(expand: expanded.join(","))}##{graph_id(node)}"
         end
 
-        def graph_url(node)
-          node[:address] && here("/graph/#{node[:address]}")
-        end
+        def graph_url(node) = node[:address] && here("/graph/#{node[:address]}")
 
         private
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../cli/cell"
+require_relative "../../cell"
 require_relative "../../units"
 require_relative "../html"
 
@@ -15,7 +15,7 @@ module Memprof
 
           case by.to_s
           when "class" then class_link(key)
-          when "line", "file" then link(CLI::Cell.place(key), group_url(by, row), class: "place", title: key)
+          when "line", "file" then link(Cell.place(key), group_url(by, row), class: "place", title: key)
           else link(short(group_key(by, key)), group_url(by, row), class: "object")
           end
         end

@@ -47,9 +47,7 @@ module Memprof
           "#{short_name(box.name)}\n#{weight}, #{share}#{objects}"
         end
 
-        def short_name(name)
-          name.length > 200 ? "#{name[0, 200]}..." : name
-        end
+        def short_name(name) = name.length > 200 ? "#{name[0, 200]}..." : name
 
         # The colour of a class is the same everywhere; flame.js counts in the same way.
         def tint(name)

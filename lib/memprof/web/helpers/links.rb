@@ -36,13 +36,9 @@ module Memprof
             title: [other.path, ("closed; opens when viewed" if closed)].compact.join("\n"))
         end
 
-        def object_url(address)
-          here("/objects/#{ERB::Util.url_encode(address)}")
-        end
+        def object_url(address) = here("/objects/#{ERB::Util.url_encode(address)}")
 
-        def class_url(name)
-          here("/classes/#{ERB::Util.url_encode(name)}")
-        end
+        def class_url(name) = here("/classes/#{ERB::Util.url_encode(name)}")
 
         def objects_url(where = nil, **query)
           here("/objects", where: where, **query)
@@ -52,9 +48,7 @@ module Memprof
           here("/groups", by: by, where: where, **query)
         end
 
-        def asset(name)
-          url(Assets.path(name))
-        end
+        def asset(name) = url(Assets.path(name))
 
         def breadcrumbs
           Html.join(page.breadcrumbs.map { |text, path| Html.tag(:li, link(text, url(path))) })
@@ -73,9 +67,7 @@ module Memprof
           "true" if place == other.path || place.start_with?("#{other.path}/")
         end
 
-        def menu_url(other)
-          url(other.path.sub(":heap") { page.entry.id.to_s })
-        end
+        def menu_url(other) = url(other.path.sub(":heap") { page.entry.id.to_s })
       end
     end
   end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../cli/cell"
+require_relative "../../cell"
 require_relative "../../units"
 require_relative "../html"
 
@@ -15,21 +15,15 @@ module Memprof
           value.abs < 1024 ? Html.escape(Units.bytes(value)) : exact(Units.bytes(value), "#{count(value)} B")
         end
 
-        def count(value)
-          value.nil? ? "" : Units.count(value)
-        end
+        def count(value) = value.nil? ? "" : Units.count(value)
 
-        def percent(value)
-          CLI::Cell.text(value, :percent)
-        end
+        def percent(value) = Cell.text(value, :percent)
 
         def duration(seconds)
           seconds < 0.01 ? format("%.2f ms", seconds * 1000) : Units.seconds(seconds)
         end
 
-        def plural(value, word)
-          CLI::Cell.plural(value, word)
-        end
+        def plural(value, word) = Cell.plural(value, word)
 
         # A share as a picture; the number is beside it.
         def bar(value)
@@ -44,9 +38,7 @@ module Memprof
 
         private
 
-        def exact(text, exact)
-          Html.tag(:span, text, title: exact)
-        end
+        def exact(text, exact) = Html.tag(:span, text, title: exact)
       end
     end
   end

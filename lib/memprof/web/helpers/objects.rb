@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 require "json"
-require_relative "../../cli/cell"
-require_relative "../../cli/phrase"
+require_relative "../../cell"
+require_relative "../../wording"
 require_relative "../filter"
 require_relative "../html"
 
@@ -23,20 +23,15 @@ module Memprof
         def site(site)
           return Html.new if site.nil? || site[:file].to_s.empty?
 
-          link(CLI::Cell.place(site), objects_url(Filter.site(site)), class: "place",
-            title: CLI::Cell.place(site, full: true))
+          link(Cell.place(site), objects_url(Filter.site(site)), class: "place",
+            title: Cell.place(site, full: true))
         end
 
         def class_link(name)
           name.to_s.empty? ? Html.new : link(short(name), class_url(name), class: "object")
         end
 
-        def holder(holder)
-          return "" unless holder
-
-          label = holder[:label].to_s
-          label.match?(/\A[@\[]/) || label.empty? ? "#{holder[:class]}#{label}" : "#{holder[:class]} #{label}"
-        end
+        def holder(holder) = Wording.holder(holder).to_s
 
         def short(text, longest = LONGEST)
           return text if text.length <= longest
@@ -50,7 +45,7 @@ module Memprof
           Html.join(things.map { |thing| Html.tag(:div, yield(thing)) })
         end
 
-        def place(row) = CLI::Cell.place(row)
+        def place(row) = Cell.place(row)
 
         def equal_strings(row)
           whole = row[:text] && row[:text].bytesize == row[:length]
@@ -75,9 +70,7 @@ module Memprof
           Html.tag(:pre, rows, class: "source")
         end
 
-        def phrase(parts)
-          CLI::Phrase.text(parts)
-        end
+        def phrase(parts) = Wording.phrase(parts)
       end
     end
   end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../cli/cell"
+require_relative "../../cell"
 require_relative "../html"
 
 module Memprof
@@ -67,7 +67,7 @@ module Memprof
           when :share then Html.join([@view.percent(value), @view.bar(value)])
           when :place then @view.site(value)
           when :text then @view.short(value.to_s)
-          else CLI::Cell.text(value, kind)
+          else Cell.text(value, kind)
           end
         end
 
@@ -86,7 +86,7 @@ module Memprof
           case column.kind
           when :share then "number share"
           when :address then "address"
-          else "number" if CLI::Cell.number?(column.kind)
+          else "number" if Cell.number?(column.kind)
           end
         end
       end

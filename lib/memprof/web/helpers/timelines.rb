@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../cli/cell"
+require_relative "../../cell"
 require_relative "../../trace/log"
 require_relative "../html"
 
@@ -15,7 +15,7 @@ module Memprof
 
         def cost(kind, value)
           unit = Memprof::Trace::Log::Entry.unit(kind)
-          CLI::Cell.text(unit == :seconds ? value : value&.round, unit)
+          Cell.text(unit == :seconds ? value : value&.round, unit)
         end
 
         def request_url(line) = url(page.within("/requests/#{line}"))

@@ -76,9 +76,7 @@ module Memprof
           Writing.new(number, "the heap", Heaps::Entry::Progress.new(:dumping, written, nil))
         end
 
-        def failure(number)
-          @failed[number]
-        end
+        def failure(number) = @failed[number]
 
         def delete(number)
           dump = find(number) and remove(dump.path)

@@ -38,9 +38,7 @@ module Memprof
 
         attr_accessor :installed
 
-        def wanted?
-          @left.positive?
-        end
+        def wanted? = @left.positive?
 
         # Forgets the requests that are kept, and traces the next ones.
         def start(count)

@@ -13,22 +13,14 @@ module Memprof
         AROUND = 12 # lines shown before and after one
         private_constant :LARGEST, :AROUND
 
-        def running?
-          Memprof.running?
-        end
+        def running? = Memprof.running?
 
-        def start(sample:, stack:)
-          Memprof.start(sample: sample, stack: stack)
-        end
+        def start(sample:, stack:) = Memprof.start(sample: sample, stack: stack)
 
-        def stop
-          Memprof.stop
-        end
+        def stop = Memprof.stop
 
         # Forgets what was seen, and goes on.
-        def clear
-          Memprof.send(:session).clear
-        end
+        def clear = Memprof.send(:session).clear
 
         def rows(file: nil)
           Native.quiet do

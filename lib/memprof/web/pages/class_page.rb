@@ -43,9 +43,7 @@ module Memprof
         private
 
         # Names of classes that have none tell their addresses.
-        def name
-          captures.fetch(:class)[/\A#<(?:Class|Module):(0x\h+)>\z/, 1] || captures.fetch(:class)
-        end
+        def name = captures.fetch(:class)[/\A#<(?:Class|Module):(0x\h+)>\z/, 1] || captures.fetch(:class)
 
         def answer
           @answer ||= ask(:class, of: name, limit: whole(:limit, PARTS, most: MOST))
@@ -53,9 +51,7 @@ module Memprof
           raise NotFound, e.message
         end
 
-        def query(name)
-          URI.encode_www_form(under: name)
-        end
+        def query(name) = URI.encode_www_form(under: name)
       end
     end
   end

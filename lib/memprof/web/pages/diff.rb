@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../diff_page"
-require_relative "../../cli/growth_rows"
+require_relative "../../wording"
 
 module Memprof
   class Web
@@ -24,9 +24,7 @@ module Memprof
           "/diff?#{%w[a b c].zip(heaps.map(&:id)).filter_map { |name, id| "#{name}=#{id}" if id }.join("&")}"
         end
 
-        def title
-          entries.size > 1 ? names.join(" \u2192 ") : "Compare heaps"
-        end
+        def title = entries.size > 1 ? names.join(" \u2192 ") : "Compare heaps"
 
         def data
           open = heaps.map { |entry| { id: entry.id, name: entry.name } }
@@ -42,9 +40,7 @@ module Memprof
 
         private
 
-        def rows
-          ask(:rows, by: by, sort: sort, changed: true, limit: whole(:limit, ROWS, most: 1000))
-        end
+        def rows = ask(:rows, by: by, sort: sort, changed: true, limit: whole(:limit, ROWS, most: 1000))
 
         def survivors
           ask(:objects, change: :survived, limit: SURVIVORS) if comparison.three?

@@ -14,9 +14,7 @@ module Memprof
         NAMES = { "gone" => "freed", "kept" => "surviving" }.freeze
         EACH = 100
 
-        def title
-          "#{NAMES.fetch(change, change).capitalize} objects"
-        end
+        def title = "#{NAMES.fetch(change, change).capitalize} objects"
 
         def breadcrumbs
           [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject.except(:where))}"]]

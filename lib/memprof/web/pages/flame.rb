@@ -10,9 +10,7 @@ module Memprof
         FRAMES = 2000
         private_constant :FRAMES
 
-        def title
-          text(:of) ? "Flame graph of #{text(:of)}" : "Flame graph of retained sizes"
-        end
+        def title = text(:of) ? "Flame graph of #{text(:of)}" : "Flame graph of retained sizes"
 
         def breadcrumbs
           text(:of) ? [*super, ["Flame graph", here("/flame")]] : super

@@ -27,9 +27,7 @@ module Memprof
 
         def styles = ["graph.css"]
 
-        def expanded
-          text(:expand).to_s.split(",").map(&:strip).reject(&:empty?)
-        end
+        def expanded = text(:expand).to_s.split(",").map(&:strip).reject(&:empty?)
 
         def data
           @data ||= ask(:neighbours, of: captures.fetch(:address), expand: expanded, each: EACH,

@@ -46,9 +46,7 @@ module Memprof
 
         private
 
-        def by
-          word(:by, BY.keys, :class)
-        end
+        def by = word(:by, BY.keys, :class)
 
         def inner
           inner = word(:then, BY.keys, nil)
@@ -57,18 +55,14 @@ module Memprof
 
         def each = inner ? EACH_WITH_GROUPS : EACH
 
-        def sort
-          word(:sort, SORT, nil)
-        end
+        def sort = word(:sort, SORT, nil)
 
         def histogram(**part)
           ask(:histogram, by: by, then: inner, where: text(:where), sort: sort, then_limit: WITHIN, **part)
         end
 
         # The picture is of all groups, so all are asked for: there are few.
-        def charted?
-          CHARTED.include?(by) && part.sum { |_, count| count } <= READ
-        end
+        def charted? = CHARTED.include?(by) && part.sum { |_, count| count } <= READ
 
         def parted(answer)
           rows = answer[:rows]

@@ -9,9 +9,7 @@ module Memprof
 
         def title = "Heaps"
 
-        def data
-          { heaps: heaps.map { |entry| row(entry) } }
-        end
+        def data = { heaps: heaps.map { |entry| row(entry) } }
 
         private
 

@@ -55,9 +55,7 @@ module Memprof
           end
         end
 
-        def requests
-          live.recorder.state.merge(middleware: live.recorder.installed)
-        end
+        def requests = live.recorder.state.merge(middleware: live.recorder.installed)
 
         def sentence
           done = text(:done) or return

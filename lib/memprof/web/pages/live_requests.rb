@@ -48,9 +48,7 @@ module Memprof
 
         private
 
-        def number
-          Integer(captures.fetch(:number), 10, exception: false) || 0
-        end
+        def number = Integer(captures.fetch(:number), 10, exception: false) || 0
       end
 
       # `/live/requests-file`: the requests as a file, which `memprof trace` reads.

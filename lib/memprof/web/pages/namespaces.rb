@@ -27,9 +27,7 @@ module Memprof
 
         private
 
-        def limit
-          whole(:limit, LIMIT, most: MOST)
-        end
+        def limit = whole(:limit, LIMIT, most: MOST)
       end
     end
   end

@@ -43,17 +43,11 @@ module Memprof
           object ? object.id : raise(NotFound, "no object at address #{address}")
         end
 
-        def number(name)
-          whole(name, 1)
-        end
+        def number(name) = whole(name, 1)
 
-        def offset(name)
-          (number(name) - 1) * EACH
-        end
+        def offset(name) = (number(name) - 1) * EACH
 
-        def source(site)
-          site && Source.lines(site[:file], site[:line])
-        end
+        def source(site) = site && Source.lines(site[:file], site[:line])
 
         # Where a proc was written is not where it was made: that is the line whose block is called, or which
         # calls `proc` or `to_proc`.

@@ -61,9 +61,7 @@ module Memprof
 
         private
 
-        def slots
-          ask(:slots).except(:rows)
-        end
+        def slots = ask(:slots).except(:rows)
       end
     end
   end

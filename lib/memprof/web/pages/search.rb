@@ -35,9 +35,7 @@ module Memprof
 
         private
 
-        def wanted
-          text(:q)&.strip
-        end
+        def wanted = text(:q)&.strip
 
         def address
           return unless wanted.match?(ADDRESS)
@@ -60,13 +58,9 @@ module Memprof
           objects(wanted)
         end
 
-        def objects(where)
-          "#{here("/objects")}?#{URI.encode_www_form(where: where)}"
-        end
+        def objects(where) = "#{here("/objects")}?#{URI.encode_www_form(where: where)}"
 
-        def top(where)
-          ask(:top, where: where, limit: FOUND).merge(where: where)
-        end
+        def top(where) = ask(:top, where: where, limit: FOUND).merge(where: where)
 
         def files
           place = PLACE.match(wanted)

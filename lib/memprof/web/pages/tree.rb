@@ -23,9 +23,7 @@ module Memprof
           super + [["Tree", here("/tree")]] + above.map { |object| [object[:text], path_of(object)] }
         end
 
-        def data
-          branch.merge(by_class: by_class, limit: limit)
-        end
+        def data = branch.merge(by_class: by_class, limit: limit)
 
         private
 
@@ -38,18 +36,12 @@ module Memprof
           [ask(:tree, of: text(:of), depth: 0)[:sum] / SMALLEST, 1].max unless limit > LIMIT
         end
 
-        def by_class
-          word(:by_class, %i[1 0], nil) == :"1"
-        end
+        def by_class = word(:by_class, %i[1 0], nil) == :"1"
 
-        def limit
-          whole(:limit, LIMIT, most: 1000)
-        end
+        def limit = whole(:limit, LIMIT, most: 1000)
 
         # Of wide levels fewer: a page is not to have more rows than anybody reads.
-        def depth
-          limit > LIMIT ? 1 : DEPTH
-        end
+        def depth = limit > LIMIT ? 1 : DEPTH
 
         def path_of(object)
           "#{here("/tree")}?of=#{object[:address]}"

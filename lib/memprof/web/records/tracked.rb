@@ -21,9 +21,7 @@ module Memprof
         OTHERS = "(gems and Ruby)"
         private_constant :LINE, :STACK, :PLACE, :OTHERS
 
-        attr_reader :facts
-        attr_reader :values
-        attr_reader :sites
+        attr_reader :facts, :values, :sites
 
         class << self
           def read(io)

@@ -61,9 +61,7 @@ module Memprof
           now > @until
         end
 
-        def closed?
-          @socket.closed?
-        end
+        def closed? = @socket.closed?
 
         def close
           @socket.close
@@ -99,9 +97,7 @@ module Memprof
           close
         end
 
-        def finish(body)
-          body.complete? ? close : linger
-        end
+        def finish(body) = body.complete? ? close : linger
 
         def linger
           @socket.close_write

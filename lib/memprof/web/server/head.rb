@@ -53,8 +53,7 @@ module Memprof
           end
         end
 
-        attr_reader :length
-        attr_reader :rest
+        attr_reader :length, :rest
 
         def initialize(match, fields, rest)
           @verb, @path, @query, @minor = match.captures
@@ -84,9 +83,7 @@ module Memprof
 
         private
 
-        def special?(name)
-          %w[CONTENT_TYPE CONTENT_LENGTH].include?(name)
-        end
+        def special?(name) = %w[CONTENT_TYPE CONTENT_LENGTH].include?(name)
 
         def check_length
           length = @fields["CONTENT_LENGTH"]

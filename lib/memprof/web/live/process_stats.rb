@@ -6,8 +6,8 @@ require "memprof/dump/proc_notes"
 module Memprof
   class Web
     class Live
-      # What the process says of itself.
-      module Facts
+      # Statistics of this process: memory, threads, GC.
+      module ProcessStats
         class << self
           def of_process(types: false)
             {

@@ -7,7 +7,7 @@ module Memprof
   module CLI
     class Classic
       # Has the process write a dump, by its signal, and waits for it.
-      class Dump
+      class SignalDump
         BEGIN_SECONDS = 30
         private_constant :BEGIN_SECONDS
 

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require_relative "paths"
+require_relative "printable"
+require_relative "screen_width"
+require_relative "units"
+
+module Memprof
+  # A value of an answer as people read it, in the command and on pages: sizes, counts, shares, names, places.
+  #
+  # @api private
+  module Cell
+    NUMBERS = %i[bytes count percent growth more number seconds].freeze
+    STYLES = { address: :dim, place: :dim, label: :cyan }.freeze
+    private_constant :NUMBERS, :STYLES
+
+    class << self
+      def text(value, kind)
+        return "" if value.nil?
+
+        case kind
+        when :bytes then Units.bytes(value)
+        when :count then Units.count(value)
+        when :percent then percent(value)
+        when :seconds then seconds(value)
+        when :growth then signed(value) { |size| Units.bytes(size) }
+        when :more then signed(value) { |count| Units.count(count) }
+        when :place then place(value)
+        else value.to_s
+        end
+      end
+
+      def exact(value, kind)
+        value.nil? ? "" : kind == :place ? place(value, full: true) : value
+      end
+
+      def number?(kind)
+        NUMBERS.include?(kind)
+      end
+
+      def cut?(kind)
+        %i[name place].include?(kind)
+      end
+
+      def style(kind)
+        STYLES[kind]
+      end
+
+      # Cuts a text: a place from the left, as its end tells most, anything else in its middle.
+      def cut(text, width, kind)
+        return Printable.fit(text, width) unless kind == :place
+        return text if ScreenWidth.of(text) <= width
+
+        tail = ScreenWidth.tail(text, width - 3)
+        slash = tail.index("/")
+        # At a directory, unless that costs too much.
+        tail = tail[slash..] if slash && slash < width / 3
+        "...#{tail}"
+      end
+
+      # What a percentage of an answer is for people.
+      def percent(value)
+        format("%.1f %%", value)
+      end
+
+      # A short time, as those of requests and calls are.
+      def seconds(value)
+        return "0" if value.zero?
+        return format("%d us", [(value * 1e6).round, 1].max) if value < 0.0009995
+
+        value < 0.09995 ? format("%.1f ms", value * 1000) : Units.seconds(value)
+      end
+
+      def plural(count, word)
+        ending = word.match?(/(?:s|sh)\z/) ? "es" : "s"
+        "#{Units.count(count)} #{word}#{ending unless count == 1}"
+      end
+
+      # A site as `file:line in method`.
+      def place(site, full: false)
+        return full ? site.to_s : Paths.short(Printable.utf8(site)) unless site.is_a?(Hash)
+
+        file = site[:file].to_s
+        file = Paths.short(Printable.utf8(file)) unless full
+        line = ":#{site[:line]}" if site[:line].to_i.positive?
+        method = " in #{site[:method]}" if site[:method]
+        "#{file}#{line}#{method}"
+      end
+
+      private
+
+      def signed(value)
+        return "0" if value.zero?
+
+        "#{value.positive? ? "+" : "-"}#{yield(value.abs)}"
+      end
+    end
+  end
+end

@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require_relative "../paging"
+
+module Memprof
+  class Web
+    module Pages
+      # A page that puts one question to the heap and shows the answer; the heap cuts long lists into pages.
+      class List < HeapPage
+        include Paging
+
+        class << self
+          # The name of the question, the key of its rows, what they may be sorted by, and further parameters.
+          attr_reader :question, :rows, :sorts, :parameters, :heading
+
+          def asks(question, heading, rows: nil, sorts: nil, filter: true, **parameters)
+            @question = question
+            @heading = heading
+            @rows = rows
+            @sorts = sorts
+            @filter = filter
+            @parameters = parameters
+          end
+
+          def filter? = @filter
+        end
+
+        def title = self.class.heading
+
+        def scripts = self.class.filter? ? ["filter.js"] : []
+
+        def data
+          kind = self.class
+          where = text(:where) if kind.filter? || kind.rows
+          sort = word(:sort, kind.sorts, kind.sorts.first) if kind.sorts
+          answer = ask(kind.question, where: where, sort: sort, **kind.parameters, **(kind.rows ? part : {}))
+          answer = answer.merge(where: where) if kind.filter?
+          kind.rows ? answer.merge(paging: paging(answer[kind.rows], answer[:more])) : answer
+        end
+      end
+
+      # Objects that a filter matches, the largest first.
+      class ObjectList < List
+        at "/heaps/:heap/objects", menu: "Objects", order: 40
+        asks :top, "Objects", rows: :objects,
+          sorts: %i[retained size length references referrers depth address]
+      end
+
+      # Equal strings.
+      class Strings < List
+        at "/heaps/:heap/strings", menu: "Strings", order: 70
+        asks :duplicates, "Duplicate strings", rows: :rows
+      end
+
+      # Arrays, hashes and the like: how full they are, and what references empty ones.
+      class Collections < List
+        at "/heaps/:heap/collections", menu: "Collections", order: 75
+        asks :collections, "Collections", sorts: %i[unused length retained size], limit: 50
+      end
+
+      # Procs by the place of their block, with what they captured.
+      class Procs < List
+        at "/heaps/:heap/procs", menu: "Procs", order: 80
+        asks :procs, "Procs", rows: :rows, sorts: %i[retained count size]
+      end
+
+      # Threads, what they do, and what their stacks reference.
+      class Threads < List
+        at "/heaps/:heap/threads", menu: "Threads", order: 90
+        asks :threads, "Threads", rows: :rows, filter: false
+      end
+
+      # How full the pages of the heap are.
+      class Slots < List
+        at "/heaps/:heap/slots", menu: "Slots", order: 100
+        asks :slots, "Slots", filter: false
+      end
+    end
+  end
+end
