@@ -169,7 +169,7 @@ module Memprof
       end
     end
 
-    # Writes each live tracked object as JSON: with a block the objects that the block made and that live at
+    # Writes each live tracked object as JSON: with a block the objects that it allocated and that live at
     # its end, without one those that were tracked since {start}. A block's tracking always stops, as
     # {track}'s does; if the block raises, nothing is written.
     #

@@ -5,7 +5,7 @@ require_relative "middleware/body"
 require_relative "middleware/request"
 
 module Memprof
-  # Rack middleware that prints, for every request, the objects that the request made and that are still alive
+  # Rack middleware that prints, for every request, the objects that it allocated and that are still alive
   # when its response is done: a blank line, a rule, and the lines of {Memprof.stats}.
   #
   # Each request is tracked in a session of its own, by thread: requests that run side by side in a threaded

@@ -32,7 +32,7 @@ module Memprof
     # Refuses a format that is not one of `known`.
     def self.check_format(format, known)
       known.find { |name| name.to_s == format.to_s } ||
-        raise(ArgumentError, "unknown format #{format.inspect}; known formats: #{known.join(", ")}")
+        raise(ArgumentError, "unknown format #{format.inspect}; expected one of: #{known.join(", ")}")
     end
 
     # The file that a path names, if it is one to be made or replaced.

@@ -239,7 +239,7 @@ module Memprof
     # @option options [Boolean] :scale_bytes (false) `16.66 kB` in place of `16660`
     # @option options [Boolean] :normalize_paths (false) paths beginning with the gem
     # @option options [Boolean] :methods (false) also what each method allocated and retained
-    # @option options [Boolean] :ages (false) also how many objects of each site died, and how old they got
+    # @option options [Boolean] :ages (false) also how many objects of each site were freed, and at what age
     # @return [nil]
     # @raise [Memprof::Error] if it can't be written
     # @example

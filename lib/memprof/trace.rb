@@ -58,7 +58,7 @@ module Memprof
     def initialize(scope = :thread, tracers = nil)
       @process = scope == :process
       unless @process || scope == :thread
-        raise ArgumentError, "unknown scope #{scope.inspect}; known: #{SCOPES.join(", ")}"
+        raise ArgumentError, "unknown scope #{scope.inspect}; expected one of: #{SCOPES.join(", ")}"
       end
 
       @plan = Tracers.plan(tracers)

@@ -117,7 +117,8 @@ module Memprof
         wanted = Array(names).map { |name| name.respond_to?(:to_sym) ? name.to_sym : name }
         unknown = wanted - self.names
         unless unknown.empty?
-          raise ArgumentError, "unknown tracer #{unknown.first.inspect}; there are: #{self.names.join(", ")}"
+          raise ArgumentError,
+            "unknown tracer #{unknown.first.inspect}; expected one of: #{self.names.join(", ")}"
         end
 
         self.names & wanted

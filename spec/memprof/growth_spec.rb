@@ -114,7 +114,7 @@ RSpec.describe Memprof::Growth do
 
     it "lists what exists if there is no such format" do
       expect { growth.write(StringIO.new, format: :pprof) }
-        .to raise_error(ArgumentError, "unknown format :pprof; known formats: text, json, markdown")
+        .to raise_error(ArgumentError, "unknown format :pprof; expected one of: text, json, markdown")
     end
 
     it "writes a file that only its owner can read" do

@@ -149,7 +149,7 @@ RSpec.describe Memprof::Heap do
       heap.export(out, format: :dot, where: "class = Session", limit: 5)
       expect(out.string).to eq(File.read(path))
       expect { heap.export(path, format: :pdf) }
-        .to raise_error(ArgumentError, /unknown format :pdf; known.*gml/)
+        .to raise_error(ArgumentError, /unknown format :pdf; expected one of: .*gml/)
       expect { heap.export(File.join(directory, "x")) }.to raise_error(ArgumentError, /which format\?/)
       expect { heap.export(path, where: "clas = A") }.to raise_error(ArgumentError, /did you mean class/)
     end

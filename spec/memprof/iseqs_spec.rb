@@ -191,6 +191,6 @@ RSpec.describe Memprof::Iseqs do
     iseqs.write(out)
     expect(out.string).to eq iseqs.to_s
     expect { iseqs.write(out, format: :pprof) }
-      .to raise_error(ArgumentError, "unknown format :pprof; known formats: text, json, markdown")
+      .to raise_error(ArgumentError, "unknown format :pprof; expected one of: text, json, markdown")
   end
 end

@@ -189,7 +189,7 @@ RSpec.describe Memprof::Output do
 
     it "lists the formats that exist" do
       expect { described_class.check_format(:xml, %i[text json]) }
-        .to raise_error(ArgumentError, "unknown format :xml; known formats: text, json")
+        .to raise_error(ArgumentError, "unknown format :xml; expected one of: text, json")
     end
   end
 end

@@ -300,7 +300,7 @@ RSpec.describe Memprof::Report do
 
     it "lists what exists, and writes nothing, if there is no such format or value" do
       expect { report.write("report", format: :xml) }.to raise_error(ArgumentError,
-        "unknown format :xml; known formats: text, json, markdown, collapsed, speedscope, firefox, pprof")
+        "unknown format :xml; expected one of: text, json, markdown, collapsed, speedscope, firefox, pprof")
       expect { report.write("report", format: :collapsed, value: :time) }.to raise_error(ArgumentError,
         /\Aunknown value :time; known values: allocated_bytes, .*, retained_objects\z/)
       expect(Dir.children(".")).to be_empty

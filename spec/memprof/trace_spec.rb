@@ -76,9 +76,9 @@ RSpec.describe Memprof, ".trace" do
 
     it "is an unknown tracer or scope" do
       expect { described_class.trace(tracers: %i[gc disc]) { raise } }
-        .to raise_error(ArgumentError, /\Aunknown tracer :disc; there are: objects, gc, /)
+        .to raise_error(ArgumentError, /\Aunknown tracer :disc; expected one of: objects, gc, /)
       expect { described_class.trace(scope: :fiber) { raise } }
-        .to raise_error(ArgumentError, "unknown scope :fiber; known: thread, process")
+        .to raise_error(ArgumentError, "unknown scope :fiber; expected one of: thread, process")
     end
 
     it "is a file that can't be written, before the block runs" do

@@ -31,7 +31,7 @@ module Memprof
       # Picks a word from a list.
       def self.one_of(known, word, name)
         known.find { |candidate| candidate.to_s == word.to_s } ||
-          raise(ArgumentError, "unknown #{name}: #{word.inspect}; known are: #{known.join(", ")}")
+          raise(ArgumentError, "unknown #{name} #{word.inspect}; expected one of: #{known.join(", ")}")
       end
 
       # Whether it is text, which people can read.

@@ -5,7 +5,7 @@ require_relative "../printable"
 
 module Memprof
   class Growth
-    # The objects of one class made at one place whose number grows from run to run. Frozen.
+    # The objects of one class allocated at one line whose number grows from run to run. Frozen.
     class Site
       include Located
 

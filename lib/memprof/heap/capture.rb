@@ -9,8 +9,8 @@ module Memprof
     # well as all that a heap of a dump can be asked.
     #
     # It keeps none of them alive: it has their addresses. When `GC.compact` has moved objects since, or an
-    # object was made later, it says so; only an object of the same class that took the place of one that died
-    # since then is taken for that one.
+    # object was allocated later, it says so; only an object of the same class that took the place of one
+    # freed since then is taken for that one.
     #
     # The frames that wait for the answer hold what they ask about, too. They are no answer: a path leads
     # through the stack of the thread that asked only if nothing else holds the object.
@@ -72,7 +72,7 @@ module Memprof
       # @param live [::Object] any object, or a {Heap::Object} of this heap
       # @return [Heap::Object]
       # @raise [ArgumentError] if it is no object on the heap, as small integers, nil, true
-      # @raise [Memprof::Error] if it was made after the capture, or objects were moved since
+      # @raise [Memprof::Error] if it was allocated after the capture, or objects were moved since
       # @example
       #   list = [1, 2, 3]
       #   Memprof::Heap.capture.object(list).length # => 3

@@ -3,8 +3,8 @@
 module Memprof
   class Heap
     # What changed between two heaps of one process, or three. An object is the same in two heaps if it has
-    # the same address, type and class, and what is known of its birth agrees; see {warnings} for when that
-    # may fail.
+    # the same address, type and class, and what is known of its allocation agrees; see {warnings} for when
+    # that may fail.
     #
     # @example
     #   before = Memprof::Heap.capture
@@ -87,7 +87,7 @@ module Memprof
       def by_class(**options) = ask(:rows, by: :class, **options)[:rows]
 
       # @param options (see #grown)
-      # @return [Array<Hash{Symbol => Object}>] lines that made objects
+      # @return [Array<Hash{Symbol => Object}>] lines that allocated objects
       def by_site(**options) = ask(:rows, by: :site, **options)[:rows]
 
       # @param options [Hash] `where:`, `sort:`, `limit:`

@@ -53,7 +53,7 @@ module Memprof
         put(:duplicates, where: where, limit: limit, min: min)
       end
 
-      # What an object keeps alive, level by level: the dominator tree.
+      # What an object retains, level by level: the dominator tree.
       #
       # @param of [Object, String, nil] the object, or its address; from the roots if there is none
       # @param by_class [Boolean, nil] objects of one class as one

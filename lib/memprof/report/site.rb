@@ -28,13 +28,13 @@ module Memprof
       attr_reader :retained_objects
       # @return [Integer] bytes (memsize) of those still alive
       attr_reader :retained_bytes
-      # @return [Integer] objects that died
+      # @return [Integer] objects that were freed
       attr_reader :freed_objects
-      # @return [Integer] bytes (slots) of those that died
+      # @return [Integer] bytes (slots) of those that were freed
       attr_reader :freed_bytes
-      # @return [Float] mean age of those that died: collections survived
+      # @return [Float] mean age of those that were freed: GC runs survived
       attr_reader :mean_age
-      # @return [Integer] age of the oldest that died
+      # @return [Integer] age of the oldest that was freed
       attr_reader :max_age
       # @return [Array<String>] frames as `"file:line:in method"`, innermost first
       attr_reader :stack

@@ -4,7 +4,7 @@ module Memprof
   module Testing
     # What one run of a block allocated and, if asked for, retained, by site and class.
     #
-    # Only objects that the calling thread (and threads that it starts) made between the block's first line
+    # Only objects that the calling thread (and those it starts) allocated between the block's first line
     # and its last are counted, so tests that run in parallel do not disturb each other, and nothing of the
     # test framework counts. Objects are counted with the collector on; it is off while the block runs if
     # bytes are asked for.

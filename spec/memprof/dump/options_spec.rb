@@ -35,11 +35,11 @@ RSpec.describe Memprof::Dump::Options do
 
   it "names what there is, for a word that there is not" do
     expect { options(nil, format: :xml) }.to raise_error(ArgumentError,
-      "unknown format :xml; known formats: memprof, objspace, binary, heap_dump")
+      "unknown format :xml; expected one of: memprof, objspace, binary, heap_dump")
     expect { options(nil, values: :some) }.to raise_error(ArgumentError,
-      "unknown values: :some; known are: full, truncate, hash, length, none")
+      "unknown values :some; expected one of: full, truncate, hash, length, none")
     expect { options(nil, compression: :xz) }.to raise_error(ArgumentError,
-      "unknown compression: :xz; known are: none, gzip, zstd")
+      "unknown compression :xz; expected one of: none, gzip, zstd")
   end
 
   it "says whether contents are shown" do
