@@ -159,6 +159,18 @@ impl<'h> Words<'h> {
         if let Some(name) = facts.and_then(|facts| facts.name) {
             return self.heap.name(name).to_owned();
         }
+        if kind == Kind::ICLASS {
+            // It refers to its module as objects do to their class. That of a class holds its methods below those of
+            // the modules that are prepended to it.
+            let stands_for = self.class_of(node);
+            let is_class = (stands_for.and_then(|id| self.group(id)))
+                .is_some_and(|group| group.kind == Kind::CLASS);
+            let role = if is_class { "origin of" } else { "included" };
+            let facts = stands_for.and_then(|id| self.heap.class_object(id));
+            if let Some(name) = facts.and_then(|facts| facts.name) {
+                return format!("#<{role} {}>", self.heap.name(name));
+            }
+        }
         let singleton = self
             .flags
             .get(node as usize)
@@ -174,9 +186,6 @@ impl<'h> Words<'h> {
                 format!("#<Class:{}>", of.map_or("", |name| self.heap.name(name)))
             }
             Some(name) if singleton => format!("#<singleton of {}>", self.heap.name(name)),
-            Some(name) if kind == Kind::ICLASS => {
-                format!("#<included in {}>", self.heap.name(name))
-            }
             _ => format!(
                 "#<{}:{:#x}>",
                 if kind == Kind::MODULE {

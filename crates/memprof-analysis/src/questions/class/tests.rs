@@ -191,3 +191,15 @@ fn instances_are_those_that_the_filter_chooses() {
         }
     }
 }
+
+#[test]
+fn an_included_module_is_called_by_the_name_of_the_module() {
+    let heap = prepending();
+    let text = |at: u64| {
+        let of = json!({ "of": format!("{:#x}", address(at)) });
+        ask(&heap, "object", of).expect("an answer")["text"].clone()
+    };
+    assert_eq!(text(9), "#<included M>");
+    assert_eq!(text(13), "#<included M>");
+    assert_eq!(text(8), "#<origin of C>");
+}
