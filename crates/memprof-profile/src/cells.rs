@@ -29,9 +29,9 @@ pub struct Cell {
     /// The site.
     pub site: SiteId,
     /// Objects born, with the bytes of their slots.
-    pub born: Amount,
+    pub allocated: Amount,
     /// Objects that died, with the bytes of their slots.
-    pub died: Amount,
+    pub freed: Amount,
     /// Ages of those that died.
     pub ages: Ages,
     /// Records in the live table that name this cell.
@@ -42,7 +42,7 @@ pub struct Cell {
 impl Cell {
     /// Objects alive.
     pub fn live(&self) -> u64 {
-        self.born.objects.saturating_sub(self.died.objects)
+        self.allocated.objects.saturating_sub(self.freed.objects)
     }
 }
 
@@ -59,8 +59,8 @@ impl Cells {
         let cell = Cell {
             segment,
             site,
-            born: Amount::default(),
-            died: Amount::default(),
+            allocated: Amount::default(),
+            freed: Amount::default(),
             ages: Ages::default(),
             records: 0,
             state: State::Active,
@@ -88,36 +88,36 @@ impl Cells {
 
     /// Counts a birth.
     #[inline]
-    pub fn born(&mut self, id: CellId, slot_size: u32) {
+    pub fn allocated(&mut self, id: CellId, slot_size: u32) {
         if let Some(cell) = self.cells.get_mut(id.0 as usize) {
-            cell.born.objects += 1;
-            cell.born.bytes += u64::from(slot_size);
+            cell.allocated.objects += 1;
+            cell.allocated.bytes += u64::from(slot_size);
             cell.records += 1;
         }
     }
 
     /// Counts the death of an object with this record, in GC generation `now`.
     #[inline]
-    pub fn died(&mut self, record: Record, now: u32) {
+    pub fn freed(&mut self, record: Record, now: u32) {
         let Some(cell) = self.cells.get_mut(record.cell().0 as usize) else {
             return;
         };
         cell.records = cell.records.saturating_sub(1);
         if cell.state == State::Active {
-            count_death(cell, record, now);
+            count_free(cell, record, now);
         } else {
-            self.died_elsewhere(record, now);
+            self.freed_elsewhere(record, now);
         }
     }
 
     #[cold]
-    fn died_elsewhere(&mut self, record: Record, now: u32) {
+    fn freed_elsewhere(&mut self, record: Record, now: u32) {
         let id = record.cell();
         if let Some(target) = self
             .resolve(id)
             .and_then(|target| self.cells.get_mut(target.0 as usize))
         {
-            count_death(target, record, now);
+            count_free(target, record, now);
         }
         self.free_if_unused(id);
     }
@@ -139,10 +139,10 @@ impl Cells {
             return;
         };
         cell.state = State::Joined(target);
-        let (born, died, ages) = (cell.born, cell.died, cell.ages);
+        let (allocated, freed, ages) = (cell.allocated, cell.freed, cell.ages);
         if let Some(target) = self.cells.get_mut(target.0 as usize) {
-            target.born.add(born);
-            target.died.add(died);
+            target.allocated.add(allocated);
+            target.freed.add(freed);
             target.ages.add(ages);
             // Keeps the target's id from being used again while a cell is joined to it.
             target.records += 1;
@@ -199,10 +199,10 @@ impl Cells {
 }
 
 #[inline]
-fn count_death(cell: &mut Cell, record: Record, now: u32) {
+fn count_free(cell: &mut Cell, record: Record, now: u32) {
     let age = record.age(now);
-    cell.died.objects += 1;
-    cell.died.bytes += u64::from(record.slot_size());
+    cell.freed.objects += 1;
+    cell.freed.bytes += u64::from(record.slot_size());
     cell.ages.sum += u64::from(age);
     cell.ages.max = cell.ages.max.max(age);
 }

@@ -39,8 +39,8 @@ impl Record {
 
     /// Collections that the object has survived, when the current generation is `now`.
     pub fn age(self, now: u32) -> u32 {
-        let born = (self.0 >> 8) as u32 & GENERATION_MASK;
-        now.wrapping_sub(born) & GENERATION_MASK
+        let allocated = (self.0 >> 8) as u32 & GENERATION_MASK;
+        now.wrapping_sub(allocated) & GENERATION_MASK
     }
 
     /// Bytes of the slot that the object was born in.
@@ -291,7 +291,7 @@ impl LiveTable {
         &mut self,
         moved: impl Fn(u64) -> Option<u64>,
         slot_size: impl Fn(u64) -> u32,
-        mut dead: impl FnMut(Record),
+        mut gone: impl FnMut(Record),
     ) {
         let old = std::mem::replace(self, LiveTable::new());
         for (address, record) in old.iter() {
@@ -306,7 +306,7 @@ impl LiveTable {
                         }
                     }
                 }
-                None => dead(record),
+                None => gone(record),
             }
         }
     }

@@ -162,25 +162,25 @@ impl Recorder {
 
     /// An object was born. `slot_size` is asked for only when it does not follow from the objects beside it.
     #[inline(always)]
-    pub fn born(&mut self, address: u64, cell: CellId, slot_size: impl FnOnce() -> u32) {
+    pub fn allocated(&mut self, address: u64, cell: CellId, slot_size: impl FnOnce() -> u32) {
         let (size, previous) = self.live.insert(address, cell, self.generation, slot_size);
         if let Some(record) = previous {
-            self.cells.died(record, self.generation);
+            self.cells.freed(record, self.generation);
         }
-        self.cells.born(cell, size);
+        self.cells.allocated(cell, size);
     }
 
     /// An object that is not recorded was born: what was at its address before is dead.
     #[inline]
-    pub fn born_unrecorded(&mut self, address: u64) {
-        self.died(address);
+    pub fn allocated_unrecorded(&mut self, address: u64) {
+        self.freed(address);
     }
 
     /// An object died. Returns its record if it was recorded.
     #[inline(always)]
-    pub fn died(&mut self, address: u64) -> Option<Record> {
+    pub fn freed(&mut self, address: u64) -> Option<Record> {
         let record = self.take(address)?;
-        self.count_death(record);
+        self.count_free(record);
         Some(record)
     }
 
@@ -192,8 +192,8 @@ impl Recorder {
 
     /// Counts the death of an object that was taken out.
     #[inline(always)]
-    pub fn count_death(&mut self, record: Record) {
-        self.cells.died(record, self.generation);
+    pub fn count_free(&mut self, record: Record) {
+        self.cells.freed(record, self.generation);
     }
 
     /// True if somebody wants the values of the strings that belong to this record.
@@ -210,7 +210,7 @@ impl Recorder {
     }
 
     /// A string of this value died.
-    pub fn string_died(&mut self, record: Record, value: &[u8]) {
+    pub fn string_freed(&mut self, record: Record, value: &[u8]) {
         if let Some((segment, site)) = self
             .string_target(record)
             .map(|cell| (cell.segment, cell.site))
@@ -266,19 +266,19 @@ impl Recorder {
     pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>, slot_size: impl Fn(u64) -> u32) {
         let (cells, generation) = (&mut self.cells, self.generation);
         self.live
-            .relocate(moved, slot_size, |record| cells.died(record, generation));
+            .relocate(moved, slot_size, |record| cells.freed(record, generation));
     }
 
     /// Drops records for which `alive` is false: objects whose death nobody told of.
     pub fn retain(&mut self, alive: impl Fn(u64) -> bool) {
-        let dead: Vec<u64> = self
+        let gone: Vec<u64> = self
             .live
             .iter()
             .map(|(address, _)| address)
             .filter(|address| !alive(*address))
             .collect();
-        for address in dead {
-            self.died(address);
+        for address in gone {
+            self.freed(address);
         }
     }
 

@@ -86,15 +86,15 @@ mod tests {
         for interval in [2u32, 10, 1000] {
             let mut sampler = Sampler::new(7);
             sampler.set_interval(interval);
-            let births = 4_000_000u32;
+            let allocations = 4_000_000u32;
             // Objects of two kinds that alternate: both must be met equally often.
             let mut taken = [0u32; 2];
             let mut next = sampler.gap();
-            while next < births {
+            while next < allocations {
                 taken[(next % 2) as usize] += 1;
                 next += 1 + sampler.gap();
             }
-            let expected = f64::from(births) / f64::from(interval) / 2.0;
+            let expected = f64::from(allocations) / f64::from(interval) / 2.0;
             // Five standard deviations of a binomial count.
             let bound = 5.0 * (expected * (1.0 - 1.0 / f64::from(interval))).sqrt();
             for count in taken {

@@ -175,11 +175,11 @@ impl Recorder {
                     .copied()
                     .unwrap_or_default(),
             );
-            let freed = scaled(cell.died);
+            let freed = scaled(cell.freed);
             row.retained.add(retained);
             row.freed.add(freed);
             row.allocated.add(Amount::new(
-                cell.born.objects * scale,
+                cell.allocated.objects * scale,
                 freed.bytes + retained.bytes,
             ));
             row.ages.sum += cell.ages.sum * scale;
@@ -210,8 +210,8 @@ impl Recorder {
                 .sessions
                 .get(segment)
                 .map_or(scale, |segment| u64::from(segment.interval));
-            if let Some(died) = self.strings.get(segment.0 as usize) {
-                allocated.merge(died);
+            if let Some(freed) = self.strings.get(segment.0 as usize) {
+                allocated.merge(freed);
             }
             if let Some(alive) = survivors.strings.get(&segment) {
                 allocated.merge(alive);

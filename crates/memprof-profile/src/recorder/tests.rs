@@ -1,4 +1,4 @@
-//! The recorder against a naive one, which keeps every object ever born with the sessions that saw it.
+//! The recorder against a naive one, which keeps every object ever allocated with the sessions that saw it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,27 +43,27 @@ fn site(recorder: &mut Recorder, line: u32) -> SiteId {
     })
 }
 
-fn born(recorder: &mut Recorder, thread: u64, address: u64, line: u32) {
+fn allocate(recorder: &mut Recorder, thread: u64, address: u64, line: u32) {
     match recorder.sessions.segment(thread) {
         Some(segment) => {
             let site = site(recorder, line);
             let cell = recorder.cell(segment, site);
-            recorder.born(address, cell, || 40);
+            recorder.allocated(address, cell, || 40);
         }
-        None => recorder.born_unrecorded(address),
+        None => recorder.allocated_unrecorded(address),
     }
 }
 
 #[derive(Default)]
 struct Naive {
     objects: BTreeMap<u64, (u32, BTreeSet<SessionId>)>,
-    dead: Vec<(u32, BTreeSet<SessionId>)>,
+    gone: Vec<(u32, BTreeSet<SessionId>)>,
     recording: BTreeMap<SessionId, Option<u64>>,
 }
 
 impl Naive {
-    fn born(&mut self, thread: u64, address: u64, line: u32) {
-        self.died(address);
+    fn allocate(&mut self, thread: u64, address: u64, line: u32) {
+        self.free(address);
         let sees = |scope: &Option<u64>| scope.is_none_or(|scope| scope == thread);
         let seen = self
             .recording
@@ -74,8 +74,8 @@ impl Naive {
         self.objects.insert(address, (line, seen));
     }
 
-    fn died(&mut self, address: u64) {
-        self.dead.extend(self.objects.remove(&address));
+    fn free(&mut self, address: u64) {
+        self.gone.extend(self.objects.remove(&address));
     }
 
     fn live(&self, id: SessionId) -> BTreeMap<u32, u64> {
@@ -89,7 +89,7 @@ impl Naive {
     }
 
     fn freed(&self, id: SessionId) -> u64 {
-        self.dead
+        self.gone
             .iter()
             .filter(|(_, seen)| seen.contains(&id))
             .count() as u64
@@ -119,22 +119,22 @@ fn counts_as_a_naive_recorder_does() {
                     let id = open.swap_remove(random.below(open.len() as u64) as usize);
                     recorder.close(id);
                     naive.recording.remove(&id);
-                    for (_, seen) in naive.objects.values_mut().chain(naive.dead.iter_mut()) {
+                    for (_, seen) in naive.objects.values_mut().chain(naive.gone.iter_mut()) {
                         seen.remove(&id);
                     }
                     if open.is_empty() {
-                        (naive.objects, naive.dead) = Default::default();
+                        (naive.objects, naive.gone) = Default::default();
                     }
                 }
                 7..40 => {
                     let address = 40 * random.below(3000);
-                    recorder.died(address);
-                    naive.died(address);
+                    recorder.freed(address);
+                    naive.free(address);
                 }
                 _ => {
                     let (address, line) = (40 * random.below(3000), random.below(9) as u32);
-                    born(&mut recorder, thread, address, line);
-                    naive.born(thread, address, line);
+                    allocate(&mut recorder, thread, address, line);
+                    naive.allocate(thread, address, line);
                 }
             }
         }
@@ -156,7 +156,7 @@ fn counts_as_a_naive_recorder_does() {
 fn forgets_everything_with_the_last_session() {
     let mut recorder = Recorder::new(1);
     let id = recorder.open(options(None));
-    born(&mut recorder, 0, 4000, 7);
+    allocate(&mut recorder, 0, 4000, 7);
     recorder.close(id);
     assert_eq!((recorder.live_objects(), recorder.cells.len()), (0, 0));
     assert_eq!(
@@ -173,7 +173,7 @@ fn requests_that_overlap_for_ever_do_not_pile_up_cells() {
     for request in 1..1000u64 {
         let next = recorder.open(options(Some(request % 2)));
         for object in 0..10 {
-            born(&mut recorder, request % 2, 40 * object, object as u32);
+            allocate(&mut recorder, request % 2, 40 * object, object as u32);
         }
         recorder.close(previous);
         previous = next;
@@ -186,10 +186,10 @@ fn keeps_the_values_of_strings_that_live_and_die() {
     let mut recorder = Recorder::new(1);
     let id = recorder.open(options(None));
     for address in [4000, 4040, 4080] {
-        born(&mut recorder, 0, address, 7);
+        allocate(&mut recorder, 0, address, 7);
     }
-    let record = recorder.died(4000).expect("was born");
-    recorder.string_died(record, b"abc");
+    let record = recorder.freed(4000).expect("was allocated");
+    recorder.string_freed(record, b"abc");
     let mut survivors = Survivors::default();
     for (address, value) in [(4040, &b"abc"[..]), (4080, b"x\xff")] {
         let record = recorder.record(address).expect("lives");
@@ -212,7 +212,7 @@ fn keeps_the_values_of_strings_that_live_and_die() {
     assert_eq!(
         profile.rows[0].allocated,
         Amount::new(3, 240),
-        "slot size for the dead, memsize for the living"
+        "slot size for the gone, memsize for the living"
     );
 }
 
@@ -224,12 +224,12 @@ fn threads_belong_to_the_sessions_of_those_that_started_them() {
     recorder.sessions.thread_started(2, 3);
     recorder.sessions.thread_started(8, 9);
     for thread in [1, 2, 3, 8, 9] {
-        born(&mut recorder, thread, 40 * thread, thread as u32);
+        allocate(&mut recorder, thread, 40 * thread, thread as u32);
     }
     recorder.sessions.threads_moved(|thread| Some(thread + 100));
-    born(&mut recorder, 103, 4000, 103);
+    allocate(&mut recorder, 103, 4000, 103);
     recorder.sessions.thread_ended(103);
-    born(&mut recorder, 103, 8000, 104);
+    allocate(&mut recorder, 103, 8000, 104);
     let lines: Vec<u32> = recorder.stats(id).into_iter().map(|row| row.line).collect();
     assert_eq!(lines, [1, 2, 3, 103]);
 }
@@ -266,7 +266,7 @@ fn keeps_sites_but_no_numbers_when_the_last_session_closes() {
     for request in 1..200u64 {
         let id = recorder.open(options(Some(7)));
         for object in 0..request % 5 + 1 {
-            born(&mut recorder, 7, 40 * (object + request), 3);
+            allocate(&mut recorder, 7, 40 * (object + request), 3);
         }
         let rows = recorder.stats(id);
         assert_eq!(rows.len(), 1);
@@ -281,7 +281,7 @@ fn keeps_sites_but_no_numbers_when_the_last_session_closes() {
     }
     let kept = recorder.sites.memsize();
     let id = recorder.open(options(None));
-    born(&mut recorder, 7, 40, 3);
+    allocate(&mut recorder, 7, 40, 3);
     recorder.close(id);
     assert_eq!(recorder.sites.memsize(), kept);
     recorder.forget();

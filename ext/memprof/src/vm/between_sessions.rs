@@ -10,21 +10,15 @@ use std::sync::OnceLock;
 
 use rb_sys::VALUE;
 
-use super::guard::Pages;
+use super::heap_pages::HeapPages;
 use super::symbols::symbols;
-use super::tracker::{self, Tracker};
+use super::tracker::{self, Pause, Tracker};
 
 /// Bytes that may be kept while no session is open.
 const MOST: usize = 16 << 20;
 
 /// Collections without a session after which nothing is kept.
 const PATIENCE: usize = 4;
-
-/// When the last session was closed.
-#[derive(Clone, Copy)]
-pub struct Pause {
-    collections: usize,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -101,7 +95,7 @@ fn forget_garbage(tracker: &mut Tracker, sweep: usize) {
         return;
     }
     tracker.swept = Some(sweep);
-    let pages = Pages::default();
+    let pages = HeapPages::default();
     let lives = |address: u64| pages.is_heap(address) && survives(address as VALUE);
     let frames = tracker.frames.keep(lives);
     if tracker.classes.keep(lives) || frames {

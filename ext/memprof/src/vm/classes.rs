@@ -6,7 +6,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use memprof_profile::sites::{ClassId, Sites};
 
 use super::ruby_object::{self, Flags};
-use super::tracker;
 
 /// Stands for the class word in a place: internal objects have none, and imemo use it for something else.
 #[inline]
@@ -133,7 +132,7 @@ fn name(class: VALUE) -> Option<String> {
     // SAFETY: a class that is alive (see `real`).
     let name = unsafe { rb_sys::rb_mod_name(class) };
     // SAFETY: nil or a String that the class holds; the bytes are copied before anything else happens.
-    unsafe { text(name) }
+    unsafe { ruby_object::text(name) }
 }
 
 /// Name of the class that objects with this class word are of, if it has one. Allocates nothing.
@@ -160,39 +159,17 @@ fn anonymous_name(class: VALUE) -> String {
     }
 }
 
-/// Text of a String; `None` if the value is none.
-///
-/// # Safety
-/// `value` is an immediate or an object that is alive.
-pub unsafe fn text(value: VALUE) -> Option<String> {
-    let api =
-        rb_sys::StableApiDefinition::special_const_p(rb_sys::stable_api::get_default(), value);
-    // SAFETY: not an immediate, so an object that is alive, as the caller vouches.
-    unsafe {
-        if api || !Flags::of(value).is(ruby_value_type::RUBY_T_STRING) {
-            return None;
-        }
-        ruby_object::string_bytes(value).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-    }
-}
-
 /// True if `class` is Thread or inherits from it.
 pub fn is_thread(class: VALUE) -> bool {
     // SAFETY: the variable is set while the VM boots.
     inherits(class, unsafe { rb_sys::rb_cThread })
 }
 
-/// Notes that Ractors run when one is born.
-pub fn notice_ractor(class: VALUE) {
-    if tracker::ractors_seen() {
-        return;
-    }
-    if let Some(ractor) = super::symbols::symbols().ractor_class {
-        // SAFETY: the variable is set while the VM boots.
-        if inherits(class, unsafe { *ractor }) {
-            tracker::expect_ractors();
-        }
-    }
+/// True if `class` is Ractor or inherits from it.
+pub fn is_ractor(class: VALUE) -> bool {
+    // SAFETY: the variable is set while the VM boots.
+    (super::symbols::symbols().ractor_class)
+        .is_some_and(|ractor| inherits(class, unsafe { *ractor }))
 }
 
 fn inherits(mut class: VALUE, ancestor: VALUE) -> bool {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use memprof_profile::sites::FrameKey;
 use rb_sys::VALUE;
 
-use super::classes::text;
+use super::ruby_object::text;
 
 /// Directory of memprof's own Ruby files, with a slash, and its main file.
 static OWN: OnceLock<[String; 2]> = OnceLock::new();

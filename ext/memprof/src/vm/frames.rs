@@ -7,10 +7,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use memprof_profile::sites::{FrameId, FrameKey, Sites, StackId};
 
-use super::classes::text;
 use super::control_frames::{self, Profiled};
 use super::event::Event;
 use super::frame_keys::{is_native, is_own, is_users, key_of};
+use super::origin::{Found, Origin};
+use super::postponed_job;
+use super::ruby_object::text;
 use super::stack_memo::{Raw, StackMemo};
 
 /// Most frames that are read of one stack.
@@ -32,26 +34,6 @@ struct Known {
     own: bool,
     /// The String of the frame's file.
     path: VALUE,
-}
-
-/// Where a birth happened.
-#[derive(Clone, Copy)]
-pub enum Origin {
-    /// In a program.
-    Program(Found),
-    /// In memprof itself.
-    Own,
-}
-
-/// The place and the stack of a birth.
-#[derive(Clone, Copy)]
-pub struct Found {
-    /// The innermost frame of a user's file: its file and line are the site's.
-    pub place: StackId,
-    /// The innermost frame.
-    pub stack: StackId,
-    /// The frame is of a file that was loaded: other than in code that was evaluated, its path and line name one method.
-    pub loaded: bool,
 }
 
 /// Frames that were seen, and buffers to read them into.
@@ -332,7 +314,7 @@ impl Frames {
         let (id, new) = sites.frame(key);
         if new {
             self.unnamed.push((frame, id));
-            super::naming::request();
+            postponed_job::request();
         }
         id
     }

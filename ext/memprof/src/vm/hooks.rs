@@ -15,18 +15,19 @@ use memprof_profile::sites::{Site, SiteId};
 use super::classes;
 use super::event::Event;
 use super::event_hook::EventHook;
-use super::frames::{Found, Origin};
+use super::origin::{Found, Origin};
 use super::places::{Known, Place};
 use super::protect::protect;
 use super::ruby_object::{self, Flags};
+use super::ruby_thread::current_thread;
 use super::tracker::{self, Tracker};
 
-const BIRTH: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
-const DEATH: u32 = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
-const COLLECTION: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_START;
+const ALLOCATION: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
+const FREE: u32 = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
+const GC_START: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_START;
 
 const HOOK: EventHook = EventHook {
-    events: BIRTH | DEATH | COLLECTION,
+    events: ALLOCATION | FREE | GC_START,
     function: event,
 };
 
@@ -75,11 +76,11 @@ pub fn revive() -> bool {
 
 /// Whether the hook hears of an object that is allocated now: it counts down the births to pass over.
 fn is_called() -> bool {
-    let gap = tracker::births_to_skip();
+    let gap = tracker::allocations_to_skip();
     tracker::set_skip(1);
     // SAFETY: called with the GVL, where allocating is allowed.
     let allocated = protect(|| unsafe { rb_sys::rb_ary_new() });
-    let heard = tracker::births_to_skip() == 0;
+    let heard = tracker::allocations_to_skip() == 0;
     tracker::set_skip(gap);
     // Without memory nothing was allocated that could be heard of.
     heard || allocated.is_err()
@@ -94,9 +95,9 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
         unsafe {
             let event = Event::of(arg);
             match event.kind() {
-                BIRTH if !tracker::skip() => birth(event),
-                BIRTH => pass_over(event),
-                DEATH => death(event.object()),
+                ALLOCATION if !tracker::skip() => allocation(event),
+                ALLOCATION => skipped(event),
+                FREE => free(event.object()),
                 _ => set_generation(),
             }
         }
@@ -124,7 +125,7 @@ fn set_generation() {
 /// # Safety
 /// Called in a birth hook with its event.
 #[inline]
-unsafe fn birth(event: Event) {
+unsafe fn allocation(event: Event) {
     let object = event.object();
     // SAFETY: the object born: flags and class word are set.
     let (flags, class) = unsafe { (Flags::of(object), ruby_object::class_word(object)) };
@@ -136,10 +137,10 @@ unsafe fn birth(event: Event) {
             Some(segment) => match cell(tracker, event, flags, class, segment) {
                 Some(cell) => tracker
                     .recorder
-                    .born(object, cell, || ruby_object::slot_size(object)),
-                None => tracker.recorder.born_unrecorded(object),
+                    .allocated(object, cell, || ruby_object::slot_size(object)),
+                None => tracker.recorder.allocated_unrecorded(object),
             },
-            None => tracker.recorder.born_unrecorded(object),
+            None => tracker.recorder.allocated_unrecorded(object),
         }
     });
 }
@@ -150,7 +151,7 @@ unsafe fn birth(event: Event) {
 /// # Safety
 /// Called in a birth hook with its event.
 #[inline]
-unsafe fn pass_over(event: Event) {
+unsafe fn skipped(event: Event) {
     if cfg!(ruby_gte_4_0) || tracker::follows_threads() {
         // SAFETY: the object born: flags and class word are set.
         let (object, flags, class) = unsafe {
@@ -169,7 +170,9 @@ unsafe fn pass_over(event: Event) {
 fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
     if flags.is(ruby_value_type::RUBY_T_DATA) {
         tracker.quiet.forget(object);
-        classes::notice_ractor(class);
+        if !tracker::ractors_seen() && classes::is_ractor(class) {
+            tracker::expect_ractors();
+        }
         if tracker.recorder.sessions.by_thread() && classes::is_thread(class) {
             tracker
                 .recorder
@@ -213,12 +216,6 @@ fn segment(tracker: &Tracker) -> Option<SegmentId> {
     } else {
         sessions.process_segment()
     }
-}
-
-/// The Ruby thread, not the native one: with M:N scheduling a thread may change its native thread.
-pub fn current_thread() -> u64 {
-    // SAFETY: returns the object of the running thread; called with the GVL or under the VM lock.
-    unsafe { rb_sys::rb_thread_current() as u64 }
 }
 
 /// Stands in the place cache for memprof's own places.
@@ -354,7 +351,7 @@ fn count_at(tracker: &mut Tracker, place: Place, site: SiteId) -> CellId {
 /// # Safety
 /// Called in a death hook with the object that dies.
 #[inline]
-unsafe fn death(object: VALUE) {
+unsafe fn free(object: VALUE) {
     // SAFETY: the object's slot has not been cleared yet.
     let flags = unsafe { Flags::of(object) };
     tracker::with(|tracker| {
@@ -368,7 +365,7 @@ unsafe fn death(object: VALUE) {
         // With sampling, most objects are not in the table: what follows is for the others.
         if let Some(record) = tracker.recorder.take(object) {
             // SAFETY: as for this function.
-            unsafe { bury(tracker, flags, object, record) };
+            unsafe { count_free(tracker, flags, object, record) };
         }
     });
 }
@@ -376,15 +373,15 @@ unsafe fn death(object: VALUE) {
 /// # Safety
 /// Called in a death hook with the object that dies.
 #[inline(never)]
-unsafe fn bury(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
-    tracker.recorder.count_death(record);
+unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
+    tracker.recorder.count_free(record);
     if flags.has_finalizer() {
         FINALIZED.store(true, Ordering::Relaxed);
     }
     if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
         // SAFETY: a T_STRING that dies; the bytes are copied at once.
         if let Some(value) = unsafe { ruby_object::string_bytes(object) } {
-            tracker.recorder.string_died(record, value);
+            tracker.recorder.string_freed(record, value);
         }
     }
 }

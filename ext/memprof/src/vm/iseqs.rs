@@ -4,8 +4,7 @@
 use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashMap;
 
-use super::classes::text;
-use super::ruby_object::Flags;
+use super::ruby_object::{Flags, text};
 use super::slots;
 use super::symbols::symbols;
 

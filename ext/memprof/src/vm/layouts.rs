@@ -7,20 +7,27 @@
 use std::ffi::{CStr, c_int};
 use std::sync::OnceLock;
 
-use super::heap::imemo;
 use super::symbols::symbols;
 
 /// Major and minor versions whose layouts were read in their sources; see docs/ruby-internals.md.
 const KNOWN: [(u8, u8); 5] = [(3, 1), (3, 2), (3, 3), (3, 4), (4, 0)];
 
-/// Internal objects that are told apart by their numbers, and the names that the VM has for these.
+/// `enum imemo_type` (internal/imemo.h).
+pub const ENV: u32 = 0;
+pub const CREF: u32 = 1;
+pub const METHOD: u32 = 6;
+pub const ISEQ: u32 = 7;
+pub const CALLINFO: u32 = if cfg!(ruby_gte_4_0) { 10 } else { 11 };
+pub const CALLCACHE: u32 = if cfg!(ruby_gte_4_0) { 11 } else { 12 };
+
+/// Internal objects that memprof recognizes by their numbers, and the names that the VM has for these.
 const NUMBERS: [(u32, &str); 6] = [
-    (imemo::ENV, "env"),
-    (imemo::CREF, "cref"),
-    (imemo::METHOD, "ment"),
-    (imemo::ISEQ, "iseq"),
-    (imemo::CALLINFO, "callinfo"),
-    (imemo::CALLCACHE, "callcache"),
+    (ENV, "env"),
+    (CREF, "cref"),
+    (METHOD, "ment"),
+    (ISEQ, "iseq"),
+    (CALLINFO, "callinfo"),
+    (CALLCACHE, "callcache"),
 ];
 
 /// Whether the heap of this Ruby can be read. Decided once.
@@ -30,8 +37,16 @@ const NUMBERS: [(u32, &str); 6] = [
 pub fn check() -> Result<(), String> {
     static ANSWER: OnceLock<Result<(), String>> = OnceLock::new();
     ANSWER
-        .get_or_init(|| decide(super::heap::binding::running_version(), imemo_name))
+        .get_or_init(|| decide(running_version(), imemo_name))
         .clone()
+}
+
+/// Major and minor version of the Ruby that runs.
+pub fn running_version() -> (u8, u8) {
+    // SAFETY: three constants of libruby, which the extension is linked with.
+    let [major, minor, _] = unsafe { rb_sys::ruby_api_version };
+    // They are that small.
+    (major as u8, minor as u8)
 }
 
 /// Whether the heap of a Ruby of this version, which calls its internal objects like this, can be read.

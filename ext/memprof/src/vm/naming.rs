@@ -1,41 +1,19 @@
-//! Qualified names of methods, as `Cache#fetch`. Asking for one allocates, which a birth hook may not. So frames are
-//! noted there, and asked for their names by a postponed job, which the VM runs as soon as it may.
+//! Qualified names of methods, as `Cache#fetch`. Asking for one allocates, which an allocation hook may not. So the hook
+//! lists frames ([`super::frames`]), and a postponed job asks for their names.
 
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
 use memprof_profile::sites::FrameId;
 use rb_sys::VALUE;
 
-use super::classes::text;
+use super::postponed_job;
 use super::protect::protect;
-use super::symbols::symbols;
+use super::ruby_object::text;
 use super::tracker;
 
-/// Handle of the job on Ruby 3.3 and later, which have a table of 32 for the whole process.
-static JOB: OnceLock<u32> = OnceLock::new();
-
-/// Registers the job where the VM wants that done beforehand.
+/// Registers the job. Called once, while the extension is loaded.
 pub fn init() {
-    if let Some(preregister) = symbols().preregister_job {
-        // SAFETY: called with the GVL while the extension is loaded; `job` is there for as long as the process.
-        JOB.get_or_init(|| unsafe { preregister(0, job, std::ptr::null_mut()) });
-    }
-}
-
-/// Asks the VM to run the job. Allocates nothing.
-pub fn request() {
-    let symbols = symbols();
-    // SAFETY: both functions may be called anywhere with the GVL; `job` is there for as long as the process.
-    unsafe {
-        match (JOB.get(), symbols.trigger_job, symbols.register_job) {
-            (Some(handle), Some(trigger), _) => trigger(*handle),
-            (_, _, Some(register)) => {
-                register(0, job, std::ptr::null_mut());
-            }
-            _ => {}
-        }
-    }
+    postponed_job::init(job);
 }
 
 unsafe extern "C" fn job(_: *mut c_void) {

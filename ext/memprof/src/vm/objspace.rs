@@ -8,6 +8,7 @@ use memprof_profile::sessions::SessionId;
 use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashSet;
 
+use super::memsize;
 use super::protect::{Raised, protect};
 use super::ruby_object::{self, Flags};
 use super::symbols::symbols;
@@ -74,11 +75,11 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
         let records: Vec<(u64, Record)> = slots
             .filter_map(|slot| Some((slot, recorder.record(slot)?)))
             .collect();
-        let (living, dead): (Vec<_>, Vec<_>) = records
+        let (living, gone): (Vec<_>, Vec<_>) = records
             .into_iter()
             .partition(|(slot, _)| lives(*slot as VALUE));
-        dead.into_iter().for_each(|(slot, _)| {
-            recorder.died(slot);
+        gone.into_iter().for_each(|(slot, _)| {
+            recorder.freed(slot);
         });
         living
             .into_iter()
@@ -109,7 +110,7 @@ fn lives(object: VALUE) -> bool {
 
 fn memsize(object: VALUE) -> u64 {
     // SAFETY: an object that lives (see `lives`).
-    let memsize = unsafe { ruby_object::memsize(object, Flags::of(object)) };
+    let memsize = unsafe { memsize::memsize(object, Flags::of(object)) };
     memsize.unwrap_or_else(|| u64::from(ruby_object::slot_size(object)))
 }
 

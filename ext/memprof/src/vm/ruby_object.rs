@@ -5,7 +5,6 @@ use std::ffi::c_int;
 use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_rstring_flags, ruby_value_type};
 
 use super::layouts;
-use super::protect::protect;
 use super::symbols::symbols;
 
 /// Slot size of Ruby 3.1, the only version whose slots are all alike.
@@ -79,25 +78,6 @@ pub fn slot_size(object: VALUE) -> u32 {
     }
 }
 
-/// Bytes of an object with what it holds by malloc, as the VM counts them. `None` if it does not: the VM refuses a T_NODE,
-/// and the function of an extension's own type may raise. Called with the GVL.
-///
-/// # Safety
-/// `object` is a slot with these flags that holds an object, and that no collection frees meanwhile.
-pub unsafe fn memsize(object: VALUE, flags: Flags) -> Option<u64> {
-    let memsize_of = symbols().memsize_of?;
-    if flags.is(ruby_value_type::RUBY_T_NODE) {
-        return None;
-    }
-    // SAFETY: the caller vouches for the object.
-    let asked = || unsafe { memsize_of(object) as u64 };
-    if flags.is(ruby_value_type::RUBY_T_DATA) {
-        protect(asked).ok()
-    } else {
-        Some(asked())
-    }
-}
-
 /// Name of an internal object's kind, as `<iseq>`, or of an object without class, as `<string>`.
 pub fn internal_name(flags: Flags) -> String {
     if flags.is(ruby_value_type::RUBY_T_IMEMO) {
@@ -130,6 +110,22 @@ pub fn internal_name(flags: Flags) -> String {
         _ => "internal",
     };
     format!("<{name}>")
+}
+
+/// Text of a String; `None` if the value is none.
+///
+/// # Safety
+/// `value` is an immediate or an object that is alive.
+pub unsafe fn text(value: VALUE) -> Option<String> {
+    let api =
+        rb_sys::StableApiDefinition::special_const_p(rb_sys::stable_api::get_default(), value);
+    // SAFETY: not an immediate, so an object that is alive, as the caller vouches.
+    unsafe {
+        if api || !Flags::of(value).is(ruby_value_type::RUBY_T_STRING) {
+            return None;
+        }
+        string_bytes(value).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
 }
 
 /// Bytes of a string, if they may be read now.

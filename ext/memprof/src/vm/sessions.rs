@@ -8,11 +8,11 @@ use memprof_profile::sessions::{Options, SessionId};
 
 use super::protect::Raised;
 use super::tracker::{self, Facts, Tracker};
-use super::{between_sessions, hooks, naming, objspace, symbols};
+use super::{between_sessions, hooks, naming, objspace, ruby_thread, symbols};
 
 /// Opens a session; `by_thread` follows the calling thread and those that it starts.
 pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionId {
-    let thread = by_thread.then(hooks::current_thread);
+    let thread = by_thread.then(ruby_thread::current_thread);
     let now = now();
     let id = tracker::with(|tracker| {
         close_orphans(tracker);
@@ -52,7 +52,7 @@ fn close_orphans(tracker: &mut Tracker) {
     let pid = std::process::id();
     if tracker.pid != pid {
         tracker.pid = pid;
-        let current = hooks::current_thread();
+        let current = ruby_thread::current_thread();
         tracker.quiet.keep_only(current);
         for id in tracker
             .recorder

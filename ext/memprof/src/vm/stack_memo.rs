@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 
-use super::frames::Origin;
+use super::origin::Origin;
 
 /// Stacks that are remembered.
 const MOST: usize = 1 << 16;

@@ -8,12 +8,11 @@ use memprof_profile::recorder::Recorder;
 use memprof_profile::sessions::SessionId;
 use rustc_hash::FxHashMap;
 
-use super::between_sessions::Pause;
 use super::classes::Classes;
 use super::frames::Frames;
-use super::hooks::current_thread;
 use super::places::Places;
 use super::quiet::Quiet;
+use super::ruby_thread::current_thread;
 
 /// All that is known while something is tracked.
 pub struct Tracker {
@@ -47,6 +46,13 @@ pub struct Facts {
     pub ended: Option<(Instant, u64)>,
     /// The VM did not call the hook for a while: what was allocated then is missing.
     pub incomplete: bool,
+}
+
+/// When the last session was closed.
+#[derive(Clone, Copy)]
+pub struct Pause {
+    /// How often the collector had run.
+    pub collections: usize,
 }
 
 impl Tracker {
@@ -102,14 +108,14 @@ pub fn skip() -> bool {
 }
 
 /// Births that are still to be passed over.
-pub fn births_to_skip() -> u32 {
+pub fn allocations_to_skip() -> u32 {
     SKIP.load(Ordering::Relaxed)
 }
 
 /// Passes over so many births.
 #[inline]
-pub fn set_skip(births: u32) {
-    SKIP.store(births, Ordering::Relaxed);
+pub fn set_skip(allocations: u32) {
+    SKIP.store(allocations, Ordering::Relaxed);
 }
 
 /// Some session follows a thread, and those that it starts.

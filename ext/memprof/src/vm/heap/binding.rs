@@ -13,6 +13,7 @@ use rb_sys::{ID, VALUE};
 
 use super::locals::{LocalTable, Probe};
 use super::typed_data::{self, DataTypes, Samples};
+use crate::vm::layouts;
 
 /// One object of each type that is looked into; procs whose local variables are known, with different numbers of
 /// parameters and of others.
@@ -100,15 +101,7 @@ pub fn duplicate(descriptor: c_int) -> io::Result<File> {
 
 /// Major and minor version of this Ruby.
 pub fn version(_: &Ruby) -> (u8, u8) {
-    running_version()
-}
-
-/// As [`version`], where there is no `Ruby` at hand.
-pub fn running_version() -> (u8, u8) {
-    // SAFETY: three constants of libruby, which the extension is linked with.
-    let [major, minor, _] = unsafe { rb_sys::ruby_api_version };
-    // They are that small.
-    (major as u8, minor as u8)
+    layouts::running_version()
 }
 
 /// Calls `define`; other Ractors than the first may call the methods that it defines.

@@ -80,7 +80,7 @@ pub unsafe fn memsize(object: VALUE, flags: Flags, slot_size: u32) -> u64 {
 /// `object` is a slot that holds an object.
 pub unsafe fn asked_memsize(object: VALUE) -> Option<u64> {
     // SAFETY: the caller vouches.
-    unsafe { ruby_object::memsize(object, Flags::of(object)) }
+    unsafe { crate::vm::memsize::memsize(object, Flags::of(object)) }
 }
 
 /// True for a class or module.

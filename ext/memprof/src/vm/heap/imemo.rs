@@ -7,15 +7,9 @@ use rb_sys::{ID, VALUE};
 
 use super::walk::Walk;
 use super::{method, ruby_value};
+pub use crate::vm::layouts::{CALLCACHE, CALLINFO, CREF, ENV, ISEQ, METHOD};
 use crate::vm::ruby_object::Flags;
 
-/// enum imemo_type: numbers that all versions share.
-pub const ENV: u32 = 0;
-pub const CREF: u32 = 1;
-pub const METHOD: u32 = 6;
-pub const ISEQ: u32 = 7;
-pub const CALLINFO: u32 = if cfg!(ruby_gte_4_0) { 10 } else { 11 };
-pub const CALLCACHE: u32 = if cfg!(ruby_gte_4_0) { 11 } else { 12 };
 #[cfg(ruby_gte_4_0)]
 const FIELDS: u32 = 13;
 

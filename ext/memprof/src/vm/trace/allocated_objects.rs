@@ -14,14 +14,14 @@ use super::gc_moment::Moment;
 use crate::vm::classes;
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;
-use crate::vm::hooks::current_thread;
 use crate::vm::ruby_object::{self, Flags};
+use crate::vm::ruby_thread::current_thread;
 use crate::vm::tracker;
 
-const BIRTH: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
+const ALLOCATION: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
 
 const HOOK: EventHook = EventHook {
-    events: BIRTH,
+    events: ALLOCATION,
     function: event,
 };
 
@@ -100,13 +100,13 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
         // SAFETY: `arg` is valid for the duration of the hook; NEWOBJ has an object, whose flags and class word are set.
         unsafe {
             let object = Event::of(arg).object();
-            birth(object, Flags::of(object), ruby_object::class_word(object));
+            count(object, Flags::of(object), ruby_object::class_word(object));
         }
     }));
 }
 
 #[inline]
-fn birth(object: VALUE, flags: Flags, class: VALUE) {
+fn count(object: VALUE, flags: Flags, class: VALUE) {
     let mut guard = COUNTING.lock();
     let State { owners, own, .. } = &mut *guard;
     if owners.is_empty() {

@@ -2,7 +2,7 @@
 
 use rb_sys::VALUE;
 
-use super::super::hooks::current_thread;
+use crate::vm::ruby_thread::current_thread;
 
 /// Whom a trace follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,7 +17,7 @@ use super::cpu::Cpu;
 use super::{fields, symbol};
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;
-use crate::vm::hooks::current_thread;
+use crate::vm::ruby_thread::current_thread;
 
 const START: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_START;
 const END_MARK: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_END_MARK;

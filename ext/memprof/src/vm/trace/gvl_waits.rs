@@ -164,7 +164,7 @@ pub fn report(created: u64, waits: Option<&Waits>) -> Node {
 /// Stands for the calling thread, as [`told`] gives it.
 fn current() -> usize {
     if cfg!(ruby_gte_3_3) {
-        crate::vm::hooks::current_thread() as usize
+        crate::vm::ruby_thread::current_thread() as usize
     } else {
         // SAFETY: no conditions.
         unsafe { libc::pthread_self() as usize }

@@ -1,0 +1,23 @@
+//! Where an allocation comes from: what [`super::frames`] finds and [`super::stack_memo`] remembers.
+
+use memprof_profile::sites::StackId;
+
+/// Where an object was allocated.
+#[derive(Clone, Copy)]
+pub enum Origin {
+    /// In a program.
+    Program(Found),
+    /// In memprof itself.
+    Own,
+}
+
+/// The place and the stack of an allocation.
+#[derive(Clone, Copy)]
+pub struct Found {
+    /// The innermost frame of a user's file: its file and line are the site's.
+    pub place: StackId,
+    /// The innermost frame.
+    pub stack: StackId,
+    /// The frame is of a file that was loaded: other than in code that was evaluated, its path and line name one method.
+    pub loaded: bool,
+}
