@@ -13,7 +13,7 @@ const ENOUGH: u64 = 100_000_000;
 static IS_COUNTER_USED: AtomicBool = AtomicBool::new(false);
 /// Both clocks when the first trace began.
 static ANCHOR: OnceLock<(u64, u64)> = OnceLock::new();
-/// Nanoseconds a tick as the bits of a float; 0 while nobody has asked.
+/// Nanoseconds a tick as the bits of a float; 0 until it is asked for.
 static RATIO: AtomicU64 = AtomicU64::new(0);
 static IS_SETTLED: AtomicBool = AtomicBool::new(false);
 
@@ -50,7 +50,7 @@ pub(crate) fn seconds(ticks: u64) -> f64 {
     ticks as f64 * ratio / 1e9
 }
 
-/// Finds out how long a tick is; to be called before times are told. The longer ago the first trace, the more exact,
+/// Finds out how long a tick is; to be called before times are reported. The longer ago the first trace, the more exact,
 /// and in the end it stays.
 pub(crate) fn settle() {
     if !IS_COUNTER_USED.load(Relaxed) || IS_SETTLED.load(Relaxed) {

@@ -164,7 +164,7 @@ impl Drop for Kept {
 }
 
 /// A running trace. Traces nest, and run side by side: the first one has functions replaced, the last one puts them
-/// back. Whoever traces many short blocks keeps their functions replaced by [`Choice::keep`].
+/// back. To trace many short blocks, keep their functions replaced by [`Choice::keep`].
 #[must_use = "a trace that is dropped ends at once"]
 pub struct Trace {
     choice: Choice,

@@ -13,26 +13,26 @@ pub struct CellId(pub u32);
 enum State {
     /// Counts.
     Active,
-    /// Its segment was joined to another one; what was counted is there, and so is what still dies.
+    /// Its segment was joined to another one; what was counted is there, and so is what is still freed.
     Joined(CellId),
-    /// Nobody asks for its counts any more.
+    /// Its counts are no longer read.
     Retired,
     /// Free to be used again.
     Free,
 }
 
-/// The objects of one site that were born in one segment.
+/// The objects of one site that were allocated in one segment.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// The segment, and with it the sessions that see these objects.
     pub segment: SegmentId,
     /// The site.
     pub site: SiteId,
-    /// Objects born, with the bytes of their slots.
+    /// Objects allocated, with the bytes of their slots.
     pub allocated: Amount,
-    /// Objects that died, with the bytes of their slots.
+    /// Objects that were freed, with the bytes of their slots.
     pub freed: Amount,
-    /// Ages of those that died.
+    /// Ages of those that were freed.
     pub ages: Ages,
     /// Records in the live table that name this cell.
     records: u64,
@@ -54,7 +54,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// A new cell for the objects of `site` that are born in `segment`.
+    /// A new cell for the objects of `site` that are allocated in `segment`.
     pub fn add(&mut self, segment: SegmentId, site: SiteId) -> CellId {
         let cell = Cell {
             segment,
@@ -86,7 +86,7 @@ impl Cells {
             .filter(|cell| cell.state == State::Active)
     }
 
-    /// Counts a birth.
+    /// Counts an allocation.
     #[inline]
     pub fn allocated(&mut self, id: CellId, slot_size: u32) {
         if let Some(cell) = self.cells.get_mut(id.0 as usize) {
@@ -96,7 +96,7 @@ impl Cells {
         }
     }
 
-    /// Counts the death of an object with this record, in GC generation `now`.
+    /// Counts the free of an object with this record, in GC generation `now`.
     #[inline]
     pub fn freed(&mut self, record: Record, now: u32) {
         let Some(cell) = self.cells.get_mut(record.cell().0 as usize) else {

@@ -19,7 +19,7 @@ pub(crate) use name_ids::Names;
 pub use report::{AgesReport, Report, SiteReport, StringLocation, StringReport, Strings};
 pub use site_rows::SiteRows;
 
-/// What stands for an empty name, as that of a file which the VM could not tell.
+/// What stands for an empty name, as that of a file which the VM does not know.
 pub const NO_NAME: &str = "(no name)";
 
 /// Which of a site's objects are meant.
@@ -29,7 +29,7 @@ pub enum Kind {
     Allocated,
     /// Those that live at the end.
     Retained,
-    /// Those that died.
+    /// Those that were freed.
     Freed,
 }
 
@@ -167,7 +167,7 @@ pub struct Totals {
     pub allocated: Amount,
     /// Those that live at the end.
     pub retained: Amount,
-    /// Those that died.
+    /// Those that were freed.
     pub freed: Amount,
 }
 

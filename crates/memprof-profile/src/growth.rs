@@ -15,7 +15,7 @@
 //! 4. The last new maximum is not long ago: at most twice the longest time that it took before. What has reached its
 //!    limit or was flushed fails here.
 //!
-//! Fewer than [`LEAST_RUNS`] runs never grow: there is nothing to tell a trend from a step by. With fewer than
+//! Fewer than [`LEAST_RUNS`] runs never grow: they are too few to distinguish a trend from a step. With fewer than
 //! [`RUNS_FOR_CONFIDENCE`] runs hardly any order of counts is unlikely enough for that limit, so there the lower bound
 //! is the least slope of all pairs, that is, only a count that rises with every run grows. An object in every third run
 //! is found from 15 runs on.

@@ -1,6 +1,6 @@
 //! What an allocation profile is: sites, stacks, the table of live objects, sampling, aggregation and exports.
 //!
-//! The crate knows no virtual machine: a host tells a [`recorder::Recorder`] of births and deaths, and asks it for a
+//! The crate knows no virtual machine: a host reports allocations and frees to a [`recorder::Recorder`], and asks it for a
 //! [`profile::Profile`], which is plain data that reports and exports are made from.
 
 pub mod cells;

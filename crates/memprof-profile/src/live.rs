@@ -1,8 +1,8 @@
 //! The table of live objects: address -> [`Record`], one record per slot of a heap page.
 //!
-//! Objects are born side by side, so the table is an array per 64 KiB of address space, found by the upper bits of the
+//! Objects are allocated side by side, so the table is an array per 64 KiB of address space, found by the upper bits of the
 //! address, with one eight-byte record for each slot. That costs 8 bytes per object where a general hash map costs 20
-//! or more, and one birth touches the cache line that the birth before it touched.
+//! or more, and one allocation touches the cache line that the allocation before it touched.
 
 use rustc_hash::FxHashMap;
 
@@ -43,7 +43,7 @@ impl Record {
         now.wrapping_sub(allocated) & GENERATION_MASK
     }
 
-    /// Bytes of the slot that the object was born in.
+    /// Bytes of the slot that the object was allocated in.
     pub fn slot_size(self) -> u32 {
         (self.0 & 0xff) as u32 * 8
     }
@@ -95,13 +95,13 @@ impl Page {
 }
 
 /// The live table. Addresses are opaque to it but for one rule: two live objects in the same 64 KiB have slots of the
-/// same size, which `slot_size` tells when the first of them is inserted, and lie whole slots apart.
+/// same size, which `slot_size` returns when the first of them is inserted, and lie whole slots apart.
 #[derive(Debug, Default)]
 pub struct LiveTable {
     pages: Vec<Page>,
     /// Page base -> index in `pages`.
     by_base: FxHashMap<u64, u32>,
-    /// The page touched last: births and sweeps go through a page from one end to the other.
+    /// The page touched last: allocations and sweeps go through a page from one end to the other.
     last_base: u64,
     last_index: u32,
     live: u64,
@@ -152,7 +152,7 @@ impl LiveTable {
     fn find(&mut self, address: u64) -> Option<&mut Page> {
         let base = address >> PAGE_BITS;
         if base != self.last_base {
-            // A page that is not there is remembered, too: with sampling that is what most births and deaths ask for.
+            // A page that is not there is remembered, too: with sampling that is what most allocations and frees ask for.
             self.last_index = self.by_base.get(&base).copied().unwrap_or(NO_PAGE);
             self.last_base = base;
         }
@@ -160,7 +160,7 @@ impl LiveTable {
     }
 
     /// Enters an object and returns the size of its slot, and the record that was at the address before: an object
-    /// whose death nobody told of.
+    /// that was freed without an event.
     #[inline(always)]
     pub fn insert(
         &mut self,
@@ -284,9 +284,9 @@ impl LiveTable {
         page.into_iter().flat_map(move |page| page.iter(base))
     }
 
-    /// Moves every object: `moved(address)` tells where the object is now, or `None` if it is no more. A fresh table is
+    /// Moves every object: `moved(address)` returns where the object is now, or `None` if it is gone. A fresh table is
     /// built, since inserting into the table that is read could overwrite objects not yet visited. An object keeps the
-    /// slot size that it was born with, even if it moves to a page whose slots have another size.
+    /// slot size that it was allocated with, even if it moves to a page whose slots have another size.
     pub fn relocate(
         &mut self,
         moved: impl Fn(u64) -> Option<u64>,

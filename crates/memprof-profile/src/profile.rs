@@ -27,7 +27,7 @@ impl Amount {
     }
 }
 
-/// Age of the objects that were freed, in GC generations (collections survived between birth and death).
+/// Age of the objects that were freed, in GC generations (collections survived between allocation and free).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ages {
     /// Sum of the ages; divide by the number of freed objects for the mean.
@@ -78,13 +78,13 @@ pub struct SiteRow {
     pub stack: u32,
     /// Index into [`Profile::classes`].
     pub class: u32,
-    /// All objects allocated. Bytes: slot size at birth for those that died, memsize for those that live.
+    /// All objects allocated. Bytes: slot size at allocation for those that were freed, memsize for those that are retained.
     pub allocated: Amount,
     /// Those that are alive at the end. Bytes: memsize.
     pub retained: Amount,
-    /// Those that died. Bytes: slot size at birth.
+    /// Those that were freed. Bytes: slot size at allocation.
     pub freed: Amount,
-    /// Ages of those that died.
+    /// Ages of those that were freed.
     pub ages: Ages,
 }
 

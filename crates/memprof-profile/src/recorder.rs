@@ -1,4 +1,4 @@
-//! The recorder: told of births and deaths, asked for profiles. One per process.
+//! The recorder: takes allocations and frees, answers with profiles. One per process.
 
 mod answers;
 mod generations;
@@ -27,7 +27,7 @@ pub struct Recorder {
     cells: Cells,
     /// Cells of each segment by site; index is the segment's number.
     by_site: Vec<FxHashMap<SiteId, CellId>>,
-    /// Values of strings that died; index is the segment's number.
+    /// Values of freed strings; index is the segment's number.
     strings: Vec<StringCounts>,
     sampler: Sampler,
     generation: u32,
@@ -64,7 +64,7 @@ impl Recorder {
         id
     }
 
-    /// Ends a session's recording; it still sees deaths.
+    /// Ends a session's recording; it still sees frees.
     pub fn finish(&mut self, id: SessionId) -> bool {
         let finished = self.sessions.finish(id);
         self.resample();
@@ -101,7 +101,7 @@ impl Recorder {
         self.by_site = Vec::new();
     }
 
-    /// One sequence for all sessions: one that began anew with each would choose the same objects in each.
+    /// One sequence for all sessions: one that restarted with each would choose the same objects in each.
     fn resample(&mut self) {
         self.sampler.set_interval(self.sessions.interval());
     }
@@ -142,7 +142,7 @@ impl Recorder {
         &mut self.strings[index]
     }
 
-    /// Births to pass over before the next one that is recorded.
+    /// Allocations to skip before the next one that is recorded.
     #[inline]
     pub fn sample_gap(&mut self) -> u32 {
         self.sampler.gap()
@@ -160,7 +160,7 @@ impl Recorder {
             .or_insert_with(|| cells.add(segment, site))
     }
 
-    /// An object was born. `slot_size` is asked for only when it does not follow from the objects beside it.
+    /// An object was allocated. `slot_size` is asked for only when it does not follow from the objects beside it.
     #[inline(always)]
     pub fn allocated(&mut self, address: u64, cell: CellId, slot_size: impl FnOnce() -> u32) {
         let (size, previous) = self.live.insert(address, cell, self.generation, slot_size);
@@ -170,13 +170,13 @@ impl Recorder {
         self.cells.allocated(cell, size);
     }
 
-    /// An object that is not recorded was born: what was at its address before is dead.
+    /// An object that is not recorded was allocated: what was at its address was freed.
     #[inline]
     pub fn allocated_unrecorded(&mut self, address: u64) {
         self.freed(address);
     }
 
-    /// An object died. Returns its record if it was recorded.
+    /// An object was freed. Returns its record if it was recorded.
     #[inline(always)]
     pub fn freed(&mut self, address: u64) -> Option<Record> {
         let record = self.take(address)?;
@@ -184,13 +184,13 @@ impl Recorder {
         Some(record)
     }
 
-    /// Takes an object that died out of the live table, uncounted.
+    /// Takes a freed object out of the live table, uncounted.
     #[inline(always)]
     pub fn take(&mut self, address: u64) -> Option<Record> {
         self.live.remove(address)
     }
 
-    /// Counts the death of an object that was taken out.
+    /// Counts the free of an object that was taken out.
     #[inline(always)]
     pub fn count_free(&mut self, record: Record) {
         self.cells.freed(record, self.generation);
@@ -209,7 +209,7 @@ impl Recorder {
             .map(|_| cell)
     }
 
-    /// A string of this value died.
+    /// A string of this value was freed.
     pub fn string_freed(&mut self, record: Record, value: &[u8]) {
         if let Some((segment, site)) = self
             .string_target(record)
@@ -269,7 +269,7 @@ impl Recorder {
             .relocate(moved, slot_size, |record| cells.freed(record, generation));
     }
 
-    /// Drops records for which `alive` is false: objects whose death nobody told of.
+    /// Drops records for which `alive` is false: objects freed without an event.
     pub fn retain(&mut self, alive: impl Fn(u64) -> bool) {
         let gone: Vec<u64> = self
             .live

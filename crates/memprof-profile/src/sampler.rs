@@ -38,7 +38,7 @@ impl Sampler {
         self.interval
     }
 
-    /// Objects to pass over before the next that is recorded.
+    /// Objects to skip before the next that is recorded.
     #[inline]
     pub fn gap(&mut self) -> u32 {
         if self.interval == 1 {

@@ -2,7 +2,7 @@
 //!
 //! A session is one `start`, `track`, `report` or request. Sessions overlap: a report inside a tracked program, requests
 //! side by side on the threads of a server. An object belongs to every session that is recording on its thread when it
-//! is born. So objects are counted by *segment*, the set of sessions that they belong to: a birth counts once however
+//! is allocated. So objects are counted by *segment*, the set of sessions that they belong to: an allocation counts once however
 //! many sessions see it, and a session's numbers are the sum over the segments that contain it.
 //!
 //! When a session is closed, its segments lose it. Two segments that have become the same set are joined; one whose
@@ -111,7 +111,7 @@ impl Sessions {
         id
     }
 
-    /// Ends recording; the session still sees the deaths of its objects. False if it was not recording.
+    /// Ends recording; the session still sees the frees of its objects. False if it was not recording.
     pub fn finish(&mut self, id: SessionId) -> bool {
         let Some(session) = self
             .sessions
@@ -126,7 +126,7 @@ impl Sessions {
         true
     }
 
-    /// Forgets a session, and tells what became of the segments that it was in.
+    /// Forgets a session; returns what became of the segments that it was in.
     pub fn close(&mut self, id: SessionId) -> Vec<Change> {
         if self.sessions.remove(&id).is_none() {
             return Vec::new();
@@ -186,7 +186,7 @@ impl Sessions {
             .map(|index| SegmentId(index as u32))
     }
 
-    /// Works out anew which segment each thread counts in. The finest sampling and the deepest stack that any session
+    /// Recomputes which segment each thread counts in. The finest sampling and the deepest stack that any session
     /// wants hold for all.
     fn assign_segments(&mut self) {
         let recording = self.sessions.values().filter(|session| session.recording);
@@ -235,13 +235,13 @@ impl Sessions {
         Some(SegmentId(self.segments.len() as u32 - 1))
     }
 
-    /// True if some session follows a thread of its own, so that births must ask for theirs.
+    /// True if some session follows a thread of its own, so that allocations must ask for theirs.
     #[inline]
     pub fn by_thread(&self) -> bool {
         !self.threads.is_empty()
     }
 
-    /// The segment that a birth on this thread counts in; `None` if no session records it.
+    /// The segment that an allocation on this thread counts in; `None` if no session records it.
     #[inline]
     pub fn segment(&self, thread: ThreadKey) -> Option<SegmentId> {
         match self.threads.get(&thread) {
@@ -271,7 +271,7 @@ impl Sessions {
         self.threads.remove(&thread);
     }
 
-    /// Threads moved in memory: `moved` tells their names now.
+    /// Threads moved in memory: `moved` returns their new names.
     pub fn threads_moved(&mut self, moved: impl Fn(ThreadKey) -> Option<ThreadKey>) {
         let threads = std::mem::take(&mut self.threads);
         self.threads = threads

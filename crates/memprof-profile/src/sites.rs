@@ -68,7 +68,7 @@ pub struct FrameKey {
     pub label: String,
     /// First line of the definition; 0 if it has none.
     pub first_line: u32,
-    /// For a method written in C, what tells it from its namesakes in other classes, since it has no place of its own.
+    /// For a method written in C, what distinguishes it from methods of the same name in other classes, since it has no line.
     pub native: Option<u64>,
 }
 

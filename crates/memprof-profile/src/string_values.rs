@@ -43,7 +43,7 @@ impl StringCounts {
         }
     }
 
-    /// Rows, most first, ties by value. `location` tells the file (as a number) and the line of a site.
+    /// Rows, most first, ties by value. `location` returns the file (as a number) and the line of a site.
     pub fn rows(
         &self,
         scale: u64,

@@ -1,6 +1,6 @@
 //! A traced request, or a traced block: its name, and what it cost.
 //!
-//! Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` tells which: it is
+//! Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` says which: it is
 //! milliseconds or microseconds since the epoch, and what is smaller than [`YOUNGEST`] can't be the latter, unless the
 //! request is of 1973.
 

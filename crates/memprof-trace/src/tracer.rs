@@ -5,7 +5,7 @@ use serde::de::MapAccess;
 use crate::number::{Number, Sum};
 use crate::value::{Maps, Name, Read, Value};
 
-/// A sum of times, if they are milliseconds, and if they are seconds: only the end of a line may tell.
+/// A sum of times, if they are milliseconds, and if they are seconds: only the end of a line may say which.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     milliseconds: Sum,

@@ -55,7 +55,7 @@ module Memprof
 
         @pid = nil
         Tracers::Hooks.release if @clients
-        @native&.let_go
+        @native&.release
         @native = nil
       end
 

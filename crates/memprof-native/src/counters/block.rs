@@ -9,7 +9,7 @@ pub(crate) const CELLS: usize = 1000;
 /// that is given the block of an ended one goes on from where that stopped.
 #[repr(C, align(64))]
 pub(crate) struct Block {
-    /// The thread in the lower half, how often the block changed hands in the upper. 0 in the lower half: nobody.
+    /// The thread in the lower half, how often the block changed hands in the upper. 0 in the lower half: none.
     pub(super) owner: AtomicU64,
     /// Traces that read this block and not the sum of all; it keeps its owner, even an ended one, while there are any.
     pub(super) pins: AtomicU32,
@@ -52,7 +52,7 @@ impl Block {
         self.cells[cell].fetch_add(count, Relaxed);
     }
 
-    /// Tells the thread that has the block now from those that had it before and will have it.
+    /// Distinguishes the thread that has the block now from those that had it before and will have it.
     pub(crate) fn owner(&self) -> u64 {
         self.owner.load(Relaxed)
     }

@@ -62,7 +62,7 @@ struct Symbol {
     size: u64,
 }
 
-/// The first two letters of names: most symbols are nobody's wish, and this is how to see that at a glance.
+/// The first two letters of names: most symbols are wanted by no tracer, and this filters them out at a glance.
 pub(super) struct Starts(Vec<bool>);
 
 impl Starts {
@@ -165,7 +165,7 @@ impl<'a> Dynamic<'a> {
         {
             return &[];
         }
-        // SAFETY: aligned, and inside a readable segment of the object, which stays loaded for 'a; nobody writes there.
+        // SAFETY: aligned, and inside a readable segment of the object, which stays loaded for 'a; nothing writes there.
         unsafe { std::slice::from_raw_parts(table as *const Rela, count) }
     }
 

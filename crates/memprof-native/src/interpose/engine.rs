@@ -67,7 +67,7 @@ static ENGINE: Mutex<Engine> = Mutex::new(Engine {
 static ALWAYS: [&[Hook]; 2] = [&watch::HOOKS, &ffi::HOOKS];
 /// How many objects had been loaded when the tables were last looked through.
 static SEEN: AtomicU64 = AtomicU64::new(0);
-/// Objects were loaded that nobody has looked through yet.
+/// Objects were loaded that no trace has examined yet.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
 /// Replaces the functions of each of these groups in all objects, and in those that will be loaded. What is installed
@@ -131,12 +131,12 @@ pub(crate) fn notice() {
     serve();
 }
 
-/// Does what others left to whoever has the lock.
+/// Does what others left to the holder of the lock.
 fn serve() {
     while PENDING.load(SeqCst) {
         let Some(mut engine) = try_lock() else { return };
         PENDING.store(false, SeqCst);
-        // An object that cannot be written stays untraced: whoever loaded it has not asked for a trace.
+        // An object that cannot be written stays untraced: the code that loaded it did not ask for a trace.
         let (_, kept) = engine.sweep(false);
         drop(engine);
         drop(kept);
@@ -160,7 +160,7 @@ pub(super) fn try_lock() -> Option<MutexGuard<'static, Engine>> {
 
 /// A program without a loader.
 fn is_static() -> bool {
-    // SAFETY: reads what the kernel told at the start of the program.
+    // SAFETY: reads what the kernel passed at the start of the program.
     unsafe { libc::getauxval(libc::AT_BASE) == 0 }
 }
 

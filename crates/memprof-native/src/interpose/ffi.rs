@@ -2,7 +2,7 @@
 //!
 //! Such a caller has fetched a function's address by itself, maybe long before the trace, and no table has it. But it
 //! hands the address to `ffi_call`, and that it calls through its table. So `ffi_call` is replaced, and calls the
-//! replacement of a function whose address it is given. Nobody ever gets the address of a replacement.
+//! replacement of a function whose address it is given. No code ever gets the address of a replacement.
 //!
 //! An address means a function only while the object that has it is loaded. Objects whose functions are followed here
 //! are therefore pinned until the last trace that follows them ends.

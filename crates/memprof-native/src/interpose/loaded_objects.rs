@@ -80,7 +80,7 @@ impl Loaded {
 
     /// The loader, whose tables are its own affair, and the kernel's object, which has none.
     pub fn is_loader_or_kernel(&self) -> bool {
-        // SAFETY: reads what the kernel told at the start of the program.
+        // SAFETY: reads what the kernel passed at the start of the program.
         let (loader, vdso) = unsafe {
             (
                 libc::getauxval(libc::AT_BASE),

@@ -11,7 +11,7 @@
 //! - **A word is replaced only if its meaning is known**: it is the address of the wanted function, or leads there by
 //!   way of lazy binding. It is put back only if it is still ours.
 //! - **Words are exchanged atomically**; their pages get back the protection they had.
-//! - **The lock is never waited for by a thread that may hold the loader's lock** (`watch`): whoever has it does the
+//! - **The lock is never waited for by a thread that may hold the loader's lock** (`watch`): the thread that holds it does the
 //!   other's work before letting go.
 //! - **A function that is called by its address is followed only while its object is pinned** (`ffi`).
 //! - **The own object stays**: a thread may sit in a replacement long after the last trace.

@@ -1,4 +1,4 @@
-//! How large a block is, told from the word before it.
+//! How large a block is, from the word before it.
 //!
 //! glibc writes there how large it made the block. `malloc_usable_size` reads just that, but to call it for each
 //! allocation and each free doubles what the tracer costs. That the word means what it is said to is tried out first,

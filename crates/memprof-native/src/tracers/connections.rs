@@ -141,7 +141,7 @@ impl Connections {
         });
     }
 
-    /// A connection was closed, or begins anew: nothing of it is left.
+    /// A connection was closed, or starts over: nothing of it is left.
     pub fn closed(&self, connection: usize) {
         self.with(|table| {
             if let Some(connection) = table.connections.remove(&(self.base, connection)) {

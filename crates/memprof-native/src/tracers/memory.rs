@@ -32,7 +32,7 @@ const ALIGNED_ALLOC: usize = 15;
 const MEMALIGN: usize = 18;
 const VALLOC: usize = 21;
 
-/// Calls, bytes asked for, bytes that the allocator set aside (0 if it does not tell): for each function, for each of two callers.
+/// Calls, bytes asked for, bytes that the allocator set aside (0 if it does not report it): for each function, for each of two callers.
 const BASE: usize = first_cell("memory");
 const CELLS_A_CALLER: usize = FUNCTIONS.len() * 3;
 pub(super) const CELLS: usize = 2 * CELLS_A_CALLER;
@@ -95,7 +95,7 @@ const fn first(entry: usize, function: usize) -> usize {
     BASE + (entry / 2) * CELLS_A_CALLER + function
 }
 
-/// Whether an allocator of this process does not tell how large its blocks are.
+/// Whether an allocator of this process does not report the size of its blocks.
 static WITHOUT_SIZES: AtomicBool = AtomicBool::new(false);
 
 /// Stands in for `malloc_usable_size` of an allocator that has none. That of another one would read its own words where

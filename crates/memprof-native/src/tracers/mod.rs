@@ -4,7 +4,7 @@
 //!
 //! - `CELLS`, the number of its counters,
 //! - `HOOKS`, the functions that it replaces, made by the `hook!` macro, each adding to its counters by `add`,
-//! - `TRACER`, its name and how the difference of its counters is told,
+//! - `TRACER`, its name and how it reports the difference of its counters,
 //!
 //! and name it in `registry!` below. A tracer counts what happened since ever; a trace takes the difference.
 
@@ -46,11 +46,11 @@ pub struct Tracer {
     pub name: &'static str,
     /// What it replaces.
     pub hooks: &'static [Hook],
-    /// Tells what was counted.
+    /// Reports what was counted.
     pub report: fn(&[u64]) -> Node,
     /// Where its numbers come from, if not from counters of hooks.
     pub sample: Option<Sample>,
-    /// Whether its hooks have never counted anything in this process. Then nobody reads its counters, and it has an
+    /// Whether its hooks have never counted anything in this process. Then its counters are not read, and it has an
     /// empty slice to report.
     pub idle: fn() -> bool,
     /// Called before its functions are replaced, and after they were put back: what goes on meanwhile is not seen.

@@ -1,6 +1,6 @@
 //! `postgres`: queries through libpq.
 //!
-//! A query that is sent takes until the program is first told that its result is there: by `PQisBusy` or
+//! A query that is sent takes until the program first learns that its result is there: by `PQisBusy` or
 //! `PQgetResult`. Time to prepare a statement counts for its kind, and is no query.
 
 use std::ffi::CStr;

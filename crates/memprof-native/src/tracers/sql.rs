@@ -19,7 +19,7 @@ pub(super) const CELLS: usize = CALLS + WAITS;
 /// So many bytes of a statement are looked at, at most: its first word may stand behind a comment.
 const LOOKED_AT: usize = 1024;
 
-/// What a statement does, told by its first word.
+/// What a statement does, by its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Select,

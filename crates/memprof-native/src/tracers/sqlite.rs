@@ -1,4 +1,4 @@
-//! `sqlite`: statements that were run, told from the steps of each.
+//! `sqlite`: statements that were run, as distinct from the steps of each.
 //!
 //! SQLite itself knows whether a statement has begun, and its text; nothing is remembered here. An extension that has
 //! SQLite in itself calls it directly, and is not seen.

@@ -1,6 +1,6 @@
 //! Ids that stand for names: two files, frames or stacks that read the same have one id here.
 //!
-//! A host may know one file or class under several ids (a class that was defined anew, a script that was loaded
+//! A host may know one file or class under several ids (a class that was redefined, a script that was loaded
 //! twice). People see names only, so rows that read the same are one row.
 
 use std::hash::Hash;

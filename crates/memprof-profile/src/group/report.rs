@@ -15,7 +15,7 @@ pub struct AgesReport {
     pub max: u32,
 }
 
-/// The objects of one class that were made at one place, on one stack.
+/// The objects of one class that were allocated at one place, on one stack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SiteReport {
     /// Path of the file.
@@ -30,7 +30,7 @@ pub struct SiteReport {
     pub allocated: Amount,
     /// Those that live at the end.
     pub retained: Amount,
-    /// Those that died.
+    /// Those that were freed.
     pub freed: Amount,
     /// How old they became.
     pub ages: AgesReport,

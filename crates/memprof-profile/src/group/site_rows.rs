@@ -105,7 +105,7 @@ impl<'p> SiteRows<'p> {
         })
     }
 
-    /// The nodes of a row's stack, innermost first; [`SiteRows::line`] tells what each says.
+    /// The nodes of a row's stack, innermost first; [`SiteRows::line`] returns the text of each.
     pub fn stack(&self, row: &SiteRow) -> impl Iterator<Item = u32> + use<'p> {
         self.names.path(row.stack)
     }

@@ -58,7 +58,7 @@ fn an_emptied_page_may_come_again_with_other_slots() {
     );
 }
 
-/// Random births, deaths and moves against a `BTreeMap`.
+/// Random allocations, frees and moves against a `BTreeMap`.
 #[test]
 fn behaves_as_a_map() {
     let mut state = 0x9e3779b97f4a7c15u64;
@@ -89,7 +89,7 @@ fn behaves_as_a_map() {
             );
         }
         if step % 50_000 == 49_999 {
-            // Compaction: all objects of pages 3.. move to pages 100 up; some are found dead.
+            // Compaction: all objects of pages 3.. move to pages 100 up; some are gone.
             let moved = |at: u64| {
                 (at % 11 != 0).then(|| {
                     if at >> PAGE_BITS > 3 {
@@ -107,7 +107,7 @@ fn behaves_as_a_map() {
                 .filter_map(|(at, n)| Some((moved(at)?, n)))
                 .collect();
             assert_eq!(dead, before - oracle.len());
-            // And back, so that the next births meet them.
+            // And back, so that the next allocations meet them.
             let back = |at: u64| {
                 Some(if at >> PAGE_BITS > 100 {
                     at - (102 << PAGE_BITS)

@@ -157,7 +157,7 @@ impl Recorder {
     /// What a session saw, as plain data.
     pub fn profile(&self, session: SessionId, survivors: &Survivors, meta: Meta) -> Profile {
         let mut builder = ProfileBuilder::new(&self.sites);
-        // Frames of two eras may read the same, so rows are told apart by what they say.
+        // Frames of two eras may read the same, so rows are distinguished by their text.
         let mut rows: FxHashMap<(u32, u32, u32), (SiteId, SiteRow)> = FxHashMap::default();
         for (id, cell, scale) in self.cells_of(session) {
             let Some(site) = self.sites.get(cell.site) else {

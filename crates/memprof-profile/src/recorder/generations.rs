@@ -1,6 +1,6 @@
 //! When each GC generation began.
 //!
-//! A clock read at each birth would cost as much as the rest of it, so an object's time is that of its generation.
+//! A clock read at each allocation would cost as much as the rest of it, so an object's time is that of its generation.
 
 /// Generations that are remembered one by one; of more, every second one, then every fourth.
 const MOST: usize = 1 << 16;

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::profile::{Amount, Frame, Profile, SiteRow, StackNode};
 use crate::sites::{Interner, Site, SiteId, Sites, StackId};
 
-/// Copies what a profile's rows refer to out of the recorder's tables, numbered anew.
+/// Copies what a profile's rows refer to out of the recorder's tables, with new numbers.
 pub struct ProfileBuilder<'a> {
     sites: &'a Sites,
     files: Interner<String>,

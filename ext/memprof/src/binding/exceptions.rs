@@ -27,7 +27,7 @@ pub fn of_input(ruby: &Ruby, error: &io::Error) -> Error {
     }
 }
 
-/// A dump that was cut so early that it tells of no object.
+/// A dump that was cut so early that it has no object.
 pub fn of_nothing(truncated: bool, objects: u64) -> io::Result<()> {
     if truncated && objects == 0 {
         let text = "it is cut: it ends before its first object does";

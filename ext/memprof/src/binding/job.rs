@@ -1,6 +1,6 @@
 //! Work that takes its time: a thread of our own does it, the thread of Ruby waits without the GVL.
 //!
-//! So the thread of Ruby can be interrupted at any time, and can tell of the progress meanwhile. Work that nobody waits
+//! So the thread of Ruby can be interrupted at any time, and can report progress meanwhile. Work that nobody waits
 //! for any more goes on until it looks whether it is still wanted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use crate::vm::gvl;
 /// Time between two looks at what is going on.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// True when nobody waits any more.
+/// True when the caller has gone.
 pub type Abandoned = Arc<AtomicBool>;
 
 struct Outcome<T> {
@@ -88,7 +88,7 @@ impl<T> Outcome<T> {
     }
 }
 
-/// Tells the work when its caller has gone.
+/// Notifies the work when its caller has gone.
 struct Abandon(Abandoned);
 
 impl Drop for Abandon {

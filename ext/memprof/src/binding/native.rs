@@ -158,7 +158,7 @@ fn library_path(path: String) -> Option<String> {
     memprof_paths::library_path(&path).map(std::borrow::Cow::into_owned)
 }
 
-/// Tells where memprof's own Ruby files are.
+/// Sets where memprof's own Ruby files are.
 fn own_file(path: String) {
     frame_keys::set_own(&path);
 }

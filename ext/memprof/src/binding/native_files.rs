@@ -23,7 +23,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
 }
 
 /// Adds the descriptor to `made`, if the file is ours. It is not returned: an exception that another thread or a signal
-/// sends comes before a caller has what a method returns, and nobody would know whose file it is.
+/// sends comes before a caller has what a method returns, and no one would know whose file it is.
 fn create_locked(ruby: &Ruby, path: PathBuf, made: RArray) -> Result<(), Error> {
     match dump_files::create_locked(&path).map_err(|error| system_error(ruby, &error))? {
         Some(file) => made.push(file.into_raw_fd()),

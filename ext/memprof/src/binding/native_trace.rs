@@ -63,7 +63,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let upkeep = native.define_class("TraceUpkeep", ruby.class_object())?;
     upkeep.undef_default_alloc_func();
     upkeep.define_singleton_method("new", function!(NativeUpkeep::new, 1))?;
-    upkeep.define_method("let_go", method!(NativeUpkeep::let_go, 0))?;
+    upkeep.define_method("release", method!(NativeUpkeep::release, 0))?;
     let class = native.define_class("Trace", ruby.class_object())?;
     class.undef_default_alloc_func();
     class.define_singleton_method("new", function!(NativeTrace::new, 2))?;
@@ -79,7 +79,7 @@ fn call_names() -> Vec<&'static str> {
     memprof_native::names().to_vec()
 }
 
-/// Seconds that the calling thread has waited for the GVL, as far as any trace had the VM tell of it.
+/// Seconds that the calling thread has waited for the GVL, as far as a trace had the VM report it.
 fn gvl_wait() -> f64 {
     trace::waited().as_secs_f64()
 }
@@ -98,7 +98,7 @@ impl NativeUpkeep {
     }
 
     /// A second call does nothing.
-    fn let_go(&self) {
+    fn release(&self) {
         drop(self.0.take());
     }
 }

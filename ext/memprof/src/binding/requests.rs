@@ -16,7 +16,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("sum_up_requests", function!(sum_up_requests, 2))
 }
 
-/// Reads a file descriptor to its end; options and answer are JSON. The block is told how many bytes were read.
+/// Reads a file descriptor to its end; options and answer are JSON. The block receives how many bytes were read.
 fn sum_up_requests(ruby: &Ruby, descriptor: i32, options: String) -> Result<String, Error> {
     let file = duplicate(ruby, descriptor)?;
     let options: Options = serde_json::from_str(&options)
@@ -43,7 +43,7 @@ fn sum_up(input: Input, options: Options, told: &AtomicU64) -> io::Result<String
     Ok(serde_json::to_string(&summary)?)
 }
 
-/// A file that ends when nobody waits for it any more.
+/// A file that ends when its caller has gone.
 struct Input {
     file: File,
     abandoned: Abandoned,

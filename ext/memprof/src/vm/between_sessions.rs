@@ -1,6 +1,6 @@
 //! What is kept from the last session to the next: classes, frames and sites, which a server's next request meets again.
 //!
-//! Without a session there is no hook, so nobody tells which classes and frames are freed meanwhile, and an address may come
+//! Without a session there is no hook, so no event says which classes and frames are freed meanwhile, and an address may come
 //! to name another object. So they are marked meanwhile, and cannot be freed; those that a sweep under way is going to free
 //! are forgotten at once. All is dropped if it is too large, or if the collector has run a few times and no session was
 //! opened: what a program no longer uses is not to live on because it was tracked once.
@@ -25,7 +25,7 @@ enum Phase {
     Idle,
     Marking,
     Sweeping,
-    /// This collector does not tell.
+    /// This collector does not report its phase.
     Unknown,
 }
 
@@ -64,7 +64,7 @@ pub fn mark(tracker: &mut Tracker) {
         return;
     }
     for object in (tracker.frames.addresses()).chain(tracker.classes.addresses()) {
-        // SAFETY: takes any address: a free that nobody told of leaves one that names no object, or another one.
+        // SAFETY: takes any address: a free without an event leaves one that names no object, or another one.
         unsafe { rb_sys::rb_gc_mark_maybe(object) };
     }
 }
@@ -88,7 +88,7 @@ pub fn forget_addresses(tracker: &mut Tracker) {
     tracker.places.clear();
 }
 
-/// Drops the addresses of what the sweep under way is going to free: the hook is not there to be told. Once for each sweep:
+/// Drops the addresses of what the sweep under way is going to free: there is no hook that would see them freed. Once for each sweep:
 /// what comes to be known later is not garbage.
 fn forget_garbage(tracker: &mut Tracker, sweep: usize) {
     if tracker.swept == Some(sweep) {
@@ -104,7 +104,7 @@ fn forget_garbage(tracker: &mut Tracker, sweep: usize) {
 }
 
 /// False if the sweep under way may free the object, which lies in a page of the heap. An object made since the sweep
-/// began is not marked either; it is looked up anew, which does no harm.
+/// began is not marked either; it is looked up again, which does no harm.
 fn survives(object: VALUE) -> bool {
     let symbols = symbols();
     match (symbols.garbage_object_p, symbols.marked_object_p) {

@@ -162,7 +162,7 @@ fn is_in(name: &str, namespace: &str) -> bool {
 fn slots_with_tombs() -> Option<u64> {
     use std::sync::OnceLock;
     static KEY: OnceLock<VALUE> = OnceLock::new();
-    // SAFETY: called with the GVL. The symbol is one of rb_gc_stat's own keys, which live for ever.
+    // SAFETY: called with the GVL. The symbol is one of rb_gc_stat's own keys, which live forever.
     unsafe {
         let name = c"heap_available_slots";
         let key = *KEY.get_or_init(|| rb_sys::rb_id2sym(rb_sys::rb_intern(name.as_ptr())));

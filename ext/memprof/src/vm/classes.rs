@@ -33,7 +33,7 @@ pub struct Classes {
 impl Classes {
     /// The class of an object with these flags and this [`key`], and whether it keeps its name.
     ///
-    /// Called in a birth hook, with what was read of the object just born: its class is alive.
+    /// Called in an allocation hook, with what was read of the new object: its class is alive.
     pub fn id(&mut self, sites: &mut Sites, flags: Flags, key: u64) -> (ClassId, bool) {
         if let Some(id) = self.by_address.get(&key) {
             return (*id, true);
@@ -177,7 +177,7 @@ fn inherits(mut class: VALUE, ancestor: VALUE) -> bool {
         if class == ancestor {
             return true;
         }
-        // SAFETY: a class that is alive (the class of an object just born, or its ancestor).
+        // SAFETY: a class that is alive (the class of a new object, or its ancestor).
         class = unsafe { rb_sys::rb_class_get_superclass(class) };
     }
     false

@@ -23,7 +23,7 @@ fn new_file() -> OpenOptions {
 /// Makes a file to write to, and locks it. `None` if somebody took it for a stale one before it was locked, and removed it.
 pub fn create_locked(path: &Path) -> io::Result<Option<File>> {
     let file = new_file().write(true).open(path)?;
-    // SAFETY: the descriptor is open. Whoever asks for the lock without waiting may have it: then the file is not ours.
+    // SAFETY: the descriptor is open. Another process may take the lock without waiting: then the file is not ours.
     if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::WouldBlock {

@@ -1,8 +1,8 @@
-//! What a hook is told: which event, and the object.
+//! What a hook receives: the event, and the object.
 //!
 //! The VM's functions for that cost as much as a good part of the hook. So the two fields are read where they lie, in
 //! struct rb_trace_arg_struct, which is the same in CRuby 3.1 to 4.0 (vm_core.h). That is checked against these
-//! functions at the first births; should it not hold, they are called each time.
+//! functions at the first allocations; should it not hold, they are called each time.
 
 use std::sync::atomic::{AtomicI8, Ordering};
 
@@ -23,10 +23,10 @@ struct Fields {
     object: VALUE,
 }
 
-/// Births for which the fields were found right; negative if they were not.
+/// Allocations for which the fields were found right; negative if they were not.
 static CHECKED: AtomicI8 = AtomicI8::new(0);
 
-/// Births that are checked before the fields are trusted.
+/// Allocations that are checked before the fields are trusted.
 const ENOUGH: i8 = 16;
 
 /// An event and what it says.
@@ -54,7 +54,7 @@ impl Event {
         unsafe { rb_sys::rb_tracearg_event_flag(self.0) }
     }
 
-    /// The object born, or the one that dies. Only to be asked for in these events.
+    /// The new object, or the one that is freed. Only to be asked for in these events.
     #[inline(always)]
     pub fn object(self) -> VALUE {
         if trusted() {

@@ -19,7 +19,7 @@ pub struct EventHook {
 }
 
 impl EventHook {
-    /// Starts listening. Whoever calls keeps that it is done once, and holds no lock that the function wants.
+    /// Adds the hook. The caller ensures that it is done once, and holds no lock that the function wants.
     pub fn add(&self) {
         if let Some(add_event_hook) = symbols().add_event_hook {
             let data = rb_sys::Qnil as VALUE;
@@ -28,7 +28,7 @@ impl EventHook {
         }
     }
 
-    /// Stops listening. Not to be called in a hook: the VM then takes up the removal behind the hook, and may look
+    /// Removes the hook. Not to be called in a hook: the VM then takes up the removal behind the hook, and may look
     /// through the heap for that, which it must not during a collection.
     pub fn remove(&self) {
         if let Some(remove_event_hook) = symbols().remove_event_hook {

@@ -10,7 +10,7 @@ use super::ruby_object::text;
 /// Directory of memprof's own Ruby files, with a slash, and its main file.
 static OWN: OnceLock<[String; 2]> = OnceLock::new();
 
-/// Tells where memprof's own Ruby files are: its main file, and a directory of the same name.
+/// Sets where memprof's own Ruby files are: its main file, and a directory of the same name.
 pub fn set_own(main_file: &str) {
     OWN.get_or_init(|| {
         [

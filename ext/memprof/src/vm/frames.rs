@@ -1,11 +1,11 @@
-//! Where a birth happens: the frames on the VM's stack.
+//! Where an allocation happens: the frames on the VM's stack.
 
 use std::ffi::c_int;
 
 use rb_sys::VALUE;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use memprof_profile::sites::{FrameId, FrameKey, Sites, StackId};
+use memprof_profile::sites::{FrameId, FrameKey, Sites};
 
 use super::control_frames::{self, Profiled};
 use super::event::Event;
@@ -379,7 +379,7 @@ impl Frames {
     }
 }
 
-/// Where objects are put that are born without a frame of Ruby code.
+/// Where objects are put that are allocated without a frame of Ruby code.
 fn nowhere(sites: &mut Sites) -> Found {
     let key = FrameKey {
         file: String::new(),

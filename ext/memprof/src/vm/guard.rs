@@ -1,4 +1,4 @@
-//! The tracker's own object: the VM marks through it and tells it of compaction.
+//! The tracker's own object: the VM marks through it and reports compaction to it.
 
 use magnus::typed_data::Obj;
 use magnus::{DataTypeFunctions, Error, Ruby, TypedData, gc};

@@ -1,4 +1,4 @@
-//! The event hook: births, deaths and collections.
+//! The event hook: allocations, frees and garbage collections.
 //!
 //! See the head of [`super`] for what must not happen here. A panic does not leave the hook: it ends tracking.
 
@@ -36,15 +36,15 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 /// Set when the hook has failed, and must do nothing from then on.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
-/// Set when a recorded object with a finalizer dies: what that holds goes with the next collection only.
+/// Set when a recorded object with a finalizer is freed: what it references goes with the next collection only.
 static FINALIZED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a recorded object with a finalizer has died since this was asked last.
+/// Whether a recorded object with a finalizer was freed since this was asked last.
 pub fn take_finalized() -> bool {
     FINALIZED.swap(false, Ordering::Relaxed)
 }
 
-/// Starts listening. Not to be called inside [`tracker::with`].
+/// Adds the hook. Not to be called inside [`tracker::with`].
 pub fn install() {
     if INSTALLED.swap(true, Ordering::Relaxed) {
         return;
@@ -53,7 +53,7 @@ pub fn install() {
     HOOK.add();
 }
 
-/// Stops listening. Not to be called inside [`tracker::with`].
+/// Removes the hook. Not to be called inside [`tracker::with`].
 pub fn remove() {
     if INSTALLED.swap(false, Ordering::Relaxed) {
         HOOK.remove();
@@ -61,7 +61,7 @@ pub fn remove() {
 }
 
 /// Adds the hook again if the VM no longer calls it, and says whether that was so. Up to Ruby 3.4 the VM turns the hooks of
-/// all off when a Ractor is freed (Bug #19112), and tells nobody. Allocates an object, which is not recorded. Not to be
+/// all off when a Ractor is freed (Bug #19112), without notice. Allocates an object, which is not recorded. Not to be
 /// called inside [`tracker::with`].
 pub fn revive() -> bool {
     let may_be_lost = !cfg!(ruby_gte_4_0) && INSTALLED.load(Ordering::Relaxed) && !broken();
@@ -74,7 +74,7 @@ pub fn revive() -> bool {
     true
 }
 
-/// Whether the hook hears of an object that is allocated now: it counts down the births to pass over.
+/// Whether the hook hears of an object that is allocated now: it counts down the allocations to skip.
 fn is_called() -> bool {
     let gap = tracker::allocations_to_skip();
     tracker::set_skip(1);
@@ -107,7 +107,7 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
     }
 }
 
-/// True if the hook has failed, so that counts stand still.
+/// True if the hook has failed, so that nothing is counted any more.
 pub fn broken() -> bool {
     BROKEN.load(Ordering::Relaxed)
 }
@@ -123,15 +123,15 @@ fn set_generation() {
 }
 
 /// # Safety
-/// Called in a birth hook with its event.
+/// Called in an allocation hook, with its event.
 #[inline]
 unsafe fn allocation(event: Event) {
     let object = event.object();
-    // SAFETY: the object born: flags and class word are set.
+    // SAFETY: the new object: flags and class word are set.
     let (flags, class) = unsafe { (Flags::of(object), ruby_object::class_word(object)) };
     tracker::with(|tracker| {
         notice(tracker, flags, class, object);
-        // Drawn anew also if nobody records this one, or the next that is recorded would not be chosen by chance.
+        // Drawn again even if no session records this object: otherwise the next recorded one would not be random.
         tracker::set_skip(tracker.recorder.sample_gap());
         match segment(tracker) {
             Some(segment) => match cell(tracker, event, flags, class, segment) {
@@ -145,15 +145,15 @@ unsafe fn allocation(event: Event) {
     });
 }
 
-/// An object that is not sampled was born. Threads must be noticed in any case if sessions follow them, and so must
+/// An object that is not sampled was allocated. Threads must be noticed in any case if sessions follow them, and so must
 /// Ractors since Ruby 4.0; before, only the Ractor that installed the hook runs it.
 ///
 /// # Safety
-/// Called in a birth hook with its event.
+/// Called in an allocation hook, with its event.
 #[inline]
 unsafe fn skipped(event: Event) {
     if cfg!(ruby_gte_4_0) || tracker::follows_threads() {
-        // SAFETY: the object born: flags and class word are set.
+        // SAFETY: the new object: flags and class word are set.
         let (object, flags, class) = unsafe {
             let object = event.object();
             (object, Flags::of(object), ruby_object::class_word(object))
@@ -229,7 +229,7 @@ fn cell_id(cached: u32) -> Option<CellId> {
     (cached != OWN).then_some(CellId(cached))
 }
 
-/// The counters of a birth; `None` if it is memprof's own.
+/// The counters of an allocation; `None` if it is memprof's own.
 #[inline]
 fn cell(
     tracker: &mut Tracker,
@@ -300,7 +300,7 @@ fn find(tracker: &mut Tracker, flags: Flags, place: &Place, path: VALUE) -> Know
     known
 }
 
-/// The counters of a birth whose place is not the innermost Ruby frame, or whose stack is kept.
+/// The counters of an allocation whose place is not the innermost Ruby frame, or whose stack is kept.
 fn stack_cell(
     tracker: &mut Tracker,
     event: Event,
@@ -349,7 +349,7 @@ fn count_at(tracker: &mut Tracker, place: Place, site: SiteId) -> CellId {
 }
 
 /// # Safety
-/// Called in a death hook with the object that dies.
+/// Called in a free hook with the object that is freed.
 #[inline]
 unsafe fn free(object: VALUE) {
     // SAFETY: the object's slot has not been cleared yet.
@@ -371,7 +371,7 @@ unsafe fn free(object: VALUE) {
 }
 
 /// # Safety
-/// Called in a death hook with the object that dies.
+/// Called in a free hook with the object that is freed.
 #[inline(never)]
 unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
     tracker.recorder.count_free(record);
@@ -379,7 +379,7 @@ unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record:
         FINALIZED.store(true, Ordering::Relaxed);
     }
     if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
-        // SAFETY: a T_STRING that dies; the bytes are copied at once.
+        // SAFETY: a T_STRING that is being freed; the bytes are copied at once.
         if let Some(value) = unsafe { ruby_object::string_bytes(object) } {
             tracker.recorder.string_freed(record, value);
         }

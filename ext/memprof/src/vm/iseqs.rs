@@ -57,7 +57,7 @@ pub fn rows() -> Result<Vec<Row>, String> {
         // SAFETY: an instruction sequence in a heap slot, not swept; the function copes with one that is unfinished.
         sum.1 += unsafe { memsize_of(slot) } as u64;
     })?;
-    // Nothing has been allocated since the walk, so no string has moved or died.
+    // Nothing has been allocated since the walk, so no string has moved or been freed.
     let mut texts = Texts::default();
     let mut named: FxHashMap<Names, (u64, u64)> = FxHashMap::default();
     for (key, (count, bytes)) in by_key {

@@ -2,13 +2,21 @@
 //!
 //! Every function here is called with the GVL held (or, in an event hook, under the VM lock). What may happen where:
 //!
-//! - In a birth hook ([`hooks`]): read the new object's flags and class word, read frames, use Rust's own memory. No Ruby
+//! - In an allocation hook ([`hooks`]): read the new object's flags and class word, read frames, use Rust's own memory. No Ruby
 //!   object may be allocated, nothing may raise, `memsize` and `object_id` are not to be asked for, the GVL is not given up.
-//! - In a death hook: the same, and only what lies in the object's own slot may be read.
+//! - In a free hook: the same, and only what lies in the object's own slot may be read.
 //! - In [`guard`]'s mark and compact functions: `rb_gc_mark`, `rb_gc_location`, and Rust's own memory.
 //! - In the functions of [`entry`]: first the question whether this is a good moment. A debugger calls them at any.
 //! - Inside [`tracker::with`]: no call that may allocate a Ruby object, run Ruby code, or start a collection, since any of
 //!   these runs the hooks, and these want the tracker.
+//!
+//! The modules of tracking know each other one way only. Who needs one needs what stands to the right of it:
+//!
+//! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`], [`naming`], [`objspace`] -> [`tracker`] -> [`frames`], [`classes`],
+//!   [`places`], `quiet`
+//! - [`frames`] -> `stack_memo`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the job that
+//!   [`naming`] has set, without knowing it
+//! - all of them -> [`ruby_object`], [`symbols`], which know no tracker
 
 pub mod after_fork;
 pub mod between_sessions;

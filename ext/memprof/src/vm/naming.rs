@@ -17,7 +17,7 @@ pub fn init() {
 }
 
 unsafe extern "C" fn job(_: *mut c_void) {
-    // A panic here would end the process; there is none to expect, and nothing to tell if names are missing.
+    // A panic here would end the process; none is expected, and missing names need no report.
     let _ = std::panic::catch_unwind(name_frames);
 }
 

@@ -24,7 +24,7 @@ struct Walk {
 }
 
 /// Finds the living objects of a session, with their memsizes and, if the session wants them, the values of strings.
-/// Records of objects that are dead without notice are dropped on the way. Not to be called inside [`tracker::with`].
+/// Records of objects that were freed without an event are dropped on the way. Not to be called inside [`tracker::with`].
 ///
 /// # Errors
 /// If the VM raised.

@@ -1,5 +1,5 @@
 //! This process as the kernel shows it in /proc, read without giving the GVL up: since Ruby 3.2 each look at a file from
-//! Ruby lets all other threads run first. Where there is no /proc, as on macOS, there is nothing to tell.
+//! Ruby lets all other threads run first. Where there is no /proc, as on macOS, there is nothing to read.
 
 use std::fs;
 use std::io;
@@ -51,7 +51,7 @@ fn open_file(descriptor: i32) -> io::Result<OpenFile> {
     })
 }
 
-/// Does not ask a server for it: the process stands still meanwhile, and the server may be gone.
+/// Does not ask a server for it: the process is paused meanwhile, and the server may be gone.
 #[cfg(target_os = "linux")]
 fn file_type(descriptor: i32) -> io::Result<u32> {
     // SAFETY: zeros are a valid statx, which the kernel fills in; the path is empty, so that it asks for the descriptor.
@@ -95,7 +95,7 @@ fn mode(descriptor: i32) -> io::Result<libc::mode_t> {
     }
 }
 
-/// Sizes of the process; `None` where the kernel does not tell.
+/// Sizes of the process; `None` where the kernel does not report them.
 pub fn sizes() -> Option<Sizes> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kib = |name| field(&status, name)?.strip_suffix(" kB")?.parse().ok();

@@ -1,6 +1,6 @@
 //! Calls of the VM that may raise.
 //!
-//! A Ruby exception is a jump to whoever rescues it. Frames of Rust on the way are left without their destructors, and
+//! A Ruby exception is a jump to where it is rescued. Frames of Rust on the way are left without their destructors, and
 //! those of the heap walk with the collector off; so each way into the VM that may raise goes through [`protect`].
 
 use std::fmt;

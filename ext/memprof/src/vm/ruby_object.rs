@@ -130,11 +130,11 @@ pub unsafe fn text(value: VALUE) -> Option<String> {
 
 /// Bytes of a string, if they may be read now.
 ///
-/// A string whose bytes belong to another string (shared) is read only if that one still holds them: when both die in
+/// A string whose bytes belong to another string (shared) is read only if that one still holds them: when both are freed in
 /// one collection, the other may have been swept first.
 ///
 /// # Safety
-/// `string` is a T_STRING that lives, or that a death hook was just given; the bytes are used before either returns.
+/// `string` is a T_STRING that lives, or that a free hook was just given; the bytes are used before either returns.
 pub unsafe fn string_bytes<'a>(string: VALUE) -> Option<&'a [u8]> {
     // SAFETY: the caller passes a T_STRING whose slot has not been cleared.
     unsafe {

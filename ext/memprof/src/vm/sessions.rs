@@ -47,7 +47,7 @@ fn changed(tracker: &mut Tracker) {
     tracker::follow_threads(tracker.recorder.sessions.by_thread());
 }
 
-/// After a fork, sessions that followed threads of the parent have nobody to close them.
+/// Closes the sessions that followed threads of the parent: after a fork, nothing else does.
 fn close_orphans(tracker: &mut Tracker) {
     let pid = std::process::id();
     if tracker.pid != pid {
@@ -83,7 +83,7 @@ pub fn is_incomplete(id: SessionId) -> bool {
         .unwrap_or(false)
 }
 
-/// Ends a session's recording; deaths of its objects are still counted.
+/// Ends a session's recording; frees of its objects are still counted.
 pub fn finish(id: SessionId) {
     check_hook();
     let now = now();
@@ -137,7 +137,7 @@ pub fn stats_text(id: SessionId, limit: Option<usize>, heading: &str) -> Result<
     Ok(text.unwrap_or_default())
 }
 
-/// Before Ruby 4.0 a hook is told only of what its own Ractor sweeps, so the heap is asked who lives.
+/// Before Ruby 4.0 a hook sees only what its own Ractor sweeps, so a heap walk finds what is alive.
 fn drop_freed(id: SessionId) -> Result<(), Raised> {
     if tracker::ractors_seen() {
         drop(objspace::survivors(id)?);

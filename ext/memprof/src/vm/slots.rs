@@ -16,7 +16,7 @@ struct Visitor<F> {
 
 /// Calls `visit` with each slot of the heap and its flags, which are 0 in a free one. What was dead before is swept
 /// first. `visit` must not allocate a Ruby object nor run Ruby code. Not to be called inside `tracker::with`: sweeping
-/// runs the death hook.
+/// runs the free hook.
 ///
 /// # Errors
 /// If this Ruby does not offer the walk, the VM raised in it, or `visit` panicked.

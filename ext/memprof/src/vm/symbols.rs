@@ -84,7 +84,7 @@ pub struct Symbols {
     pub table_foreach: Option<unsafe extern "C" fn(*mut c_void, EachTableEntry, usize) -> c_int>,
     /// 3.2 and later: no collections from now on; one that is under way stays as it is.
     pub gc_disable_no_rest: Option<unsafe extern "C" fn() -> VALUE>,
-    /// 4.0: calls the function while other Ractors stand still.
+    /// 4.0: calls the function while other Ractors are paused.
     pub with_barrier: Option<unsafe extern "C" fn(Locked, *mut c_void) -> VALUE>,
     /// All versions: whether the calling thread is one of Ruby's. May be called on any thread.
     pub native_thread_p: Option<unsafe extern "C" fn() -> c_int>,

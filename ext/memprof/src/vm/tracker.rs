@@ -93,11 +93,11 @@ const ALONE: usize = 1;
 /// Set when a second Ractor may run: then hooks run side by side with other code, in spite of the GVL's name.
 static RACTORS: AtomicBool = AtomicBool::new(false);
 
-/// Births to pass over before one is recorded. Only birth hooks count it down, and these run one at a time (under the
+/// Allocations to skip before one is recorded. Only allocation hooks count it down, and these run one at a time (under the
 /// VM lock), so no exchange is needed.
 static SKIP: AtomicU32 = AtomicU32::new(0);
 
-/// Counts down the births to pass over; true if this is one of them.
+/// Counts down the allocations to skip; true if this is one of them.
 #[inline]
 pub fn skip() -> bool {
     let left = SKIP.load(Ordering::Relaxed);
@@ -107,12 +107,12 @@ pub fn skip() -> bool {
     left > 0
 }
 
-/// Births that are still to be passed over.
+/// Allocations that are still to be skipped.
 pub fn allocations_to_skip() -> u32 {
     SKIP.load(Ordering::Relaxed)
 }
 
-/// Passes over so many births.
+/// Skips this many allocations.
 #[inline]
 pub fn set_skip(allocations: u32) {
     SKIP.store(allocations, Ordering::Relaxed);
@@ -127,7 +127,7 @@ pub fn follows_threads() -> bool {
     FOLLOWS_THREADS.load(Ordering::Relaxed)
 }
 
-/// Tells whether some session follows a thread.
+/// Sets whether some session follows a thread.
 pub fn follow_threads(follow: bool) {
     FOLLOWS_THREADS.store(follow, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! `Native::Heap.open` and `.read`: from a dump to a heap, with a block that is told of the progress.
+//! `Native::Heap.open` and `.read`: from a dump to a heap, with a block that receives the progress.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -133,7 +133,7 @@ fn opened(
     Ok(NativeHeap(Arc::new(Opened::new(heap))))
 }
 
-/// A dump that counts what was read of it, and ends when nobody waits for it any more.
+/// A dump that counts what was read of it, and ends when its caller has gone.
 struct Input {
     file: File,
     state: Arc<State>,

@@ -1,7 +1,7 @@
 //! `Memprof::Native::Subset`: sets of objects that are taken apart, joined and rewritten ([`memprof_analysis::subset`]).
 //!
 //! There are some thirty operations, most of which take nothing, another set, or a node. So there is one method for each
-//! of these kinds, which is told the operation by name.
+//! of these kinds, which takes the operation by name.
 
 use std::io::{BufWriter, Write};
 use std::sync::Arc;

@@ -41,7 +41,7 @@ pub fn at_a_good_moment<T>(name: &str, refused: T, work: impl FnOnce() -> Result
         Ok(Err(why)) => why,
         Err(_) => "memprof failed".into(),
     };
-    // If stderr is closed, there is nobody to tell.
+    // If stderr is closed, the message is lost.
     let _ = writeln!(io::stderr(), "memprof: {name}: {why}");
     refused
 }

@@ -1,4 +1,4 @@
-//! Capturing the heap: what a dump is told of, a [`Builder`] is told of.
+//! Capturing the heap: a [`Builder`] receives the same records as a dump.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use memprof_heap::Builder;
 
 use super::{Request, check, pass, with_quiet_heap};
 
-/// Tells a builder of the whole heap. Called with the GVL, after [`super::prepare`].
+/// Passes the whole heap to a builder. Called with the GVL, after [`super::prepare`].
 ///
 /// # Errors
 /// If the heap cannot be read now, or texts cannot be written.

@@ -31,7 +31,7 @@ pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String
 }
 
 /// As [`dump_file`], to a file that is open. No second thread writes it: with `set scheduler-locking on` a debugger lets
-/// only the thread run that it calls in, and would wait for the other one for ever.
+/// only the thread run that it calls in, and would wait for the other one forever.
 pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> {
     let request = Request {
         options: Options {

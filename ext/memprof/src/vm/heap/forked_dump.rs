@@ -22,7 +22,7 @@ const NICE: c_int = 10;
 pub struct Child {
     /// Its process.
     pub pid: libc::pid_t,
-    /// Where it tells, in one line of JSON, what it wrote or why it did not.
+    /// Where it reports, in one line of JSON, what it wrote or why it failed.
     pub report: OwnedFd,
 }
 

@@ -1,6 +1,6 @@
 //! Instance variables.
 //!
-//! The VM looks for their names anew in each object. Objects that are alike have the same names in the same places; so
+//! The VM looks up their names again for each object. Objects with the same layout have the same names in the same places; so
 //! the VM is asked for some objects, and where its answers are what their slots hold, in the order of the slots, the
 //! others are read without it.
 

@@ -1,7 +1,7 @@
 //! Dumping the heap: a walk over it ([`walk`]) makes a record of each object, which a format writes.
 //!
 //! During the walk the collector is off, no Ruby object is allocated and nothing is written to any object; since Ruby
-//! 4.0 other Ractors stand still. What needs Ruby code (threads' backtraces, global variables) is asked for before, by
+//! 4.0 other Ractors are paused. What needs Ruby code (threads' backtraces, global variables) is asked for before, by
 //! `lib/memprof/dump`.
 
 pub mod binding;
@@ -210,7 +210,7 @@ fn with_quiet_heap<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     barrier(work)
 }
 
-/// Calls `work` while other Ractors stand still, where the VM can do that (4.0).
+/// Calls `work` while other Ractors are paused, where the VM can do that (4.0).
 fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     struct Call<W, T> {
         work: Option<W>,

@@ -1,4 +1,4 @@
-//! Numbers that are objects and have more to tell than a Float.
+//! Numeric objects with more facts than a Float.
 
 use memprof_dump::record::{CodeRange, Detail, Text};
 use rb_sys::{StableApiDefinition, VALUE};

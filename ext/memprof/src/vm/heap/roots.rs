@@ -42,7 +42,7 @@ pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
     Ok(())
 }
 
-/// The note about finalizers: pairs of an object and its finalizers, which the VM does not tell.
+/// The note about finalizers: pairs of an object and its finalizers, which the VM does not list.
 pub fn finalizers(objects: &[u64]) -> String {
     let pairs: Vec<String> = objects
         .iter()

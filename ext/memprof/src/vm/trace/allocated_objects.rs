@@ -1,4 +1,4 @@
-//! `objects`: what is born, by type and class, with the bytes of the slots. A birth hook: see the head of [`super::super`].
+//! `objects`: what is allocated, by type and class, with the bytes of the slots. An allocation hook: see the head of [`super::super`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Mark {
         Mark { place, named }
     }
 
-    /// Counts no more; tells how much was.
+    /// Stops counting and returns the counts.
     pub fn finish(self) -> Grown {
         let named = self.named;
         let grown = self.place.finish(|now, then, classes| {

@@ -1,4 +1,4 @@
-//! Names of the classes that objects are born of, each with a number, by which the objects are counted.
+//! Names of the classes of new objects, each with a number, by which the objects are counted.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const KEPT: usize = 1000;
 pub struct ClassNames {
     /// Since when addresses have been taken down.
     since: Moment,
-    /// By number. Whoever has counted keeps those that it needs: all may be forgotten before its report is made.
+    /// By number. A trace keeps those that it counted: all may be forgotten before its report is written.
     pub names: Vec<Arc<str>>,
     by_name: FxHashMap<Arc<str>, u32>,
     /// By class word, as long as the class is where it is.
@@ -43,7 +43,7 @@ impl ClassNames {
         self.names.len() <= KEPT && self.since.has_all_alive()
     }
 
-    /// Number of the class of an object that was just born.
+    /// Number of the class of a new object.
     #[inline]
     pub fn number(&mut self, flags: Flags, class: VALUE) -> u32 {
         let key = classes::key(flags, class);

@@ -27,7 +27,7 @@ impl Owner {
 /// Counters of those that are followed.
 pub struct Owners<C> {
     entries: Vec<Entry<C>>,
-    /// Tells counters of this process from those that a mark made before a fork remembers.
+    /// Distinguishes the counters of this process from those that a mark made before a fork remembers.
     pub epoch: u64,
 }
 
@@ -38,7 +38,7 @@ struct Entry<C> {
 }
 
 impl<C: Clone + Default> Owners<C> {
-    /// Nobody is followed.
+    /// No thread is followed.
     pub const fn new() -> Self {
         Owners {
             entries: Vec::new(),
@@ -46,7 +46,7 @@ impl<C: Clone + Default> Owners<C> {
         }
     }
 
-    /// Whether nobody is followed.
+    /// Whether no thread is followed.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

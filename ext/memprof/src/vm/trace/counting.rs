@@ -1,4 +1,4 @@
-//! Counters that a hook keeps while somebody follows them.
+//! Counters that a hook keeps while a trace follows them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use crate::vm::event_hook::EventHook;
 
 /// What the hook of a tracer needs besides its counters.
 pub trait Own: Send + 'static {
-    /// Nobody follows any more, and the hook may go.
+    /// No trace counts any more, and the hook may go.
     fn rest(&mut self);
 }
 
@@ -28,7 +28,7 @@ pub struct State<C, O> {
 }
 
 impl<C: Clone + Default, O: Own> Counting<C, O> {
-    /// Nobody follows, and there is no hook yet.
+    /// No trace counts, and there is no hook yet.
     pub const fn new(hook: EventHook, own: O) -> Self {
         Counting {
             hook,

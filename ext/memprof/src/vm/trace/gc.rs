@@ -98,7 +98,7 @@ impl Mark {
         Mark(COUNTING.follow(owner, |_| ()))
     }
 
-    /// Counts no more; tells how much was.
+    /// Stops counting and returns the counts.
     pub fn finish(self) -> Grown {
         let grown = self.0.finish(|now, then, _| now.since(then));
         Grown(grown.unwrap_or_default())

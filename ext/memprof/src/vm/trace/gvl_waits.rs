@@ -17,7 +17,7 @@ const READY: u32 = 1 << 1;
 const RESUMED: u32 = 1 << 2;
 const EXITED: u32 = 1 << 4;
 
-/// Threads that can be told apart; the waits of more than that count for the process alone.
+/// Threads that have counters of their own; the waits of more than that count for the process alone.
 const SLOTS: usize = 1024;
 /// Places that are looked at for a thread.
 const REACH: usize = 64;
@@ -54,7 +54,7 @@ pub struct Waits {
     time: Duration,
 }
 
-/// Has the VM tell of waits until it is dropped. `None` inside: this Ruby does not tell.
+/// Has the VM report waits until it is dropped. `None` inside: this Ruby does not report them.
 pub struct Listener(Option<u32>);
 
 impl Listener {
@@ -99,7 +99,7 @@ impl Mark {
         }
     }
 
-    /// Counts no more; tells how much was, or `None` if this Ruby does not tell.
+    /// Stops counting and returns the counts; `None` if this Ruby does not report waits.
     pub fn finish(self) -> Option<Waits> {
         self.listener.0?;
         let now = counted(self.process);

@@ -79,7 +79,7 @@ impl Mark {
         Ok(Mark(number))
     }
 
-    /// Counts no more; tells how much was. Nothing in the child of a fork.
+    /// Stops counting and returns the counts. Nothing in the child of a fork.
     pub fn finish(self) -> Option<Counted> {
         self.take().map(Trace::stop)
     }

@@ -2,7 +2,7 @@
 //!
 //! Counters only go up, one set for each thread that some trace follows and one for the process. A trace takes the
 //! counters as they are when it begins, and at its end reports by how much they have grown. So traces may be nested, run
-//! side by side and end in any order, as they do when a fiber leaves the block. What nobody follows is not counted, and
+//! side by side and end in any order, as they do when a fiber leaves the block. What no trace follows is not counted, and
 //! with the last trace the hooks go.
 //!
 //! Each tracer is a file: its counters, its hook, its report. The locks here are never held while the VM is called in a
@@ -31,7 +31,7 @@ use rb_sys::VALUE;
 pub use counter_owners::Owner;
 pub use gvl_waits::waited;
 
-/// A symbol of a name that the VM knows for ever, which it never collects.
+/// A symbol of a name that the VM knows forever, which it never collects.
 fn symbol(name: &CStr) -> VALUE {
     // SAFETY: called with the GVL.
     unsafe { rb_sys::rb_id2sym(rb_sys::rb_intern(name.as_ptr())) }
@@ -49,7 +49,7 @@ fn fields<const N: usize>(fields: [(&'static str, Node); N]) -> Node {
 /// The tracers of the VM.
 const OWN: [&str; 3] = ["objects", "gc", "threads"];
 
-/// Tracers that tell waits for the GVL from the time that they measure.
+/// Tracers that subtract waits for the GVL from the time that they measure.
 const TIMED: [&str; 5] = ["mysql", "postgres", "memcache", "redis", "http"];
 
 /// The tracers that there are: the VM's, and those of libraries and of the system.
@@ -154,7 +154,7 @@ pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
     })
 }
 
-/// Keeps what can be kept between traces: not the hook on births, which is called for every object.
+/// Keeps what can be kept between traces: not the hook on allocations, which is called for every object.
 ///
 /// # Errors
 /// As for [`begin`].
@@ -222,7 +222,7 @@ impl Counted {
     }
 }
 
-/// Has no contents: with it the VM tells of compaction.
+/// Has no contents: with it the VM reports compaction.
 #[derive(TypedData)]
 #[magnus(class = "Memprof::Native::TraceGuard", mark, compact)]
 struct TraceGuard;
