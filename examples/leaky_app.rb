@@ -161,4 +161,4 @@ Serving.on_free_port(shop) do |port|
 end
 
 abort "only #{served} of #{requests} requests were served" unless served == requests
-puts "#{served} requests of 100 customers for #{catalog.skus.size} products, #{shop.prices.size} quotes stored"
+puts "#{served} requests of 100 customers for #{catalog.skus.size} products, #{shop.prices.size} quotes saved"

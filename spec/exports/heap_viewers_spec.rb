@@ -38,7 +38,9 @@ RSpec.describe "exports of a heap in their viewers", :viewers do
     exports = File.join(@directory, "exports").tap { |path| FileUtils.mkdir_p(path) }
     { "heapsnapshot" => "heap.heapsnapshot", "flamegraph" => "heap.html", "mongo" => "heap.jsonl",
       "objects-csv" => "objects.csv", "references-csv" => "references.csv" }
-      .each { |format, name| example("memprof-analysis", "export_heap", dump, format, File.join(exports, name)) }
+      .each do |format, name|
+        example("memprof-analysis", "export_heap", dump, format, File.join(exports, name))
+      end
     example("memprof-heap-parquet", "parquet", dump, exports)
     nil
   end

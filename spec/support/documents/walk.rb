@@ -12,7 +12,7 @@ module Documents
     BLOCK = /^```(?<language>ruby|sh)(?: (?<kind>[\w-]+))?\n(?<code>.*?)^```$/m
     NAME = /\A# (\w+\.rb)\n/
 
-    # With `install: true` the blocks marked `checkout` run as well, in the checkout, and the others use the gem
+    # With `install: true` the blocks marked `checkout` run as well, in the checkout, the others use the gem
     # that they install. Without it they use the library of this checkout.
     def initialize(page, install: false)
       @page = File.join(ROOT, page)
