@@ -12,6 +12,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let heap = Heap::open(Path::new(path), &Options::default())?;
     let answer = questions::ask(&heap, question, serde_json::from_str(parameters)?)?;
-    println!("{}", serde_json::to_string_pretty(&answer)?);
+    println!("{answer}");
     Ok(())
 }

@@ -3,14 +3,21 @@
 use std::fmt;
 use std::io;
 
+use crate::query::{self, Query};
+
 /// Why a question has no answer.
 #[derive(Debug)]
 pub enum Error {
     /// The dump or its index cannot be read.
     Input(io::Error),
-    /// The filter is not right.
-    Query(crate::query::Error),
-    /// The question is not right: one line for people.
+    /// The filter cannot be parsed.
+    Query {
+        /// What is wrong with it, and where.
+        error: query::Error,
+        /// Its text.
+        filter: String,
+    },
+    /// The question makes no sense: one line for people.
     Question(String),
 }
 
@@ -18,7 +25,9 @@ impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Input(error) => error.fmt(out),
-            Error::Query(error) => error.fmt(out),
+            Error::Query { error, filter } => {
+                write!(out, "{}\n{}", error.message, error.pointing(filter))
+            }
             Error::Question(text) => out.write_str(text),
         }
     }
@@ -32,8 +41,16 @@ impl From<io::Error> for Error {
     }
 }
 
-impl From<crate::query::Error> for Error {
-    fn from(error: crate::query::Error) -> Error {
-        Error::Query(error)
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Error {
+        Error::Question(error.to_string())
     }
+}
+
+/// The query of a filter.
+pub(super) fn parse(filter: &str) -> Result<Query, Error> {
+    Query::parse(filter).map_err(|error| Error::Query {
+        error,
+        filter: filter.to_owned(),
+    })
 }

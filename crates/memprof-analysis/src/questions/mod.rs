@@ -1,7 +1,7 @@
 //! Questions to a heap, and their answers.
 //!
 //! A question is what serde reads from JSON parameters, an answer what it writes: the command, the Ruby interface and the
-//! pages of a browser ask the same things by the same words ([`ask`]).
+//! web pages ask the same questions with the same parameters ([`ask`]).
 
 pub mod class;
 pub mod collections;
@@ -33,6 +33,8 @@ mod tree;
 mod units;
 pub mod words;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use describe::{Described, Site};
@@ -45,11 +47,11 @@ pub use words::Words;
 
 use memprof_heap::Heap;
 
-/// Puts a question to a heap.
+/// Answers a question to a heap in JSON.
 ///
 /// # Errors
 /// If there is no such question, its parameters make no sense, or the index cannot be read.
-pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<Value, Error> {
+pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<String, Error> {
     match question {
         "class" => answer(heap, parameters, class::Question::answer),
         "collections" => answer(heap, parameters, collections::Question::answer),
@@ -71,17 +73,12 @@ pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<Value, Erro
     }
 }
 
-fn answer<Q, A>(
-    heap: &Heap,
+/// Reads a question, and writes its answer. `of` is what is asked: a heap, or two to compare.
+fn answer<T: ?Sized, Q: DeserializeOwned, A: Serialize>(
+    of: &T,
     parameters: Value,
-    put: impl Fn(&Q, &Heap) -> Result<A, Error>,
-) -> Result<Value, Error>
-where
-    Q: serde::de::DeserializeOwned,
-    A: serde::Serialize,
-{
-    let question =
-        serde_json::from_value(parameters).map_err(|error| Error::Question(error.to_string()))?;
-    let answer = put(&question, heap)?;
-    serde_json::to_value(answer).map_err(|error| Error::Question(error.to_string()))
+    compute: impl Fn(&Q, &T) -> Result<A, Error>,
+) -> Result<String, Error> {
+    let question = serde_json::from_value(parameters)?;
+    Ok(serde_json::to_string(&compute(&question, of)?)?)
 }

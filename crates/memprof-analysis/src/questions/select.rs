@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::Error;
 use super::fields::{At, Columns, Reading};
-use crate::query::{Comparison, Condition, Field, Order, Query};
+use super::{Error, error};
+use crate::query::{Comparison, Condition, Field, Order};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, Heap};
 
@@ -28,7 +28,7 @@ impl<'h> Selection<'h> {
                 chosen: None,
             });
         };
-        let query = Query::parse(filter)?;
+        let query = error::parse(filter)?;
         let columns = Columns::new(heap, query.fields())?;
         let groups = heap.group_numbers()?;
         let possible = columns.possible_groups(query.expression());

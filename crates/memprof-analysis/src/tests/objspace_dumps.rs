@@ -5,7 +5,7 @@ use std::io::Cursor;
 use memprof_heap::{Heap, Options};
 use serde_json::Value as Json;
 
-use crate::questions::ask;
+use crate::tests::ask;
 
 /// A class `Session`, two instances, a class `Order` with its origin, and the VM's own objects about them, as Ruby 3.1
 /// writes them.

@@ -5,7 +5,8 @@ use memprof_heap::testing::{Fact, Thing, address, class, heap, random, string, t
 use memprof_heap::{FOLDED, Heap, Own};
 use serde_json::json;
 
-use crate::questions::{ask, path};
+use crate::questions::path;
+use crate::tests::ask;
 
 fn module(at: u64, name: &str) -> Thing {
     thing(address(at), Kind::MODULE, "Module").named(name)

@@ -36,20 +36,10 @@ pub fn of_nothing(truncated: bool, objects: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A question without an answer. Of a filter that is wrong, the spot is shown.
-pub fn of_question(ruby: &Ruby, error: &questions::Error, filter: Option<&str>) -> Error {
-    let message = match (error, filter) {
-        (questions::Error::Input(error), _) => return of_input(ruby, error),
-        (questions::Error::Query(error), Some(filter)) => {
-            format!("{}\n{}", error.message, error.pointing(filter))
-        }
-        (error, _) => error.to_string(),
-    };
-    Error::new(ruby.exception_arg_error(), message)
-}
-
-/// The filter among the parameters of a question.
-pub fn filter_of(parameters: &str) -> Option<String> {
-    let parameters: serde_json::Value = serde_json::from_str(parameters).ok()?;
-    Some(parameters.get("where")?.as_str()?.to_owned())
+/// A question without an answer.
+pub fn of_question(ruby: &Ruby, error: &questions::Error) -> Error {
+    match error {
+        questions::Error::Input(error) => of_input(ruby, error),
+        error => Error::new(ruby.exception_arg_error(), error.to_string()),
+    }
 }

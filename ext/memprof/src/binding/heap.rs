@@ -70,13 +70,10 @@ fn ask(
     parameters: String,
 ) -> Result<String, Error> {
     let opened = Arc::clone(&native.0);
-    let filter = exceptions::filter_of(&parameters);
     let answer = job::run(ruby, "ask", move |_| {
-        let parameters = serde_json::from_str(&parameters)
-            .map_err(|error| questions::Error::Question(error.to_string()))?;
-        questions::ask(&opened.heap, &question, parameters).map(|answer| answer.to_string())
+        questions::ask(&opened.heap, &question, serde_json::from_str(&parameters)?)
     })?;
-    answer.map_err(|error| exceptions::of_question(ruby, &error, filter.as_deref()))
+    answer.map_err(|error| exceptions::of_question(ruby, &error))
 }
 
 /// Where the heap comes from, as JSON.

@@ -1,6 +1,6 @@
 use super::room::Room;
 use super::{Answer, Question, Sort};
-use crate::questions::ask;
+use crate::tests::ask;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::Heap;
 use memprof_heap::testing::{class, heap, random, thing};

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use super::Diff;
 use super::changes::objects;
 use crate::query::{Comparison, Condition, Expression, Field, Query};
-use crate::questions::{Error, Selection};
+use crate::questions::{Error, Selection, error};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
@@ -31,7 +31,7 @@ impl Chosen {
         diff: &Diff<H>,
         query: Option<&str>,
     ) -> Result<Chosen, Error> {
-        let query = query.map(Query::parse).transpose()?;
+        let query = query.map(error::parse).transpose()?;
         let query = query.as_ref().map(Query::expression);
         let mut survived = diff.changes.new.clone();
         match &diff.survived {

@@ -20,11 +20,9 @@ mod warnings;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Error;
+use super::{Error, answer};
 use filter::Chosen;
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
@@ -131,30 +129,20 @@ impl<H: Deref<Target = Heap>> Diff<H> {
         &self.warnings
     }
 
-    /// Puts a question.
+    /// Answers a question in JSON.
     ///
     /// # Errors
     /// If there is no such question, its parameters make no sense, or an index cannot be read.
-    pub fn ask(&self, question: &str, parameters: Value) -> Result<Value, Error> {
+    pub fn ask(&self, question: &str, parameters: Value) -> Result<String, Error> {
         match question {
-            "totals" => put(self, parameters, totals::Question::answer),
-            "rows" => put(self, parameters, rows::Question::answer),
-            "owners" => put(self, parameters, owners::Question::answer),
-            "interface" => put(self, parameters, interface::Question::answer),
-            "objects" => put(self, parameters, objects::Question::answer),
+            "totals" => answer(self, parameters, totals::Question::answer),
+            "rows" => answer(self, parameters, rows::Question::answer),
+            "owners" => answer(self, parameters, owners::Question::answer),
+            "interface" => answer(self, parameters, interface::Question::answer),
+            "objects" => answer(self, parameters, objects::Question::answer),
             _ => Err(Error::Question(format!(
                 "no such question about two heaps: {question:?}"
             ))),
         }
     }
-}
-
-fn put<H, Q: DeserializeOwned, A: Serialize>(
-    diff: &Diff<H>,
-    parameters: Value,
-    answer: impl Fn(&Q, &Diff<H>) -> Result<A, Error>,
-) -> Result<Value, Error> {
-    let in_words = |error: serde_json::Error| Error::Question(error.to_string());
-    let question = serde_json::from_value(parameters).map_err(in_words)?;
-    serde_json::to_value(answer(&question, diff)?).map_err(in_words)
 }

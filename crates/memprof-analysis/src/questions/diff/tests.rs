@@ -4,8 +4,18 @@ mod answers;
 mod identity;
 mod random;
 
-use super::Diff;
 use memprof_heap::Heap;
+use serde_json::Value;
+
+use super::Diff;
+use crate::tests::parsed;
+
+impl Diff<&Heap> {
+    /// [`Diff::ask`], with the answer parsed.
+    fn answer_to(&self, question: &str, parameters: Value) -> Value {
+        parsed(&self.ask(question, parameters).expect("an answer"))
+    }
+}
 
 fn diff<'h>(before: &'h Heap, after: &'h Heap) -> Diff<&'h Heap> {
     Diff::new(before, after, None).expect("in memory")

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::{Answer, Question};
-use crate::questions::ask;
+use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
 use memprof_heap::testing::{Thing, class, heap, random, string, thing};

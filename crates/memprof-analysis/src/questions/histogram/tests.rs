@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use super::{Answer, By, Key, Question, Row, Sort};
-use crate::questions::{Selection, ask};
+use crate::questions::Selection;
+use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::graph::{BitSet, retained_of_set};
 use memprof_heap::testing::{class, heap, random, thing};
@@ -358,7 +359,7 @@ fn rows_can_be_passed_over() {
         let put = |limit, offset| {
             let parameters =
                 serde_json::json!({ "by": "line", "sort": sort, "limit": limit, "offset": offset });
-            crate::questions::ask(&heap, "histogram", parameters).expect("an answer")
+            ask(&heap, "histogram", parameters).expect("an answer")
         };
         let whole = put(1000, 0);
         let rows = whole["rows"].as_array().expect("a list");

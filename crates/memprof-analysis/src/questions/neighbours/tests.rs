@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::questions::{Error, ask};
+use crate::questions::Error;
+use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
 use memprof_heap::graph::referrers_of;

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::questions::ask;
+use crate::tests::ask;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::testing::{Fact, address, class, heap, random, string, thing};
 

@@ -1,5 +1,6 @@
 use super::{Answer, Question};
-use crate::questions::{Selection, ask};
+use crate::questions::Selection;
+use crate::tests::ask;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::Heap;
 use memprof_heap::testing::{Thing, class, heap, heap_of, random, string, thing};

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::questions::ask;
+use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::graph::Graph;
 use memprof_heap::testing::{address, class, heap, random, string, thing};

@@ -1,5 +1,5 @@
 use super::{Answer, Question};
-use crate::questions::ask;
+use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
 use memprof_heap::testing::{Random, Thing, heap, heap_of, thing};

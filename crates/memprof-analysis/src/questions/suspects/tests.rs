@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::questions::ask;
+use crate::tests::ask;
 use memprof_heap::testing::{Thing, address, class, heap, string, thing};
 
 /// A class `Cache` whose constant has a hash of sessions, each with a text, and a little of everything else.

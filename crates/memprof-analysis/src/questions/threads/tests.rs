@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::questions::ask;
+use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::testing::{Fact, address, heap, string, thing};
 

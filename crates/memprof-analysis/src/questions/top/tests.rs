@@ -1,7 +1,8 @@
 use std::cmp::Reverse;
 
 use super::{Answer, Question, Sort};
-use crate::questions::{Selection, ask};
+use crate::questions::Selection;
+use crate::tests::ask;
 use memprof_heap::Heap;
 use memprof_heap::testing::random;
 

@@ -44,13 +44,12 @@ fn export(
     })?;
     let file = duplicate(ruby, descriptor)?;
     let opened = Arc::clone(&native.0);
-    let text = filter.clone();
     let counts = job::run(
         ruby,
         "export",
         move |_| -> Result<Counts, questions::Error> {
             let heap = &opened.heap;
-            let members = match &text {
+            let members = match &filter {
                 Some(filter) => {
                     let selection = Selection::new(heap, Some(filter))?;
                     Some(BitSet::of(heap.root() as usize + 1, selection.iter()))
@@ -69,6 +68,6 @@ fn export(
             Ok(counts)
         },
     )?;
-    let counts = counts.map_err(|error| of_question(ruby, &error, filter.as_deref()))?;
+    let counts = counts.map_err(|error| of_question(ruby, &error))?;
     to_ruby(ruby, &counts)
 }

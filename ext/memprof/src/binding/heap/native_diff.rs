@@ -5,11 +5,11 @@ use std::sync::Arc;
 use magnus::{
     Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, function, method,
 };
-use memprof_analysis::questions::{self, Diff};
+use memprof_analysis::questions::Diff;
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
-use super::super::exceptions::{filter_of, of_question};
+use super::super::exceptions::of_question;
 use super::super::job;
 use super::NativeHeap;
 use super::object_set::NativeObjects;
@@ -55,7 +55,7 @@ fn new(
     let heap = |native: &NativeHeap| Arc::clone(&native.0.heap);
     let heaps = (heap(before), heap(after), later.map(heap));
     let diff = job::run(ruby, "diff", move |_| Diff::new(heaps.0, heaps.1, heaps.2))?;
-    let diff = diff.map_err(|error| of_question(ruby, &error, None))?;
+    let diff = diff.map_err(|error| of_question(ruby, &error))?;
     Ok(NativeDiff {
         diff: Arc::new(diff),
         before: Arc::clone(&before.0),
@@ -71,14 +71,10 @@ fn ask(
     parameters: String,
 ) -> Result<String, Error> {
     let diff = Arc::clone(&native.diff);
-    let filter = filter_of(&parameters);
     let answer = job::run(ruby, "ask", move |_| {
-        let parameters = serde_json::from_str(&parameters)
-            .map_err(|error| questions::Error::Question(error.to_string()))?;
-        diff.ask(&question, parameters)
-            .map(|answer| answer.to_string())
+        diff.ask(&question, serde_json::from_str(&parameters)?)
     })?;
-    answer.map_err(|error| of_question(ruby, &error, filter.as_deref()))
+    answer.map_err(|error| of_question(ruby, &error))
 }
 
 fn warnings(native: &NativeDiff) -> Vec<String> {

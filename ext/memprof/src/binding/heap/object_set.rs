@@ -234,19 +234,18 @@ fn includes(objects: &NativeObjects, id: u32) -> bool {
 fn filter(ruby: &Ruby, objects: &NativeObjects, filter: String) -> Result<NativeObjects, Error> {
     let opened = Arc::clone(&objects.opened);
     let ids = objects.ids.clone();
-    let text = filter.clone();
     let ids = job::run(
         ruby,
         "where",
         move |_| -> Result<Vec<u32>, questions::Error> {
-            let selection = Selection::new(&opened.heap, Some(&text))?;
+            let selection = Selection::new(&opened.heap, Some(&filter))?;
             Ok(ids
                 .into_iter()
                 .filter(|&id| selection.contains(id))
                 .collect())
         },
     )?;
-    let ids = ids.map_err(|error| of_question(ruby, &error, Some(&filter)))?;
+    let ids = ids.map_err(|error| of_question(ruby, &error))?;
     Ok(NativeObjects::new(Arc::clone(&objects.opened), ids))
 }
 

@@ -246,7 +246,7 @@ fn path(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<(RArray, RAr
         let sentence = questions::path::phrase(&words, &nodes).to_string();
         Ok((nodes, labels, sentence))
     })?;
-    let (nodes, labels, sentence) = found.map_err(|error| of_question(ruby, &error, None))?;
+    let (nodes, labels, sentence) = found.map_err(|error| of_question(ruby, &error))?;
     if nodes.is_empty() {
         return Ok(None);
     }

@@ -88,7 +88,7 @@ fn put<T: Send + 'static>(
 ) -> Answer<T> {
     let set = Arc::clone(&native.set);
     let answer = job::run(ruby, "subset", move |_| work(&set))?;
-    answer.map_err(|error| of_question(ruby, &error, None))
+    answer.map_err(|error| of_question(ruby, &error))
 }
 
 /// An operation that makes another set of the same heap.
@@ -126,8 +126,7 @@ fn unknown(operation: &str) -> questions::Error {
 
 /// All objects and roots.
 fn whole(ruby: &Ruby, native: &NativeHeap) -> Answer<NativeSubset> {
-    let set =
-        Subset::all(Arc::clone(&native.0.heap)).map_err(|error| of_question(ruby, &error, None))?;
+    let set = Subset::all(Arc::clone(&native.0.heap)).map_err(|error| of_question(ruby, &error))?;
     Ok(NativeSubset {
         set: Arc::new(set),
         opened: Arc::clone(&native.0),
@@ -164,7 +163,7 @@ fn references(ruby: &Ruby, native: &NativeSubset, node: u32) -> Answer<NativeObj
     let children = native
         .set
         .children(node)
-        .map_err(|error| of_question(ruby, &error, None))?;
+        .map_err(|error| of_question(ruby, &error))?;
     Ok(NativeObjects::new(Arc::clone(&native.opened), children))
 }
 
@@ -208,7 +207,6 @@ fn chosen(
     text: String,
 ) -> Answer<NativeSubset> {
     let set = Arc::clone(&native.set);
-    let filter = (operation == "find_all").then(|| text.clone());
     let answer = job::run(ruby, "subset", move |_| match operation.as_str() {
         "of_class" => set.of_class(&Name::parse(&text)?),
         "of_type" => set.of_type(&Name::parse(&text)?),
@@ -217,7 +215,7 @@ fn chosen(
     })?;
     answer
         .map(|set| native.like(set))
-        .map_err(|error| of_question(ruby, &error, filter.as_deref()))
+        .map_err(|error| of_question(ruby, &error))
 }
 
 /// Operations that take a node, or a number.

@@ -117,7 +117,7 @@ impl Round {
 #[test]
 fn totals_are_sums_over_objects() {
     rounds(|round| {
-        let totals = round.diff().ask("totals", json!({})).expect("an answer");
+        let totals = round.diff().answer_to("totals", json!({}));
         assert_eq!(totals["before"], sum(&round.before));
         assert_eq!(totals["after"], sum(&round.after));
         assert_eq!(totals["new"], sum(only(&round.after, &round.before)));
@@ -165,7 +165,7 @@ fn rows_are_sums_over_their_objects() {
     rounds(|round| {
         let diff = round.diff();
         for (by, key) in keys {
-            let answer = diff.ask("rows", json!({ "by": by })).expect("an answer");
+            let answer = diff.answer_to("rows", json!({ "by": by }));
             let rows = answer["rows"].as_array().expect("rows");
             let mut keys: Vec<Value> = round.before.iter().chain(&round.after).map(key).collect();
             keys.sort_by_key(Value::to_string);
@@ -281,9 +281,7 @@ fn owners_are_the_nearest_old_dominators() {
                 .map(|(&node, _)| node)
                 .expect("the root")
         };
-        let answer = diff
-            .ask("owners", json!({ "limit": 1000 }))
-            .expect("an answer");
+        let answer = diff.answer_to("owners", json!({ "limit": 1000 }));
         let sizes = heap.memsizes().expect("in memory");
         let mut told = 0;
         for row in answer["owners"].as_array().expect("owners") {
@@ -319,9 +317,7 @@ fn the_interface_is_where_old_refers_to_new() {
         let mut edges = edges(heap);
         edges.remove(&heap.root());
         let is_new = |node: u32| diff.changes().new.contains(node);
-        let answer = diff
-            .ask("interface", json!({ "limit": 1000 }))
-            .expect("an answer");
+        let answer = diff.answer_to("interface", json!({ "limit": 1000 }));
         let crossing: Vec<(u32, u32)> = edges
             .iter()
             .filter(|(from, _)| !is_new(**from))

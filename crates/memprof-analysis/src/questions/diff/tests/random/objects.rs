@@ -40,7 +40,7 @@ fn objects_are_those_of_a_change() {
         for (change, mut addresses) in expected {
             addresses.sort_unstable();
             let question = json!({ "change": change, "sort": "address", "limit": 1000 });
-            let answer = diff.ask("objects", question).expect("an answer");
+            let answer = diff.answer_to("objects", question);
             let told: Vec<String> = answer["objects"]
                 .as_array()
                 .expect("objects")
@@ -59,13 +59,10 @@ fn objects_are_those_of_a_change() {
                 } else {
                     format!("change = {change}")
                 };
-                let totals = diff
-                    .ask("totals", json!({ "where": filter }))
-                    .expect("an answer");
+                let totals = diff.answer_to("totals", json!({ "where": filter }));
                 assert_eq!(totals["after"]["count"], json!(addresses.len()));
-                let answer = diff
-                    .ask("totals", json!({ "where": format!("not ({filter})") }))
-                    .expect("an answer");
+                let answer =
+                    diff.answer_to("totals", json!({ "where": format!("not ({filter})") }));
                 assert_eq!(
                     answer["after"]["count"],
                     json!(round.after.len() - addresses.len())
