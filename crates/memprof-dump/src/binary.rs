@@ -5,10 +5,10 @@
 
 mod block;
 mod decode;
-mod edges;
+mod edge_encoder;
 mod encode;
 mod form;
-mod object;
+mod object_encoder;
 mod out;
 mod records;
 
@@ -17,7 +17,7 @@ use std::io;
 
 use super::pipe::Pipe;
 use super::record::{Counts, Edge, Label, NoteKind, Object, Shape, Tables, Value};
-use super::tally::Tally;
+use super::record_counter::Tally;
 use super::worker::Worker;
 use super::writer::{Like, LiveWriter, Writer};
 use block::{Blocks, Task, Told};

@@ -80,7 +80,7 @@ pub(super) fn named<T: Copy>(what: &str, name: &str, known: &[(&str, T)]) -> Res
     }
     let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
     Err(format!(
-        "unknown {what} {name:?}; known are {}",
+        "unknown {what} {name:?}; expected one of: {}",
         known.join(", ")
     ))
 }

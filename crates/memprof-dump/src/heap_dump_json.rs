@@ -4,15 +4,15 @@
 //! Where that format is ambiguous, this one is not: ids are addresses (`"0x7f00"`), a Symbol has a colon (`":name"`),
 //! a string is never put in place of its id, and the entries of hashes are pairs, as keys may be anything.
 
+mod heap_dump_object;
 mod held;
-mod object;
 
 use std::io;
 
 use super::large;
 use super::record::{Counts, Edge, NoteKind, Object, Shape, Tables};
+use super::record_counter::Tally;
 use super::sink::Sink;
-use super::tally::Tally;
 use super::text;
 use super::writer::Writer;
 use held::Held;
@@ -163,10 +163,10 @@ impl Writer for HeapDumpJson {
         self.tally.object(object);
         self.held.object(object.kind);
         match large::split(object) {
-            None => object::head(self.sink.buffer(), tables, object),
+            None => heap_dump_object::head(self.sink.buffer(), tables, object),
             Some((small, bytes)) => {
                 let start = self.sink.buffer().len();
-                object::head(self.sink.buffer(), tables, &small);
+                heap_dump_object::head(self.sink.buffer(), tables, &small);
                 large::write(&mut self.sink, start, ",\"val\":", bytes, true)?;
             }
         }

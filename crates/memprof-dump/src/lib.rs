@@ -11,15 +11,15 @@ pub mod heap_dump_json;
 mod kinds;
 mod large;
 pub mod memprof_json;
+mod name_tables;
 pub mod objspace_json;
 mod pipe;
 pub mod read;
 pub mod record;
+mod record_counter;
 mod side;
 pub mod sink;
 pub mod source_name;
-mod tables;
-mod tally;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod testing;

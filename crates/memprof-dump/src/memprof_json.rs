@@ -4,8 +4,8 @@
 //! comes in pieces: values of the container that this type has go to the file at once, references, labels and other
 //! containers are kept back until the line ends.
 
-mod edges;
-mod object;
+mod edge_writer;
+mod object_writer;
 
 use std::fs::File;
 use std::io;
@@ -14,15 +14,15 @@ use super::format::Compression;
 pub(super) use super::kinds::from_lower as kind_of;
 use super::large;
 use super::record::{Counts, Edge, NoteKind, Object, Shape, Tables};
+use super::record_counter::Tally;
 use super::sink::Sink;
-use super::tally::Tally;
 use super::text;
 use super::worker::Worker;
 use super::writer::{LiveWriter, Writer};
-use edges::Edges;
-pub(super) use edges::{item, value};
-use object::Parts;
-pub(super) use object::{bytes_field, is_taken};
+use edge_writer::Edges;
+pub(super) use edge_writer::{item, value};
+use object_writer::Parts;
+pub(super) use object_writer::{bytes_field, is_taken};
 
 /// Version of the format, in its header.
 const VERSION: u32 = 1;
@@ -149,7 +149,7 @@ impl Writer for MemprofJson {
     fn shape(&mut self, tables: &Tables, shape: &Shape) -> io::Result<()> {
         self.close_roots()?;
         self.tally.counts.shapes += 1;
-        object::shape(self.sink.buffer(), tables, shape);
+        object_writer::shape(self.sink.buffer(), tables, shape);
         self.sink.passed()
     }
 
@@ -160,15 +160,15 @@ impl Writer for MemprofJson {
         self.code = object.kind.0;
         self.edges.object(object);
         match large::split(object) {
-            None => object::head(self.sink.buffer(), &mut self.parts, tables, object),
+            None => object_writer::head(self.sink.buffer(), &mut self.parts, tables, object),
             Some((small, bytes)) => {
                 let start = self.sink.buffer().len();
-                object::head(self.sink.buffer(), &mut self.parts, tables, &small);
+                object_writer::head(self.sink.buffer(), &mut self.parts, tables, &small);
                 large::write(&mut self.sink, start, ",\"data\":", bytes, true)?;
             }
         }
         self.tail.clear();
-        object::tail(&mut self.tail, &mut self.parts, tables, object);
+        object_writer::tail(&mut self.tail, &mut self.parts, tables, object);
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl Writer for MemprofJson {
         self.close_roots()?;
         if whole {
             let out = self.sink.buffer();
-            object::footer(out, &self.tally.counts);
+            object_writer::footer(out, &self.tally.counts);
         }
         self.bytes = self.sink.close()?;
         Ok(self.tally.counts)

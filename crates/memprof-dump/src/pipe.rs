@@ -127,7 +127,7 @@ impl<S: Stage> Way<S> {
             let mut stage = stages.recv().map_err(|_| closed())?;
             for (bytes, tag) in work {
                 stage.take(&bytes, tag)?;
-                // Nobody waits for it if the other side is gone.
+                // If the other side is gone, no thread waits for it.
                 let _ = back.try_send(bytes);
             }
             stage.finish()
@@ -158,7 +158,7 @@ fn closed() -> io::Error {
     io::Error::other("the dump is closed already")
 }
 
-/// An error to tell more than once.
+/// An error that is reported more than once.
 struct Failure {
     kind: io::ErrorKind,
     code: Option<i32>,

@@ -1,28 +1,28 @@
-//! Reading dumps: format and compression are found by content, records are told to a [`Writer`].
+//! Reading dumps: format and compression are found by content, records are passed to a [`Writer`].
 //!
 //! A thread reads and unpacks ahead (`feed`); text is scanned token by token (`tokens`), so that a line may be of any
 //! length. Dumps that were cut are read up to the break, broken lines and blocks are left out and counted.
 
-mod binary;
+mod binary_reader;
 mod blocks;
 mod collector;
 mod detect;
-mod facts;
 mod feed;
-mod heap_dump_json;
+mod heap_dump_reader;
 mod hex;
 mod keys;
 mod limits;
+mod line_facts;
 mod lines;
-mod memprof_json;
-mod objspace_json;
+mod memprof_reader;
+mod objspace_reader;
 mod reduce;
 mod source;
 mod strings;
 mod target;
 mod tokens;
 mod unpack;
-mod values;
+mod value_reader;
 mod window;
 mod word;
 
@@ -37,17 +37,17 @@ use feed::{Feed, Piece};
 pub use limits::Limits;
 pub use source::{Source, open};
 pub(super) use target::Target;
-pub(super) use values::checked;
+pub(super) use value_reader::checked;
 use window::Window;
 
 /// How to read.
 #[derive(Clone, Copy)]
 pub struct Options<'o> {
-    /// What may be told of contents.
+    /// What may be written of contents.
     pub values: Values,
     /// How large the dump may be.
     pub limits: Limits,
-    /// Is told now and then, after each MiB or so, how many bytes of the input were read (compressed, if it is).
+    /// Called after each MiB or so with the bytes of the input that were read (compressed, if it is).
     pub progress: Option<&'o dyn Fn(u64)>,
     /// Reading ends with an error soon after this becomes true, also while it waits for the input.
     pub stop: Option<&'o AtomicBool>,
@@ -124,7 +124,7 @@ impl Skipped {
     }
 }
 
-/// Reads a dump and tells `writer` of all of it, also that it is finished.
+/// Reads a dump, passes all of it to `writer`, and finishes it.
 ///
 /// # Errors
 /// If the input is no dump, cannot be read, or the output cannot be written.
@@ -150,7 +150,7 @@ pub fn read(
     let mut skipped = Skipped::default();
     let (format, whole, bytes) = match feed.next()? {
         Piece::Binary => {
-            let end = binary::read(&mut feed, &mut target, &mut skipped);
+            let end = binary_reader::read(&mut feed, &mut target, &mut skipped);
             let end = end.map_err(Stop::into_error)?;
             (Format::Binary, end.footer, feed.count())
         }
@@ -184,11 +184,14 @@ fn text(
     let format = detect::format(window.rest(), window.cut())?;
     let window = &mut window;
     let whole = match format {
-        Format::Memprof => lines::read(window, target, skipped, &mut memprof_json::Reader::new()),
-        Format::HeapDump => {
-            lines::read(window, target, skipped, &mut heap_dump_json::Reader::new())
-        }
-        _ => lines::read(window, target, skipped, &mut objspace_json::Reader::new()),
+        Format::Memprof => lines::read(window, target, skipped, &mut memprof_reader::Reader::new()),
+        Format::HeapDump => lines::read(
+            window,
+            target,
+            skipped,
+            &mut heap_dump_reader::Reader::new(),
+        ),
+        _ => lines::read(window, target, skipped, &mut objspace_reader::Reader::new()),
     };
     let whole = whole.map_err(Stop::into_error)?;
     Ok((format, whole, window.feed.count()))

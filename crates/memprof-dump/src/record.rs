@@ -4,7 +4,7 @@
 //! [`Tables`] has the text. Contents of objects that have none of their own name carry their bytes ([`Text`]).
 
 pub use super::flags::Flags;
-pub use super::tables::Tables;
+pub use super::name_tables::Tables;
 
 /// Number of an interned text in [`Tables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,7 +14,7 @@ pub struct NameId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteId(pub u32);
 
-/// Where an object was made.
+/// Where an object was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     /// Path.
@@ -154,9 +154,9 @@ pub enum Content<'a> {
 /// Bytes of a string, symbol, regexp or bignum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
-    /// Length in bytes; `None` if it is not to be told.
+    /// Length in bytes; `None` if it is not to be written.
     pub length: Option<u64>,
-    /// Bytes the string has room for, where Ruby tells it apart from the length.
+    /// Bytes the string has room for, where Ruby distinguishes it from the length.
     pub capacity: Option<u64>,
     /// Name of the encoding, as `UTF-8`.
     pub encoding: NameId,

@@ -1,7 +1,7 @@
 //! For tests: made-up dumps, and files to write them to.
 
-mod files;
 mod random;
+mod scratch_files;
 
 use std::io;
 use std::ops::Range;
@@ -12,8 +12,8 @@ use super::record::{
 };
 use super::writer::Writer;
 
-pub use files::{converted, made, options, scratch, values, written};
 pub use random::Random;
+pub use scratch_files::{converted, made, options, scratch, values, written};
 
 /// Texts that are hard on JSON.
 pub const HOSTILE: [&[u8]; 12] = [

@@ -68,7 +68,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Everything is told.
+    /// Everything is written.
     pub const FULL: Values = Values {
         policy: Policy::Full,
         key: Key([0; 2]),
@@ -92,7 +92,7 @@ impl Values {
         (self.policy != Policy::None).then_some(length)
     }
 
-    /// What takes the place of a symbol's name; `None` if the name may be told.
+    /// What takes the place of a symbol's name; `None` if the name may be written.
     pub fn symbol(&self, name: &str) -> Option<String> {
         match self.policy {
             Policy::Full | Policy::Truncate => None,

@@ -5,10 +5,10 @@ use std::io;
 use super::format::Dump;
 use super::record::{Edge, Label, NoteKind, Object, Shape, Tables, Value};
 
-/// One format: told of records in order, writes them.
+/// One format: receives records in order, and writes them.
 ///
 /// The order is: the header note, other notes, roots, shapes, objects, the last notes, `finish`. An error means that
-/// the output is lost (full disk, closed pipe); the caller stops and tells.
+/// the output is lost (full disk, closed pipe); the caller stops and reports it.
 pub trait Writer {
     /// A line about the process or the heap; `json` is one JSON object without line breaks.
     fn note(&mut self, tables: &Tables, kind: NoteKind, json: &str) -> io::Result<()>;

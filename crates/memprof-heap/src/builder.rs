@@ -1,8 +1,8 @@
-//! A heap while its dump is read: what a dump tells goes into columns.
+//! A heap while its dump is read: what a dump contains goes into columns.
 
 mod class_word;
 mod labels;
-mod rows;
+mod rare_columns;
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ use memprof_dump::record::{
     self, Counts, Detail, Edge, Field, Kind, NameId, NoteKind, Object, SiteId, Tables, Value,
 };
 use memprof_dump::writer::LiveWriter;
-pub(super) use rows::{Rare, Rows};
+pub(super) use rare_columns::{Rare, Rows};
 
 /// The age of an object whose age is not known, in the upper byte of its flags.
 const NO_AGE: u32 = 0xff;

@@ -32,7 +32,7 @@ impl Part {
         self.file.read_exact_at(bytes, self.offset)?;
         if crc32fast::hash(bytes) != self.checksum || self.length % size != 0 {
             return Err(invalid(
-                "the index is damaged: remove it, and it is made anew",
+                "the index is damaged: remove it to have it rebuilt",
             ));
         }
         Ok(values)

@@ -126,18 +126,18 @@ impl Heap {
     }
 
     /// The node before each on a shortest path from the super root; [`NONE`] for it and what is unreachable. Of a heap that
-    /// was captured, paths avoid who did that ([`Heap::asked_by`]).
+    /// was captured, paths avoid the thread that did it ([`Heap::captured_by`]).
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
     pub fn steps(&self) -> io::Result<&[u32]> {
-        match &self.asker {
-            Some(asker) => asker.steps(self),
+        match &self.capturing_thread {
+            Some(capturing_thread) => capturing_thread.steps(self),
             None => self.all_steps(),
         }
     }
 
-    /// The same of all paths, whoever captured the heap.
+    /// The same with the paths through the thread that captured the heap.
     pub(super) fn all_steps(&self) -> io::Result<&[u32]> {
         self.derived.steps.get()
     }

@@ -2,12 +2,12 @@
 //!
 //! The texts stand first, as they are written while the dump is read. Columns follow, then small tables, then a directory
 //! in JSON that says where each part is, with its checksum, and of which dump this is the index. An index whose dump has
-//! changed, that another version wrote, that belongs to another user, or that is damaged, is made anew.
+//! changed, that another version wrote, that belongs to another user, or that is damaged, is rebuilt.
 
 mod fingerprint;
-mod read;
+mod index_reader;
+mod index_writer;
 mod unfinished;
-mod write;
 
 use std::path::{Path, PathBuf};
 
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Source;
 pub(super) use fingerprint::Fingerprint;
-pub(super) use read::read;
+pub(super) use index_reader::read;
+pub(super) use index_writer::{begin, write};
 pub use unfinished::Unfinished;
 pub(super) use unfinished::remove_stale;
-pub(super) use write::{begin, write};
 
 /// First bytes of an index, and the last.
 const MAGIC: [u8; 8] = *b"mempidx\x89";

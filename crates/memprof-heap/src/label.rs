@@ -9,7 +9,7 @@ pub struct Packed(pub u32);
 /// What leads from an object to another. Names are those of the heap ([`super::Heap::name`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// Ruby has no name for it, or the dump does not tell it.
+    /// Ruby has no name for it, or the dump does not contain it.
     None,
     /// Element of an array.
     Index(u32),

@@ -3,13 +3,12 @@
 //! Objects are numbered in order of address; the root categories of the dump are further nodes, and one super root
 //! refers to them. [`Heap::open`] reads a dump, or its index if there is one (`index`).
 
-mod asker;
 mod builder;
 mod cache;
+mod capturing_thread;
 mod columns;
 mod derived;
 pub mod dominator_labels;
-mod facts;
 mod fold;
 pub mod graph;
 mod groups;
@@ -18,7 +17,8 @@ mod label;
 mod link;
 mod memsize;
 mod names;
-mod object;
+mod object_facts;
+mod object_view;
 mod once;
 mod open;
 mod own;
@@ -39,12 +39,12 @@ use serde::{Deserialize, Serialize};
 
 pub use builder::Builder;
 pub use columns::{Column, SizeColumn};
-pub use facts::Facts;
 pub use groups::{Class, ClassObject, Group};
 pub use index::{Unfinished, path_of as index_path};
 pub use label::{Label, Packed};
 pub use names::Names;
-pub use object::Object;
+pub use object_facts::Facts;
+pub use object_view::Object;
 pub use open::{Options, Progress};
 pub use own::Own;
 pub use pages::Addresses;
@@ -52,8 +52,8 @@ pub use sizes::Sizes;
 pub use texts::{Known, Stored, TextReader, Texts};
 
 use crate::graph::{Extra, Graph};
-use asker::Asker;
 use cache::Cache;
+use capturing_thread::CapturingThread;
 use columns::Columns;
 use derived::Derived;
 use memprof_dump::record::{Flags, NameId, NoteKind, Shape, Site};
@@ -114,8 +114,8 @@ pub struct Heap {
     cache: Cache,
     /// Roots that are ignored: what they refer to does not count.
     silent: Vec<u32>,
-    /// Who captured the heap, if it was captured in the process itself.
-    asker: Option<Asker>,
+    /// The thread that captured the heap, if it was captured in the process itself.
+    capturing_thread: Option<CapturingThread>,
 }
 
 impl Heap {

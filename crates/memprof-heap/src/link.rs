@@ -4,9 +4,9 @@ use std::io;
 use std::mem;
 
 use super::columns::{Columns, Dangling};
-use super::facts::Facts;
 use super::groups::{ClassFacts, Naming};
 use super::label::{Label, Packed};
+use super::object_facts::Facts;
 use super::pages::{Addresses, Numbers};
 use super::sizes::Sizes;
 use super::{Builder, Category, Heap, NONE, Source};
@@ -109,7 +109,7 @@ pub(super) fn link(
         derived: Default::default(),
         cache: Default::default(),
         silent: Vec::new(),
-        asker: None,
+        capturing_thread: None,
     };
     Ok((heap, file))
 }

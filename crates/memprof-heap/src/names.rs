@@ -1,4 +1,4 @@
-//! Names of a heap: those of the dump that are used, numbered anew.
+//! Names of a heap: those of the dump that are used, renumbered.
 
 use super::NONE;
 use memprof_dump::record::{NameId, Tables};

@@ -1,11 +1,11 @@
-//! Values that are found out when they are first asked for, which may fail.
+//! Values that are computed on first use, which may fail.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A value that is not there yet, or is there for good.
+/// A value that is computed at most once.
 pub(super) struct Once<T> {
     value: OnceLock<T>,
-    /// Held by who finds it out: others who ask meanwhile wait, so that it is not done twice.
+    /// Locked while a thread computes the value: others wait, so that it is not computed twice.
     finding: Mutex<()>,
 }
 
@@ -33,7 +33,7 @@ impl<T> Once<T> {
         self.value.get()
     }
 
-    /// The value. If it cannot be found out, the next who asks tries again.
+    /// The value. If computing it fails, the next call tries again.
     pub fn get_or<E>(&self, find: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.value.get() {
             return Ok(value);

@@ -45,11 +45,11 @@ pub struct Options<'o> {
     pub ignore_stack_roots: bool,
     /// How large the dump may be.
     pub limits: read::Limits,
-    /// Told of what is going on.
+    /// Called with what is going on.
     pub progress: &'o dyn Fn(Progress),
     /// Opening ends with an error soon after this becomes true, and leaves no index.
     pub stop: Option<&'o AtomicBool>,
-    /// What is being written of an index, for whoever sees to it that nothing of that is left.
+    /// What is being written of an index, for the caller, which removes it.
     pub unfinished: Option<&'o Unfinished>,
 }
 
@@ -106,7 +106,7 @@ impl Heap {
         heap.computed(options)
     }
 
-    /// A heap whose records were told to a builder.
+    /// A heap whose records were passed to a builder.
     ///
     /// # Errors
     /// If its texts cannot be written, or it is not wanted any more.

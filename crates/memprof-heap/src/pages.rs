@@ -3,7 +3,7 @@
 //! A reference may name an object that comes later in the dump. So while a dump is read, addresses are kept as a *code*:
 //! the number of their page (64 KiB of address space) and the place in it. A bit for each place says afterwards which
 //! are objects. An object's number is its rank among them, so that numbers are in order of address, and objects that
-//! were born side by side are neighbours in every column.
+//! were allocated side by side are neighbours in every column.
 
 use std::io;
 

@@ -150,7 +150,7 @@ pub fn heap_of(header: &str, roots: &[(&str, &[u64])], things: &[Thing]) -> Heap
         builder.roots(&tables, category, &edges).expect("roots");
     }
     for thing in things {
-        tell(&mut builder, &mut tables, thing, things);
+        write(&mut builder, &mut tables, thing, things);
     }
     builder.finish(&tables, true).expect("finished");
     Heap::build(builder, Source::default(), &Options::default()).expect("a heap")
@@ -176,7 +176,7 @@ fn edge(tables: &mut Tables, label: &str, address: u64) -> Edge<'static> {
     }
 }
 
-fn tell(builder: &mut Builder, tables: &mut Tables, thing: &Thing, things: &[Thing]) {
+fn write(builder: &mut Builder, tables: &mut Tables, thing: &Thing, things: &[Thing]) {
     let class = things.iter().find(|other| {
         let named = other.name.as_deref() == Some(&thing.class);
         named && matches!(other.kind, Kind::CLASS | Kind::MODULE)

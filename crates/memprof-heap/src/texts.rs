@@ -44,7 +44,7 @@ pub enum Known {
     Beginning(Vec<u8>, u64),
     /// The first bytes; the dump has no more.
     Truncated(Vec<u8>),
-    /// Equal for equal texts of the dump; it tells no contents.
+    /// Equal for equal texts of the dump; it reveals no contents.
     Mark(u64),
 }
 

@@ -1,4 +1,4 @@
-//! What a path tells of the code in it: the gem it belongs to, and a form short enough to read.
+//! What a path says about the code in it: the gem it belongs to, and a form short enough to read.
 //!
 //! The names are those that users of the memory_profiler gem know (`rack-3.1.0`, `json`, `myapp/app`, `other`); what it
 //! does not know is added: Debian's `vendor_ruby`, directories of one architecture, and files of the VM itself.
@@ -25,7 +25,7 @@ const ARCHITECTURES: [&str; 13] = [
     "universal",
 ];
 
-/// Name of the gem, standard library or application that the file at `path` belongs to; `other` if the path tells none.
+/// Name of the gem, standard library or application that the file at `path` belongs to; `other` if the path names none.
 ///
 /// ```
 /// use memprof_paths::guess_gem;

@@ -2,13 +2,13 @@
 //!
 //! Source of truth: the first memprof's dumps, which went into MongoDB (`_id`, `file`, `line`, `type`, `class_name`,
 //! `length`, `data`), and mongoimport's manual: one document a line, at most 16 MB each. Of an object with more references
-//! than fit, `references_left_out` are not told.
+//! than fit, `references_left_out` are missing.
 
 use std::io::{self, Write};
 
 use super::choice::Choice;
-use super::facts::Rows;
 use super::naming::Naming;
+use super::object_rows::Rows;
 use super::out::{Out, json};
 use super::references::References;
 use super::{Counts, Options};

@@ -9,7 +9,7 @@ use super::references::References;
 use super::{Counts, Options};
 use memprof_heap::Heap;
 
-/// Labels of references between the same two objects that are told; there may be thousands.
+/// Labels returned for references between the same two objects; there may be thousands.
 const LABELS: usize = 3;
 
 /// A node.
@@ -72,15 +72,15 @@ impl<'h> Drawing<'h> {
             .unwrap_or(0))
     }
 
-    /// Tells all nodes.
-    pub fn nodes(&self, mut tell: impl FnMut(&Node<'_>) -> io::Result<()>) -> io::Result<()> {
+    /// Passes all nodes.
+    pub fn nodes(&self, mut visit: impl FnMut(&Node<'_>) -> io::Result<()>) -> io::Result<()> {
         let (memsizes, retained) = (self.heap.memsizes()?, self.heap.retained()?);
         for id in self.choice.nodes.iter() {
             let mut title = self.naming.title(id)?;
             if id < self.heap.len() {
                 title.push_str(&format!(" {:#x}", self.heap.addresses().of(id)));
             }
-            tell(&Node {
+            visit(&Node {
                 id,
                 title: &title,
                 class: &shown(self.naming.class(id)),
@@ -95,7 +95,7 @@ impl<'h> Drawing<'h> {
                 Some(_) => self.naming.title(more.owner)?,
             };
             let title = format!("({} more) {of}", more.objects);
-            tell(&Node {
+            visit(&Node {
                 id,
                 title: &title,
                 class: "",
@@ -111,8 +111,8 @@ impl<'h> Drawing<'h> {
         self.heap.root() + 1
     }
 
-    /// Tells all edges; of references from one object to another there is one.
-    pub fn edges(&self, mut tell: impl FnMut(&Edge<'_>) -> io::Result<()>) -> io::Result<Counts> {
+    /// Passes all edges; of references from one object to another there is one.
+    pub fn edges(&self, mut visit: impl FnMut(&Edge<'_>) -> io::Result<()>) -> io::Result<Counts> {
         let classes = self.heap.group_classes();
         let references = References {
             graph: self.heap.graph(&classes)?,
@@ -132,7 +132,7 @@ impl<'h> Drawing<'h> {
             count += row.len() as u64;
             row.sort_by_key(|&(target, _)| target);
             for same in row.chunk_by(|one, other| one.0 == other.0) {
-                tell(&Edge {
+                visit(&Edge {
                     id,
                     from,
                     to: same[0].0,
@@ -148,7 +148,7 @@ impl<'h> Drawing<'h> {
             .iter()
             .filter(|&&(from, _)| self.with_ways && from != self.heap.root());
         for &(from, to) in ways {
-            tell(&Edge {
+            visit(&Edge {
                 id,
                 from,
                 to,
@@ -158,7 +158,7 @@ impl<'h> Drawing<'h> {
             id += 1;
         }
         for (more, to) in self.choice.more.iter().zip(self.first_more()..) {
-            tell(&Edge {
+            visit(&Edge {
                 id,
                 from: more.owner,
                 to,

@@ -8,9 +8,9 @@
 //! those to the classes, too. It keeps all numbers in 32 bits: ids are the lower half of `address >> 3`, and an object of
 //! more than 4 GiB shows as 4 GiB.
 
-mod edges;
-mod nodes;
-mod strings;
+mod snapshot_edges;
+mod snapshot_nodes;
+mod snapshot_strings;
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ use super::out::Out;
 use super::{Counts, Options};
 use memprof_heap::graph::{Dominators, Graph};
 use memprof_heap::{Heap, NONE};
-use strings::Strings;
+use snapshot_strings::Strings;
 
 /// Objects that DevTools can still load.
 const LIMIT: usize = 5_000_000;

@@ -9,18 +9,18 @@ mod csv;
 mod documents;
 mod dot;
 mod drawing;
-pub mod facts;
 mod flame_graph;
 mod frames;
 mod gexf;
 mod gml;
 mod heap_snapshot;
+#[cfg(test)]
+mod hostile_heaps;
 mod naming;
+pub mod object_rows;
 mod out;
 mod references;
 pub mod table;
-#[cfg(test)]
-mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -18,11 +18,11 @@ pub(super) struct References<'r, 'h> {
 }
 
 impl<'h> References<'_, 'h> {
-    /// Tells each reference of a node: target and label. Stops at the first error.
+    /// Passes each reference of a node: target and label. Stops at the first error.
     pub fn of(
         &self,
         node: u32,
-        mut tell: impl FnMut(u32, Cow<'h, str>) -> io::Result<()>,
+        mut visit: impl FnMut(u32, Cow<'h, str>) -> io::Result<()>,
     ) -> io::Result<()> {
         let nodes = &self.choice.nodes;
         let start = self
@@ -34,13 +34,13 @@ impl<'h> References<'_, 'h> {
         for (&target, edge) in self.graph.row(node).iter().zip(start..) {
             if nodes.contains(target) {
                 let key = (before != NONE).then_some(before);
-                tell(target, self.naming.label_text(edge, key)?)?;
+                visit(target, self.naming.label_text(edge, key)?)?;
             }
             before = target;
         }
         match self.graph.extra_of(node) {
             Some((_, class)) if self.classes && nodes.contains(class) => {
-                tell(class, Cow::Borrowed("class"))
+                visit(class, Cow::Borrowed("class"))
             }
             _ => Ok(()),
         }

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::choice::Choice;
-use super::facts::{Row, Rows};
 use super::naming::Naming;
+use super::object_rows::{Row, Rows};
 use super::references::References;
 use super::{Counts, Options};
 use memprof_heap::Heap;
@@ -39,13 +39,13 @@ impl<'h> Table<'h> {
         self.choice.nodes.iter().map(|id| self.rows.get(id))
     }
 
-    /// Tells each reference: source, target, label. Stops at the first error.
+    /// Passes each reference: source, target, label. Stops at the first error.
     ///
     /// # Errors
-    /// Those of `tell`, and if the index cannot be read.
+    /// Those of `visit`, and if the index cannot be read.
     pub fn references(
         &self,
-        mut tell: impl FnMut(u32, u32, &str) -> io::Result<()>,
+        mut visit: impl FnMut(u32, u32, &str) -> io::Result<()>,
     ) -> io::Result<()> {
         let classes = self.heap.group_classes();
         let naming = Naming::new(self.heap)?;
@@ -57,7 +57,7 @@ impl<'h> Table<'h> {
             classes: true,
         };
         for id in self.choice.nodes.iter() {
-            references.of(id, |target, label| tell(id, target, &label))?;
+            references.of(id, |target, label| visit(id, target, &label))?;
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! What may stand after a field, by the type of the field.
 
-use super::error::{Error, shown};
 use super::expression::{Condition, Order, TextTest};
 use super::field::{Field, Kind};
 use super::nearest::nearest;
 use super::parser::Parser;
 use super::pattern::Pattern;
+use super::query_error::{Error, shown};
 use super::token::{Operator, Span, Token};
 
 impl Parser<'_> {

@@ -33,7 +33,6 @@
 
 mod condition;
 mod display;
-mod error;
 mod expression;
 mod field;
 mod fields;
@@ -43,6 +42,7 @@ mod parser;
 mod part;
 mod pattern;
 mod prepared;
+mod query_error;
 mod quoted;
 mod row;
 mod token;
@@ -50,13 +50,13 @@ mod token;
 use std::fmt;
 use std::str::FromStr;
 
-pub use error::Error;
 pub use expression::{Comparison, Condition, Expression, Order, TextTest};
 pub use field::{Field, Kind};
 pub use fields::Fields;
 pub use part::Part;
 pub use pattern::Pattern;
 pub use prepared::{Locate, Prepared};
+pub use query_error::Error;
 pub use row::Row;
 
 /// What is asked of objects. Its [`Display`](fmt::Display) is a text that parses to the same query.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::error::{Error, shown};
+use super::query_error::{Error, shown};
 
 /// A number in a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The grammar. What a comparison may be is in [`condition`](super::condition).
 
-use super::error::{Error, shown};
 use super::expression::{Comparison, Expression};
 use super::field::Field;
+use super::query_error::{Error, shown};
 use super::token::{Lexer, Span, Token};
 
 /// Parentheses and negations inside of each other.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::error::Error;
+use super::query_error::Error;
 use super::token::Span;
 
 /// Reads the text whose quote `rest` begins with; and how many bytes it has with its quotes. `at` is where `rest` is.

@@ -1,7 +1,7 @@
 //! The words of a query.
 
-use super::error::Error;
 use super::number::{self, Number};
+use super::query_error::Error;
 use super::quoted;
 
 /// A piece of a query.
@@ -91,7 +91,7 @@ impl<'q> Lexer<'q> {
         Lexer { query, at: 0 }
     }
 
-    /// The next token and where it is; [`Token::End`] for ever when all are read.
+    /// The next token and where it is; [`Token::End`] when all are read.
     pub fn next(&mut self) -> Result<(Token<'q>, Span), Error> {
         let rest = self.query[self.at..].trim_start();
         let at = self.query.len() - rest.len();

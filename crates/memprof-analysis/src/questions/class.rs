@@ -69,7 +69,7 @@ pub struct Answer {
     pub object: Described,
     /// Its name; null if it has none.
     pub name: Option<String>,
-    /// Others of this name: old ones stay when code is loaded anew and something holds them.
+    /// Others of this name: old ones remain when code is reloaded and something references them.
     pub versions: Vec<Described>,
     /// Its superclass.
     pub superclass: Option<Described>,

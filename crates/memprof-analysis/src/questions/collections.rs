@@ -52,7 +52,7 @@ pub struct Row {
     pub object: Described,
     /// Elements.
     pub length: Option<u64>,
-    /// Elements that it has room for; null if that cannot be told.
+    /// Elements that it has room for; null if unknown.
     pub capacity: Option<u64>,
     /// Bytes of the room without elements.
     pub unused: u64,
@@ -79,7 +79,7 @@ pub struct OfKind {
     pub single_count: u64,
     /// Sum of their memsizes.
     pub single_size: u64,
-    /// Elements in percent of the room, of those whose room can be told; null if there are none.
+    /// Elements in percent of the room, of those whose room is known; null if there are none.
     pub fill: Option<f64>,
     /// Bytes of room without elements.
     pub unused: u64,
@@ -105,7 +105,7 @@ const KINDS: [&str; 4] = ["array", "hash", "struct", "set"];
 
 const SET: usize = 3;
 
-/// Holders of empty collections that are told.
+/// Holders of empty collections in the answer.
 const HOLDERS: usize = 3;
 
 /// What a collection has, and has room for.
@@ -269,7 +269,7 @@ impl Question {
             true => measured(id).map_or(NONE, |measure| measure.kind as u32),
             false => NONE,
         };
-        let mut types = sums.told(heap.memsizes()?.sum());
+        let mut types = sums.into_rows(heap.memsizes()?.sum());
         let holders = holders(heap, &describer.words, KINDS.len(), empty, HOLDERS)?;
         for (of, holders) in types.iter_mut().zip(holders) {
             of.empty_holders = holders;
@@ -289,7 +289,7 @@ impl Question {
 #[derive(Default)]
 struct Sums {
     kinds: [OfKind; KINDS.len()],
-    /// Elements and room of those whose room can be told.
+    /// Elements and room of those whose room is known.
     rooms: [(u64, u64); KINDS.len()],
     /// Collections without elements.
     empties: Vec<u32>,
@@ -334,15 +334,15 @@ impl Sums {
         self.empties.extend(other.empties);
     }
 
-    fn told(self, whole: u64) -> Vec<OfKind> {
+    fn into_rows(self, whole: u64) -> Vec<OfKind> {
         let kinds = self.kinds.into_iter().zip(KINDS).zip(self.rooms);
-        let told = kinds.map(|((of, name), (filled, capacity))| OfKind {
+        let rows = kinds.map(|((of, name), (filled, capacity))| OfKind {
             r#type: name,
             percent: percent(of.size, whole),
             fill: (capacity > 0).then(|| percent(filled, capacity)),
             ..of
         });
-        told.collect()
+        rows.collect()
     }
 }
 

@@ -64,9 +64,10 @@ pub(super) fn last_generation(heap: &Heap) -> io::Result<u32> {
         .iter()
         .find(|(kind, _)| *kind == NoteKind::Header);
     let header = header.and_then(|(_, json)| serde_json::from_str::<serde_json::Value>(json).ok());
-    let told = header.and_then(|header| u32::try_from(header.get("generation")?.as_u64()?).ok());
-    if let Some(told) = told {
-        return Ok(told);
+    let generation =
+        header.and_then(|header| u32::try_from(header.get("generation")?.as_u64()?).ok());
+    if let Some(generation) = generation {
+        return Ok(generation);
     }
     let generations = heap.generations()?.iter();
     Ok(generations

@@ -8,7 +8,7 @@ use super::tally::percent;
 use super::words::Words;
 use memprof_heap::{Heap, NONE, Sizes};
 
-/// Where an object was made.
+/// Where an object was allocated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Site {
     /// Path.
@@ -38,9 +38,9 @@ pub struct Described {
     pub retained: u64,
     /// Retained size in percent of the memsize of the whole heap, garbage included, as in all answers.
     pub percent: f64,
-    /// Where it was made.
+    /// Where it was allocated.
     pub site: Option<Site>,
-    /// Collections before it was made.
+    /// GC runs before it was allocated.
     pub generation: Option<u32>,
 }
 
@@ -74,7 +74,7 @@ impl<'h> Describer<'h> {
         })
     }
 
-    /// Where an object was made.
+    /// Where an object was allocated.
     pub fn site(&self, node: u32) -> Option<Site> {
         self.site_of(*self.sites.get(node as usize)?)
     }

@@ -29,7 +29,7 @@ pub struct Question {
     pub r#where: Option<String>,
     /// Texts; 20.
     pub limit: Option<usize>,
-    /// Texts that are passed over first; none.
+    /// Texts to skip; none.
     pub offset: usize,
     /// Equal strings that a text must have; 2.
     pub min: Option<u64>,

@@ -10,7 +10,7 @@ use super::describe::Named;
 use crate::export::{Frames, Options};
 use memprof_heap::{Heap, NONE};
 
-/// Frames that are told if nobody says how many.
+/// Frames returned by default.
 const LIMIT: usize = 2_000;
 
 /// `flame`.
@@ -59,13 +59,13 @@ impl Question {
         let top = top.unwrap_or(heap.root());
         let (frames, counts) = Frames::under(heap, top, &options, limit)?;
         let address = |id: u32| (id != NONE).then(|| format!("{:#x}", heap.addresses().of(id)));
-        let told = frames.frames.iter().map(|frame| {
+        let rows = frames.frames.iter().map(|frame| {
             let first = address(frame.first());
             let (own, total) = (frame.own, frame.total);
             Frame(frame.parent, frame.name, own, total, frame.objects, first)
         });
         Ok(Answer {
-            frames: told.collect(),
+            frames: rows.collect(),
             names: frames.names,
             folded: counts.folded,
             whole: heap.memsizes()?.sum(),

@@ -47,7 +47,7 @@ pub struct Question {
     pub sort: Option<Sort>,
     /// Rows; 20.
     pub limit: Option<usize>,
-    /// Rows that are passed over first; none.
+    /// Rows to skip; none.
     pub offset: usize,
     /// Rows in a row; 3, of a tree 10.
     pub then_limit: Option<usize>,

@@ -56,7 +56,7 @@ pub struct Row {
     pub id: Option<u32>,
     /// Its address.
     pub address: Option<String>,
-    /// Classes and modules of this very name: more than one if old ones stay when code is loaded anew.
+    /// Classes and modules of this very name: more than one if old ones remain when code is reloaded.
     pub versions: u64,
     /// Classes and modules in it, itself included.
     pub classes: u64,

@@ -14,7 +14,7 @@ use super::Error;
 use super::describe::{Described, Describer, Named};
 use memprof_heap::Heap;
 
-/// Nodes of a graph if nobody says how many.
+/// Nodes of a graph by default.
 const LIMIT: usize = 60;
 /// Neighbours on each side of an object that is expanded.
 const EACH: usize = 10;
@@ -74,7 +74,7 @@ pub struct Edge {
 pub struct Answer {
     /// Number of the object that was asked for.
     pub of: u32,
-    /// The first is that object. References to classes are not told.
+    /// The first is that object. References to classes are left out.
     pub nodes: Vec<Node>,
     /// In order of their ends.
     pub edges: Vec<Edge>,

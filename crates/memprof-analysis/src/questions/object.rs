@@ -19,7 +19,7 @@ pub struct Question {
     /// References shown in each direction; 20.
     #[serde(default)]
     pub limit: Option<usize>,
-    /// References that are passed over first; none.
+    /// References to skip; none.
     #[serde(default)]
     pub references_offset: usize,
     /// The same in the other direction.

@@ -1,6 +1,6 @@
-//! `overview`: the heap in numbers, where it comes from, and what its dump does not tell.
+//! `overview`: the heap in numbers, where it comes from, and what its dump does not contain.
 
-mod facts;
+mod process_facts;
 #[cfg(test)]
 mod tests;
 mod warnings;
@@ -139,9 +139,9 @@ pub struct Slots {
 pub struct Answer {
     /// Where the heap comes from.
     pub source: Source,
-    /// The process, as the dump tells: ruby, pid, time and more.
+    /// The process, from the dump: ruby, pid, time and more.
     pub process: Map<String, Value>,
-    /// The collector's numbers, as the dump tells.
+    /// The GC's numbers, from the dump.
     pub gc: Map<String, Value>,
     /// All objects.
     pub objects: Sum,
@@ -161,7 +161,7 @@ pub struct Answer {
     pub shared_by_roots: Option<u64>,
     /// Objects of which it is known where they were made.
     pub tracked: Sum,
-    /// First generation that an object was made in.
+    /// First generation in which an object was allocated.
     pub first_generation: Option<u32>,
     /// The last.
     pub last_generation: Option<u32>,
@@ -177,7 +177,7 @@ impl Question {
     /// # Errors
     /// If the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
-        let header = facts::header(heap);
+        let header = process_facts::header(heap);
         let whole = heap.memsizes()?.sum();
         let selection = Selection::new(heap, None)?;
         let memsizes = heap.memsizes()?;
@@ -203,8 +203,8 @@ impl Question {
             .iter()
             .copied()
             .filter(|&generation| generation != NONE);
-        let (first, last) = generations.fold((NONE, 0), |(first, last), born| {
-            (born.min(first), born.max(last))
+        let (first, last) = generations.fold((NONE, 0), |(first, last), generation| {
+            (generation.min(first), generation.max(last))
         });
         let largest = histogram::Question {
             limit: Some(self.limit.unwrap_or(5)),
@@ -214,8 +214,8 @@ impl Question {
         let rooted = !heap.categories().is_empty();
         let mut answer = Answer {
             source: source(heap),
-            process: facts::process(&header),
-            gc: facts::collector(&header),
+            process: process_facts::process(&header),
+            gc: process_facts::collector(&header),
             objects: objects.of(whole),
             references: references(heap)?,
             types: types(heap, &by_group, whole),

@@ -171,7 +171,7 @@ impl Question {
             }
             (None, Some(filter)) => self.merged(heap, &describer, filter),
             _ => Err(Error::Question(
-                "path wants either an object or a filter".to_owned(),
+                "path takes either an object or a filter".to_owned(),
             )),
         }
     }

@@ -40,7 +40,7 @@ pub struct Question {
     pub r#where: Option<String>,
     /// Places; 20.
     pub limit: Option<usize>,
-    /// Places that are passed over first; none.
+    /// Places to skip; none.
     pub offset: usize,
 }
 
@@ -105,7 +105,7 @@ pub struct Answer {
     pub size: u64,
 }
 
-/// Captured things and holders that are told of a place.
+/// Captured objects and holders returned for a place.
 const PARTS: usize = 5;
 
 /// Where procs were written.
@@ -251,7 +251,7 @@ impl Procs {
     }
 }
 
-/// Where a proc was written, if the dump tells.
+/// Where a proc was written, if the dump says so.
 fn written(heap: &Heap, id: u32, [file, line, method]: [Option<NameId>; 3]) -> Option<Place> {
     let text = |name: Option<NameId>| match heap.facts().get(id, name?)? {
         Value::Name(text) | Value::Symbol(text) => Some(text),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::fields::{At, Columns, Reading};
+use super::object_fields::{At, Columns, Reading};
 use super::{Error, error};
 use crate::query::{Comparison, Condition, Field, Order};
 use memprof_heap::graph::BitSet;

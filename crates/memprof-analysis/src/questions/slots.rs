@@ -56,7 +56,7 @@ pub struct Answer {
     pub rows: Vec<OfSize>,
     /// Pages that have objects.
     pub pages: u64,
-    /// Pages without any, as far as the collector's numbers tell; null if the dump does not have these.
+    /// Pages without any, as far as the GC's numbers show; null if the dump does not have these.
     pub empty_pages: Option<u64>,
     /// Bytes of all pages that have objects.
     pub size: u64,
@@ -127,7 +127,7 @@ impl Question {
     /// The answer.
     ///
     /// # Errors
-    /// If the dump does not tell the sizes of slots.
+    /// If the dump does not contain the sizes of slots.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let layout = Layout::of(heap);
         let nearly_empty = self.nearly_empty.unwrap_or(NEARLY_EMPTY);
@@ -144,7 +144,7 @@ impl Question {
         });
         if rows.is_empty() && !heap.is_empty() {
             return Err(Error::Question(
-                "the dump does not tell the sizes of slots".to_owned(),
+                "the dump does not contain the sizes of slots".to_owned(),
             ));
         }
         rows.sort_by_key(|row| row.slot);

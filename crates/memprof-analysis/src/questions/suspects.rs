@@ -36,7 +36,7 @@ const CLASSES: usize = 5;
 pub struct Question {
     /// Percent of the heap that make a suspect; 10.
     pub threshold: Option<f64>,
-    /// Suspects that are told at most; 10.
+    /// Maximum number of suspects; 10.
     pub limit: Option<usize>,
 }
 
@@ -112,7 +112,7 @@ pub struct Answer {
     pub threshold: f64,
     /// The largest first.
     pub suspects: Vec<Suspect>,
-    /// Suspects that are not told.
+    /// Suspects that are not returned.
     pub more: usize,
     /// In words, if there is nothing to tell, or something that spoils the picture.
     pub remarks: Vec<String>,
@@ -127,7 +127,7 @@ impl Question {
         let threshold = self.threshold.unwrap_or(THRESHOLD);
         if !(threshold > 0.0 && threshold <= 100.0) {
             return Err(Error::Question(
-                "threshold wants a percentage between 0 and 100".to_owned(),
+                "threshold must be a percentage between 0 and 100".to_owned(),
             ));
         }
         let search = Search::new(heap, threshold)?;

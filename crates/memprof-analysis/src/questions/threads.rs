@@ -22,7 +22,7 @@ pub struct Question {
     pub r#where: Option<String>,
     /// Threads; 20.
     pub limit: Option<usize>,
-    /// Threads that are passed over first; none.
+    /// Threads to skip; none.
     pub offset: usize,
     /// Local variables, and other objects, that are shown of each; 10.
     pub held_limit: Option<usize>,

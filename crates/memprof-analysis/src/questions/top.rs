@@ -41,7 +41,7 @@ pub struct Question {
     pub r#where: Option<String>,
     /// Objects; 20.
     pub limit: Option<usize>,
-    /// Objects that are passed over first; none.
+    /// Objects to skip; none.
     pub offset: usize,
 }
 

@@ -1,10 +1,10 @@
 //! A subset as a graph of its own, for algorithms that know numbers only.
 
-use super::edges::View;
+use super::subset_edges::View;
 use memprof_heap::NONE;
 use memprof_heap::graph::{BitSet, Extra, Graph};
 
-/// Members numbered anew from 0, in order; one more node refers to where searches begin.
+/// Members renumbered from 0, in order; one more node refers to where searches begin.
 pub(super) struct Compact {
     /// The nodes by their numbers here.
     pub nodes: Vec<u32>,

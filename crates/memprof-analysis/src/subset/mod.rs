@@ -10,17 +10,17 @@
 mod answer;
 mod choose;
 mod compact;
-mod diff;
-mod edges;
 mod gml;
 mod keepalive;
 mod name;
-mod paths;
 mod relatives;
 mod rewrite;
-mod save;
 #[cfg(test)]
-pub(crate) mod testing;
+pub(crate) mod sample_subsets;
+mod save;
+mod subset_diff;
+mod subset_edges;
+mod subset_paths;
 #[cfg(test)]
 mod tests;
 
@@ -37,9 +37,9 @@ pub use name::Name;
 pub use rewrite::Missing;
 
 use crate::questions::Error;
-use edges::{Edges, Own, View};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, Heap};
+use subset_edges::{Edges, Own, View};
 
 /// Numbers by which members are marked, as `keepalive_count`.
 pub type Annotation = FxHashMap<u32, u64>;

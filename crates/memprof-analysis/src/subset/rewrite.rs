@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::edges::{Edges, Own, View};
+use super::subset_edges::{Edges, Own, View};
 use super::{Grouped, Name, Subset};
 use crate::questions::Error;
 use memprof_heap::Heap;
@@ -155,7 +155,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         let replaced = set.intersection(self);
         if replaced.is_empty() {
             return Err(Error::Question(
-                "a group wants at least one member".to_owned(),
+                "a group needs at least one member".to_owned(),
             ));
         }
         let group = self.nodes();

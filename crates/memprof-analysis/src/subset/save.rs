@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::Subset;
-use super::edges::View;
+use super::subset_edges::View;
 use crate::questions::Error;
 use memprof_dump::Writer;
 use memprof_dump::record::{

@@ -9,7 +9,7 @@ mod paths;
 mod sets;
 mod toy;
 
-use super::testing::{Naive, Random, random_heap};
+use super::sample_subsets::{Naive, Random, random_heap};
 use super::{Name, Subset};
 use memprof_heap::Heap;
 

@@ -46,7 +46,7 @@ impl Tag {
 pub(super) const ALLOCATION: u8 = 1;
 pub(super) const OBJECT_ID: u8 = 1 << 1;
 pub(super) const FIELDS: u8 = 1 << 2;
-/// The memsize is told: it is not the size of the slot.
+/// The memsize is written: it is not the size of the slot.
 pub(super) const MEMSIZE: u8 = 1 << 3;
 pub(super) const SHAPE: u8 = 1 << 4;
 pub(super) const AGE: u8 = 1 << 5;
@@ -231,7 +231,7 @@ fn text_bits(text: &Text<'_>) -> u8 {
     range | content | length | capacity | exact
 }
 
-/// Forms that the block has had, as far as they are remembered: one that was forgotten is told again.
+/// Forms that the block has had, as far as they are remembered: one that was forgotten is written again.
 pub(super) struct Forms {
     table: Vec<(u32, u32, Words)>,
     /// By the number of a like.

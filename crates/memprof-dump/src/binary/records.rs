@@ -1,6 +1,6 @@
 //! Reads the records of a block.
 
-mod object;
+mod object_decoder;
 
 use super::super::read::{Fallible, Stop, Target, checked};
 use super::super::record::{
@@ -10,7 +10,7 @@ use super::decode::Cursor;
 use super::form::Form;
 use super::{Last, label, record};
 
-/// Tells `target` of the records of a block.
+/// Passes the records of a block to `target`.
 pub(in super::super) fn replay(block: &[u8], target: &mut Target<'_>) -> Fallible<()> {
     let mut records = Records {
         cursor: Cursor::new(block),

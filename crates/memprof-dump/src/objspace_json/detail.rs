@@ -16,7 +16,7 @@ fn fact(out: &mut Vec<u8>, condition: bool, key: &str) {
     }
 }
 
-/// What is told of every object, behind its address.
+/// The fields of every object, behind its address.
 #[inline]
 pub(super) fn head(out: &mut Vec<u8>, heads: &mut Chunks, object: &Object<'_>, ruby: (u8, u8)) {
     // Without the class: of the VM's own objects, which there are many of, Ruby 3.1 has anything in its place.
@@ -54,7 +54,7 @@ fn class_of(out: &mut Vec<u8>, object: &Object<'_>) {
     fact(out, object.flags.has(Flags::FROZEN), ", \"frozen\":true");
 }
 
-/// What is told by type.
+/// The fields by type.
 #[inline]
 pub(super) fn detail(
     out: &mut Vec<u8>,

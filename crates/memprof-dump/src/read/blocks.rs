@@ -15,7 +15,7 @@ const STEP: usize = 256 * 1024;
 const LARGE: u64 = 16 * 1024 * 1024;
 
 /// Hands over all blocks behind the magic. A broken one is left out, and the next is looked for behind its beginning.
-/// False if nobody takes them any more.
+/// False if the receiver is gone.
 pub(super) fn read(input: &mut Unpacked, line: &Line, limits: Limits) -> io::Result<bool> {
     let mut window = Window {
         input,

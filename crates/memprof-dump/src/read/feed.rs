@@ -68,7 +68,7 @@ impl<'o> Feed<'o> {
         let limits = options.limits;
         let run = move || {
             if let Err(error) = read(input, counted, &line, limits) {
-                // Nobody wants to know if the other end is gone.
+                // If the other end is gone, no one needs the error.
                 let _ = line.filled.send(Err(error));
             }
         };
@@ -128,7 +128,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Hands over; false if nobody takes it any more.
+    /// Hands over; false if the receiver is gone.
     pub fn send(&self, piece: Piece) -> bool {
         self.filled.send(Ok(piece)).is_ok()
     }
@@ -161,7 +161,7 @@ fn read(
     Ok(())
 }
 
-/// Hands over all text; false if nobody takes it any more.
+/// Hands over all text; false if the receiver is gone.
 fn text(start: &[u8], unpacked: &mut Unpacked, line: &Line, limits: Limits) -> io::Result<bool> {
     let mut begun = start.len();
     let mut total = 0;

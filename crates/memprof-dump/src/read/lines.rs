@@ -19,7 +19,7 @@ pub(super) trait Lines {
     /// Before the first line.
     fn begin(&mut self, window: &Window<'_>, target: &mut Target<'_>) -> Fallible<()>;
 
-    /// Reads the line that begins here up to its line break. A line that is broken tells nothing.
+    /// Reads the line that begins here up to its line break. A broken line yields nothing.
     fn line(&mut self, window: &mut Window<'_>, target: &mut Target<'_>) -> Fallible<Line>;
 
     /// Whether the dump is whole, behind the last line.

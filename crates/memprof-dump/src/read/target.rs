@@ -1,4 +1,4 @@
-//! Where readers put records: a writer, with what may not be told taken out before.
+//! Where readers put records: a writer, after what may not be written is removed.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::reduce;
 /// Edges that a reader collects before it hands them over.
 pub(in super::super) const PIECE: usize = 1024;
 
-/// A writer that is told of what is read.
+/// The writer that receives what is read.
 pub(in super::super) struct Target<'w> {
     /// Texts of the records.
     pub tables: Tables,

@@ -56,6 +56,6 @@ fn names_of_policies() {
     let error = "all".parse::<Policy>().unwrap_err();
     assert_eq!(
         error,
-        "unknown values \"all\"; known are full, truncate, hash, length, none"
+        "unknown values \"all\"; expected one of: full, truncate, hash, length, none"
     );
 }

@@ -2,12 +2,13 @@
 //! referrers, reachability.
 //!
 //! Everything here works on numbers and knows nothing of Ruby. Nodes are `u32`; no algorithm recurses, so the depth of a
-//! graph does not matter; numbers out of range are passed over.
+//! graph does not matter; numbers out of range are skipped.
 
 use std::ops::Range;
 
 mod bits;
 mod components;
+mod compressed_rows;
 mod depth_first;
 mod dominators;
 mod inbound;
@@ -15,16 +16,16 @@ mod parts;
 mod paths;
 mod reach;
 mod retained;
-mod rows;
-mod stop;
 #[cfg(test)]
-mod testing;
+mod sample_graphs;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 pub use bits::BitSet;
 pub use components::{Components, strong_components, weak_components};
+pub use compressed_rows::Rows;
 pub use depth_first::{Visit, depth_first};
 pub use dominators::{Dominators, dominators, dominators_unless};
 pub use inbound::{Inbound, ancestors, referrers_of};
@@ -32,7 +33,6 @@ pub use parts::{PART, filled, in_parts, piece_of, share};
 pub use paths::{Paths, shortest_paths, shortest_paths_avoiding, shortest_paths_unless};
 pub use reach::{reachable, reachable_counts, reachable_without, retained_of_set};
 pub use retained::{retained, retained_of_top_members, top_members};
-pub use rows::Rows;
 pub use stop::{Stop, Stopped};
 pub use tree::{Tree, children, depths, nearest_common};
 

@@ -11,7 +11,7 @@ const STEPS: u32 = 1 << 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stop<'s>(Option<&'s AtomicBool>);
 
-/// What was begun was given up: nobody wanted it any more.
+/// The work was stopped, because its result is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 

@@ -13,8 +13,8 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 const ENDING: &[u8] = b".IN_PROGRESS";
 
-/// The index that an opening of a heap is writing. Whoever waits for the opening has a second handle, and takes the file
-/// away when nobody wants the heap any more: the process may end before the opening looks whether it is still wanted.
+/// The index that an opening of a heap is writing. The waiting caller has a second handle, and removes the file
+/// when the heap is no longer wanted: the process may end before the opening looks whether it is still wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Unfinished(Arc<Mutex<State>>);
 

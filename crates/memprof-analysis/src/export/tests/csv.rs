@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::testing::{hostile, written};
+use super::super::hostile_heaps::{hostile, written};
 use super::super::{Format, Options};
 
 /// Lines of cells, by the grammar of the RFC.

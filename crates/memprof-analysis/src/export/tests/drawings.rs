@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use super::super::testing::{hostile, written};
+use super::super::hostile_heaps::{hostile, written};
 use super::super::{Format, Options};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::super::testing::{hostile, written};
+use super::super::hostile_heaps::{hostile, written};
 use super::super::{Format, Options};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;

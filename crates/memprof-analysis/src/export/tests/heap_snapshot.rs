@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::super::testing::{hostile, parsed};
+use super::super::hostile_heaps::{hostile, parsed};
 use super::super::{Counts, Format, Options};
 use memprof_heap::Heap;
 use memprof_heap::graph::{self, BitSet, Graph};

@@ -1,4 +1,4 @@
-//! What nobody would ask in earnest: no panic, no overflow of the stack, an answer soon.
+//! Queries that make no sense: no panic, no overflow of the stack, an answer soon.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What a collection has room for, as its memsize tells.
+//! What a collection has room for, from its memsize.
 
 /// Bytes of a reference.
 const WORD: u64 = 8;

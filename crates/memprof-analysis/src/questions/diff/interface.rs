@@ -14,10 +14,10 @@ use memprof_dump::record::Kind;
 use memprof_heap::graph::{BitSet, Tree};
 use memprof_heap::{Heap, Label, NONE, Packed, Sizes};
 
-/// Rows that are told if nobody says how many.
+/// Rows returned by default.
 const LIMIT: usize = 20;
 
-/// Nodes that are visited to count what the new objects keep alive. What was not counted by then is told as unknown.
+/// Nodes that are visited to count what the new objects keep alive. The rest is returned as unknown.
 const VISITS: u64 = 50_000_000;
 
 /// `interface`.
@@ -26,7 +26,7 @@ const VISITS: u64 = 50_000_000;
 pub struct Question {
     /// Only references to these new objects.
     pub r#where: Option<String>,
-    /// Rows and objects that are told at most, of each; 20.
+    /// Maximum number of rows and objects, of each; 20.
     pub limit: Option<usize>,
 }
 
@@ -78,7 +78,7 @@ pub struct Interface {
     pub warnings: Vec<String>,
     /// By class and name; what retains most first.
     pub crossings: Vec<Crossing>,
-    /// Crossings that are not told.
+    /// Crossings that are not returned.
     pub more: usize,
     /// New objects at the border; what keeps most alive first.
     pub objects: Vec<Kept>,

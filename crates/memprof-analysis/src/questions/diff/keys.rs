@@ -22,7 +22,7 @@ pub enum Key {
         /// Name, as `string`.
         r#type: &'static str,
     },
-    /// Objects that were made at a line.
+    /// Objects allocated at a line.
     Site {
         /// Path; null for objects of which it is not known.
         file: Option<String>,

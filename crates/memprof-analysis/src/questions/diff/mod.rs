@@ -1,15 +1,15 @@
-//! Comparison of heaps: what is new, what is gone, and what holds on to it.
+//! Comparison of heaps: what is new, what is gone, and what retains it.
 //!
-//! Two heaps tell what was made in between and is still there. A third one, of some time later, tells which of that lives
-//! on: what survived is a leak, or on the way to become one; the rest was temporary. Tests of the same work between the dumps
+//! Two heaps show what was allocated in between and is still there. A third one, of some time later, shows which of that
+//! survives: what survived is a leak, or on the way to become one; the rest was temporary. Tests of the same work between the dumps
 //! make this sharp.
 
+mod changed_objects;
 mod changes;
 mod filter;
 mod identity;
 mod interface;
 mod keys;
-mod objects;
 mod owners;
 mod rows;
 #[cfg(test)]
@@ -27,9 +27,9 @@ use filter::Chosen;
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
+pub use changed_objects::{Changed, Objects};
 pub use changes::Changes;
 pub use interface::{Crossing, Interface, Kept};
-pub use objects::{Changed, Objects};
 pub use owners::{Owner, Owners};
 pub use rows::{By, Row, Rows, Sort};
 pub use totals::{Change, Sum, Totals};
@@ -139,7 +139,7 @@ impl<H: Deref<Target = Heap>> Diff<H> {
             "rows" => answer(self, parameters, rows::Question::answer),
             "owners" => answer(self, parameters, owners::Question::answer),
             "interface" => answer(self, parameters, interface::Question::answer),
-            "objects" => answer(self, parameters, objects::Question::answer),
+            "objects" => answer(self, parameters, changed_objects::Question::answer),
             _ => Err(Error::Question(format!(
                 "no such question about two heaps: {question:?}"
             ))),

@@ -18,7 +18,7 @@ use crate::questions::path::{self, Path};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, NONE};
 
-/// Owners that are told if nobody says how many.
+/// Owners returned by default.
 const LIMIT: usize = 20;
 
 /// Classes that are named of what hangs on an owner.
@@ -32,7 +32,7 @@ pub struct Question {
     pub r#where: Option<String>,
     /// What comes first: `size`, `count`, `retained` or `survived`.
     pub sort: Sort,
-    /// Owners that are told at most; 20.
+    /// Maximum number of owners; 20.
     pub limit: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ pub struct Owners {
     pub warnings: Vec<String>,
     /// In the order that was asked for.
     pub owners: Vec<Owner>,
-    /// Owners that are not told.
+    /// Owners that are not returned.
     pub more: usize,
     /// New objects that hang on nothing: garbage that was not yet collected.
     pub unreachable: Sum,

@@ -55,7 +55,7 @@ pub struct Question {
     pub r#where: Option<String>,
     /// What comes first.
     pub sort: Sort,
-    /// Rows that are told at most; all.
+    /// Maximum number of rows; all.
     pub limit: Option<usize>,
     /// Only rows of which objects are new or gone, or have grown or shrunk; all.
     pub changed: bool,
@@ -95,7 +95,7 @@ pub struct Rows {
     pub warnings: Vec<String>,
     /// In the order that was asked for.
     pub rows: Vec<Row>,
-    /// Rows that are not told.
+    /// Rows that are not returned.
     pub more: usize,
     /// Rows that are left out as nothing of them changed; 0 if all are asked for.
     pub unchanged: usize,
@@ -179,11 +179,11 @@ impl Question {
                 retained,
             })
             .collect();
-        let told = rows.len();
+        let all = rows.len();
         if self.changed {
             rows.retain(|row| !row.is_unchanged());
         }
-        let unchanged = told - rows.len();
+        let unchanged = all - rows.len();
         rows.sort_by_key(|row| {
             let (reachable, change) = (row.reachable, row.change);
             Reverse((

@@ -52,7 +52,7 @@ pub(super) fn of(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     for (side, name) in [(before, "earlier"), (after, "later")] {
         if side.heap.source.truncated {
             warn(&format!(
-                "the {name} dump was cut: what is missing from it is not told from what was not there"
+                "the {name} dump was cut: what was cut off looks as if it had not been there"
             ));
         }
     }

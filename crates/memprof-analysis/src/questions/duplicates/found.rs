@@ -188,7 +188,7 @@ impl Found {
             let why = if heap.source.without_texts {
                 "there was no room for them"
             } else {
-                "the dump does not tell them"
+                "the dump does not contain them"
             };
             warnings.push(format!("Contents of strings are not known, as {why}."));
         } else if self.unknown_count > 0 {

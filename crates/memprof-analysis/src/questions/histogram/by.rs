@@ -161,7 +161,7 @@ impl<'h> Keys<'h> {
             By::Age => {
                 let generations = heap.generations()?;
                 let now = u64::from(last_generation(heap)?);
-                let age = |born| Raw::Number(now.saturating_sub(born));
+                let age = |generation| Raw::Number(now.saturating_sub(generation));
                 Ok(self.each(selection, |id| known(generations, id, age)))
             }
             By::Slot => {

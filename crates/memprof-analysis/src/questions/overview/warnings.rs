@@ -1,4 +1,4 @@
-//! What a dump does not tell, in sentences.
+//! What a dump does not contain, in sentences.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! How the heap's pages lie in memory, as the addresses of objects tell.
+//! How the heap's pages lie in memory, from the addresses of objects.
 
 use std::ops::Range;
 

@@ -51,7 +51,7 @@ impl Search<'_> {
         let mut remarks = Vec::new();
         if self.heap.categories().is_empty() {
             remarks.push(
-                "The dump has no roots (it was made with `since:`, or has tracked objects only): what retains objects \
+                "The dump has no roots (it was written with `since:`, or has tracked objects only): what retains objects \
                  is not known."
                     .to_owned(),
             );

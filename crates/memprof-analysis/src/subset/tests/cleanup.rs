@@ -1,7 +1,7 @@
 //! Operations that change references (D6).
 
 use super::{all, each_heap, naive, named, nodes, some};
-use crate::subset::testing::{Made, closure, heap, made};
+use crate::subset::sample_subsets::{Made, closure, heap, made};
 use memprof_dump::record::Kind;
 
 #[test]
@@ -51,7 +51,7 @@ fn common_cleanup_keeps_who_reaches_whom() {
 fn common_cleanup_takes_weak_references_out() {
     let dumped = Made {
         method: Some("dump_all"),
-        ..made(0x50, "File", &[0x60]).born(1, 1)
+        ..made(0x50, "File", &[0x60]).allocated(1, 1)
     };
     let heap = heap(
         &[0x10, 0x50],

@@ -1,7 +1,7 @@
 //! Counting (D4, D12).
 
 use super::{all, each_heap, naive, nodes, some};
-use crate::subset::testing::{Random, closure, heap, made};
+use crate::subset::sample_subsets::{Random, closure, heap, made};
 
 #[test]
 fn keepalive_counts_are_what_a_walk_meets() {

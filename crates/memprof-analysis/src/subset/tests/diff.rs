@@ -1,23 +1,23 @@
 //! Two dumps (D2): what is in the one and not in the other.
 
 use super::{all, nodes};
-use crate::subset::testing::{heap, made};
+use crate::subset::sample_subsets::{heap, made};
 
 #[test]
 fn finds_new_objects_and_not_reused_slots() {
     let before = heap(
         &[0x10],
         &[
-            made(0x10, "Cache", &[0x20, 0x30]).born(1, 1),
-            made(0x20, "A", &[]).born(2, 5),
+            made(0x10, "Cache", &[0x20, 0x30]).allocated(1, 1),
+            made(0x20, "A", &[]).allocated(2, 5),
         ],
     );
     let after = heap(
         &[0x10],
         &[
-            made(0x10, "Cache", &[0x20, 0x40]).born(1, 1),
-            made(0x20, "A", &[]).born(7, 5),
-            made(0x40, "A", &[]).born(7, 5),
+            made(0x10, "Cache", &[0x20, 0x40]).allocated(1, 1),
+            made(0x20, "A", &[]).allocated(7, 5),
+            made(0x40, "A", &[]).allocated(7, 5),
         ],
     );
     let new = all(&before).diff(&all(&after)).expect("in memory");

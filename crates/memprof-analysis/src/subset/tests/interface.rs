@@ -1,7 +1,7 @@
 //! Where two sets meet (D5).
 
 use super::{all, each_heap, naive, some};
-use crate::subset::testing::closure;
+use crate::subset::sample_subsets::closure;
 
 #[test]
 fn the_border_is_where_references_cross() {

@@ -1,7 +1,7 @@
 //! Ways through subsets (D3, D9, D12).
 
 use super::{all, each_heap, naive, nodes, some};
-use crate::subset::testing::{closure, distances};
+use crate::subset::sample_subsets::{closure, distances};
 use memprof_heap::graph::BitSet;
 
 #[test]

@@ -1,7 +1,7 @@
 //! The six records on which memdump itself was run.
 
 use super::{all, named};
-use crate::subset::testing::{Made, heap, made};
+use crate::subset::sample_subsets::{Made, heap, made};
 use crate::subset::{Stats, Subset};
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
@@ -20,7 +20,7 @@ fn toy() -> Heap {
     heap(
         &[A],
         &[
-            made(A, "Owner", &[B, C]).born(3, 1),
+            made(A, "Owner", &[B, C]).allocated(3, 1),
             made(B, "String", &[]),
             made(C, "Array", &[B, 0xdead]),
             d,

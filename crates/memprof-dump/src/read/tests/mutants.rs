@@ -175,7 +175,7 @@ fn corpus() -> Vec<(&'static str, Vec<u8>)> {
     corpus
 }
 
-/// `UPDATE_SNAPSHOTS=1 cargo test corpus` makes it anew.
+/// `UPDATE_SNAPSHOTS=1 cargo test corpus` writes it again.
 #[test]
 fn the_corpus_of_the_fuzzer_is_what_is_made_here() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/read");

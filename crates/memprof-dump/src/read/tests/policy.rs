@@ -1,4 +1,4 @@
-//! Contents that may not be told.
+//! Contents that may not be written.
 
 use super::{BINARY, MEMPROF, OBJSPACE, converted, text};
 use crate::record::{

@@ -1,4 +1,4 @@
-use super::super::testing::{Made, Random};
+use super::super::sample_graphs::{Made, Random};
 use super::super::*;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Depth that would overflow a stack or make a quadratic algorithm show.
 
-use super::super::testing::Made;
+use super::super::sample_graphs::Made;
 use super::super::*;
 
 const NODES: u32 = 2_000_000;

@@ -1,4 +1,4 @@
-use super::super::testing::{self, GRAPHS, Random, make, some};
+use super::super::sample_graphs::{self, GRAPHS, Random, make, some};
 use super::super::*;
 
 #[test]
@@ -7,14 +7,14 @@ fn dominators_are_what_removing_nodes_says() {
         let (made, root) = make(seed);
         let graph = made.graph();
         let found = dominators(&graph, root);
-        let expected = testing::parents(&testing::lost(&graph, root));
+        let expected = sample_graphs::parents(&sample_graphs::lost(&graph, root));
         assert_eq!(
             found.parent, expected,
             "graph {seed}: {graph:?} from {root}"
         );
         assert_eq!(
             found.parent,
-            testing::iterative(&graph, root),
+            sample_graphs::iterative(&graph, root),
             "graph {seed}"
         );
     }
@@ -57,7 +57,7 @@ fn larger_graphs_agree_with_the_iterative_algorithm() {
             };
             edges.push((source, target as u32));
         }
-        let mut made = testing::Made::of(nodes, &edges);
+        let mut made = sample_graphs::Made::of(nodes, &edges);
         made.class = (0..5).map(|_| random.below(nodes.into()) as u32).collect();
         made.group = (0..nodes).map(|_| random.below(5) as u32).collect();
         for graph in [
@@ -69,7 +69,7 @@ fn larger_graphs_agree_with_the_iterative_algorithm() {
         ] {
             assert_eq!(
                 dominators(&graph, 0).parent,
-                testing::iterative(&graph, 0),
+                sample_graphs::iterative(&graph, 0),
                 "{seed}"
             );
         }
@@ -83,7 +83,7 @@ fn retained_is_what_is_lost() {
         let graph = made.graph();
         let size = |node: u32| u64::from(node) * 7 + 1;
         let found = retained(&dominators(&graph, root), size);
-        for (node, lost) in graph.nodes().zip(testing::lost(&graph, root)) {
+        for (node, lost) in graph.nodes().zip(sample_graphs::lost(&graph, root)) {
             let expected = if lost.is_empty() {
                 size(node)
             } else {
@@ -100,8 +100,8 @@ fn retained_of_a_set() {
         let (made, root) = make(seed);
         let graph = made.graph();
         let set = some(&mut Random(seed + 1), &graph);
-        let mut expected = testing::reached(&graph, root, &BitSet::default());
-        expected.subtract(&testing::reached(&graph, root, &set));
+        let mut expected = sample_graphs::reached(&graph, root, &BitSet::default());
+        expected.subtract(&sample_graphs::reached(&graph, root, &set));
         let exact = retained_of_set(&graph, root, &set);
         assert_eq!(exact, expected, "graph {seed}");
 
@@ -126,7 +126,7 @@ fn retained_of_a_set() {
 
 #[test]
 fn sums_stop_at_the_greatest_number() {
-    let made = testing::Made::of(4, &[(0, 1), (1, 2), (1, 3)]);
+    let made = sample_graphs::Made::of(4, &[(0, 1), (1, 2), (1, 3)]);
     let found = dominators(&made.graph(), 0);
     let sizes = retained(&found, |node| u64::MAX - 2 + u64::from(node == 2));
     assert_eq!(sizes, [u64::MAX, u64::MAX, u64::MAX - 1, u64::MAX - 2]);

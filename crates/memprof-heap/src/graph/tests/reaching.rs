@@ -1,4 +1,4 @@
-use super::super::testing::{self, GRAPHS, Random, make, some};
+use super::super::sample_graphs::{self, GRAPHS, Random, make, some};
 use super::super::*;
 
 #[test]
@@ -7,20 +7,20 @@ fn reachable_nodes() {
         let (made, root) = make(seed);
         let graph = made.graph();
         let gone = some(&mut Random(seed + 3), &graph);
-        let expected = testing::reached(&graph, root, &BitSet::default());
+        let expected = sample_graphs::reached(&graph, root, &BitSet::default());
         assert_eq!(reachable(&graph, &[root]), expected);
         assert_eq!(
             reachable_without(&graph, &[root], &gone),
-            testing::reached(&graph, root, &gone)
+            sample_graphs::reached(&graph, root, &gone)
         );
         let mut both = expected.clone();
-        both.unite(&testing::reached(&graph, 0, &BitSet::default()));
+        both.unite(&sample_graphs::reached(&graph, 0, &BitSet::default()));
         assert_eq!(reachable(&graph, &[0, root]), both);
         let all: Vec<u32> = graph.nodes().chain([root]).collect();
         for (node, count) in all.iter().zip(reachable_counts(&graph, &all)) {
             assert_eq!(
                 count,
-                testing::reached(&graph, *node, &BitSet::default()).count() as u64
+                sample_graphs::reached(&graph, *node, &BitSet::default()).count() as u64
             );
         }
     }
@@ -33,7 +33,7 @@ fn shortest_paths_are_shortest_and_lowest() {
         let graph = made.graph();
         for avoid in [BitSet::default(), some(&mut Random(seed + 5), &graph)] {
             let paths = shortest_paths_avoiding(&graph, root, &avoid);
-            let distances = testing::distances(&graph, root, &avoid);
+            let distances = sample_graphs::distances(&graph, root, &avoid);
             for node in graph.nodes() {
                 let distance = distances[node as usize];
                 let path = paths.path(node);
@@ -82,7 +82,7 @@ fn referrers() {
         }
         let set = some(&mut Random(seed + 9), &graph);
         let reach = |node: &u32| {
-            let reached = testing::reached(&graph, *node, &BitSet::default());
+            let reached = sample_graphs::reached(&graph, *node, &BitSet::default());
             reached.iter().any(|target| set.contains(target))
         };
         let expected = BitSet::of(graph.len(), graph.nodes().filter(reach));
@@ -95,7 +95,7 @@ fn walks_of_limited_depth() {
     for seed in 0..GRAPHS {
         let (made, root) = make(seed);
         let graph = made.graph();
-        let distances = testing::distances(&graph, root, &BitSet::default());
+        let distances = sample_graphs::distances(&graph, root, &BitSet::default());
         for limit in [0, 1, 2, 3, 7, NONE - 1] {
             let visits = depth_first(&graph, root, limit);
             assert_eq!(
@@ -117,7 +117,7 @@ fn walks_of_limited_depth() {
             assert_eq!(seen, BitSet::of(graph.len(), near), "graph {seed}");
         }
     }
-    let made = testing::Made::of(5, &[(0, 2), (0, 1), (2, 3), (3, 1), (1, 4)]);
+    let made = sample_graphs::Made::of(5, &[(0, 2), (0, 1), (2, 3), (3, 1), (1, 4)]);
     let visits = depth_first(&made.graph(), 0, 1);
     assert_eq!(
         visits.iter().map(|visit| visit.node).collect::<Vec<u32>>(),
@@ -139,7 +139,7 @@ fn components() {
         let strong = strong_components(&graph);
         let reached: Vec<BitSet> = graph
             .nodes()
-            .map(|node| testing::reached(&graph, node, &BitSet::default()))
+            .map(|node| sample_graphs::reached(&graph, node, &BitSet::default()))
             .collect();
         let both: Vec<(u32, u32)> = graph
             .nodes()
@@ -149,9 +149,9 @@ fn components() {
                     .flat_map(move |to| [(node, to), (to, node)])
             })
             .collect();
-        let either = testing::Made::of(graph.len() as u32, &both);
+        let either = sample_graphs::Made::of(graph.len() as u32, &both);
         for one in graph.nodes() {
-            let together = testing::reached(&either.graph(), one, &BitSet::default());
+            let together = sample_graphs::reached(&either.graph(), one, &BitSet::default());
             for two in graph.nodes() {
                 let (first, second) = (one as usize, two as usize);
                 assert_eq!(weak.of[first] == weak.of[second], together.contains(two));

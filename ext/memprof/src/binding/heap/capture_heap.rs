@@ -42,7 +42,7 @@ pub fn capture(
             format: "live".to_owned(),
             ..Source::default()
         };
-        Heap::build(builder, source, &options)?.asked_by(thread)
+        Heap::build(builder, source, &options)?.captured_by(thread)
     };
     let heap = job::run_with(ruby, "capture", build, || state.show(ruby))?;
     let heap = heap.map_err(|error| of_input(ruby, &error))?;

@@ -163,7 +163,7 @@ fn referrers(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects,
     found(ruby, &native.0, Relation::To(id), move |opened| {
         let mut referrers = opened.referrers(id)?;
         referrers.retain(|&from| from != opened.heap.root());
-        let mut referrers = opened.heap.without_asker(referrers)?;
+        let mut referrers = opened.heap.without_capturing_thread(referrers)?;
         let retained = opened.heap.retained()?;
         referrers.sort_by_key(|&from| Reverse(retained.get(from)));
         Ok(referrers)

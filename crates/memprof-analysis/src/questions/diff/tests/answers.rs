@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Diff;
-use crate::subset::testing::{Made, heap, made};
+use crate::subset::sample_subsets::{Made, heap, made};
 use memprof_heap::Heap;
 
 const CACHE: u64 = 0x10;
@@ -14,15 +14,15 @@ fn cache(sessions: std::ops::Range<u64>, generation: impl Fn(u64) -> u64) -> Vec
     let session = |number: u64| 0x1000 + 0x80 * number;
     let list: Vec<u64> = sessions.clone().map(session).collect();
     let mut objects = vec![
-        made(CACHE, "Cache", &[LIST]).born(1, 1),
-        made(LIST, "Array", &list).born(1, 2),
+        made(CACHE, "Cache", &[LIST]).allocated(1, 1),
+        made(LIST, "Array", &list).allocated(1, 2),
     ];
     for number in sessions {
         let address = session(number);
-        objects.push(made(address, "Session", &[address + 0x40]).born(generation(number), 12));
+        objects.push(made(address, "Session", &[address + 0x40]).allocated(generation(number), 12));
         objects.push(Made {
             size: 100,
-            ..made(address + 0x40, "String", &[]).born(generation(number), 13)
+            ..made(address + 0x40, "String", &[]).allocated(generation(number), 13)
         });
     }
     objects
@@ -32,7 +32,7 @@ fn leak() -> [Heap; 3] {
     let of = |objects: &[Made]| heap(&[CACHE], objects);
     let generation = |number: u64| if number < 2 { 1 } else { 5 };
     let mut after = cache(0..6, generation);
-    after.push(made(0x9000, "Garbage", &[]).born(5, 20));
+    after.push(made(0x9000, "Garbage", &[]).allocated(5, 20));
     [
         of(&cache(0..2, generation)),
         of(&after),
@@ -164,7 +164,9 @@ fn turnover_is_no_growth() {
 #[test]
 fn rows_are_ranked_by_what_roots_reach() {
     let mut after = cache(0..4, |_| 1);
-    after.extend((0..50).map(|number| made(0x9000 + 0x40 * number, "Garbage", &[]).born(5, 20)));
+    after.extend(
+        (0..50).map(|number| made(0x9000 + 0x40 * number, "Garbage", &[]).allocated(5, 20)),
+    );
     let before = heap(&[CACHE], &cache(0..2, |_| 1));
     let after = heap(&[CACHE], &after);
     let diff = Diff::new(&before, &after, None).expect("in memory");

@@ -1,7 +1,7 @@
 //! When two objects are one.
 
 use super::{diff, gone, new};
-use crate::subset::testing::{Made, heap, heap_of, made};
+use crate::subset::sample_subsets::{Made, heap, heap_of, made};
 use memprof_dump::record::Kind;
 
 /// What a comparison says of an object before and one after at the same address.
@@ -14,11 +14,11 @@ fn same(before: Made, after: Made) -> bool {
 
 #[test]
 fn generation_class_type_and_site_have_to_agree() {
-    let tracked = || made(0x10, "A", &[]).born(4, 12);
+    let tracked = || made(0x10, "A", &[]).allocated(4, 12);
     assert!(same(tracked(), tracked()));
-    assert!(!same(tracked(), made(0x10, "A", &[]).born(5, 12)));
-    assert!(!same(tracked(), made(0x10, "A", &[]).born(4, 13)));
-    assert!(!same(tracked(), made(0x10, "B", &[]).born(4, 12)));
+    assert!(!same(tracked(), made(0x10, "A", &[]).allocated(5, 12)));
+    assert!(!same(tracked(), made(0x10, "A", &[]).allocated(4, 13)));
+    assert!(!same(tracked(), made(0x10, "B", &[]).allocated(4, 12)));
     assert!(!same(
         tracked(),
         Made {
@@ -40,8 +40,8 @@ fn generation_class_type_and_site_have_to_agree() {
 #[test]
 fn an_address_is_not_enough_if_one_generation_is_known() {
     let unknown = || made(0x10, "A", &[]);
-    assert!(!same(unknown(), unknown().born(4, 12)));
-    assert!(!same(unknown().born(4, 12), unknown()));
+    assert!(!same(unknown(), unknown().allocated(4, 12)));
+    assert!(!same(unknown().allocated(4, 12), unknown()));
     assert!(same(unknown(), unknown()));
     assert!(!same(unknown(), made(0x10, "B", &[])));
 }
@@ -99,7 +99,11 @@ fn warnings(before: &str, after: &str, tracked: [bool; 2]) -> Vec<String> {
         heap_of(
             header,
             &[],
-            &[if tracked { object.born(1, 1) } else { object }],
+            &[if tracked {
+                object.allocated(1, 1)
+            } else {
+                object
+            }],
         )
     };
     let (before, after) = (heap(before, tracked[0]), heap(after, tracked[1]));

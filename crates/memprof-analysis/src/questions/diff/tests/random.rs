@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
 use super::Diff;
-use crate::subset::testing::{Made, Random, closure, heap, random_objects};
+use crate::subset::sample_subsets::{Made, Random, closure, heap, random_objects};
 use memprof_heap::Heap;
 
 const ROUNDS: u64 = 300;
@@ -17,7 +17,7 @@ fn aged(random: &mut Random, objects: &[Made], generation: u64) -> Vec<Made> {
     aged.retain(|_| !random.one_in(4));
     for object in &mut aged {
         if random.one_in(4) {
-            object.born = Some((generation, 1 + random.below(3) as u32));
+            object.allocated = Some((generation, 1 + random.below(3) as u32));
         }
         if random.one_in(4) {
             object.size += 100;
@@ -38,7 +38,7 @@ fn aged(random: &mut Random, objects: &[Made], generation: u64) -> Vec<Made> {
                 class: "Plan",
                 ..aged.first().cloned().unwrap_or_else(|| objects[0].clone())
             }
-            .born(generation, line),
+            .allocated(generation, line),
         );
         let count = aged.len() as u64;
         let holder = random.below(count) as usize;
@@ -85,7 +85,7 @@ fn same(left: &Made, right: &Made) -> bool {
     left.address == right.address
         && left.class == right.class
         && left.kind == right.kind
-        && left.born == right.born
+        && left.allocated == right.allocated
 }
 
 /// Objects of `of` that are not in `other`.
@@ -150,11 +150,11 @@ fn totals_are_sums_over_objects() {
 fn rows_are_sums_over_their_objects() {
     let class = |object: &Made| json!({ "class": object.class });
     let kind = |object: &Made| json!({ "type": object.kind.name() });
-    let site = |object: &Made| match object.born {
+    let site = |object: &Made| match object.allocated {
         Some((_, line)) => json!({ "file": "app/cache.rb", "line": line }),
         None => json!({ "file": null, "line": null }),
     };
-    let file = |object: &Made| json!({ "file": object.born.map(|_| "app/cache.rb") });
+    let file = |object: &Made| json!({ "file": object.allocated.map(|_| "app/cache.rb") });
     type Key = fn(&Made) -> Value;
     let keys: [(&str, Key); 4] = [
         ("class", class),

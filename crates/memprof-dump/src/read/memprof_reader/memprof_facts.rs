@@ -1,11 +1,11 @@
 //! The facts of an object.
 
 use super::classic;
-use super::edges::Held;
+use super::edge_reader::Held;
 use crate::memprof_json::{is_taken, kind_of};
-use crate::read::facts::{self, Sizes, float};
+use crate::read::line_facts::{self, Sizes, float};
 use crate::read::target::Target;
-use crate::read::values::not_finite;
+use crate::read::value_reader::not_finite;
 use crate::read::window::Window;
 use crate::read::word::Word;
 use crate::read::{Fallible, Stop};
@@ -14,7 +14,7 @@ use crate::record::{CodeRange, Content, Detail, Field, Kind, Label, Object, Tabl
 /// One line, but for what the object holds.
 #[derive(Default)]
 pub(super) struct Facts {
-    pub common: facts::Facts,
+    pub common: line_facts::Facts,
     pub type_name: TypeName,
     pub code: Option<u8>,
     pub truncated: bool,

@@ -1,4 +1,4 @@
-//! What memprof 0.3 tells in another way than its successor.
+//! What memprof 0.3 writes differently from its successor.
 
 use serde_json::Value as Json;
 

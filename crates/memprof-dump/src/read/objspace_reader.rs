@@ -1,6 +1,6 @@
 //! Reading the lines of `ObjectSpace.dump_all`, of Ruby 2.1 and later.
 
-mod facts;
+mod objspace_facts;
 
 use super::collector;
 use super::keys::keys;
@@ -10,7 +10,7 @@ use super::target::{PIECE, Target};
 use super::window::Window;
 use super::{Fallible, Stop};
 use crate::record::{Edge, Flags, Label, NoteKind, Value};
-use facts::{Facts, Subject};
+use objspace_facts::{Facts, Subject};
 
 keys! {
     Address "address"
@@ -88,7 +88,7 @@ impl Lines for Reader {
             }
         }
         window.end_line()?;
-        self.tell(target)?;
+        self.emit(target)?;
         Ok(Line::Record)
     }
 }
@@ -259,7 +259,7 @@ impl Reader {
         }
     }
 
-    fn tell(&mut self, target: &mut Target<'_>) -> Fallible<()> {
+    fn emit(&mut self, target: &mut Target<'_>) -> Fallible<()> {
         match self.facts.subject {
             Subject::Object(kind) => {
                 let object = self.facts.object(kind, target)?;
@@ -285,7 +285,7 @@ impl Reader {
     #[inline(always)]
     fn tell_references(
         &mut self,
-        mut tell: impl FnMut(&mut Vec<Edge<'static>>) -> Fallible<()>,
+        mut emit: impl FnMut(&mut Vec<Edge<'static>>) -> Fallible<()>,
     ) -> Fallible<()> {
         for piece in self.references.chunks(PIECE) {
             self.edges.clear();
@@ -294,7 +294,7 @@ impl Reader {
                 value: Value::Address(*address),
                 preview: None,
             }));
-            tell(&mut self.edges)?;
+            emit(&mut self.edges)?;
         }
         Ok(())
     }

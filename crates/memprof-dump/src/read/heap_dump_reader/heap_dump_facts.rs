@@ -1,9 +1,9 @@
 //! What a line says.
 
 use crate::objspace_json::kind_of;
-use crate::read::facts::{self, Sizes, float};
+use crate::read::line_facts::{self, Sizes, float};
 use crate::read::target::Target;
-use crate::read::values::not_finite;
+use crate::read::value_reader::not_finite;
 use crate::read::window::Window;
 use crate::read::{Fallible, Stop};
 use crate::record::{CodeRange, Content, Detail, Field, Kind, Object, Text, Value};
@@ -14,7 +14,7 @@ const SLOT: u32 = 40;
 /// One line, but for what the object holds.
 #[derive(Default)]
 pub(super) struct Facts {
-    pub common: facts::Facts,
+    pub common: line_facts::Facts,
     /// The gem wrote this line.
     pub gem: bool,
     kind: Option<Kind>,

@@ -8,7 +8,7 @@ use super::out::{Out, Window};
 use super::{Binary, record};
 
 impl Binary {
-    /// Writes the record of an object. Objects that are alike, as far as a form goes, may be told by a number.
+    /// Writes the record of an object. Objects that are alike, as far as a form goes, may be written as a number.
     #[inline(always)]
     pub(super) fn record(&mut self, tables: &Tables, object: &Object<'_>, like: Option<Like>) {
         let (facts, bits) = Form::facts(object);

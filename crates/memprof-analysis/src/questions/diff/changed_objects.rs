@@ -11,7 +11,7 @@ use crate::questions::top::largest;
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
-/// Objects that are told if nobody says how many.
+/// Objects returned by default.
 const LIMIT: usize = 100;
 
 /// Which objects.
@@ -54,9 +54,9 @@ pub struct Question {
     pub r#where: Option<String>,
     /// What comes first.
     pub sort: Order,
-    /// Objects that are told at most; 100.
+    /// Maximum number of objects; 100.
     pub limit: Option<usize>,
-    /// Objects that are passed over before the first.
+    /// Objects to skip.
     pub offset: usize,
 }
 
@@ -107,7 +107,7 @@ impl Question {
         }
         let (sizes, retained) = (heap.memsizes()?, heap.retained()?);
         let end = self.offset.saturating_add(self.limit.unwrap_or(LIMIT));
-        let told: Vec<u32> = match self.sort {
+        let returned: Vec<u32> = match self.sort {
             Order::Retained => first(largest(set.iter(), end, |id| Some(retained.get(id)))),
             Order::Size => first(largest(set.iter(), end, |id| Some(sizes.get(id)))),
             Order::Address => set.iter().take(end).collect(),
@@ -115,7 +115,7 @@ impl Question {
         let describer = Describer::new(heap)?;
         Ok(Objects {
             warnings: diff.warnings.clone(),
-            objects: told
+            objects: returned
                 .into_iter()
                 .skip(self.offset)
                 .map(|id| Changed {

@@ -1,11 +1,11 @@
-//! What the header of a dump tells of the process.
+//! What the header of a dump says about the process.
 
 use serde_json::{Map, Value};
 
 use memprof_dump::record::NoteKind;
 use memprof_heap::Heap;
 
-/// Keys of the header that tell of the process.
+/// Keys of the header about the process.
 const PROCESS: [&str; 16] = [
     "ruby",
     "ruby_version",
@@ -25,7 +25,7 @@ const PROCESS: [&str; 16] = [
     "moved",
 ];
 
-/// Keys without which an answer has no sense are there even if the dump does not tell them.
+/// Keys without which an answer has no sense are there even if the dump lacks them.
 const ALWAYS: [&str; 7] = [
     "ruby",
     "ruby_version",
@@ -47,7 +47,7 @@ pub(super) fn header(heap: &Heap) -> Map<String, Value> {
     }
 }
 
-/// What it tells of the process.
+/// What it says about the process.
 pub(super) fn process(header: &Map<String, Value>) -> Map<String, Value> {
     let mut process = Map::new();
     for key in PROCESS {
@@ -60,7 +60,7 @@ pub(super) fn process(header: &Map<String, Value>) -> Map<String, Value> {
     process
 }
 
-/// What it tells of the collector: `GC.stat`.
+/// What it says about the GC: `GC.stat`.
 pub(super) fn collector(header: &Map<String, Value>) -> Map<String, Value> {
     match header.get("gc") {
         Some(Value::Object(gc)) => gc.clone(),

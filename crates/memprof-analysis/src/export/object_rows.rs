@@ -26,9 +26,9 @@ pub struct Row<'h> {
     pub dominator: Option<u32>,
     /// Something keeps it alive.
     pub reachable: bool,
-    /// Collections before it was made.
+    /// GC runs before it was allocated.
     pub generation: Option<u32>,
-    /// Where it was made.
+    /// Where it was allocated.
     pub site: Option<Site>,
     /// True or false.
     pub flags: Flags,

@@ -158,7 +158,7 @@ impl Held {
         }
     }
 
-    /// Tells of the references of a root.
+    /// Passes the references of a root.
     pub fn tell_roots(&mut self, category: &str, target: &mut Target<'_>) -> Fallible<()> {
         self.check()?;
         self.hash = false;
@@ -180,8 +180,8 @@ impl Held {
         target.roots(category, &mut self.pending)
     }
 
-    /// Tells `target` of all.
-    pub fn tell(&mut self, kind: Kind, classic: bool, target: &mut Target<'_>) -> Fallible<()> {
+    /// Passes all to `target`.
+    pub fn emit(&mut self, kind: Kind, classic: bool, target: &mut Target<'_>) -> Fallible<()> {
         self.hash = self.data == Data::Pairs || (kind == Kind::HASH && self.data == Data::None);
         self.classic = classic;
         match self.data {
@@ -340,7 +340,7 @@ impl Held {
         Ok(None)
     }
 
-    /// Tells of the references up to a place.
+    /// Passes the references up to a position.
     fn tell_until(&mut self, end: usize, target: &mut Target<'_>) -> Fallible<()> {
         while self.next < end.min(self.addresses.len()) {
             let place = self.next;

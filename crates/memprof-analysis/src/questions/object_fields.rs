@@ -290,7 +290,7 @@ impl Row for At<'_, '_> {
                 .map(|site| u64::from(site.line)),
             Field::Generation => known(columns.generations, id).map(u64::from),
             Field::Age => known(columns.generations, id)
-                .map(|born| u64::from(columns.now.saturating_sub(born))),
+                .map(|generation| u64::from(columns.now.saturating_sub(generation))),
             Field::References => {
                 let row = columns.offsets.get(id as usize..id as usize + 2)?;
                 Some(u64::from(row[1].saturating_sub(row[0])))

@@ -1,8 +1,8 @@
-//! Who holds an object, apart from who asks.
+//! The thread that captured a heap, which paths avoid.
 //!
-//! A heap that was captured in the process itself was captured by somebody: the frames that wait for the answer hold what
-//! they ask about. These are no answer unless nothing else holds the object, so paths through the thread that asked come
-//! last but one, and those through the machine stack, which may be no references at all, and compiled code come last.
+//! When a process captures its own heap, the frames of the capturing thread reference what the caller asks about. They are
+//! no answer unless nothing else references the object, so paths through that thread rank last but one. Those through
+//! compiled code and the machine stack, which may be no references at all, rank last.
 
 use std::io;
 use std::sync::OnceLock;
@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use super::{Heap, NONE};
 use crate::graph::{self, BitSet};
 
-/// Who captured a heap.
-pub(super) struct Asker {
+/// The thread that captured a heap.
+pub(super) struct CapturingThread {
     /// The machine stack, compiled code, the thread, its fibers, and the local variables of its frames where a block or a binding took
     /// them off the stack, as IRB does; in order.
     nodes: Vec<u32>,
@@ -21,12 +21,12 @@ pub(super) struct Asker {
 struct Paths {
     /// The node before each on the best path to it.
     steps: Vec<u32>,
-    /// What others than who asks lead to.
+    /// What other paths lead to.
     others: BitSet,
 }
 
-impl Asker {
-    fn of(heap: &Heap, thread: u32) -> io::Result<Asker> {
+impl CapturingThread {
+    fn of(heap: &Heap, thread: u32) -> io::Result<CapturingThread> {
         let mut nodes = heap.last_resorts();
         nodes.push(thread);
         let groups = heap.group_numbers()?;
@@ -47,7 +47,7 @@ impl Asker {
         nodes.extend(fibers);
         nodes.sort_unstable();
         nodes.dedup();
-        Ok(Asker {
+        Ok(CapturingThread {
             nodes,
             paths: OnceLock::new(),
         })
@@ -62,9 +62,9 @@ impl Asker {
         let mut steps = graph::shortest_paths(&graph, heap.root()).parent;
         let reached = (0..steps.len() as u32).filter(|&node| steps[node as usize] != NONE);
         let others = BitSet::of(steps.len(), reached);
-        for (step, &through_asker) in steps.iter_mut().zip(heap.all_steps()?) {
+        for (step, &through_it) in steps.iter_mut().zip(heap.all_steps()?) {
             if *step == NONE {
-                *step = through_asker;
+                *step = through_it;
             }
         }
         let paths = Paths { steps, others };
@@ -87,25 +87,26 @@ impl Heap {
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
-    pub fn asked_by(mut self, thread: u64) -> io::Result<Heap> {
-        self.asker = match self.at(thread) {
-            Some(thread) => Some(Asker::of(&self, thread)?),
+    pub fn captured_by(mut self, thread: u64) -> io::Result<Heap> {
+        self.capturing_thread = match self.at(thread) {
+            Some(thread) => Some(CapturingThread::of(&self, thread)?),
             None => None,
         };
         Ok(self)
     }
 
-    /// Takes out who captured the heap, and what only they hold, if there are others.
+    /// Removes the capturing thread, and what only it references, unless nothing else is left.
     ///
     /// # Errors
     /// See [`Heap::group_numbers`].
-    pub fn without_asker(&self, nodes: Vec<u32>) -> io::Result<Vec<u32>> {
-        let Some(asker) = &self.asker else {
+    pub fn without_capturing_thread(&self, nodes: Vec<u32>) -> io::Result<Vec<u32>> {
+        let Some(capturing_thread) = &self.capturing_thread else {
             return Ok(nodes);
         };
-        let held = &asker.paths(self)?.others;
-        let is_other =
-            |node: &u32| held.contains(*node) && asker.nodes.binary_search(node).is_err();
+        let held = &capturing_thread.paths(self)?.others;
+        let is_other = |node: &u32| {
+            held.contains(*node) && capturing_thread.nodes.binary_search(node).is_err()
+        };
         let others: Vec<u32> = nodes.iter().copied().filter(is_other).collect();
         Ok(if others.is_empty() { nodes } else { others })
     }

@@ -10,7 +10,7 @@ pub(super) struct End {
     pub footer: bool,
 }
 
-/// Tells `target` of all blocks that are sound.
+/// Passes all sound blocks to `target`.
 pub(super) fn read(
     feed: &mut Feed<'_>,
     target: &mut Target<'_>,

@@ -1,7 +1,7 @@
 //! Reading the array of heap_dump: as memprof writes it, and as the gem did, whose ids are numbers.
 
-mod facts;
 mod gem;
+mod heap_dump_facts;
 mod roots;
 
 use super::Fallible;
@@ -9,10 +9,10 @@ use super::keys::keys;
 use super::lines::{End, Line, Lines};
 use super::strings::Names;
 use super::target::{PIECE, Target};
-use super::values::Values;
+use super::value_reader::Values;
 use super::window::Window;
 use crate::record::{Edge, Field, Label, NameId, NoteKind, Tables, Value};
-use facts::Facts;
+use heap_dump_facts::Facts;
 
 keys! {
     Id "id"

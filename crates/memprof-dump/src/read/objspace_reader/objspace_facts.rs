@@ -1,7 +1,7 @@
 //! What a line says.
 
 use crate::objspace_json::kind_of;
-use crate::read::facts::{self, Sizes};
+use crate::read::line_facts::{self, Sizes};
 use crate::read::target::Target;
 use crate::read::window::Window;
 use crate::read::word::Word;
@@ -25,7 +25,7 @@ pub(super) enum Subject {
 #[derive(Default)]
 pub(super) struct Facts {
     /// A shape has its type as `kind_name`, and the name of its edge as `mid`.
-    pub common: facts::Facts,
+    pub common: line_facts::Facts,
     pub subject: Subject,
     /// Superclass, default proc of a hash, or class of a callcache's receiver.
     pub other: u64,

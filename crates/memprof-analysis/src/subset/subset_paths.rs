@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use super::Subset;
 use super::compact::Compact;
-use super::edges::Own;
+use super::subset_edges::Own;
 use crate::questions::Error;
 use memprof_heap::graph::{self, BitSet, Visit};
 use memprof_heap::{Heap, NONE};
@@ -74,7 +74,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     pub fn minimum_spanning_tree(&self, root: &Subset<H>) -> Result<Subset<H>, Error> {
         let mut roots = root.iter();
         let (Some(start), None) = (roots.next(), roots.next()) else {
-            let message = format!("a spanning tree wants one root, not {}", root.len());
+            let message = format!("a spanning tree needs one root, not {}", root.len());
             return Err(Error::Question(message));
         };
         let compact = Compact::of(&self.view()?, &self.members, []);

@@ -6,7 +6,7 @@ use super::super::record::{
     CodeRange, Content, Counts, Detail, Flags, Kind, Object, Shape, Tables, Text, Value,
 };
 use super::super::text::{self, address_field as address, name_field as name};
-use super::edges::value;
+use super::edge_writer::value;
 
 /// True if a fact of the object cannot have this key, as it means something else in the lines of this type.
 pub(in super::super) fn is_taken(kind: Kind, key: &str) -> bool {
@@ -175,7 +175,7 @@ fn encoding(out: &mut Vec<u8>, tables: &Tables, string: &Text<'_>) {
     out.extend_from_slice(range.as_bytes());
 }
 
-/// What is told of a string's bytes: themselves behind `key`, or a mark in their place.
+/// A string's bytes: themselves behind `key`, or a mark in their place.
 pub(in super::super) fn bytes_field(out: &mut Vec<u8>, key: &str, content: &Content<'_>) {
     let (bytes, truncated) = match *content {
         Content::Full(bytes) => (bytes, false),

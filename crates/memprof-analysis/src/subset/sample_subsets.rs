@@ -18,7 +18,7 @@ pub struct Made {
     pub size: u64,
     pub references: Vec<u64>,
     /// Generation and line.
-    pub born: Option<(u64, u32)>,
+    pub allocated: Option<(u64, u32)>,
     pub method: Option<&'static str>,
     pub object_id: Option<u64>,
 }
@@ -36,16 +36,16 @@ pub fn made(address: u64, class: &'static str, references: &[u64]) -> Made {
         },
         size: 40,
         references: references.to_vec(),
-        born: None,
+        allocated: None,
         method: None,
         object_id: None,
     }
 }
 
 impl Made {
-    pub fn born(self, generation: u64, line: u32) -> Made {
+    pub fn allocated(self, generation: u64, line: u32) -> Made {
         Made {
-            born: Some((generation, line)),
+            allocated: Some((generation, line)),
             ..self
         }
     }
@@ -65,7 +65,7 @@ pub fn heap_of(header: &str, roots: &[u64], objects: &[Made]) -> Heap {
         .expect("a note");
     builder.roots(&tables, "vm", &edges(roots)).expect("roots");
     for object in objects {
-        let allocation = object.born.map(|(generation, line)| {
+        let allocation = object.allocated.map(|(generation, line)| {
             let file = tables.intern("app/cache.rb");
             let method = object.method.map(|method| tables.intern(method));
             let site = tables.intern_site(Site { file, line, method });

@@ -1,28 +1,28 @@
 //! Reading memprof's own lines, and those of memprof 0.3, which it took its keys from.
 
 mod classic;
-mod edges;
-mod facts;
+mod edge_reader;
 mod labels;
-mod object;
+mod memprof_facts;
+mod object_reader;
 
 use super::lines::{End, Line, Lines};
 use super::target::Target;
-use super::values::checked;
+use super::value_reader::checked;
 use super::window::Window;
 use super::{Fallible, Stop};
 use crate::memprof_json::note_kind;
 use crate::record::{NoteKind, Shape};
-use facts::Facts;
 use labels::Labels;
-use object::Reading;
+use memprof_facts::Facts;
+use object_reader::Reading;
 
 /// Reads lines.
 pub(super) struct Reader {
     reading: Reading,
     facts: Facts,
     labels: Labels,
-    held: edges::Held,
+    held: edge_reader::Held,
     note: Vec<u8>,
     /// The dump has a header, so a footer is to come.
     headed: bool,
@@ -79,7 +79,7 @@ impl Reader {
             reading: Reading::new(),
             facts: Facts::default(),
             labels: Labels::new(),
-            held: edges::Held::default(),
+            held: edge_reader::Held::default(),
             note: Vec::new(),
             headed: false,
             classic: false,
@@ -207,7 +207,7 @@ impl Reader {
         let fields = facts.fields(kind);
         let object = facts.object(kind, &fields, classic, target)?;
         target.object(&object)?;
-        self.held.tell(kind, classic, target)?;
+        self.held.emit(kind, classic, target)?;
         self.facts.give_back(fields);
         Ok(Line::Record)
     }

@@ -1,6 +1,6 @@
 //! Labels of references: what each leads from.
 
-use super::edges::Held;
+use super::edge_reader::Held;
 use crate::read::strings::Names;
 use crate::read::window::Window;
 use crate::read::word::Memory;

@@ -13,9 +13,9 @@ use rustix::fs::OFlags;
 use super::{Directory, Fingerprint, HEAD, MAGIC, VERSION};
 use crate::columns::{Column, Columns, Dangling, Part, SizeColumn};
 use crate::derived::{Derived, Tree};
-use crate::facts::Facts;
 use crate::groups::{Class, ClassObject, Group};
 use crate::names::Names;
+use crate::object_facts::Facts;
 use crate::pages::Addresses;
 use crate::texts::Texts;
 use crate::{Category, Heap, NONE, note_kind};
@@ -193,7 +193,7 @@ fn heap(directory: Directory, file: Arc<File>) -> io::Result<Heap> {
         },
         cache: Default::default(),
         silent: Vec::new(),
-        asker: None,
+        capturing_thread: None,
     })
 }
 

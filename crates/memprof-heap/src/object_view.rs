@@ -28,9 +28,9 @@ pub struct Object {
     pub length: Option<u32>,
     /// Number of its shape.
     pub shape: Option<u32>,
-    /// Where it was made.
+    /// Where it was allocated.
     pub site: Option<Site>,
-    /// Collections before it was made.
+    /// GC runs before it was allocated.
     pub generation: Option<u32>,
     /// Contents, of a string, symbol, regexp or large integer.
     pub text: Option<Stored>,

@@ -1,14 +1,14 @@
 //! The keys of an object's line.
 
-use super::edges::{Container, Data, Held};
-use super::facts::Facts;
+use super::edge_reader::{Container, Data, Held};
 use super::labels::{Labels, named};
+use super::memprof_facts::Facts;
 use crate::read::Fallible;
 use crate::read::collector;
 use crate::read::keys::keys;
 use crate::read::strings::Names;
 use crate::read::target::Target;
-use crate::read::values::Values;
+use crate::read::value_reader::Values;
 use crate::read::window::Window;
 use crate::record::{Field, Flags, Label, Tables};
 
