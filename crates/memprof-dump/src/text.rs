@@ -1,5 +1,10 @@
 //! Numbers and strings as JSON text, appended to a buffer.
 
+use std::io::Write;
+
+use base64::display::Base64Display;
+use base64::engine::{DecodePaddingMode, Engine, GeneralPurpose, GeneralPurposeConfig};
+
 use super::record::{NameId, Tables};
 
 /// Two hexadecimal digits for each byte.
@@ -258,7 +263,6 @@ pub(super) fn not_finite(number: f64) -> &'static str {
 
 /// A Float as Ruby's own `%#g` writes it: six digits that count, zeros at the end kept.
 pub(super) fn general(out: &mut Vec<u8>, number: f64) {
-    use std::io::Write;
     if number.is_nan() {
         return out.extend_from_slice(b"NaN");
     }
@@ -281,43 +285,23 @@ pub(super) fn general(out: &mut Vec<u8>, number: f64) {
     };
 }
 
+/// Base64 with padding; reading accepts it without, too.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
 /// Bytes in base64, with padding.
 pub(super) fn base64(out: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for chunk in bytes.chunks(3) {
-        let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
-            out.push(if place <= chunk.len() { digit } else { b'=' });
-        }
-    }
+    // A Vec takes all that is written to it.
+    let _ = write!(out, "{}", Base64Display::new(bytes, &BASE64));
 }
 
 /// The bytes that [`base64`] wrote; `None` if it did not write this.
 pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let digits = text.trim_end_matches('=').as_bytes();
-    if digits.len() % 4 == 1 {
-        return None;
-    }
-    for chunk in digits.chunks(4) {
-        let mut bits = 0;
-        for place in 0..4 {
-            let digit = match chunk.get(place).copied() {
-                None => 0,
-                Some(digit @ b'A'..=b'Z') => digit - b'A',
-                Some(digit @ b'a'..=b'z') => digit - b'a' + 26,
-                Some(digit @ b'0'..=b'9') => digit - b'0' + 52,
-                Some(b'+') => 62,
-                Some(b'/') => 63,
-                Some(_) => return None,
-            };
-            bits = bits << 6 | u32::from(digit);
-        }
-        out.extend_from_slice(&bits.to_be_bytes()[1..chunk.len()]);
-    }
-    Some(out)
+    BASE64.decode(text).ok()
 }
 
 #[cfg(test)]
