@@ -56,7 +56,7 @@ RSpec.describe "memprof run" do
     it "are missed if they cannot report" do
       _, stderr, = run("ruby", "-e", "3.times { Process.wait(fork { exit! }) }")
 
-      expect(stderr).to match(/\Amemprof: no report, ended by exit!.*:( \d+ \(-e\),?){3}\n\z/)
+      expect(stderr).to match(/\Amemprof: no report \(ended by exit!.*:( \d+ \(-e\),?){3}\n\z/)
     end
 
     it "may be numerous" do
@@ -78,7 +78,7 @@ RSpec.describe "memprof run" do
       directory_of_run = Dir.children(temporary).first
 
       expect(stdout).to include("retained of")
-      expect(stderr).to match(/\Amemprof: still running, will report at the end: \d+ \(-e\)\n\z/)
+      expect(stderr).to match(/\Amemprof: still running, will report at its end: \d+ \(-e\)\n\z/)
       file("go", "")
       late = File.join(temporary, directory_of_run, "report.#{stderr[/\d+/]}.txt")
       eventually("its report") { File.exist?(late) }
@@ -89,7 +89,7 @@ RSpec.describe "memprof run" do
       code = "$kept = Complex(1, 2); Process.daemon(true); sleep 0.05 until File.exist?('go')"
       _, stderr, status = run("--output", "report.txt", "ruby", "-e", code)
 
-      expect(stderr).to match(/\Amemprof: (went on in the background|still running), .*: \d+ \(-e\)\n\z/)
+      expect(stderr).to match(/\Amemprof: (continues in the background|still running), .*: \d+ \(-e\)\n\z/)
       expect(status.exitstatus).to eq(0)
       file("go", "")
       eventually("its report") { reports.any? }

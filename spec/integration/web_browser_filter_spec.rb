@@ -26,10 +26,10 @@ RSpec.describe "a filter in a browser" do
     visit("/heaps/2/objects?sort=size&page=2")
     before = [tab.watch.loads, tab.evaluate("history.length")]
     typed("class = Page")
-    expect(texts("main .lead").first).to match(/\A300 objects chosen/)
+    expect(texts("main .lead").first).to match(/\A300 objects match/)
     expect(texts("td .object").uniq).to eq(["Page"])
     expect(tab.path).to eq("/heaps/2/objects?sort=size&where=class+%3D+Page")
-    expect(texts("main form output").first).to match(/\A300 objects chosen, 11\.7 KiB\./)
+    expect(texts("main form output").first).to match(/\A300 objects match, 11\.7 KiB\./)
     expect([focus, tab.watch.loads, tab.evaluate("history.length")]).to eq([["where", 12], *before])
     typed("class = String")
     tab.follow(link("/^Next$/", ".pager"))
@@ -109,7 +109,7 @@ RSpec.describe "a filter in a browser" do
     tab.evaluate("window.fetch = async () => new Response('', { status: 500, statusText: 'Broken' })")
     fill("input[name=where]", "class = Page")
     tab.wait("be told", "document.querySelector('main form output').textContent !== ''")
-    expect(texts("main form output.note")).to eq(["The list could not be had: 500 Broken"])
+    expect(texts("main form output.note")).to eq(["Cannot load the list: 500 Broken"])
   end
 
   it "chooses tracked objects of a process by their files" do
@@ -120,7 +120,7 @@ RSpec.describe "a filter in a browser" do
     typed("app.rb", name: "file")
     expect(texts("main .place")).to all(match(/\bapp\.rb:\d+/))
     expect(texts("main .place").join(" ")).to include("app.rb:#{LeakyRails.line("page")}")
-    expect(texts("#alive").first).to match(/are alive, of \d+ places in chosen files\.\z/)
+    expect(texts("#alive").first).to match(/live, allocated at \d+ sites in matching files\.\z/)
     expect([texts("#alive"), texts("main form output")].uniq.size).to eq(1)
     expect(focus).to eq(["file", 6])
     expect(tab.follow("main a.place")).to eq(200)

@@ -75,7 +75,7 @@ RSpec.describe "heaps in a browser" do
       tab.go("#{origin}/heaps")
       expect(state).to eq("opening")
       press("Close")
-      expect(state).to eq("not open")
+      expect(state).to eq("closed")
       orders << :go
       press("Open")
       tab.wait("see it", "document.querySelector('.lead') !== null")
@@ -90,14 +90,14 @@ RSpec.describe "heaps in a browser" do
       before = texts("main tbody td:nth-child(2)")
       expect(state).to eq("open")
       press("Close")
-      expect([tab.path, state, texts("main tbody td:nth-child(2)")]).to eq(["/heaps", "not open", before])
+      expect([tab.path, state, texts("main tbody td:nth-child(2)")]).to eq(["/heaps", "closed", before])
       press("Open")
       expect(texts("h1")).to eq(["cache-1.memprof"])
       tab.go("#{origin}/heaps")
       expect(state).to eq("open")
       press("Close")
       press("Forget")
-      expect(texts("main .empty")).to eq(["No heap is open: memprof web FILE shows one."])
+      expect(texts("main .empty")).to eq(["No heap is listed. Open one with: memprof web FILE"])
       expect(File.exist?(cache_dump)).to be(true)
     end
   end

@@ -36,7 +36,7 @@ RSpec.describe "memprof web in a browser, with something to change" do
     expect(texts("main .place, main table a").join(" ")).to include("app.rb:#{line}")
     tab.go("#{@stage.live}/live")
     tab.follow(element("button", "/^Delete/"))
-    expect(texts("[role=status]").first).to match(/The dump was deleted/)
+    expect(texts("[role=status]").first).to match(/Deleted the dump/)
     tab.follow(element("button", "/^Stop tracking/"))
     expect(texts("[role=status]").first).to match(/stopped tracking/)
   end

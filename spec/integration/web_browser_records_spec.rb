@@ -18,7 +18,7 @@ RSpec.describe "files of requests and allocations in a browser" do
     visit("/traces/1?sort=objects&by=path")
     whole = tab.evaluate("Number(document.querySelector('.timeline').dataset.seconds)")
     all = requests
-    expect(texts(".range .quiet")).to eq(["or drag over the picture"])
+    expect(texts(".range .quiet")).to eq(["or drag over the timeline"])
     expect(tab.following("by dragging") { tab.drag(".timeline", 0.75, 0.25) }).to eq(200)
     expect(range).to include("sort" => "objects", "by" => "path")
     expect(range.values_at("from", "to").map(&:to_f))

@@ -99,7 +99,7 @@ RSpec.describe "references of an object in a browser" do
     it "come in parts" do
       open("references", "/Hash \\(300\\)/")
       inner = -> { rows("references").count { |level, _| level == 2 } }
-      expect([inner.call, texts("#references .remark")]).to eq([26, ["Show more 25 of 600 are shown"]])
+      expect([inner.call, texts("#references .remark")]).to eq([26, ["Show more 25 of 600 shown"]])
       tab.click("#references .remark button")
       tab.wait("have more", "/50 of/.test(document.querySelector('#references .remark').textContent)")
       expect([inner.call, texts("#references .remark").size]).to eq([51, 1])
@@ -122,7 +122,7 @@ RSpec.describe "references of an object in a browser" do
     tab.evaluate("window.fetch = async () => new Response('', { status: 500, statusText: 'Broken' })")
     tab.click(opener("referrers", "/Hash/"))
     tab.wait("be told", "document.querySelector('#referrers output').textContent !== ''")
-    expect(texts("#referrers output")).to eq(["The rows could not be had: 500 Broken"])
+    expect(texts("#referrers output")).to eq(["Cannot load the rows: 500 Broken"])
     expect([rows("referrers").size, expanded("referrers", "/Hash/")]).to eq([1, "false"])
   end
 end

@@ -81,7 +81,7 @@ RSpec.describe "memprof web in a browser" do
 
   it "sorts, filters and groups" do
     visit("/heaps/2/objects?where=type+%3D+STRING")
-    tab.follow(link("/^Size$/", "thead"))
+    tab.follow(link("/^Shallow size$/", "thead"))
     expect(tab.path).to eq("/heaps/2/objects?where=type+%3D+STRING&sort=size")
     expect(texts("th[aria-sort]")).to eq(["Size"])
     expect(sizes(3).size).to be > 20
@@ -146,7 +146,7 @@ RSpec.describe "memprof web in a browser" do
   it "expands the picture of references, and saves it" do
     visit("/heaps/2/leaks")
     tab.follow(".card h2 a")
-    tab.follow(link("/^Draw what/"))
+    tab.follow(link("/^Reference graph/"))
     nodes = texts(".graph .node").size
     tab.follow(element(".graph .more:not(.all)", "/\\+/"))
     expect(texts(".graph .node").size).to be > nodes
@@ -164,7 +164,7 @@ RSpec.describe "memprof web in a browser" do
       tab.click(".tree summary .number")
       tab.wait("open a branch", "#{opened} === #{state}")
     end
-    tab.follow(link("/one class as one/"))
+    tab.follow(link("/Merge objects by class/"))
     expect(texts(".tree summary").join).to match(/300 Page/)
   end
 
