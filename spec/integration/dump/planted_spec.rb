@@ -15,12 +15,14 @@ RSpec.describe "What is read of a dump" do
     module Audited; end
     class Order; prepend Audited; include Comparable; end
 
+    # Sleeps before the rest is allocated: addresses that were left on its stack would keep it alive, too.
+    other = Thread.new { sleep }
+    Thread.pass until other.stop?
     SESSIONS = Array.new(500) { Session.new }
     # A call cache for the class, and one that is polymorphic.
     [*SESSIONS, Struct.new(:touch).new(1)].each(&:touch)
     SESSIONS.each { |session| session.touch }
     ORDER = Order.new
-    other = Thread.new { sleep }
     garbage = Array.new(20_000) { Object.new }
     garbage = nil
     GC.start
@@ -78,10 +80,11 @@ RSpec.describe "What is read of a dump" do
   it "counts no free slots" do
     planted(program, {})
     plain, full = %w[plain.json full.json].map { |name| heap(name) }
+    # Shapes are no objects; the `fields` of Ruby 4.0 count as a part of the object that they belong to.
+    others = /"type":"(?:NONE|SHAPE)"|"imemo_type":"fields"/
     lines = File.foreach(File.join(@directory, "full.json"))
-    objects = lines.count { |line| line.start_with?('{"address"') && !line.include?('"type":"NONE"') }
-    shapes = File.foreach(File.join(@directory, "full.json")).count { |line| line.include?('"type":"SHAPE"') }
-    expect(full.size).to eq(objects - shapes)
+    objects = lines.count { |line| line.start_with?('{"address"') && !line.match?(others) }
+    expect(full.size).to eq(objects)
     expect(full.size).to be_within(200).of(plain.size)
     expect(full.slots[:fill]).to be_within(2).of(plain.slots[:fill]).and be < 90
   end
