@@ -10,7 +10,7 @@ class FiberScheduler
   # Runs until no fiber is left.
   def run
     until @sleeping.empty? && @ready.empty?
-      @ready.pop.resume until @ready.empty?
+      @ready.pop.call until @ready.empty?
       due = @sleeping.select { |_, time| time <= now }.keys
       due.each { |fiber| @sleeping.delete(fiber) }
       due.each(&:resume)
@@ -40,7 +40,12 @@ class FiberScheduler
   end
 
   def unblock(_blocker, fiber)
-    @sleeping.delete(fiber) && @ready << fiber
+    @sleeping.delete(fiber) && @ready << fiber.method(:resume)
+  end
+
+  # Ruby 4.0 and later: another fiber or thread closed the IO that this fiber waits for.
+  def fiber_interrupt(fiber, exception)
+    @sleeping.delete(fiber) && @ready << -> { fiber.raise(exception) }
   end
 
   private
