@@ -299,7 +299,7 @@ pub(super) fn base64(out: &mut Vec<u8>, bytes: &[u8]) {
     let _ = write!(out, "{}", Base64Display::new(bytes, &BASE64));
 }
 
-/// The bytes that [`base64`] wrote; `None` if it did not write this.
+/// The bytes that [`base64()`] wrote; `None` if it did not write this.
 pub(super) fn from_base64(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text).ok()
 }
