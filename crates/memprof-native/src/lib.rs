@@ -45,6 +45,7 @@ mod counters;
 pub mod interpose;
 #[cfg(interposed)]
 mod lock;
+pub mod malloc;
 #[cfg(interposed)]
 mod trace;
 #[cfg(interposed)]

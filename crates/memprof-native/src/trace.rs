@@ -8,6 +8,7 @@ use crate::at_fork;
 use crate::clock;
 use crate::counters::{self, Block};
 use crate::interpose::{self, Hook};
+use crate::malloc;
 use crate::tracers::{self, Tracer, Whose, connections};
 use crate::{Node, Refused, Report, Scope};
 
@@ -117,6 +118,12 @@ static KEPT: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tra
 
 /// How many have the functions of each tracer replaced, those who keep them among them.
 static HELD: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
+
+/// Whether a trace counts what the tracer at this place follows.
+#[inline(always)]
+pub(crate) fn is_held(place: usize) -> bool {
+    HELD[place].load(Relaxed) > 0
+}
 
 fn is_kept(tracer: &Tracer) -> bool {
     KEPT[tracers::index(tracer)].load(Relaxed) > 0
@@ -296,10 +303,15 @@ impl Drop for Trace {
     }
 }
 
-fn watch_forks() {
+pub(crate) fn watch_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for functions in [counters::AT_FORK, interpose::AT_FORK, connections::AT_FORK] {
+        for functions in [
+            counters::AT_FORK,
+            interpose::AT_FORK,
+            connections::AT_FORK,
+            malloc::AT_FORK,
+        ] {
             at_fork::register(functions);
         }
     });

@@ -1,6 +1,12 @@
 //! The counters of one thread.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+    compiler_fence,
+};
 
 /// So many counters all tracers have together, at most; the registry checks it when it is compiled.
 pub(crate) const CELLS: usize = 1000;
@@ -17,6 +23,12 @@ pub(crate) struct Block {
     traces: AtomicU32,
     /// Nanoseconds that its threads have waited for Ruby's lock.
     gvl_wait: AtomicU64,
+    /// Whether the thread is in the recorder of malloc right now.
+    in_recorder: AtomicBool,
+    /// Whether the thread holds the recorder's locks for a fork.
+    forks: AtomicBool,
+    /// The last sites that its threads allocated at; null if it never did while malloc was recorded.
+    sites: AtomicPtr<c_void>,
     cells: [AtomicU64; CELLS],
 }
 
@@ -27,6 +39,9 @@ impl Block {
             pins: AtomicU32::new(0),
             traces: AtomicU32::new(0),
             gvl_wait: AtomicU64::new(0),
+            in_recorder: AtomicBool::new(false),
+            forks: AtomicBool::new(false),
+            sites: AtomicPtr::new(ptr::null_mut()),
             cells: [const { AtomicU64::new(0) }; CELLS],
         }
     }
@@ -95,5 +110,52 @@ impl Block {
 
     pub(crate) fn add_gvl_wait(&self, nanoseconds: u64) {
         self.gvl_wait.fetch_add(nanoseconds, Relaxed);
+    }
+
+    /// The thread enters the recorder of malloc. False if it is inside: this is a signal handler that interrupted it there.
+    #[inline(always)]
+    pub(crate) fn enter_recorder(&self) -> bool {
+        !self.in_recorder.load(Relaxed) && {
+            self.in_recorder.store(true, Relaxed);
+            compiler_fence(SeqCst);
+            true
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn leave_recorder(&self) {
+        compiler_fence(SeqCst);
+        self.in_recorder.store(false, Relaxed);
+    }
+
+    /// Whether the thread holds the recorder's locks for a fork.
+    pub(crate) fn forks(&self) -> bool {
+        self.forks.load(Relaxed)
+    }
+
+    pub(crate) fn set_forks(&self, forks: bool) {
+        self.forks.store(forks, Relaxed);
+    }
+
+    /// The block's cache of sites, which `map` makes. None without memory, and for the block that threads share.
+    ///
+    /// The calling thread must be in the recorder, and drop the reference before it leaves it.
+    #[inline(always)]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the block's only thread calls it, and never twice at a time"
+    )]
+    pub(crate) fn sites<T>(&self, map: fn() -> *mut T) -> Option<&mut T> {
+        let mut sites: *mut T = self.sites.load(Relaxed).cast();
+        if sites.is_null() {
+            if ptr::eq(self, &raw const super::SPILLED) {
+                return None;
+            }
+            sites = map();
+            self.sites.store(sites.cast(), Relaxed);
+        }
+        // SAFETY: null, or what `map` returned, always of the same type; only the block's one thread comes here, and not a
+        // second time while it is in the recorder.
+        unsafe { sites.as_mut() }
     }
 }

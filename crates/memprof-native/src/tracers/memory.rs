@@ -10,6 +10,7 @@ use super::{Tracer, add, chunk, first_cell};
 use crate::Node;
 use crate::counters;
 use crate::interpose::{self, Caller, Code, Companion, Entry, Hook, Original};
+use crate::malloc;
 use crate::report::map;
 
 /// The functions in the order of the report.
@@ -42,7 +43,7 @@ pub(super) static TRACER: Tracer = Tracer {
     ..Tracer::new("memory", &HOOKS, report)
 };
 
-fn obstacle() -> Option<&'static str> {
+pub(crate) fn obstacle() -> Option<&'static str> {
     chunk::prepare();
     /// It does not change while the process runs, and takes a look into all objects.
     static IS_BUILT_IN: OnceLock<bool> = OnceLock::new();
@@ -93,6 +94,13 @@ fn functions(cells: &[u64]) -> Vec<(&'static str, Node)> {
 const ENTRIES: usize = 4;
 const fn first(entry: usize, function: usize) -> usize {
     BASE + (entry / 2) * CELLS_A_CALLER + function
+}
+
+/// Whether a trace counts. The functions are replaced for a recording of malloc alone, too.
+#[inline(always)]
+fn counts() -> bool {
+    const PLACE: usize = super::place("memory");
+    crate::trace::is_held(PLACE)
 }
 
 /// Whether an allocator of this process does not report the size of its blocks.
@@ -157,77 +165,193 @@ impl Companions {
     }
 }
 
-/// A hook with an entry for each caller and allocator. The body is given the call, the entry's number, and its companions by name.
+/// A hook with an entry for each caller and allocator. The body is given the call, the entry's number, its companions, and
+/// the address behind the call by name. That address comes in the register of the argument behind the last one, which
+/// stubs in assembly put there: no function of Rust knows where it returns to.
 macro_rules! allocation {
-    ($symbol:literal, ($($arg:ident: $type:ty),*) $(-> $result:ty)?, |$call:ident, $entry:ident, $companions:ident| $body:expr) => {{
-        static ORIGINALS: [Original; ENTRIES] = [const { Original::new() }; ENTRIES];
-        static NEEDED: [Companions; ENTRIES] = [const { Companions::new() }; ENTRIES];
-        unsafe extern "C-unwind" fn replacement<const ENTRY: usize>($($arg: $type),*) $(-> $result)? {
-            let $call = || {
-                // SAFETY: the engine filled in the address of the function of that name, whose signature this is.
-                let original = unsafe {
-                    transmute::<usize, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(ORIGINALS[ENTRY].get())
+    ($symbol:literal, ($($arg:ident: $type:ty),*) $(-> $result:ty)?, $registers:literal,
+        |$call:ident, $entry:ident, $companions:ident, $caller:ident| $body:expr) => {{
+        mod hook {
+            use super::*;
+
+            static ORIGINALS: [Original; ENTRIES] = [const { Original::new() }; ENTRIES];
+            static NEEDED: [Companions; ENTRIES] = [const { Companions::new() }; ENTRIES];
+            unsafe extern "C-unwind" fn replacement<const ENTRY: usize>($($arg: $type,)* $caller: usize) $(-> $result)? {
+                let $call = || {
+                    // SAFETY: the engine filled in the address of the function of that name, whose signature this is.
+                    let original = unsafe {
+                        transmute::<usize, unsafe extern "C-unwind" fn($($type),*) $(-> $result)?>(ORIGINALS[ENTRY].get())
+                    };
+                    // SAFETY: the arguments are the caller's, who meant to call this function with them.
+                    unsafe { original($($arg),*) }
                 };
-                // SAFETY: the arguments are the caller's, who meant to call this function with them.
-                unsafe { original($($arg),*) }
-            };
-            let $entry = ENTRY;
-            let $companions = &NEEDED[ENTRY];
-            $body
+                let $entry = ENTRY;
+                let $companions = &NEEDED[ENTRY];
+                $body
+            }
+            stub!($symbol, "0", $registers, replacement::<0>);
+            stub!($symbol, "1", $registers, replacement::<1>);
+            stub!($symbol, "2", $registers, replacement::<2>);
+            stub!($symbol, "3", $registers, replacement::<3>);
+            unsafe extern "C" {
+                #[link_name = concat!("memprof_", $symbol, "_0")]
+                fn stub_0();
+                #[link_name = concat!("memprof_", $symbol, "_1")]
+                fn stub_1();
+                #[link_name = concat!("memprof_", $symbol, "_2")]
+                fn stub_2();
+                #[link_name = concat!("memprof_", $symbol, "_3")]
+                fn stub_3();
+            }
+            static COMPANIONS: [[Companion; 2]; ENTRIES] = [
+                NEEDED[0].of_library(),
+                NEEDED[1].of_library(),
+                NEEDED[2].of_library(),
+                NEEDED[3].of_library(),
+            ];
+            pub(super) static REPLACEMENTS: [Entry; ENTRIES] = [
+                Entry { caller: Caller::Interpreter, code: Code::new(stub_0 as *const ()),
+                    original: &ORIGINALS[0], companions: &COMPANIONS[0] },
+                Entry { caller: Caller::Interpreter, code: Code::new(stub_1 as *const ()),
+                    original: &ORIGINALS[1], companions: &COMPANIONS[1] },
+                Entry { caller: Caller::Others, code: Code::new(stub_2 as *const ()),
+                    original: &ORIGINALS[2], companions: &COMPANIONS[2] },
+                Entry { caller: Caller::Others, code: Code::new(stub_3 as *const ()),
+                    original: &ORIGINALS[3], companions: &COMPANIONS[3] },
+            ];
         }
-        static COMPANIONS: [[Companion; 2]; ENTRIES] = [
-            NEEDED[0].of_library(),
-            NEEDED[1].of_library(),
-            NEEDED[2].of_library(),
-            NEEDED[3].of_library(),
-        ];
-        static REPLACEMENTS: [Entry; ENTRIES] = [
-            Entry { caller: Caller::Interpreter, code: Code::new(replacement::<0> as *const ()),
-                original: &ORIGINALS[0], companions: &COMPANIONS[0] },
-            Entry { caller: Caller::Interpreter, code: Code::new(replacement::<1> as *const ()),
-                original: &ORIGINALS[1], companions: &COMPANIONS[1] },
-            Entry { caller: Caller::Others, code: Code::new(replacement::<2> as *const ()),
-                original: &ORIGINALS[2], companions: &COMPANIONS[2] },
-            Entry { caller: Caller::Others, code: Code::new(replacement::<3> as *const ()),
-                original: &ORIGINALS[3], companions: &COMPANIONS[3] },
-        ];
-        Hook { symbol: $symbol, entries: &REPLACEMENTS, own_calls: true, by_address: false }
+        Hook { symbol: $symbol, entries: &hook::REPLACEMENTS, own_calls: true, by_address: false }
     }};
 }
 
-static HOOKS: [Hook; 9] = [
-    allocation!("malloc", (n: usize) -> *mut c_void, |call, entry, companions| {
+/// Goes on to a replacement with the return address as one more argument. `registers` names the place of that argument, on
+/// x86-64 and on aarch64.
+#[cfg(target_arch = "x86_64")]
+macro_rules! stub {
+    ($symbol:literal, $entry:literal, $registers:literal, $replacement:path) => {
+        std::arch::global_asm!(
+            concat!(".pushsection .text.memprof_", $symbol, "_", $entry, ",\"ax\",@progbits"),
+            concat!(".globl memprof_", $symbol, "_", $entry),
+            concat!(".hidden memprof_", $symbol, "_", $entry),
+            concat!(".type memprof_", $symbol, "_", $entry, ", @function"),
+            concat!("memprof_", $symbol, "_", $entry, ":"),
+            "endbr64",
+            concat!(".set memprof_arguments, ", $registers),
+            ".if memprof_arguments == 1",
+            "mov rsi, qword ptr [rsp]",
+            ".elseif memprof_arguments == 2",
+            "mov rdx, qword ptr [rsp]",
+            ".else",
+            "mov rcx, qword ptr [rsp]",
+            ".endif",
+            "jmp {replacement}",
+            concat!(".size memprof_", $symbol, "_", $entry, ", . - memprof_", $symbol, "_", $entry),
+            ".popsection",
+            replacement = sym $replacement,
+        );
+    };
+}
+
+/// As above.
+#[cfg(target_arch = "aarch64")]
+macro_rules! stub {
+    ($symbol:literal, $entry:literal, $registers:literal, $replacement:path) => {
+        std::arch::global_asm!(
+            concat!(".pushsection .text.memprof_", $symbol, "_", $entry, ",\"ax\",%progbits"),
+            concat!(".globl memprof_", $symbol, "_", $entry),
+            concat!(".hidden memprof_", $symbol, "_", $entry),
+            concat!(".type memprof_", $symbol, "_", $entry, ", %function"),
+            concat!("memprof_", $symbol, "_", $entry, ":"),
+            "hint #34",
+            concat!("mov x", $registers, ", x30"),
+            "b {replacement}",
+            concat!(".size memprof_", $symbol, "_", $entry, ", . - memprof_", $symbol, "_", $entry),
+            ".popsection",
+            replacement = sym $replacement,
+        );
+    };
+}
+
+/// A block was allocated: it is counted, and recorded if malloc is.
+#[inline(always)]
+fn allocated(
+    cell: usize,
+    block: *mut c_void,
+    size: usize,
+    actual: impl FnOnce() -> u64,
+    caller: usize,
+) {
+    if counts() {
+        add(cell, [1, size as u64, actual()]);
+    }
+    if malloc::is_recording() {
+        malloc::allocated(block as usize, size as u64, caller);
+    }
+}
+
+/// A block is reallocated by `call`.
+#[inline(always)]
+fn reallocated(
+    cell: usize,
+    block: *mut c_void,
+    size: usize,
+    actual: impl FnOnce(*mut c_void) -> u64,
+    caller: usize,
+    call: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    let recorded = malloc::is_recording();
+    let known = if recorded {
+        malloc::forget(block as usize)
+    } else {
+        None
+    };
+    let moved = call();
+    if counts() {
+        add(cell, [1, size as u64, actual(moved)]);
+    }
+    if recorded {
+        malloc::reallocated(known, block as usize, moved as usize, size as u64, caller);
+    }
+    moved
+}
+
+pub(crate) static HOOKS: [Hook; 9] = [
+    allocation!("malloc", (n: usize) -> *mut c_void, "1", |call, entry, companions, caller| {
         let block = call();
-        add(first(entry, MALLOC), [1, n as u64, companions.usable(block)]);
+        allocated(first(entry, MALLOC), block, n, || companions.usable(block), caller);
         block
     }),
-    allocation!("calloc", (count: usize, n: usize) -> *mut c_void, |call, entry, companions| {
+    allocation!("calloc", (count: usize, n: usize) -> *mut c_void, "2", |call, entry, companions, caller| {
         let block = call();
-        add(first(entry, CALLOC), [1, count.saturating_mul(n) as u64, companions.usable(block)]);
+        let size = count.saturating_mul(n);
+        allocated(first(entry, CALLOC), block, size, || companions.usable(block), caller);
         block
     }),
-    allocation!("realloc", (block: *mut c_void, n: usize) -> *mut c_void, |call, entry, companions| {
-        let moved = call();
-        add(first(entry, REALLOC), [1, n as u64, companions.usable(moved)]);
-        moved
+    allocation!("realloc", (block: *mut c_void, n: usize) -> *mut c_void, "2", |call, entry, companions, caller| {
+        reallocated(first(entry, REALLOC), block, n, |moved| companions.usable(moved), caller, call)
     }),
     // Made of `realloc`: in glibc it calls that through libc's own table, and would be counted twice.
-    allocation!("reallocarray", (block: *mut c_void, count: usize, n: usize) -> *mut c_void, |call, entry, companions| {
-        let moved = match count.checked_mul(n) {
+    allocation!("reallocarray", (block: *mut c_void, count: usize, n: usize) -> *mut c_void, "3", |call, entry, companions, caller| {
+        let size = count.saturating_mul(n);
+        let usable = |moved| companions.usable(moved);
+        reallocated(first(entry, REALLOC), block, size, usable, caller, || match count.checked_mul(n) {
             Some(n) => companions.realloc(block, n),
             None => call(),
-        };
-        add(first(entry, REALLOC), [1, count.saturating_mul(n) as u64, companions.usable(moved)]);
-        moved
+        })
     }),
-    allocation!("free", (block: *mut c_void), |call, entry, companions| {
-        let actual = companions.usable(block);
-        let block = counters::mine();
-        block.add(first(entry, FREE), 1);
-        block.add(first(entry, FREE) + 2, actual);
+    allocation!("free", (block: *mut c_void), "1", |call, entry, companions, _caller| {
+        if counts() {
+            let actual = companions.usable(block);
+            let cells = counters::mine();
+            cells.add(first(entry, FREE), 1);
+            cells.add(first(entry, FREE) + 2, actual);
+        }
+        if malloc::is_recording() {
+            malloc::freed(block as usize);
+        }
         call();
     }),
-    allocation!("posix_memalign", (place: *mut *mut c_void, to: usize, n: usize) -> c_int, |call, entry, companions| {
+    allocation!("posix_memalign", (place: *mut *mut c_void, to: usize, n: usize) -> c_int, "3", |call, entry, companions, caller| {
         let failed: c_int = call();
         let block = if failed == 0 {
             // SAFETY: the function has just written there, without an error.
@@ -235,22 +359,22 @@ static HOOKS: [Hook; 9] = [
         } else {
             ptr::null_mut()
         };
-        add(first(entry, POSIX_MEMALIGN), [1, n as u64, companions.usable(block)]);
+        allocated(first(entry, POSIX_MEMALIGN), block, n, || companions.usable(block), caller);
         failed
     }),
-    allocation!("aligned_alloc", (to: usize, n: usize) -> *mut c_void, |call, entry, companions| {
+    allocation!("aligned_alloc", (to: usize, n: usize) -> *mut c_void, "2", |call, entry, companions, caller| {
         let block = call();
-        add(first(entry, ALIGNED_ALLOC), [1, n as u64, companions.usable(block)]);
+        allocated(first(entry, ALIGNED_ALLOC), block, n, || companions.usable(block), caller);
         block
     }),
-    allocation!("memalign", (to: usize, n: usize) -> *mut c_void, |call, entry, companions| {
+    allocation!("memalign", (to: usize, n: usize) -> *mut c_void, "2", |call, entry, companions, caller| {
         let block = call();
-        add(first(entry, MEMALIGN), [1, n as u64, companions.usable(block)]);
+        allocated(first(entry, MEMALIGN), block, n, || companions.usable(block), caller);
         block
     }),
-    allocation!("valloc", (n: usize) -> *mut c_void, |call, entry, companions| {
+    allocation!("valloc", (n: usize) -> *mut c_void, "1", |call, entry, companions, caller| {
         let block = call();
-        add(first(entry, VALLOC), [1, n as u64, companions.usable(block)]);
+        allocated(first(entry, VALLOC), block, n, || companions.usable(block), caller);
         block
     }),
 ];

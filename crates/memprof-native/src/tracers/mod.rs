@@ -104,6 +104,15 @@ pub(crate) fn find(name: &str) -> Option<&'static Tracer> {
     TRACERS.iter().copied().find(|tracer| tracer.name == name)
 }
 
+/// The place among all of the one of that name.
+pub(crate) const fn place(name: &str) -> usize {
+    let mut place = 0;
+    while !is_same(SIZES[place].0.as_bytes(), name.as_bytes()) {
+        place += 1;
+    }
+    place
+}
+
 /// Its place among all.
 pub(crate) fn index(tracer: &Tracer) -> usize {
     (TRACERS

@@ -1,0 +1,116 @@
+//! Recording of malloc: which site allocated each live block, and what was allocated and freed there.
+//!
+//! While a recording runs, the allocator's hooks ([`crate::tracers::memory`]) report here. A site is a line of Ruby if the
+//! thread runs Ruby code, which the [`Host`] knows, and else the native code that called the allocator. No block has a
+//! header: a block from before the recording is unknown, and is freed as ever.
+//!
+//! Rules that keep the program safe:
+//!
+//! - **What is needed inside a hook comes from the system** (`pages`), or from Rust's allocator, which the hooks leave out.
+//! - **A block is forgotten before it is freed**, so that the thread that gets its address next records it after that.
+//! - **A signal handler that allocates in the middle of this code is not recorded** (`counters::Block::enter_recorder`): the
+//!   thread may hold a lock of the table.
+
+#[cfg(interposed)]
+mod blocks;
+#[cfg(interposed)]
+mod names;
+#[cfg(interposed)]
+mod pages;
+#[cfg(interposed)]
+mod recorder;
+#[cfg(interposed)]
+mod sites;
+#[cfg(not(interposed))]
+mod unsupported;
+
+use std::ffi::{CString, c_char};
+
+#[cfg(interposed)]
+pub(crate) use recorder::{AT_FORK, allocated, forget, freed, reallocated};
+#[cfg(not(interposed))]
+pub use unsupported::{
+    counts, describe, is_recording, live_blocks, memsize, missed, reset, set_quiet, sites, start,
+    stop,
+};
+#[cfg(interposed)]
+pub use {
+    names::describe,
+    recorder::{
+        counts, is_recording, live_blocks, memsize, missed, reset, set_quiet, sites, start, stop,
+    },
+};
+
+/// The running line of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// The file's name, which ends with a NUL and stays as it is until the hook returns.
+    pub path: *const c_char,
+    /// The line.
+    pub line: u32,
+}
+
+/// What the recorder asks of the interpreter. All three are called inside an allocator's call, on any thread: they must
+/// not allocate where that is recorded, and wait for nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// The line that the calling thread runs; None if it runs no code of the interpreter right now.
+    pub line: fn() -> Option<Line>,
+    /// The number of garbage collections so far.
+    pub generation: fn() -> u32,
+    /// Whether the calling thread is not to be recorded. Only asked while [`set_quiet`] says that some thread is.
+    pub is_quiet: fn() -> bool,
+}
+
+/// A site with what was counted there.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Where it is.
+    pub location: Location,
+    /// What was counted.
+    pub counts: Counts,
+}
+
+/// A live block of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveBlock {
+    /// Bytes asked for.
+    pub size: u64,
+    /// Garbage collections since it was allocated.
+    pub age: u32,
+}
+
+/// Where a block is allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Location {
+    /// A line of Ruby code.
+    Line {
+        /// The file as Ruby names it.
+        path: CString,
+        /// Its line.
+        line: u32,
+    },
+    /// Native code: the address behind the call.
+    Native(usize),
+}
+
+/// What was counted at a site. Sizes are in bytes as asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Blocks that were allocated.
+    pub allocations: u64,
+    /// Their bytes.
+    pub allocated_bytes: u64,
+    /// Blocks that were freed.
+    pub frees: u64,
+    /// Their bytes.
+    pub freed_bytes: u64,
+    /// Sum of the ages at which blocks were freed, in GC generations.
+    pub age_total: u64,
+    /// The greatest of them.
+    pub max_lifespan: u64,
+    /// Blocks that are live, those from before a reset among them.
+    pub live: u64,
+    /// Their bytes.
+    pub live_bytes: u64,
+}

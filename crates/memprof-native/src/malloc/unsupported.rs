@@ -1,0 +1,68 @@
+//! What there is where calls cannot be interposed: no recording.
+
+use super::{Counts, Host, LiveBlock, Location, Site};
+use crate::Refused;
+
+/// Refuses.
+///
+/// # Errors
+///
+/// Always [`Refused::Unsupported`].
+pub fn start(_host: &'static Host) -> Result<bool, Refused> {
+    Err(Refused::Unsupported(
+        "malloc is recorded on Linux only, on x86-64 and aarch64",
+    ))
+}
+
+/// False: none runs.
+pub fn stop() -> bool {
+    false
+}
+
+/// False.
+#[must_use]
+pub fn is_recording() -> bool {
+    false
+}
+
+/// Does nothing.
+pub fn set_quiet(_quiet: bool) {}
+
+/// Does nothing.
+pub fn reset() {}
+
+/// None.
+#[must_use]
+pub fn sites() -> Vec<Site> {
+    Vec::new()
+}
+
+/// None.
+#[must_use]
+pub fn counts(_location: &Location) -> Option<Counts> {
+    None
+}
+
+/// None.
+#[must_use]
+pub fn live_blocks(_location: &Location) -> Vec<LiveBlock> {
+    Vec::new()
+}
+
+/// 0.
+#[must_use]
+pub fn missed() -> u64 {
+    0
+}
+
+/// 0.
+#[must_use]
+pub fn memsize() -> usize {
+    0
+}
+
+/// The address alone.
+#[must_use]
+pub fn describe(address: usize) -> String {
+    format!("[{address:#x}]")
+}
