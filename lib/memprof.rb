@@ -30,6 +30,7 @@ module Memprof
   autoload :Growth, "memprof/growth"
   autoload :Heap, "memprof/heap"
   autoload :Iseqs, "memprof/iseqs"
+  autoload :Malloc, "memprof/malloc"
   autoload :Middleware, "memprof/middleware"
   autoload :Trace, "memprof/trace"
   autoload :Tracer, "memprof/tracer"

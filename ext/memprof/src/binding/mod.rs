@@ -6,6 +6,7 @@ mod dump;
 mod exceptions;
 mod heap;
 mod job;
+mod malloc;
 mod native;
 mod native_files;
 mod native_iseqs;
@@ -30,5 +31,6 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     native_trace::init(ruby, native)?;
     trace_report::init(ruby, native)?;
     requests::init(ruby, native)?;
+    malloc::init(native)?;
     native::init(ruby, native)
 }

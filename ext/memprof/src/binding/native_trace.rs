@@ -86,14 +86,15 @@ fn gvl_wait() -> f64 {
 
 impl NativeChoice {
     fn new(ruby: &Ruby, own: Vec<String>, reported: Vec<String>) -> Result<Self, Error> {
-        let own = trace::Choice::of(&own, &reported).map_err(|why| unsupported(ruby, &why))?;
+        let own =
+            trace::Choice::of(&own, &reported).map_err(|why| unsupported(ruby, "calls", &why))?;
         Ok(NativeChoice(Arc::new(Choice { own, reported })))
     }
 }
 
 impl NativeUpkeep {
     fn new(ruby: &Ruby, choice: &NativeChoice) -> Result<Self, Error> {
-        let kept = trace::keep(&choice.0.own).map_err(|why| unsupported(ruby, &why))?;
+        let kept = trace::keep(&choice.0.own).map_err(|why| unsupported(ruby, "calls", &why))?;
         Ok(NativeUpkeep(RefCell::new(Some(kept))))
     }
 
@@ -120,8 +121,8 @@ impl NativeTrace {
                 "the trace has begun",
             ));
         }
-        let vm =
-            trace::begin(&this.choice.own, this.process).map_err(|why| unsupported(ruby, &why))?;
+        let vm = trace::begin(&this.choice.own, this.process)
+            .map_err(|why| unsupported(ruby, "calls", &why))?;
         let pid = std::process::id();
         *this.running.borrow_mut() = Some(Begun { vm, pid });
         Ok(())
@@ -136,13 +137,13 @@ impl NativeTrace {
     }
 }
 
-/// Why calls can't be counted, as a Memprof::Unsupported.
-fn unsupported(ruby: &Ruby, why: &Refused) -> Error {
+/// Why `what` can't be traced, as a Memprof::Unsupported.
+pub fn unsupported(ruby: &Ruby, what: &str, why: &Refused) -> Error {
     let class: Result<ExceptionClass, Error> = (ruby.class_object())
         .const_get::<_, RModule>("Memprof")
         .and_then(|memprof| memprof.const_get("Unsupported"));
     Error::new(
         class.unwrap_or_else(|_| ruby.exception_runtime_error()),
-        format!("calls can't be traced: {why}"),
+        format!("{what} can't be traced: {why}"),
     )
 }

@@ -36,6 +36,7 @@ mod heap_pages;
 pub mod hooks;
 pub mod iseqs;
 pub mod layouts;
+pub mod malloc_host;
 mod memsize;
 pub mod naming;
 pub mod objspace;

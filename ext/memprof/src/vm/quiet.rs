@@ -34,6 +34,12 @@ impl Quiet {
         self.position(thread).is_some()
     }
 
+    /// How deep the thread is in it; 0 if it is not quiet.
+    pub fn depth(&self, thread: u64) -> usize {
+        let at = self.position(thread);
+        at.map_or(0, |at| self.threads[at].1 as usize)
+    }
+
     /// Whether no thread is.
     #[inline]
     pub fn is_empty(&self) -> bool {

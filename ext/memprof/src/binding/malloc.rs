@@ -1,0 +1,90 @@
+//! `Memprof::Native::Malloc`: the recorder of malloc. Locations are Strings here, as `Memprof::Malloc` has them.
+
+use std::ffi::CString;
+
+use magnus::{Error, Module, Object, RModule, Ruby, Value, function};
+use memprof_native::malloc::{self, Counts, Location};
+
+use super::native_trace::unsupported;
+use crate::vm::malloc_host;
+
+pub fn init(native: RModule) -> Result<(), Error> {
+    let module = native.define_module("Malloc")?;
+    module.define_singleton_method("start", function!(start, 0))?;
+    module.define_singleton_method("stop", function!(malloc::stop, 0))?;
+    module.define_singleton_method("running?", function!(malloc::is_recording, 0))?;
+    module.define_singleton_method("reset", function!(malloc::reset, 0))?;
+    module.define_singleton_method("sites", function!(sites, 0))?;
+    module.define_singleton_method("counts", function!(counts, 1))?;
+    module.define_singleton_method("live_blocks", function!(live_blocks, 1))?;
+    module.define_singleton_method("missed", function!(malloc::missed, 0))?;
+    module.define_singleton_method("memsize", function!(malloc::memsize, 0))?;
+    module.define_singleton_method("quiet", function!(quiet, 0))
+}
+
+/// False if it records already.
+fn start(ruby: &Ruby) -> Result<bool, Error> {
+    malloc_host::prepare();
+    malloc::start(&malloc_host::HOST).map_err(|why| unsupported(ruby, "malloc", &why))
+}
+
+/// Allocations, their bytes, frees, their bytes, sum of ages, greatest age, live blocks, their bytes.
+type Row = (u64, u64, u64, u64, u64, u64, u64, u64);
+
+fn row(counts: &Counts) -> Row {
+    (
+        counts.allocations,
+        counts.allocated_bytes,
+        counts.frees,
+        counts.freed_bytes,
+        counts.age_total,
+        counts.max_lifespan,
+        counts.live,
+        counts.live_bytes,
+    )
+}
+
+/// Location and counts of each site where something was counted.
+fn sites() -> Vec<(String, Row)> {
+    let sites = malloc::sites().into_iter();
+    sites
+        .map(|site| (name(&site.location), row(&site.counts)))
+        .collect()
+}
+
+/// The counts of a location; nil if nothing was ever allocated there.
+fn counts(name: String) -> Option<Row> {
+    malloc::counts(&location(&name)?).as_ref().map(row)
+}
+
+/// Size of each live block of a location, and the number of garbage collections since it was allocated.
+fn live_blocks(name: String) -> Vec<(u64, u32)> {
+    let blocks = location(&name).map(|location| malloc::live_blocks(&location));
+    let blocks = blocks.unwrap_or_default().into_iter();
+    blocks.map(|block| (block.size, block.age)).collect()
+}
+
+/// Yields the depth; what this thread allocates meanwhile is not recorded.
+fn quiet(ruby: &Ruby) -> Result<Value, Error> {
+    malloc_host::quietly(|depth| ruby.yield_values((depth,)))
+}
+
+fn name(location: &Location) -> String {
+    match location {
+        Location::Line { path, line } => format!("{}:{line}", path.to_string_lossy()),
+        Location::Native(address) => malloc::describe(*address),
+    }
+}
+
+/// The location of a name: a line, or text with an address in square brackets.
+fn location(name: &str) -> Option<Location> {
+    if let Some((_, rest)) = name.rsplit_once("[0x") {
+        let digits = rest.split_once(']')?.0;
+        return usize::from_str_radix(digits, 16).ok().map(Location::Native);
+    }
+    let (path, line) = name.rsplit_once(':')?;
+    Some(Location::Line {
+        path: CString::new(path).ok()?,
+        line: line.parse().ok()?,
+    })
+}

@@ -1,0 +1,185 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+require_relative "native"
+require_relative "malloc/environment"
+require_relative "malloc/location"
+
+module Memprof
+  # Records malloc by line: which lines allocate memory outside of Ruby's heap, and which of it is still
+  # live. It sees what ObjectSpace does not: memory of C extensions, buffers of strings and arrays,
+  # Fiddle.malloc.
+  #
+  # It starts and stops in a running process; nothing is preloaded. The location of a block is the line of
+  # Ruby that the thread ran, as `file:line`, and for a thread that runs no Ruby the native code that called
+  # malloc, as `/lib/libpq.so.5(+0x1f3a2) [0x7f3a1c05e3a2]`. What was allocated before the start is unknown,
+  # and is freed in peace.
+  #
+  # The interface is that of mwrap (https://80x24.org/mwrap/). Sizes are bytes as asked for, ages are
+  # counted in garbage collections.
+  #
+  # Calls to malloc, calloc, realloc, reallocarray, free, posix_memalign, aligned_alloc, memalign and valloc
+  # are seen, wherever an object's table of functions leads to them, libc's own included; not those of a
+  # program or library that has an allocator built in, and not mmap.
+  #
+  # `MEMPROF_MALLOC=dump_path:FILE,dump_min:BYTES ruby -rmemprof/malloc app.rb` records a whole program, and
+  # appends the lines of {dump} to the file at its end; `dump_fd:N` writes them to a descriptor (stderr
+  # without either).
+  #
+  # @example Find the line that leaks
+  #   require "memprof/malloc"
+  #   require "fiddle"
+  #
+  #   Memprof::Malloc.start
+  #   leaked = Array.new(100) { Fiddle.malloc(1024) }
+  #   Memprof::Malloc.stop
+  #   location = Memprof::Malloc.locations.max_by(&:live_bytes)
+  #   location.live_bytes >= 102_400 # => true
+  module Malloc
+    autoload :Text, "#{__dir__}/malloc/text"
+
+    class << self
+      # Starts recording; what an earlier recording counted is dropped.
+      #
+      # @return [Boolean] false if a recording runs already
+      # @raise [Unsupported] where calls can't be interposed: on systems other than Linux on x86-64 and
+      #   aarch64, and
+      #   where Ruby has an allocator built in
+      # @example
+      #   Memprof::Malloc.start # => true
+      #   Memprof::Malloc.stop
+      def start
+        Native::Malloc.start
+      end
+
+      # Stops recording. What was recorded stays readable until the next start.
+      #
+      # @return [Boolean] false if no recording runs
+      # @example
+      #   Memprof::Malloc.stop # => false
+      def stop
+        Native::Malloc.stop
+      end
+
+      # @return [Boolean] whether a recording runs
+      # @example
+      #   Memprof::Malloc.running? # => false
+      def running?
+        Native::Malloc.running?
+      end
+
+      # Calls the block with each location and its counts, in no order. Locations that allocated no more
+      # than `min` bytes are left out.
+      #
+      # @param min [Integer] bytes
+      # @yieldparam location [String] `file:line`, or native code with its address in brackets
+      # @yieldparam total [Integer] bytes allocated
+      # @yieldparam allocations [Integer]
+      # @yieldparam frees [Integer]
+      # @yieldparam age_total [Integer] sum of the ages of freed blocks, in garbage collections
+      # @yieldparam max_lifespan [Integer] the greatest of these ages
+      # @return [nil, Enumerator] an Enumerator without a block
+      # @example
+      #   Memprof::Malloc.each(1_000_000) { |location, total| puts "#{location} #{total}" }
+      def each(min = 0)
+        return enum_for(:each, min) unless block_given?
+
+        Native::Malloc.sites.each do |location, (allocations, total, frees, _freed, age_total, max_lifespan)|
+          yield location, total, allocations, frees, age_total, max_lifespan if total > min
+        end
+        nil
+      end
+
+      # @param location [String] `file:line`, or text with a native address in brackets (`[0x7f3a1c05e3a2]`)
+      # @return [Location, nil] nil if nothing was allocated there
+      # @example
+      #   Memprof::Malloc["app.rb:12"] # => nil
+      def [](location)
+        Location.new(location) if Native::Malloc.counts(location)
+      end
+
+      # @return [Array<Location>] all locations that allocated something, in no order
+      # @example
+      #   Memprof::Malloc.locations.sum(&:live_bytes)
+      def locations
+        Native::Malloc.sites.map { |name, _| Location.new(name) }
+      end
+
+      # Leaves out what this thread allocates in the block. Calls nest.
+      #
+      # @yieldparam depth [Integer] 1 in the outermost call
+      # @return [Object] what the block returns
+      # @example
+      #   Memprof::Malloc.quiet { |depth| depth } # => 1
+      def quiet(&block)
+        raise ArgumentError, "no block given" unless block
+
+        Native::Malloc.quiet(&block)
+      end
+
+      # Zeroes all counts. Live blocks stay known, and count as freed when they are.
+      #
+      # @return [nil]
+      # @example
+      #   Memprof::Malloc.reset
+      def reset
+        Native::Malloc.reset
+        nil
+      end
+      alias clear reset
+
+      # @return [Integer] bytes allocated since the start or the last {reset}
+      # @example
+      #   Memprof::Malloc.total_bytes_allocated.positive?
+      def total_bytes_allocated
+        Native::Malloc.sites.sum { |_, counts| counts[1] }
+      end
+
+      # @return [Integer] bytes of recorded blocks that were freed since the start or the last {reset}
+      # @example
+      #   Memprof::Malloc.total_bytes_freed <= Memprof::Malloc.total_bytes_allocated
+      def total_bytes_freed
+        Native::Malloc.sites.sum { |_, counts| counts[3] }
+      end
+
+      # @return [Integer] blocks that were not recorded, as a signal handler allocated them inside the
+      #   recorder, or
+      #   there was no memory to record them
+      # @example
+      #   Memprof::Malloc.missed # => 0
+      def missed
+        Native::Malloc.missed
+      end
+
+      # Writes a line for each location in mwrap's form, `"%16zu %12zu %s\n"`: bytes allocated, allocations,
+      # location. Locations that allocated no more than `min` bytes are left out.
+      #
+      # @param io [IO, #write]
+      # @param min [Integer] bytes
+      # @return [nil]
+      # @raise [TypeError] if `io` can't be written to
+      # @example
+      #   Memprof::Malloc.dump($stderr, 1_000_000)
+      def dump(io = $stderr, min = 0)
+        raise TypeError, "#{io.inspect} is no IO" unless io.respond_to?(:write)
+
+        lines = each(min).map { |location, total, calls| format("%16d %12d %s\n", total, calls, location) }
+        io.write(lines.join)
+        nil
+      end
+
+      # A table of the locations, most live bytes first.
+      #
+      # @param limit [Integer] locations that are shown
+      # @param color [Boolean]
+      # @return [String]
+      # @example
+      #   puts Memprof::Malloc.to_s(limit: 5)
+      def to_s(limit: 20, color: false)
+        Text.new(limit: limit).to_s(color: color)
+      end
+    end
+  end
+end
+
+Memprof::Malloc::Environment.start(ENV.fetch("MEMPROF_MALLOC", nil))

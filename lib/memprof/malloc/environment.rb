@@ -1,0 +1,51 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Malloc
+    # What `MEMPROF_MALLOC` asks for: a recording from the load of memprof/malloc to the end of the process,
+    # and a dump of it then. Settings are separated by commas: `dump_path:FILE` (appended to), `dump_fd:N`,
+    # `dump_min:BYTES`.
+    class Environment
+      SETTINGS = %w[dump_path dump_fd dump_min].freeze
+      private_constant :SETTINGS
+
+      # Starts what the variable asks for; a mistake in it is a warning, as the program must run.
+      def self.start(text)
+        new(text).start unless text.to_s.empty?
+      rescue ArgumentError, Unsupported => e
+        warn "memprof: malloc is not recorded: #{e.message}"
+      end
+
+      def initialize(text)
+        @settings = text.split(",").to_h { |setting| setting.split(":", 2) }
+        unknown = @settings.keys - SETTINGS
+        raise ArgumentError, "unknown setting #{unknown.first.inspect} in MEMPROF_MALLOC" if unknown.any?
+
+        @min = number("dump_min", 0)
+        @descriptor = number("dump_fd", 2)
+      end
+
+      def start
+        at_exit { dump } if Malloc.start
+      end
+
+      private
+
+      def number(name, default)
+        text = @settings.fetch(name) { return default }
+        Integer(text, 10, exception: false) || raise(ArgumentError, "#{name} is no number: #{text.inspect}")
+      end
+
+      def dump
+        path = @settings["dump_path"]
+        if path
+          File.open(path, File::WRONLY | File::APPEND | File::CREAT, 0o600) { |file| Malloc.dump(file, @min) }
+        else
+          Malloc.dump(IO.for_fd(@descriptor, "w", autoclose: false), @min)
+        end
+      rescue SystemCallError, IOError => e
+        warn "memprof: no dump of malloc: #{e.message}"
+      end
+    end
+  end
+end

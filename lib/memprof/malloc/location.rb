@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Malloc
+    # A line of Ruby, or native code, that allocated memory. Its numbers are those of the moment they are
+    # asked for.
+    #
+    # @example
+    #   Memprof::Malloc.locations.each { |location| puts "#{location.name} #{location.live_bytes}" }
+    class Location
+      # @return [String] `file:line`, or native code with its address in brackets
+      attr_reader :name
+
+      # @param name [String]
+      # @api private
+      def initialize(name)
+        @name = -name
+      end
+
+      # @return [Integer] blocks allocated
+      # @example
+      #   Memprof::Malloc.locations.sum(&:allocations)
+      def allocations
+        counts[0]
+      end
+
+      # @return [Integer] bytes allocated
+      # @example
+      #   Memprof::Malloc.locations.sum(&:total)
+      def total
+        counts[1]
+      end
+
+      # @return [Integer] blocks freed
+      # @example
+      #   Memprof::Malloc.locations.sum(&:frees)
+      def frees
+        counts[2]
+      end
+
+      # @return [Integer] bytes of blocks that are live, exact also after {Malloc.reset}
+      # @example
+      #   Memprof::Malloc.locations.max_by(&:live_bytes)
+      def live_bytes
+        counts[7]
+      end
+
+      # @return [Integer] blocks that are live
+      # @example
+      #   Memprof::Malloc.locations.sum(&:live)
+      def live
+        counts[6]
+      end
+
+      # @return [Float] mean age of freed blocks, in garbage collections; infinity if none was freed
+      # @example
+      #   Memprof::Malloc.locations.map(&:mean_lifespan)
+      def mean_lifespan
+        frees, age_total = counts.values_at(2, 4)
+        frees.zero? ? Float::INFINITY : age_total / frees.to_f
+      end
+
+      # @return [Integer] greatest age of a freed block, in garbage collections
+      # @example
+      #   Memprof::Malloc.locations.map(&:max_lifespan).max
+      def max_lifespan
+        counts[5]
+      end
+
+      # Calls the block with each live block, in no order.
+      #
+      # @yieldparam size [Integer] bytes
+      # @yieldparam generation [Integer] `GC.count` when it was allocated
+      # @return [self, Enumerator] an Enumerator without a block
+      # @example
+      #   Memprof::Malloc.locations.first&.each { |size, generation| puts "#{size} #{generation}" }
+      def each
+        return enum_for(:each) unless block_given?
+
+        now = GC.count
+        Native::Malloc.live_blocks(name).each { |size, age| yield size, now - age }
+        self
+      end
+
+      private
+
+      def counts
+        Native::Malloc.counts(name) || [0] * 8
+      end
+    end
+  end
+end
