@@ -30,7 +30,7 @@ RSpec.describe "files of requests and allocations in a browser" do
     fill(".range input[name=to]", range["from"].to_s)
     tab.following("by Enter") { tab.press("Enter") }
     expect(range["to"]).to eq(range["from"])
-    tab.follow(link("/^All of the time$/"))
+    tab.follow(link("/^Whole timeline$/"))
     expect([tab.path, requests]).to eq(["/traces/1?sort=objects&by=path", all])
   end
 
