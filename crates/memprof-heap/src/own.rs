@@ -196,6 +196,8 @@ impl<'h> Search<'h> {
     fn is_part(&self, id: u32) -> bool {
         match self.kind(id) {
             Some(Kind::IMEMO) => self.name(id) != "env",
+            // The call caches of a class, since Ruby 4.0.
+            Some(Kind::DATA) => self.name(id) == "VM/cc_table",
             Some(kind) => matches!(
                 kind,
                 Kind::STRING
