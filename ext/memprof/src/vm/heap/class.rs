@@ -106,8 +106,10 @@ pub unsafe fn label(
     unsafe {
         labels.push((Label::Role(role), rb_sys::rb_class_get_superclass(object)));
         if !flags.is(ruby_value_type::RUBY_T_ICLASS) {
-            super::contents::collect_ivars(walk, object, labels);
+            // Before instance variables: since Ruby 4.0 the class's `fields` refer to the values of these, and of two labels of
+            // one reference the first is taken.
             constants(walk, object, labels);
+            super::contents::collect_ivars(walk, object, labels);
             if is_singleton(object, flags) {
                 if let Some(attached_object) = symbols().attached_object {
                     let role = walk.names.word("attached");
