@@ -1,238 +1,14 @@
 //! Live blocks by address: which site allocated them, how large they are, and in which GC generation.
 //!
-//! An entry takes 16 bytes, and a table is between 8/15 and 2/3 full once it has grown: 24 to 30 bytes a live block. The
-//! table is cut into shards by page, each with a lock of its own, since one thread frees what another allocated.
+//! The table is cut into shards by page, each with a lock of its own, since one thread frees what another allocated.
 
 use std::cell::UnsafeCell;
-use std::ptr;
 use std::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::pages;
-use super::sites::SiteId;
-
-/// A live block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Block {
-    /// Bytes asked for.
-    pub(super) size: u64,
-    /// The site that allocated it.
-    pub(super) site: SiteId,
-    /// The GC generation it was allocated in; only the low [`GENERATION_BITS`] bits are kept.
-    pub(super) generation: u32,
-}
-
-/// Generations are kept modulo 2 to the power of this.
-pub(super) const GENERATION_BITS: u32 = 20;
-const SITE_BITS: u32 = 24;
-const MAX_SIZE: u64 = (1 << (64 - SITE_BITS)) - 1;
-
-/// An address in eights with the generation above it, and the size with the site above it. All zero: free.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    key: u64,
-    value: u64,
-}
-
-const FREE: Entry = Entry { key: 0, value: 0 };
-/// Addresses have 47 bits, and blocks are aligned to 8 bytes.
-const ADDRESS_BITS: u32 = 44;
-const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
-
-impl Entry {
-    fn new(address: usize, block: Block) -> Entry {
-        Entry {
-            key: key_of(address) | u64::from(block.generation) << ADDRESS_BITS,
-            value: block.size.min(MAX_SIZE) | u64::from(block.site.0) << (64 - SITE_BITS),
-        }
-    }
-
-    fn address(self) -> u64 {
-        self.key & ADDRESS
-    }
-
-    fn block(self) -> Block {
-        Block {
-            size: self.value & MAX_SIZE,
-            site: SiteId((self.value >> (64 - SITE_BITS)) as u32),
-            generation: (self.key >> ADDRESS_BITS) as u32,
-        }
-    }
-}
-
-fn key_of(address: usize) -> u64 {
-    (address as u64 >> 3) & ADDRESS
-}
-
-/// Entries side by side for blocks side by side: two cache lines of the table for 128 bytes of memory. Wider groups make
-/// longer runs of entries that are not at home.
-const GROUP: usize = 8;
-
-/// A table starts with a page of entries, and doubles until it has this many.
-const SMALL: usize = 2048;
-const PAGE: usize = 4096 / size_of::<Entry>();
-
-/// Linear probing without tombstones.
-struct Table {
-    entries: *mut Entry,
-    capacity: usize,
-    groups: u64,
-    used: usize,
-}
-
-impl Table {
-    const fn new() -> Table {
-        Table {
-            entries: ptr::null_mut(),
-            capacity: 0,
-            groups: 0,
-            used: 0,
-        }
-    }
-
-    /// Where a block belongs, if nothing is in its way.
-    #[inline(always)]
-    fn home(&self, address: u64) -> usize {
-        let region = (address / (2 * GROUP as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let group = (region * self.groups) >> 32;
-        group as usize * GROUP + (address >> 1) as usize % GROUP
-    }
-
-    #[inline(always)]
-    fn next(&self, at: usize) -> usize {
-        if at + 1 == self.capacity { 0 } else { at + 1 }
-    }
-
-    /// Steps of [`Table::next`] from one place to another.
-    #[inline(always)]
-    fn distance(&self, from: usize, to: usize) -> usize {
-        if to >= from {
-            to - from
-        } else {
-            to + self.capacity - from
-        }
-    }
-
-    #[inline(always)]
-    fn at(&self, index: usize) -> Entry {
-        debug_assert!(index < self.capacity);
-        // SAFETY: `entries` has `capacity` entries, and the shard's lock is held.
-        unsafe { *self.entries.add(index) }
-    }
-
-    #[inline(always)]
-    fn put(&mut self, index: usize, entry: Entry) {
-        debug_assert!(index < self.capacity);
-        // SAFETY: as above.
-        unsafe { *self.entries.add(index) = entry }
-    }
-
-    /// Where the address is, or else where it would go.
-    #[inline(always)]
-    fn find(&self, address: u64) -> Result<usize, usize> {
-        let mut at = self.home(address);
-        loop {
-            let entry = self.at(at);
-            if entry == FREE {
-                return Err(at);
-            }
-            if entry.address() == address {
-                return Ok(at);
-            }
-            at = self.next(at);
-        }
-    }
-
-    /// The block that was there, which was freed unseen.
-    fn insert(&mut self, entry: Entry) -> Result<Option<Block>, NoMemory> {
-        if self.used * 3 >= self.capacity * 2 {
-            self.grow()?;
-        }
-        match self.find(entry.address()) {
-            Ok(at) => {
-                let before = self.at(at).block();
-                self.put(at, entry);
-                Ok(Some(before))
-            }
-            Err(at) => {
-                self.put(at, entry);
-                self.used += 1;
-                Ok(None)
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn remove(&mut self, address: u64) -> Option<Block> {
-        if self.used == 0 {
-            return None;
-        }
-        let mut hole = self.find(address).ok()?;
-        let block = self.at(hole).block();
-        self.used -= 1;
-        let mut at = hole;
-        loop {
-            at = self.next(at);
-            let entry = self.at(at);
-            if entry == FREE {
-                break;
-            }
-            // An entry goes into the hole unless that lies before its home.
-            if self.distance(self.home(entry.address()), at) >= self.distance(hole, at) {
-                self.put(hole, entry);
-                hole = at;
-            }
-        }
-        self.put(hole, FREE);
-        Some(block)
-    }
-
-    #[cold]
-    fn grow(&mut self) -> Result<(), NoMemory> {
-        let more = if self.capacity < SMALL {
-            self.capacity
-        } else {
-            self.capacity / 4
-        };
-        let capacity = self.capacity + more.max(PAGE) / GROUP * GROUP;
-        let entries: *mut Entry = pages::map(capacity);
-        if entries.is_null() {
-            return Err(NoMemory);
-        }
-        let before = std::mem::replace(
-            self,
-            Table {
-                entries,
-                capacity,
-                groups: (capacity / GROUP) as u64,
-                used: 0,
-            },
-        );
-        for index in 0..before.capacity {
-            let entry = before.at(index);
-            if entry != FREE {
-                let at = self.find(entry.address()).unwrap_or_else(|at| at);
-                self.put(at, entry);
-                self.used += 1;
-            }
-        }
-        // SAFETY: the entries were copied, and the lock keeps others away.
-        unsafe { pages::unmap(before.entries, before.capacity) };
-        Ok(())
-    }
-
-    fn clear(&mut self) {
-        // SAFETY: the lock keeps others away.
-        unsafe { pages::unmap(self.entries, self.capacity) };
-        *self = Table::new();
-    }
-}
-
-/// The system has no memory for the table: the block is not recorded.
-#[derive(Debug)]
-pub(super) struct NoMemory;
+use super::block_table::{Block, Entry, NoMemory, Table, key_of};
 
 /// A part of the table, with its lock. Shards don't share a cache line.
 #[repr(align(64))]
@@ -300,12 +76,7 @@ pub(super) fn remove(address: usize) -> Option<Block> {
 /// Visits all live blocks, a shard at a time. `visit` must not allocate where that is recorded.
 pub(super) fn each(mut visit: impl FnMut(Block)) {
     for shard in &TABLE {
-        shard.with(|table| {
-            (0..table.capacity)
-                .map(|index| table.at(index))
-                .filter(|entry| *entry != FREE)
-                .for_each(|entry| visit(entry.block()));
-        });
+        shard.with(|table| table.each(&mut visit));
     }
 }
 
@@ -316,8 +87,10 @@ pub(super) fn clear() {
 
 /// Bytes that the table takes.
 pub(super) fn memsize() -> usize {
-    let sizes = TABLE.iter().map(|shard| shard.with(|table| table.capacity));
-    sizes.sum::<usize>() * size_of::<Entry>()
+    let sizes = TABLE
+        .iter()
+        .map(|shard| shard.with(|table| table.memsize()));
+    sizes.sum()
 }
 
 /// Takes all locks, for a fork: no other thread is in the middle of a change then.
@@ -328,97 +101,4 @@ pub(super) fn hold() {
 /// Releases them, in the parent and in the child.
 pub(super) fn release() {
     TABLE.iter().for_each(Shard::unlock);
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::*;
-
-    fn block(number: u64) -> Block {
-        Block {
-            size: number * 3,
-            site: SiteId(number as u32 % 1000),
-            generation: number as u32 % 77,
-        }
-    }
-
-    /// A generator of its own, so that the sequence is the same on each run.
-    fn next(state: &mut u64) -> u64 {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        *state
-    }
-
-    #[test]
-    fn the_table_is_a_map() {
-        let mut table = Table::new();
-        let mut map: HashMap<u64, Block> = HashMap::new();
-        let mut state = 0x1234_5678_9abc_def1;
-        for round in 0..400_000u64 {
-            // Few regions, so that runs of entries meet and wrap around.
-            let address = key_of(((next(&mut state) % 6000) * 16 + 0x7f00_0000_0000) as usize);
-            if next(&mut state) % 5 < if round < 200_000 { 3 } else { 2 } {
-                let entry = Entry::new((address << 3) as usize, block(round));
-                assert_eq!(
-                    table.insert(entry).unwrap(),
-                    map.insert(address, block(round))
-                );
-            } else {
-                assert_eq!(table.remove(address), map.remove(&address));
-            }
-            assert_eq!(table.used, map.len());
-        }
-        for (address, block) in &map {
-            assert_eq!(table.remove(*address), Some(*block));
-        }
-        assert_eq!(table.used, 0);
-        assert!((0..table.capacity).all(|index| table.at(index) == FREE));
-        table.clear();
-    }
-
-    #[test]
-    fn what_is_kept_of_a_block_fits() {
-        let block = Block {
-            size: MAX_SIZE,
-            site: SiteId((1 << SITE_BITS) - 1),
-            generation: (1 << GENERATION_BITS) - 1,
-        };
-        let entry = Entry::new(0x7fff_ffff_fff8, block);
-        assert_eq!(
-            (entry.block(), entry.address() << 3),
-            (block, 0x7fff_ffff_fff8)
-        );
-        assert_eq!(
-            Entry::new(
-                8,
-                Block {
-                    size: u64::MAX,
-                    ..block
-                }
-            )
-            .block()
-            .size,
-            MAX_SIZE
-        );
-    }
-
-    #[test]
-    fn a_live_block_takes_at_most_32_bytes() {
-        let mut table = Table::new();
-        for number in 1..=300_000u64 {
-            let address = 0x5555_0000_0000 + number * 48;
-            table
-                .insert(Entry::new(address as usize, block(number)))
-                .unwrap();
-            let bytes = table.capacity * size_of::<Entry>();
-            assert!(
-                number < 10_000 || bytes <= 32 * number as usize,
-                "{bytes} for {number}"
-            );
-        }
-        table.clear();
-    }
 }

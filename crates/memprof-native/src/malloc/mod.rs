@@ -12,6 +12,8 @@
 //!   thread may hold a lock of the table.
 
 #[cfg(interposed)]
+mod block_table;
+#[cfg(interposed)]
 mod blocks;
 #[cfg(interposed)]
 mod names;

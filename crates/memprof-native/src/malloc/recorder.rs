@@ -6,7 +6,8 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, PoisonError};
 
-use super::blocks::{self, Block, GENERATION_BITS};
+use super::block_table::{Block, GENERATION_BITS};
+use super::blocks;
 use super::sites::{self, Cache, SiteId};
 use super::{Counts, Host, LiveBlock, Location, Site};
 use crate::at_fork::AtFork;
