@@ -13,10 +13,10 @@ module Memprof
   # It starts and stops in a running process; nothing is preloaded. The location of a block is the line of
   # Ruby that the thread ran, as `file:line`, and for a thread that runs no Ruby the native code that called
   # malloc, as `/lib/libpq.so.5(+0x1f3a2) [0x7f3a1c05e3a2]`. What was allocated before the start is unknown,
-  # and is freed in peace.
+  # and is freed as always.
   #
   # The interface is that of mwrap (https://80x24.org/mwrap/). Sizes are bytes as asked for, ages are
-  # counted in garbage collections.
+  # counted in GC runs.
   #
   # Calls to malloc, calloc, realloc, reallocarray, free, posix_memalign, aligned_alloc, memalign and valloc
   # are seen, wherever an object's table of functions leads to them, libc's own included; not those of a
@@ -68,7 +68,7 @@ module Memprof
         Native::Malloc.running?
       end
 
-      # Calls the block with each location and its counts, in no order. Locations that allocated no more
+      # Calls the block with each location and its counts, in no particular order. Locations that allocated no more
       # than `min` bytes are left out.
       #
       # @param min [Integer] bytes
@@ -76,7 +76,7 @@ module Memprof
       # @yieldparam total [Integer] bytes allocated
       # @yieldparam allocations [Integer]
       # @yieldparam frees [Integer]
-      # @yieldparam age_total [Integer] sum of the ages of freed blocks, in garbage collections
+      # @yieldparam age_total [Integer] sum of the ages of freed blocks, in GC runs
       # @yieldparam max_lifespan [Integer] the greatest of these ages
       # @return [nil, Enumerator] an Enumerator without a block
       # @example
@@ -98,7 +98,7 @@ module Memprof
         Location.new(location) if Native::Malloc.counts(location)
       end
 
-      # @return [Array<Location>] all locations that allocated something, in no order
+      # @return [Array<Location>] all locations that allocated something, in no particular order
       # @example
       #   Memprof::Malloc.locations.sum(&:live_bytes)
       def locations
@@ -174,8 +174,8 @@ module Memprof
       # @param color [Boolean]
       # @return [String]
       # @example
-      #   puts Memprof::Malloc.to_s(limit: 5)
-      def to_s(limit: 20, color: false)
+      #   puts Memprof::Malloc.table(limit: 5)
+      def table(limit: 20, color: false)
         Text.new(limit: limit).to_s(color: color)
       end
     end

@@ -154,7 +154,7 @@ RSpec.describe "Memprof::Malloc" do
       kept = Array.new(3) { "x" * 1_000_000 }
       "y" * 5_000_000
       Memprof::Malloc.stop
-      puts Memprof::Malloc.to_s(limit: 1)
+      puts Memprof::Malloc.table(limit: 1)
     RUBY
     size = /[\d.]+ MiB/
     count = /[\d,]+/

@@ -52,7 +52,7 @@ module Memprof
         counts[6]
       end
 
-      # @return [Float] mean age of freed blocks, in garbage collections; infinity if none was freed
+      # @return [Float] mean age of freed blocks, in GC runs; infinity if none was freed
       # @example
       #   Memprof::Malloc.locations.map(&:mean_lifespan)
       def mean_lifespan
@@ -60,14 +60,14 @@ module Memprof
         frees.zero? ? Float::INFINITY : age_total / frees.to_f
       end
 
-      # @return [Integer] greatest age of a freed block, in garbage collections
+      # @return [Integer] greatest age of a freed block, in GC runs
       # @example
       #   Memprof::Malloc.locations.map(&:max_lifespan).max
       def max_lifespan
         counts[5]
       end
 
-      # Calls the block with each live block, in no order.
+      # Calls the block with each live block, in no particular order.
       #
       # @yieldparam size [Integer] bytes
       # @yieldparam generation [Integer] `GC.count` when it was allocated
