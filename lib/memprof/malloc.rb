@@ -68,7 +68,8 @@ module Memprof
         Native::Malloc.running?
       end
 
-      # Calls the block with each location and its counts, in no particular order. Locations that allocated no more
+      # Calls the block with each location and its counts, in no particular order.
+      # Locations that allocated no more
       # than `min` bytes are left out.
       #
       # @param min [Integer] bytes
