@@ -38,7 +38,7 @@ RSpec.describe "memprof web in a browser, with something to change" do
     tab.follow(element("button", "/^Delete/"))
     expect(texts("[role=status]").first).to match(/Deleted the dump/)
     tab.follow(element("button", "/^Stop tracking/"))
-    expect(texts("[role=status]").first).to match(/stopped tracking/)
+    expect(texts("[role=status]").first).to match(/^Tracking stopped in process/)
   end
 
   it "renames what the library keeps, and compares it" do

@@ -83,13 +83,13 @@ RSpec.describe "memprof web in a browser" do
     visit("/heaps/2/objects?where=type+%3D+STRING")
     tab.follow(link("/^Shallow size$/", "thead"))
     expect(tab.path).to eq("/heaps/2/objects?where=type+%3D+STRING&sort=size")
-    expect(texts("th[aria-sort]")).to eq(["Size"])
+    expect(texts("th[aria-sort]")).to eq(["Shallow size"])
     expect(sizes(3).size).to be > 20
     expect(sizes(3)).to eq(sizes(3).sort.reverse)
     fill("input[name=where]", "class = Page")
     tab.following("by Enter") { tab.press("Enter") }
     expect(tab.path).to eq("/heaps/2/objects?sort=size&where=class+%3D+Page")
-    expect(texts("main .lead").first).to match(/\A300 objects chosen/)
+    expect(texts("main .lead").first).to match(/\A300 objects match/)
     tab.follow(link("/^line$/", ".choices"))
     expect(texts("tbody .place, tbody a").join(" ")).to include("app.rb:#{LeakyRails.line("page")}")
     tab.evaluate("document.querySelector('select[name=by]').value = 'file'")
