@@ -12,6 +12,13 @@ RSpec.describe "Memprof::Malloc" do
     result.stdout.lines(chomp: true)
   end
 
+  # Not a default gem any more since Ruby 4.0.
+  def need_fiddle
+    require "fiddle"
+  rescue LoadError
+    skip "fiddle is not installed"
+  end
+
   it "counts blocks and bytes at the line that allocates, and takes off what is freed" do
     expect(in_child(<<~'RUBY')).to eq ["true", "true", "[1, 10001, 0]", "[1, 10001, 1, 0]", "true", "false"]
       p Memprof::Malloc.start
@@ -26,6 +33,7 @@ RSpec.describe "Memprof::Malloc" do
   end
 
   it "finds the line of Fiddle.malloc, which Ruby's heap knows nothing of" do
+    need_fiddle
     expect(in_child(<<~'RUBY')).to eq ["-e:4", "50 blocks of 1024"]
       require "fiddle"
       Memprof::Malloc.start
@@ -38,6 +46,7 @@ RSpec.describe "Memprof::Malloc" do
   end
 
   it "follows realloc" do
+    need_fiddle
     expect(in_child(<<~'RUBY')).to eq ["[[64], [100000], []]"]
       require "fiddle"
       sizes = -> { %w[-e:6 -e:8].flat_map { |name| Memprof::Malloc[name].then { |l| l ? l.each.to_a.map(&:first) : [] } } & [64, 100_000] }
@@ -138,11 +147,11 @@ RSpec.describe "Memprof::Malloc" do
       result = run_ruby(%[("helloworld" * 1000).clear], ruby_args: ["-rmemprof/malloc"],
         env: { "MEMPROF_MALLOC" => "dump_path:#{path},dump_min:10000" })
       expect([result.stdout, result.stderr]).to eq ["", ""]
-      expect(File.read(path)).to match(/\b10\d\d\d +\d -e:1$/)
+      expect(File.read(path)).to match(/\b1\d{4} +\d -e:1$/)
     end
     result = run_ruby(%[("helloworld" * 1000).clear], ruby_args: ["-rmemprof/malloc"],
       env: { "MEMPROF_MALLOC" => "dump_fd:1,dump_min:10000" })
-    expect(result.stdout).to match(/\b10\d\d\d +\d -e:1$/)
+    expect(result.stdout).to match(/\b1\d{4} +\d -e:1$/)
     result = run_ruby("puts 1", ruby_args: ["-rmemprof/malloc"], env: { "MEMPROF_MALLOC" => "dump:1" })
     expect(result.stdout).to eq "1\n"
     expect(result.stderr).to eq %(memprof: malloc is not recorded: unknown setting "dump" in MEMPROF_MALLOC\n)
