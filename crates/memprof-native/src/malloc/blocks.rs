@@ -17,7 +17,7 @@ struct Shard {
     table: UnsafeCell<Table>,
 }
 
-// SAFETY: `table` is only touched by whoever holds the lock (`with`).
+// SAFETY: `table` is only touched while the lock is held (`with`).
 unsafe impl Sync for Shard {}
 
 impl Shard {

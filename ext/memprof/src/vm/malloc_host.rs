@@ -91,20 +91,19 @@ pub fn quietly<T>(work: impl FnOnce(usize) -> T) -> T {
     struct Left(u64);
     impl Drop for Left {
         fn drop(&mut self) {
-            let loud = with_quiet(|quiet| {
+            with_quiet(|quiet| {
                 quiet.leave(self.0);
-                quiet.is_empty()
+                memprof_native::malloc::set_quiet(!quiet.is_empty());
             });
-            memprof_native::malloc::set_quiet(!loud);
         }
     }
     // On the machine stack, where the collector finds it, and so does not move the thread.
     let thread = std::hint::black_box(Left(super::ruby_thread::current_thread()));
     let depth = with_quiet(|quiet| {
         quiet.enter(thread.0);
+        memprof_native::malloc::set_quiet(true);
         quiet.depth(thread.0)
     });
-    memprof_native::malloc::set_quiet(true);
     work(depth)
 }
 
