@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How often is the verdict of leak_objects wrong: on bounded structures, and on leaks?
+# How often are the verdicts of leak_objects and Memprof.growth wrong: on bounded structures, and on leaks?
 
 require_relative "support"
 require "memprof/testing"
@@ -49,22 +49,28 @@ LEAKS = {
   end
 end
 
-# @return [Array] share of the trials in which something grew, and the mean number of runs
+JUDGES = [
+  ->(block) { Memprof::Testing::Leaks.new(times: 20, warmup: 3).found?(block) },
+  ->(block) { Memprof.growth(times: 20, warmup: 3, &block).grows? }
+].freeze
+
+# @return [Array] share of the trials in which something grew, and the mean number of runs, for each judge
 def judge(make)
-  runs = 0
-  found = Array.new(TRIALS) do
-    block = make.call
-    leaks = Memprof::Testing::Leaks.new(times: 20, warmup: 3)
-    leaks.found?(-> { (runs += 1) && block.call })
+  JUDGES.flat_map do |judge|
+    runs = 0
+    found = Array.new(TRIALS) do
+      block = make.call
+      judge.call(-> { (runs += 1) && block.call })
+    end
+    [format("%.0f %%", found.count(true) * 100.0 / TRIALS), runs.fdiv(TRIALS).round]
   end
-  [found.count(true).fdiv(TRIALS), runs.fdiv(TRIALS).round]
 end
 
-Bench.title("How often is the verdict of leak_objects wrong?")
+Bench.title("How often are the verdicts of leak_objects and Memprof.growth wrong?")
 rows = { "no leak" => BOUNDED, "leak" => LEAKS }.flat_map do |truth, blocks|
   blocks.map do |name, make|
-    share, runs = judge(make)
-    [name, truth, format("%.0f %%", share * 100), runs]
+    [name, truth, *judge(make)]
   end
 end
-Bench.table(["block, run 20 times or more; #{TRIALS} trials", "truth", "said to leak", "runs"], rows)
+Bench.table(["block, run 20 times or more; #{TRIALS} trials", "truth", "leak_objects", "runs", "growth", "runs"],
+  rows)

@@ -229,16 +229,19 @@ module Memprof
 
     # Runs a block over and over, and reports the sites whose live objects grow from run to run.
     #
-    # @param times [Integer] runs that are looked at
+    # While something grows, the block runs on, to tell a cache that fills up from a leak.
+    #
+    # @param times [Integer] measured runs, at least 4
     # @param warmup [Integer] runs before these, to fill caches
+    # @param max_times [Integer, nil] the most measured runs while something grows; `12 * times` if nil
     # @yield the code to look at
     # @return [Growth]
     # @raise [ArgumentError] without a block, or if a number is impossible
     # @example
     #   log = []
     #   puts Memprof.growth { log << "line".dup }
-    def growth(times: 20, warmup: 3, &block)
-      Growth.measure(times: times, warmup: warmup, &block)
+    def growth(times: 20, warmup: 3, max_times: nil, &block)
+      Growth.measure(times: times, warmup: warmup, max_times: max_times, &block)
     end
 
     # Counts the objects of the process by type, as ObjectSpace.count_objects does, and those of some classes

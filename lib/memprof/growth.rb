@@ -25,7 +25,9 @@ module Memprof
     FORMATS = %i[text json markdown].freeze
     # Fewer counts than this don't tell growth from chance.
     LEAST_RUNS = 4
-    private_constant :LEAST_RUNS
+    # The most runs while something grows, in multiples of those that were asked for.
+    MOST = 12
+    private_constant :LEAST_RUNS, :MOST
 
     # @return [Array<Site>] what grows, fastest first
     attr_reader :sites
@@ -36,17 +38,18 @@ module Memprof
 
     # Runs the block `warmup` times, then `times` times with a full collection and a count after each, and
     # finds the sites and classes whose objects get more. What the runs before warmed up (caches, autoloads)
-    # is not counted.
+    # is not counted. While something grows, the block runs on.
     #
     # @param times [Integer] runs that are counted, at least 4
     # @param warmup [Integer] runs before
+    # @param max_times [Integer, nil] runs that are counted at most; twelve times as many if nil
     # @param settle [Proc, nil] run up to twelve times as often while it is in doubt whether something grows;
     #   called with the name of a class, says whether it matters
     # @yield the work that should not leak
     # @return [Growth]
     # @raise [ArgumentError] if an option is out of range, or without a block
     # @api private
-    def self.measure(times: 20, warmup: 3, settle: nil, &block)
+    def self.measure(times: 20, warmup: 3, max_times: nil, settle: nil, &block)
       raise ArgumentError, "block required" unless block
       unless times.is_a?(Integer) && times >= LEAST_RUNS
         raise ArgumentError, "times must be an Integer of at least #{LEAST_RUNS}, not #{times.inspect}"
@@ -54,22 +57,27 @@ module Memprof
       unless warmup.is_a?(Integer) && !warmup.negative?
         raise ArgumentError, "warmup must be an Integer of at least 0, not #{warmup.inspect}"
       end
+      most = max_times || times * MOST
+      unless most.is_a?(Integer) && most >= times
+        raise ArgumentError,
+          "max_times must be an Integer of at least times (#{times}), not #{max_times.inspect}"
+      end
 
       warmup.times { yield }
-      series, sizes, runs = record(times, settle, block)
+      series, sizes, runs = record(times, most, settle, block)
       new(grown(series, sizes), runs: runs, warmup: warmup)
     end
 
     class << self
       private
 
-      def record(times, settle, block)
+      def record(times, most, settle, block)
         watch = Watch.new(block)
         if settle
           watch.run(times)
           watch.settle(times, &settle)
         else
-          watch.weigh(times)
+          watch.weigh(times, most)
         end
         Native.quiet { [watch.series, sizes(watch.profile), watch.runs] }
       ensure

@@ -154,7 +154,7 @@ RSpec.describe Memprof::Growth do
     it "finds what grows, and by how much" do
       output = in_child(<<~RUBY)
         cache = []; require "objspace"
-        growth = Memprof::Growth.measure(times: 8, warmup: 2) do
+        growth = Memprof::Growth.measure(times: 8, warmup: 2, max_times: 8) do
           3.times { cache << Object.new }
           10.times { "garbage".dup }
         end
@@ -193,6 +193,28 @@ RSpec.describe Memprof::Growth do
         p growth.map(&:location)
       RUBY
       expect(output).to eq %(["-e:11"]\n)
+    end
+
+    it "runs on while something grows, and takes a memo that fills up for no growth" do
+      output = in_child(<<~RUBY)
+        Entry = Class.new
+        [20, nil].each do |most|
+          random, memo = Random.new(1), {}
+          growth = Memprof::Growth.measure(max_times: most) { memo[random.rand(100)] ||= Entry.new }
+          p growth.map(&:location)
+        end
+        kept = []
+        p Memprof::Growth.measure { kept << Entry.new }.then { |growth| [growth.count, growth.runs] }
+        p Memprof::Growth.measure(times: 8, max_times: 30) { kept << Entry.new }.runs
+      RUBY
+      expect(output).to eq %(["-e:5"]\n[]\n[1, 120]\n30\n)
+    end
+
+    it "needs at most as many runs as are allowed" do
+      [19, 20.5, "40"].each do |most|
+        expect { described_class.measure(max_times: most) { nil } }.to raise_error(ArgumentError,
+          "max_times must be an Integer of at least times (20), not #{most.inspect}")
+      end
     end
 
     it "runs the block as often as it is told" do

@@ -41,11 +41,14 @@ module Memprof
       end
 
       # Runs so many times; from the middle on counts all objects of the classes that grow, to tell turnover
-      # from growth.
-      def weigh(times)
+      # from growth. While something grows it runs on, to tell a memo that fills up from a leak, but not more
+      # than `most` times in all.
+      def weigh(times, most)
         run(times - times / 2)
         @population = Native.quiet { Population.new(suspects { true }.map(&:last)) }
         run(times / 2)
+        MORE.each { |more| run([times * more, most - @runs].min) if Native.quiet { growing.any? } }
+        run([@runs, most - @runs].min) if Native.quiet { slowing? }
       end
 
       # Runs on as long as something may grow: a full buffer, a cache that fills up and a leak in every fifth
@@ -61,10 +64,8 @@ module Memprof
         run(@runs) if Native.quiet { slowing? }
       end
 
-      # Counts by place, of what does more than replace; after settling only of what goes on growing.
+      # Counts by place, of what goes on growing at the same rate.
       def series
-        return net unless @suspects
-
         growing.reject { |_, counts| Native.acceleration(counts) < SLOWS }
       end
 
@@ -79,18 +80,26 @@ module Memprof
 
       private
 
+      def growing
+        fits(@suspects ? surpassing : net)
+      end
+
+      # Of what does more than replace.
       def net
         @series.to_h.reject { |(_, _, class_name), counts| @population.replaced?(class_name, counts) }
       end
 
-      def growing
+      # Of suspects whose whole class grows.
+      def surpassing
         @series.to_h.slice(*@suspects).select { |(_, _, class_name), _| @population.grows?(class_name) }
       end
 
+      def fits(series)
+        series.zip(Native.fit(series.values)).filter_map { |place, (*, grows)| place if grows }.to_h
+      end
+
       def slowing?
-        growing.each_value.any? do |counts|
-          Native.acceleration(counts) < DOUBT && Native.fit([counts]).first.last
-        end
+        growing.each_value.any? { |counts| Native.acceleration(counts) < DOUBT }
       end
 
       def suspects
