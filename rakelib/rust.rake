@@ -3,19 +3,16 @@
 # CI requires the committed Cargo.lock; during development a new dependency may change it.
 CARGO_LOCKED = ENV.fetch("CI", "").empty? ? [] : ["--locked"]
 
-desc "Test the crates that know no Ruby (TEST=name for some of the tests)"
-task("rust:test") { sh("cargo", "test", *CARGO_LOCKED, *ENV.fetch("TEST", "").split) }
-
-desc "Test the extension's own units with this Ruby (TEST=name for some of the tests)"
-task("rust:test:extension") do
-  sh(MemprofBuild::ENVIRONMENT, "cargo", "test", *CARGO_LOCKED, "--package", "memprof", "--lib",
-    *ENV.fetch("TEST", "").split)
+# With the extension, and where `rake compile` builds: so the crates are compiled once for both.
+desc "Test the crates and the extension's own units (TEST=name for some of the tests)"
+task("rust:test") do
+  sh(MemprofBuild::ENVIRONMENT, "cargo", "test", *CARGO_LOCKED, "--workspace", *ENV.fetch("TEST", "").split)
 end
 
-desc "Build the documentation of the crates, warnings are errors (target/doc)"
+desc "Build the documentation of the crates and the extension, warnings are errors"
 task("rust:doc") do
-  sh({ "RUSTDOCFLAGS" => "-D warnings" },
-    "cargo", "doc", *CARGO_LOCKED, "--no-deps", "--document-private-items")
+  sh({ **MemprofBuild::ENVIRONMENT, "RUSTDOCFLAGS" => "-D warnings" },
+    "cargo", "doc", *CARGO_LOCKED, "--workspace", "--no-deps", "--document-private-items")
 end
 
 desc "Format the Rust code"

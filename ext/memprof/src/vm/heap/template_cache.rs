@@ -37,7 +37,7 @@ pub struct Template {
     pub ivars: u64,
     /// Of a plain object: its instance variables are in a hash table.
     pub complex: bool,
-    /// Bytes that it takes besides its slot and [`plain::counted`]; `None` if the VM is to be asked for each object.
+    /// What the VM adds to its slot and contents (`plain::overhead`); `None` if the VM is to be asked for each object.
     pub overhead: Option<u64>,
     /// Of a plain object: where its instance variables are.
     pub layout: Layout,
