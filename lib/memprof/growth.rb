@@ -44,7 +44,7 @@ module Memprof
     # @param warmup [Integer] runs before
     # @param max_times [Integer, nil] runs that are counted at most; twelve times as many if nil
     # @param settle [Proc, nil] run up to twelve times as often while it is in doubt whether something grows;
-    #   called with the name of a class, says whether it matters
+    #   called with the name of a class, and a number if it is anonymous, says whether it matters
     # @yield the work that should not leak
     # @return [Growth]
     # @raise [ArgumentError] if an option is out of range, or without a block
@@ -72,10 +72,10 @@ module Memprof
       private
 
       def record(times, most, settle, block)
-        watch = Watch.new(block)
+        watch = Watch.new(block, settle)
         if settle
           watch.run(times)
-          watch.settle(times, &settle)
+          watch.settle(times)
         else
           watch.weigh(times, most)
         end

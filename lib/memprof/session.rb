@@ -32,10 +32,10 @@ module Memprof
       end
     end
 
-    # Makes a session that is yet to be opened.
-    def self.prepare(scope: :process, sample: nil, stack: 1, strings: false)
+    # Makes a session that is yet to be opened. With `identities`, #counts tells anonymous classes apart.
+    def self.prepare(scope: :process, sample: nil, stack: 1, strings: false, identities: false)
       Support.check
-      new(by_thread?(scope), interval(sample), frames(stack), strings ? true : false)
+      new(by_thread?(scope), interval(sample), frames(stack), strings ? true : false, identities)
     end
 
     def self.by_thread?(scope)
@@ -60,18 +60,19 @@ module Memprof
     end
     private_class_method :frames
 
-    def initialize(by_thread, sample, stack, strings)
+    def initialize(by_thread, sample, stack, strings, identities)
       @by_thread = by_thread
       @sample = sample
       @stack = stack
       @strings = strings
+      @identities = identities
       @id = nil
     end
     private_class_method :new
 
     # Begins to record. What an open session has seen is forgotten, and it begins anew with the same options.
     def open
-      Native.open(self, @by_thread, @sample, @stack, @strings)
+      Native.open(self, @by_thread, @sample, @stack, @strings, @identities)
     end
     alias_method :clear, :open
 
@@ -101,6 +102,12 @@ module Memprof
     # Live objects by place and class, most first, ties by file, line and class.
     def stats
       Native.stats(id).tap { warn_if_incomplete }
+    end
+
+    # Objects by file, line and class, with the number of an anonymous class: `[live, [file, line, class_name,
+    # number], [allocated, bytes], [retained, bytes]]`. Walks the heap if `retained`; there are no bytes else.
+    def counts(retained: false)
+      Native.counts(id, retained).tap { warn_if_incomplete }
     end
 
     # #stats as one text, safe to print: a server asks for it at each request.

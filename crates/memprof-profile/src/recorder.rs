@@ -1,6 +1,7 @@
 //! The recorder: takes allocations and frees, answers with profiles. One per process.
 
 mod answers;
+mod counts;
 mod generations;
 mod profile_builder;
 
@@ -14,6 +15,7 @@ use crate::sessions::{Change, Options, SegmentId, SessionId, Sessions};
 use crate::sites::{SiteId, Sites};
 use crate::string_values::StringCounts;
 pub use answers::{StatsRow, Survivors};
+pub use counts::CountRow;
 use generations::Generations;
 
 /// Everything that is recorded.

@@ -121,7 +121,8 @@ pub struct Sites {
     /// Qualified names of methods, where they became known; index is the frame's number.
     methods: Vec<Option<String>>,
     stacks: Interner<Node>,
-    classes: Interner<String>,
+    /// Names of classes, with what distinguishes anonymous classes of the same name; 0 if nothing does.
+    classes: Interner<(String, u32)>,
     sites: Interner<Site>,
 }
 
@@ -165,8 +166,13 @@ impl Sites {
 
     /// The class with this name.
     pub fn class(&mut self, name: &str) -> ClassId {
+        self.anonymous_class(name, 0)
+    }
+
+    /// The class with this name that has no name of its own: `identity` distinguishes it from others, or is 0.
+    pub fn anonymous_class(&mut self, name: &str, identity: u32) -> ClassId {
         let before = self.classes.len();
-        let id = self.classes.intern(name.to_owned());
+        let id = self.classes.intern((name.to_owned(), identity));
         if self.classes.len() > before {
             self.text += 2 * name.len();
         }
@@ -203,7 +209,12 @@ impl Sites {
 
     /// Name of a class.
     pub fn class_name(&self, id: ClassId) -> &str {
-        self.classes.get(id.0).map_or("", String::as_str)
+        self.classes.get(id.0).map_or("", |(name, _)| name)
+    }
+
+    /// What distinguishes an anonymous class from others of its name, or 0.
+    pub fn class_identity(&self, id: ClassId) -> u32 {
+        self.classes.get(id.0).map_or(0, |(_, identity)| *identity)
     }
 
     /// File and line of a stack's innermost frame.

@@ -18,9 +18,13 @@ module Memprof
 
       attr_reader :runs
 
-      def initialize(block)
+      # `matters`, called with the name of a class and the number of an anonymous one, says what counts; all
+      # does without it.
+      def initialize(block, matters = nil)
         @block = block
-        @session = Session.prepare(scope: :process)
+        @matters = matters
+        @anonymous = {}
+        @session = Session.prepare(scope: :process, identities: !matters.nil?)
         @series = Series.new
         @population = nil
         @runs = 0
@@ -33,7 +37,7 @@ module Memprof
           @block.call
           GC.start
           Native.quiet do
-            @series.add(@session.stats)
+            @series.add(live)
             @population&.add
           end
         end
@@ -45,7 +49,7 @@ module Memprof
       # than `most` times in all.
       def weigh(times, most)
         run(times - times / 2)
-        @population = Native.quiet { Population.new(suspects { true }.map(&:last)) }
+        @population = Native.quiet { Population.new(suspects.map(&:last)) }
         run(times / 2)
         MORE.each { |more| run([times * more, most - @runs].min) if Native.quiet { growing.any? } }
         run([@runs, most - @runs].min) if Native.quiet { slowing? }
@@ -53,9 +57,9 @@ module Memprof
 
       # Runs on as long as something may grow: a full buffer, a cache that fills up and a leak in every fifth
       # run look the same for a while.
-      def settle(times, &matters)
+      def settle(times)
         MORE.each do |more|
-          @suspects = Native.quiet { suspects(&matters) }
+          @suspects = Native.quiet { suspects }
           break if @suspects.empty?
 
           @population ||= Native.quiet { Population.new(@suspects.map(&:last)) }
@@ -79,6 +83,22 @@ module Memprof
       end
 
       private
+
+      # Objects by place and class. Anonymous classes are known here only: their numbers say nothing later.
+      def live
+        return @session.stats unless @matters
+
+        @session.counts.filter_map do |objects, (file, line, class_name, number)|
+          next if objects.zero? || (number && !@matters.call(class_name, number))
+
+          @anonymous[class_name] = true if number
+          [objects, file, line, class_name]
+        end
+      end
+
+      def matters?(class_name)
+        @matters.nil? || @anonymous.key?(class_name) || @matters.call(class_name)
+      end
 
       def growing
         fits(@suspects ? surpassing : net)
@@ -105,7 +125,7 @@ module Memprof
       def suspects
         @series.to_h.filter_map do |place, counts|
           halves = @population ? [counts, counts.last(counts.size / 2)] : [counts]
-          place if yield(place.last) && halves.all? { |part| rises?(part) }
+          place if matters?(place.last) && halves.all? { |part| rises?(part) }
         end
       end
 

@@ -69,13 +69,15 @@ module Memprof
       # @param measurement [Testing::Measurement]
       # @return [Testing::Outcome]
       def judge(measurement)
-        @outcome = budget.judge(measurement)
+        @outcome = @planned.judge(measurement)
       end
 
       # @api private
       # @return [Testing::Measurement::Plan]
       def plan
-        budget.plan(@warmup || (@compound ? 0 : Testing::WARMUP))
+        # The budget that judges, too: only its own filters have seen the anonymous classes.
+        @planned = budget
+        @planned.plan(@warmup || (@compound ? 0 : Testing::WARMUP))
       end
 
       # Joined with a matcher of ours one run serves both; joined with any other, that one wraps ours, and the

@@ -41,7 +41,8 @@ module Memprof
 
       def plan(warmup)
         bytes = @rules.any? { |rule| rule.kind == :allocated && rule.unit == :bytes }
-        Measurement::Plan.new(warmup, bytes, @rules.any? { |rule| rule.kind == :retained })
+        filters = [*@rules.map(&:filter), *@rest&.last].uniq
+        Measurement::Plan.new(warmup, bytes, @rules.any? { |rule| rule.kind == :retained }, filters)
       end
 
       def judge(measurement)
@@ -60,7 +61,7 @@ module Memprof
 
       def strangers(measurement)
         kind, filter = @rest
-        measurement.public_send(kind).reject { |row| row.internal? || filter.key_for(row.class_name) }
+        measurement.public_send(kind).reject { |row| row.internal? || filter.key_of(row) }
       end
     end
   end

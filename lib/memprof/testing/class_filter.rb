@@ -7,9 +7,8 @@ module Memprof
     # objects have no other: `"<iseq>"`). Where several fit, the nearest takes the object: of `Object` and
     # `Array` an Array belongs to `Array`.
     #
-    # Sites know a class without a name by the nearest class above it that has one: `#<Class < Array>`. So
-    # such classes count together with all others of that name: a limit may be exceeded because of a sibling,
-    # but never kept because an object was missed.
+    # Classes without a name are known by a number as long as the session is open that saw them, also when
+    # they are freed.
     class ClassFilter
       # Some classes define `name` anew; this is the name that the VM knows.
       NAME = Module.instance_method(:name)
@@ -36,8 +35,16 @@ module Memprof
         @exact = exact
       end
 
-      # Must be asked after the measured block: the block may have made classes.
-      def key_for(class_name)
+      # The key that the objects of a Measurement::Row belong to.
+      def key_of(row)
+        row.keys ? row.keys[self] : key_for(row.class_name)
+      end
+
+      # Must be asked after the measured block: the block may have made classes. `number` is that of an
+      # anonymous class.
+      def key_for(class_name, number = nil)
+        return key_for_anonymous(class_name, number) if number
+
         @classes ||= @keys.to_h { |key| [key, classes(key)] }
         fitting = @keys.select { |key| @classes[key].key?(class_name) }
         fitting.min_by { |key| distance(@classes[key][class_name], key) }
@@ -45,21 +52,25 @@ module Memprof
 
       private
 
+      def key_for_anonymous(class_name, number)
+        return class_name if @keys.include?(class_name)
+
+        modules = @keys.grep(Module)
+        index = Native.nearest_class(number, modules, @exact)
+        index && modules[index]
+      end
+
       # Steps from a class up to the key, in the order in which Ruby looks for methods; a name is nearest.
       def distance(klass, key)
         key.is_a?(String) ? -1 : klass.ancestors.index(key)
       end
 
-      # The classes that a key stands for, by name; of several without one, the nearest to the key.
+      # The classes that a key stands for, by name.
       def classes(key)
         return { key => nil } if key.is_a?(String)
 
         classes = @exact ? [key] : family(key)
-        classes.each_with_object({}) do |klass, by_name|
-          name = self.class.name_of(klass)
-          nearer = by_name[name]
-          by_name[name] = klass if nearer.nil? || distance(klass, key) < distance(nearer, key)
-        end
+        classes.to_h { |klass| [NAME.bind_call(klass), klass] }.tap { |by_name| by_name.delete(nil) }
       end
 
       def family(key)

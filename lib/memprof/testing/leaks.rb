@@ -28,7 +28,7 @@ module Memprof
       def found?(block)
         growth = Growth.measure(times: times, warmup: warmup, settle: method(:counts?).to_proc, &block)
         @runs = growth.runs
-        @sites = growth.select { |site| counts?(site.class_name) }
+        @sites = growth.sites
         @sites.any?
       end
 
@@ -45,8 +45,8 @@ module Memprof
 
       private
 
-      def counts?(class_name)
-        return @filter.key_for(class_name) if classes.any?
+      def counts?(class_name, number = nil)
+        return @filter.key_for(class_name, number) if classes.any?
 
         internals || !class_name.start_with?("<")
       end

@@ -9,16 +9,18 @@ module Memprof
     # test framework counts. Objects are counted with the collector on; it is off while the block runs if
     # bytes are asked for.
     class Measurement
-      # How to measure: runs before the one that counts, and which numbers are needed beyond counts of
-      # allocations.
-      Plan = Struct.new(:warmup, :bytes, :retained) do
+      # How to measure: runs before the one that counts, which numbers are needed beyond counts of
+      # allocations, and the ClassFilters that will be asked.
+      Plan = Struct.new(:warmup, :bytes, :retained, :filters) do
         def |(other)
-          self.class.new([warmup, other.warmup].max, bytes || other.bytes, retained || other.retained)
+          self.class.new([warmup, other.warmup].max, bytes || other.bytes, retained || other.retained,
+            filters | other.filters)
         end
       end
 
-      # The objects of one class that came from one line.
-      Row = Struct.new(:file, :line, :class_name, :objects, :bytes) do
+      # The objects of one class that came from one line. Anonymous classes are known only while they are
+      # tracked: `keys` has what each ClassFilter said then.
+      Row = Struct.new(:file, :line, :class_name, :keys, :objects, :bytes) do
         # The VM's own objects (`<iseq>`, `<callcache>`, `<imemo>`): mostly caches, made whenever the VM
         # likes.
         def internal?
@@ -37,6 +39,7 @@ module Memprof
 
       def initialize(block, plan, &around)
         @allocated = @retained = []
+        @filters = plan.filters
         put_back = Leftovers.last_match(block) if plan.retained
         plan.warmup.times { block.call } unless around
         Leftovers.sink { call(around || :call.to_proc, work(block, plan, around), plan.bytes) }
@@ -74,28 +77,27 @@ module Memprof
       # the caller's; what it allocated up to there counts.
       def run(read_now)
         @session&.close
-        @session = Session.prepare(scope: :thread)
+        @session = Session.prepare(scope: :thread, identities: true)
         begin
           @session.open
           yield
         ensure
           @session.finish
-          @allocated = rows("allocated") if read_now
+          @allocated = rows(@session.counts(retained: true)).first if read_now
         end
       end
 
       def read(plan)
         return read_retained(plan.bytes) if plan.retained
 
-        @allocated = rows("allocated") unless plan.bytes
+        @allocated = rows(@session.counts(retained: true)).first unless plan.bytes
       end
 
       def read_retained(allocated_known)
         Leftovers.drop
         collect
-        sites = @session.profile.sites("objects", nil)
-        @retained = rows("retained", sites)
-        @allocated = rows("allocated", sites) unless allocated_known
+        allocated, @retained = rows(@session.counts(retained: true))
+        @allocated = allocated unless allocated_known
       end
 
       def collect
@@ -108,13 +110,17 @@ module Memprof
         end
       end
 
-      def rows(kind, sites = @session.profile.sites("objects", nil))
-        groups = sites.group_by { |site| [site["file"], site["line"], site["class"]] }
-        rows = groups.map do |(file, line, class_name), same|
-          Row.new(file, line, class_name, same.sum { |site| site[kind]["objects"] },
-            same.sum { |site| site[kind]["bytes"] })
+      # What was allocated, and what of it is retained.
+      def rows(counts)
+        allocated = []
+        retained = []
+        counts.each do |_, (file, line, class_name, number), *amounts|
+          keys = number && @filters.to_h { |filter| [filter, filter.key_for(class_name, number)] }
+          [allocated, retained].zip(amounts) do |rows, (objects, bytes)|
+            rows << Row.new(file, line, class_name, keys, objects, bytes) if objects.positive?
+          end
         end
-        rows.reject { |row| row.objects.zero? }
+        [allocated, retained]
       end
     end
   end

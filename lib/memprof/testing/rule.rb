@@ -21,6 +21,8 @@ module Memprof
 
       attr_reader :limit
 
+      attr_reader :filter
+
       def initialize(kind, unit, limit, keys: nil, filter: ClassFilter.new(keys || []), internals: false)
         @kind = kind
         @unit = unit
@@ -49,7 +51,7 @@ module Memprof
       def counts?(row)
         return @internals || !row.internal? unless @keys
 
-        @keys.include?(@filter.key_for(row.class_name))
+        @keys.include?(@filter.key_of(row))
       end
     end
   end

@@ -11,7 +11,7 @@ module Memprof
       private_constant :CLASS_WIDTH
 
       def self.of_rows(rows, unit)
-        rows = rows.sort_by { |row| [-row.public_send(unit), row.file, row.line, row.class_name] }
+        rows = merge(rows).sort_by { |row| [-row.public_send(unit), row.file, row.line, row.class_name] }
         table = Table.new.number("Objects").number("Bytes").name("Class").name("Allocated at")
         fill(table, rows) { |row| [Units.count(row.objects), Units.bytes(row.bytes)] }
       end
@@ -20,6 +20,17 @@ module Memprof
         table = Table.new.number("Objects/run").name("Class").name("Allocated at")
         fill(table, sites) { |site| [format("%+.2f", site.slope)] }
       end
+
+      # Anonymous classes read the same.
+      def self.merge(rows)
+        rows.group_by { |row| [row.file, row.line, row.class_name] }.map do |_, same|
+          same.first.dup.tap do |row|
+            row.objects = same.sum(&:objects)
+            row.bytes = same.sum(&:bytes)
+          end
+        end
+      end
+      private_class_method :merge
 
       def self.fill(table, rows)
         return "" if rows.empty?

@@ -25,7 +25,7 @@ RSpec.describe "Tracked blocks whose threads are ended" do
     "Memprof.track" => "Memprof.track(OUT) { 'x'.dup }",
     "Memprof.growth" => "Memprof.growth(times: 4, warmup: 0) { 'x'.dup }",
     "the middleware" => "APP.call({})",
-    "a matcher" => "MEASURE.new(-> { 'x'.dup }, MEASURE::Plan.new(0, false, true))",
+    "a matcher" => "MEASURE.new(-> { 'x'.dup }, MEASURE::Plan.new(0, false, true, []))",
     "Memprof.start" => "Memprof.start; Memprof.stop",
     "a dump" => "Memprof.dump(File::NULL) { 'x'.dup }"
   }.each do |name, work|
@@ -64,7 +64,7 @@ RSpec.describe "Tracked blocks whose threads are ended" do
   {
     "Memprof.report" => "Memprof.report(scope: :thread) { 'x'.dup }",
     "the middleware" => "APP.call({})",
-    "a matcher that counts bytes" => "MEASURE.new(-> { 'x'.dup }, MEASURE::Plan.new(0, true, false))"
+    "a matcher that counts bytes" => "MEASURE.new(-> { 'x'.dup }, MEASURE::Plan.new(0, true, false, []))"
   }.each do |name, work|
     it "leaves nothing behind when threads are killed: #{name}" do
       result = run_ruby(<<~RUBY)

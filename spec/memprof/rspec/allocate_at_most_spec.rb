@@ -154,6 +154,20 @@ RSpec.describe Memprof::RSpec::AllocateAtMost do
     expect { nameless.new }.to allocate_at_most(0).of(String)
   end
 
+  it "tells classes without a name apart" do
+    nameless = Class.new(Array)
+    child = nil
+    expect { Class.new(Array).new }.to allocate_at_most(0).of(nameless)
+    expect {
+      expect { (child = Class.new(nameless)).new }.to allocate_at_most(0).of(nameless)
+    }.to fail_with(/allocated 1 object/)
+    expect {
+      child.new
+      nameless.new
+    }.to allocate_at_most({ nameless => 1, child => 1 })
+    expect { Class.new(nameless).new }.to perform_allocation({ nameless => 0 })
+  end
+
   it "wants a block" do
     matcher = allocate_at_most(1)
     expect(matcher.matches?(5)).to be(false)

@@ -79,9 +79,12 @@ RSpec.describe Memprof::RSpec::LeakObjects do
       verdict("leak") { kept << Object.new if ((turn += 1) % 5).zero? }
       nameless = Class.new
       verdict("nameless") { kept << nameless.new }
+      of = Memprof::Testing::Leaks.new(times: 8, classes: [nameless])
+      puts of.found?(-> { kept << nameless.new }), of.found?(-> { kept << Class.new.new })
     RUBY
     expect(result.stderr).to eq("")
     verdicts = ["ring false", "memo false", "large memo false", "lru false", "leak true", "nameless true"]
+    verdicts << "true" << "false"
     expect(result.stdout.lines(chomp: true)).to eq(verdicts)
   end
 end

@@ -37,7 +37,7 @@ RSpec.describe Memprof::RSpec, "stability" do
       require "memprof/testing"
       kept = []
       #{File.read(__FILE__)[/  work = ->.*?^  end\n/m]}
-      plan = Memprof::Testing::Measurement::Plan.new(1, false, true)
+      plan = Memprof::Testing::Measurement::Plan.new(1, false, true, [])
       measured = Memprof::Testing::Measurement.new(-> { work.call(kept) }, plan)
       p [measured.allocated, measured.retained].map { |rows| rows.reject(&:internal?).sum(&:objects) }
     RUBY
@@ -49,7 +49,7 @@ RSpec.describe Memprof::RSpec, "stability" do
   end
 
   def measure_counts(kept, work)
-    plan = Memprof::Testing::Measurement::Plan.new(1, false, true)
+    plan = Memprof::Testing::Measurement::Plan.new(1, false, true, [])
     measured = Memprof::Testing::Measurement.new(-> { work.call(kept) }, plan)
     [measured.allocated, measured.retained].map { |rows| rows.reject(&:internal?).sum(&:objects) }
   end

@@ -34,13 +34,30 @@ RSpec.describe Memprof::Testing::ClassFilter do
     expect(key_for("<iseq>", BasicObject)).to be_nil
   end
 
-  it "knows classes without a name, and those that lie about it" do
-    nameless = Class.new(Array)
-    expect(key_for("#<Class < Array>", Array)).to eq(Array)
-    expect(key_for("#<Class < Array>", nameless)).to eq(nameless)
-    expect(key_for("#<Class < Array>", Enumerable)).to eq(Enumerable)
-    expect(key_for("#<Class < Array>", Array, nameless)).to eq(nameless)
-    expect(key_for("#<Class < Array>", String)).to be_nil
+  it "knows classes without a name by number, also when they are gone" do
+    marker = Module.new
+    parent = Class.new(Array) { prepend marker }
+    session = Memprof::Session.prepare(scope: :thread, identities: true)
+    session.open
+    [parent, Class.new(parent), Class.new(Array)].each(&:new)
+    session.finish
+    GC.compact if GC.respond_to?(:compact)
+    numbers = session.counts.filter_map { |_, (*, name, number)| number if name == "#<Class < Array>" }.sort
+    nearest = ->(*keys, **options) do
+      numbers.map { |number| described_class.new(keys, **options).key_for("#<Class < Array>", number) }
+    end
+    expect(nearest.call(parent)).to eq([parent, parent, nil])
+    expect(nearest.call(parent, exact: true)).to eq([parent, nil, nil])
+    expect(nearest.call(Array, Object, Enumerable)).to eq([Array] * 3)
+    expect(nearest.call(Array, parent)).to eq([parent, parent, Array])
+    expect(nearest.call(parent, marker)).to eq([marker, marker, nil])
+    expect(nearest.call(Array, "#<Class < Array>")).to eq(["#<Class < Array>"] * 3)
+    expect(nearest.call(String)).to eq([nil] * 3)
+  ensure
+    session&.close
+  end
+
+  it "knows classes that lie about their name" do
     stub_const("Liar", Class.new { def self.name = raise("no") })
     Liar.define_singleton_method(:to_s) { "Truth" }
     expect(key_for("Liar", Liar)).to eq(Liar)

@@ -4,7 +4,7 @@ require "memprof/testing"
 
 RSpec.describe Memprof::Testing::Measurement do
   def measure(warmup: 0, bytes: false, retained: false, &block)
-    described_class.new(block, described_class::Plan.new(warmup, bytes, retained))
+    described_class.new(block, described_class::Plan.new(warmup, bytes, retained, []))
   end
 
   def counts(rows)

@@ -63,7 +63,10 @@ impl<'a> Ranks<'a> {
 }
 
 impl Recorder {
-    fn cells_of(&self, session: SessionId) -> impl Iterator<Item = (CellId, &Cell, u64)> + '_ {
+    pub(super) fn cells_of(
+        &self,
+        session: SessionId,
+    ) -> impl Iterator<Item = (CellId, &Cell, u64)> + '_ {
         self.sessions.segments_of(session).flat_map(move |segment| {
             let scale = u64::from(
                 self.sessions

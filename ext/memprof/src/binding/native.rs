@@ -1,5 +1,6 @@
 //! `Memprof::Native`: sessions by number. Its callers in `lib/` check arguments and document.
 
+use magnus::rb_sys::AsRawValue;
 use magnus::{Error, Module, Object, RArray, RModule, RObject, Ruby, Value, function};
 use memprof_profile::growth;
 use memprof_profile::sessions::SessionId;
@@ -14,11 +15,13 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     naming::init();
     entry::init(ruby);
     after_fork::init();
-    native.define_singleton_method("open", function!(open, 5))?;
+    native.define_singleton_method("open", function!(open, 6))?;
     native.define_singleton_method("finish", function!(finish, 1))?;
     native.define_singleton_method("close", function!(close, 1))?;
     native.define_singleton_method("stats", function!(stats, 1))?;
     native.define_singleton_method("stats_text", function!(stats_text, 3))?;
+    native.define_singleton_method("counts", function!(counts, 2))?;
+    native.define_singleton_method("nearest_class", function!(nearest_class, 3))?;
     native.define_singleton_method("profile", function!(profile, 4))?;
     native.define_singleton_method("fit", function!(fit, 1))?;
     native.define_singleton_method("acceleration", function!(acceleration, 1))?;
@@ -49,9 +52,10 @@ fn open(
     sample: u32,
     stack: u32,
     strings: bool,
+    identities: bool,
 ) -> Result<(), Error> {
     let before = number(holder)?;
-    let id = sessions::open(by_thread, sample, stack, strings);
+    let id = sessions::open(by_thread, sample, stack, strings, identities);
     if let Err(error) = holder.ivar_set(NUMBER, id.0) {
         sessions::close(id);
         return Err(error);
@@ -107,6 +111,29 @@ fn stats_text(
 ) -> Result<String, Error> {
     tracker::suspended(|| sessions::stats_text(SessionId(id), limit, &heading))
         .map_err(|raised| count_objects::failure(ruby, raised.to_string()))
+}
+
+/// Objects by place and class, with the numbers of anonymous classes, that [`nearest_class`] takes.
+fn counts(ruby: &Ruby, id: u64, retained: bool) -> Result<RArray, Error> {
+    tracker::suspended(|| {
+        let rows = sessions::counts(SessionId(id), retained)
+            .map_err(|raised| count_objects::failure(ruby, raised.to_string()))?;
+        let array = ruby.ary_new_capa(rows.len());
+        for row in rows {
+            let identity = (row.identity != 0).then_some(row.identity);
+            let amounts = [row.allocated, row.retained];
+            let [allocated, retained] = amounts.map(|amount| (amount.objects, amount.bytes));
+            let place = (row.file, row.line, row.class, identity);
+            array.push((row.live, place, allocated, retained))?;
+        }
+        Ok(array)
+    })
+}
+
+/// Which of `modules` is nearest to the anonymous class with this number; nil if it inherits from none of them.
+fn nearest_class(identity: u32, modules: RArray, exact: bool) -> Option<usize> {
+    let addresses: Vec<_> = modules.into_iter().map(|module| module.as_raw()).collect();
+    sessions::nearest(identity, &addresses, exact)
 }
 
 fn profile(

@@ -85,6 +85,7 @@ fn forget(tracker: &mut Tracker) {
 pub fn forget_addresses(tracker: &mut Tracker) {
     tracker.frames.forget_known();
     tracker.classes = Default::default();
+    tracker.identities.forget_addresses();
     tracker.places.clear();
 }
 

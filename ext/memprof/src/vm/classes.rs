@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use memprof_profile::sites::{ClassId, Sites};
 
+use super::identities::Identities;
 use super::ruby_object::{self, Flags};
 
 /// Stands for the class word in a place: internal objects have none, and imemo use it for something else.
@@ -34,7 +35,13 @@ impl Classes {
     /// The class of an object with these flags and this [`key`], and whether it keeps its name.
     ///
     /// Called in an allocation hook, with what was read of the new object: its class is alive.
-    pub fn id(&mut self, sites: &mut Sites, flags: Flags, key: u64) -> (ClassId, bool) {
+    pub fn id(
+        &mut self,
+        sites: &mut Sites,
+        identities: &mut Identities,
+        flags: Flags,
+        key: u64,
+    ) -> (ClassId, bool) {
         if let Some(id) = self.by_address.get(&key) {
             return (*id, true);
         }
@@ -47,7 +54,7 @@ impl Classes {
                     // It may get a name yet, so it is asked again when the place cache has forgotten it.
                     self.unnamed.insert(key);
                     let name = name.unwrap_or_else(|| anonymous_name(class));
-                    return (sites.class(&name), false);
+                    return (sites.anonymous_class(&name, identities.of(class)), false);
                 }
             },
         };

@@ -39,6 +39,7 @@ impl DataTypeFunctions for Guard {
             tracker.quiet.relocate(moved);
             tracker.frames.relocate(moved);
             tracker.classes.relocate(moved);
+            tracker.identities.relocate(moved);
             tracker.places.clear();
         });
     }

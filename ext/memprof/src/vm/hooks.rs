@@ -186,7 +186,7 @@ fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
 
 #[inline(always)]
 fn forget_name(tracker: &mut Tracker, flags: Flags, object: VALUE) {
-    if flags.is(ruby_value_type::RUBY_T_IMEMO) || flags.is(ruby_value_type::RUBY_T_CLASS) {
+    if flags.is(ruby_value_type::RUBY_T_IMEMO) || is_module(flags) {
         forget_known(tracker, flags, object);
     }
 }
@@ -195,14 +195,19 @@ fn forget_name(tracker: &mut Tracker, flags: Flags, object: VALUE) {
 fn forget_known(tracker: &mut Tracker, flags: Flags, object: VALUE) {
     let known = if flags.is(ruby_value_type::RUBY_T_IMEMO) {
         tracker.frames.forget(object)
-    } else if flags.is(ruby_value_type::RUBY_T_CLASS) {
-        tracker.classes.forget(object)
     } else {
-        false
+        tracker.identities.forget(object);
+        tracker.classes.forget(object)
     };
     if known {
         tracker.places.clear();
     }
+}
+
+/// True for a class or a module.
+#[inline(always)]
+fn is_module(flags: Flags) -> bool {
+    flags.is(ruby_value_type::RUBY_T_CLASS) || flags.is(ruby_value_type::RUBY_T_MODULE)
 }
 
 #[inline]
@@ -333,7 +338,9 @@ fn stack_cell(
 /// final.
 fn site(tracker: &mut Tracker, flags: Flags, class: u64, found: Found) -> (SiteId, bool) {
     let sites = &mut tracker.recorder.sites;
-    let (class, lasts) = tracker.classes.id(sites, flags, class);
+    let (class, lasts) = tracker
+        .classes
+        .id(sites, &mut tracker.identities, flags, class);
     let site = sites.site(Site {
         class,
         place: found.place,

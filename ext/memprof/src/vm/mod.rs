@@ -13,7 +13,7 @@
 //! The modules of tracking know each other one way only. Who needs one needs what stands to the right of it:
 //!
 //! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`], [`naming`], [`objspace`] -> [`tracker`] -> [`frames`], [`classes`],
-//!   [`places`], `quiet`
+//!   [`places`], `quiet`, `identities`
 //! - [`frames`] -> `stack_memo`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the job that
 //!   [`naming`] has set, without knowing it
 //! - all of them -> [`ruby_object`], [`symbols`], which know no tracker
@@ -34,6 +34,7 @@ pub mod gvl;
 pub mod heap;
 mod heap_pages;
 pub mod hooks;
+mod identities;
 pub mod iseqs;
 pub mod layouts;
 pub mod malloc_host;

@@ -3,15 +3,24 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use memprof_profile::profile::{Meta, Profile};
-use memprof_profile::recorder::StatsRow;
+use memprof_profile::recorder::{CountRow, StatsRow, Survivors};
 use memprof_profile::sessions::{Options, SessionId};
+
+use rb_sys::VALUE;
 
 use super::protect::Raised;
 use super::tracker::{self, Facts, Tracker};
 use super::{between_sessions, hooks, naming, objspace, ruby_thread, symbols};
 
-/// Opens a session; `by_thread` follows the calling thread and those that it starts.
-pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionId {
+/// Opens a session; `by_thread` follows the calling thread and those that it starts, `identities` tells anonymous classes
+/// apart.
+pub fn open(
+    by_thread: bool,
+    sample: u32,
+    stack: u32,
+    strings: bool,
+    identities: bool,
+) -> SessionId {
     let thread = by_thread.then(ruby_thread::current_thread);
     let now = now();
     let id = tracker::with(|tracker| {
@@ -22,7 +31,6 @@ pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionI
             stack,
             strings,
         });
-        changed(tracker);
         tracker.facts.insert(
             id,
             Facts {
@@ -30,8 +38,10 @@ pub fn open(by_thread: bool, sample: u32, stack: u32, strings: bool) -> SessionI
                 started: now,
                 ended: None,
                 incomplete: false,
+                identities,
             },
         );
+        changed(tracker);
         id
     });
     hooks::install();
@@ -45,6 +55,8 @@ fn changed(tracker: &mut Tracker) {
     tracker.places.forget_cells();
     tracker::set_skip(tracker.recorder.sample_gap());
     tracker::follow_threads(tracker.recorder.sessions.by_thread());
+    let wanted = tracker.facts.values().any(|facts| facts.identities);
+    tracker.identities.want(wanted);
 }
 
 /// Closes the sessions that followed threads of the parent: after a fork, nothing else does.
@@ -101,8 +113,8 @@ pub fn finish(id: SessionId) {
 pub fn close(id: SessionId) {
     let last = tracker::with(|tracker| {
         tracker.recorder.close(id);
-        changed(tracker);
         tracker.facts.remove(&id);
+        changed(tracker);
         tracker.recorder.sessions.is_empty()
     });
     if last == Some(true) {
@@ -135,6 +147,29 @@ pub fn stats_text(id: SessionId, limit: Option<usize>, heading: &str) -> Result<
     drop_freed(id)?;
     let text = tracker::with(|tracker| tracker.recorder.stats_text(id, limit, heading));
     Ok(text.unwrap_or_default())
+}
+
+/// Objects by file, line and class, anonymous classes told apart; with what is retained if `retained`, for which the heap
+/// is walked.
+///
+/// # Errors
+/// As [`stats`].
+pub fn counts(id: SessionId, retained: bool) -> Result<Vec<CountRow>, Raised> {
+    check_hook();
+    if !retained {
+        drop_freed(id)?;
+    }
+    let survivors = if retained {
+        objspace::survivors(id)?
+    } else {
+        Survivors::default()
+    };
+    Ok(tracker::with(|tracker| tracker.recorder.counts(id, &survivors)).unwrap_or_default())
+}
+
+/// Which of `modules` is nearest to the anonymous class with this number, if any (see [`CountRow`]).
+pub fn nearest(identity: u32, modules: &[VALUE], exact: bool) -> Option<usize> {
+    tracker::with(|tracker| tracker.identities.nearest(identity, modules, exact)).flatten()
 }
 
 /// Before Ruby 4.0 a hook sees only what its own Ractor sweeps, so a heap walk finds what is alive.

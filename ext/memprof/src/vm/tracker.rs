@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::classes::Classes;
 use super::frames::Frames;
+use super::identities::Identities;
 use super::places::Places;
 use super::quiet::Quiet;
 use super::ruby_thread::current_thread;
@@ -22,6 +23,8 @@ pub struct Tracker {
     pub frames: Frames,
     /// Classes of the VM that were seen.
     pub classes: Classes,
+    /// Anonymous classes, if some session tells them apart.
+    pub identities: Identities,
     /// What counts the objects of a place.
     pub places: Places,
     /// When sessions began and ended.
@@ -46,6 +49,8 @@ pub struct Facts {
     pub ended: Option<(Instant, u64)>,
     /// The VM did not call the hook for a while: what was allocated then is missing.
     pub incomplete: bool,
+    /// The session tells anonymous classes apart.
+    pub identities: bool,
 }
 
 /// When the last session was closed.
@@ -67,6 +72,7 @@ impl Tracker {
             recorder: Recorder::new(super::seed::seed()),
             frames: Frames::default(),
             classes: Classes::default(),
+            identities: Identities::default(),
             places: Places::default(),
             pause: None,
             swept: None,
