@@ -321,6 +321,8 @@ module Memprof
 
       load_trace
       journal = @trace_journal || Trace::Journal.new(nil)
+      return yield if journal.full?
+
       Trace::Request.new(env, journal).trace(Trace.new(scope, tracers), &block)
     end
 
@@ -331,25 +333,42 @@ module Memprof
       @trace_journal&.path
     end
 
-    # Has {trace_request} add a line for each request to a file. The file is opened at once, and made with
-    # mode 0600 if it is not there.
+    # Has {trace_request} add a line for each request to a file of any size: {trace_to} without limits.
     #
     # @param path [String, Pathname, nil] nil closes the file
     # @return [String, Pathname, nil] path
-    # @raise [Error] if it can't be opened; then the file that was open stays so
-    # @raise [ArgumentError] if it is no path
+    # @raise (see #trace_to)
     # @example
     #   Memprof.trace_filename = "requests.json"
     #   Memprof.trace_request({ "PATH_INFO" => "/home" }) { [200, {}, []] }
     #   Memprof.trace_filename = nil
     def trace_filename=(path)
+      trace_to(path)
+    end
+
+    # Has {trace_request}, {Tracer} and {Filter} add a line for each request to a file. The file is opened at
+    # once, and made with mode 0600 if it is not there.
+    #
+    # @param path [String, Pathname, nil] nil closes the file
+    # @param max_size [Integer, nil] bytes that the file may have; nil for no limit
+    # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, replacing that; `:stop` traces no
+    #   more requests until the file is moved away
+    # @return [void]
+    # @raise [Error] if it can't be opened; then the file that was open stays so
+    # @raise [ArgumentError] if it is no path, or a limit is impossible
+    # @example No more than 200 MB in two files
+    #   Memprof.trace_to("requests.json", max_size: 100_000_000)
+    #   Memprof.trace_request({ "PATH_INFO" => "/home" }) { [200, {}, []] }
+    #   Memprof.trace_to(nil)
+    def trace_to(path, max_size: nil, when_full: :rotate)
       path = path.to_path if path.respond_to?(:to_path)
       unless path.nil? || path.is_a?(String)
         raise ArgumentError, "a path is needed, not #{path.inspect}"
       end
 
       load_trace
-      journal = Trace::Journal.file(path) if path
+      limits = Trace::JournalFile.limits(max_size: max_size, when_full: when_full)
+      journal = Trace::Journal.file(path, **limits) if path
       @trace_journal&.close
       @trace_journal = journal
     end

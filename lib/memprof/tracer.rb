@@ -39,8 +39,8 @@ module Memprof
     # @param scope [Symbol] `:thread`, or `:process` to count what all threads do during a request
     # @param tracers [Array<Symbol>, nil] those that are wanted; nil for all
     # @param only [#call, nil] is called with the Rack env; requests that it answers false for are not traced
-    # @param max_size [Integer, nil] bytes that the file may have, see `when_full:`. For
-    #   {Memprof.trace_filename} there is no limit
+    # @param max_size [Integer, nil] bytes that the file may have, see `when_full:`. The file of
+    #   {Memprof.trace_to} has the limits that are given there
     # @param when_full [Symbol] `:rotate` renames a full file to `PATH.1`, replacing that; `:stop` traces no
     #   more until the file is moved away
     # @param one_in [Integer, nil] trace one request in so many, chosen at random

@@ -35,6 +35,13 @@ module Memprof
           "#{pretty ? JSON.pretty_generate(whole(record)) : JSON.generate(record)}\n"
         end
 
+        # For what is the operator's matter, in the middle of a request.
+        def warn_once(message)
+          Kernel.warn("memprof: #{Printable.line(message)}; said only once")
+        rescue SystemCallError, IOError
+          nil # stderr is gone as well: there is nobody left to tell
+        end
+
         private
 
         # What the extension gives as one text is spread out, too.
@@ -62,7 +69,22 @@ module Memprof
         @file ? @file.full? : false
       end
 
+      # Adds a record. Warns once if the file is full.
       def write(record)
+        add(record) || warn_full
+      end
+
+      # Closes the file, if it is this one's own, behind the requests that wait to be added to it.
+      def close
+        return unless @file
+
+        AfterReply.finish
+        @file.close
+      end
+
+      private
+
+      def add(record)
         Native.quiet do
           io = @io || $stdout
           text = self.class.json(record, pretty: screen?(io))
@@ -75,15 +97,12 @@ module Memprof
         end
       end
 
-      # Closes the file, if it is this one's own, behind the requests that wait to be added to it.
-      def close
-        return unless @file
+      def warn_full
+        return if @warned
 
-        AfterReply.finish
-        @file.close
+        @warned = true
+        self.class.warn_once("#{path} is full: no more requests are traced")
       end
-
-      private
 
       def screen?(io)
         return false if @file

@@ -21,6 +21,18 @@ module Memprof
       SET_FLAGS = 4
       private_constant :FLAGS, :ROTATED, :GET_FLAGS, :SET_FLAGS
 
+      # Checks the limits of a file.
+      def self.limits(max_size:, when_full:)
+        unless max_size.nil? || (max_size.is_a?(Integer) && max_size.positive?)
+          raise ArgumentError, "max_size: wants a positive Integer, got #{max_size.inspect}"
+        end
+        unless WHEN_FULL.include?(when_full)
+          raise ArgumentError, "when_full: wants :rotate or :stop, got #{when_full.inspect}"
+        end
+
+        { max_size: max_size, when_full: when_full }
+      end
+
       attr_reader :path
 
       # Opens the file; it is made with mode 0600 if it is not there.

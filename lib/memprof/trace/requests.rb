@@ -30,17 +30,16 @@ module Memprof
 
       def initialize(path: nil, scope: :thread, tracers: nil, max_size: nil, when_full: :rotate, one_in: nil,
         per_second: nil)
-        { max_size: max_size, one_in: one_in, per_second: per_second }.each do |name, value|
-          check(name, "a positive Integer", value, value.nil? || (value.is_a?(Integer) && value.positive?))
-        end
-        check(:when_full, ":rotate or :stop", when_full, JournalFile::WHEN_FULL.include?(when_full))
+        { one_in: one_in, per_second: per_second }.each do |name, value|
+          next if value.nil? || (value.is_a?(Integer) && value.positive?)
 
+          raise ArgumentError, "#{name}: wants a positive Integer, got #{value.inspect}"
+        end
+        @limits = JournalFile.limits(max_size: max_size, when_full: when_full)
         @keeper = Keeper.new(scope, tracers)
         @path = path
-        @limits = { max_size: max_size, when_full: when_full }
         @opening = Lock.new
         @rate = Rate.new(one_in, per_second)
-        @warned = []
       end
 
       # Has calls interposed from now on, not from the first request on.
@@ -63,25 +62,24 @@ module Memprof
       # Adds a request to the file; what is wrong with that is the operator's matter, not the visitor's.
       def write(record)
         @keeper.look
-        journal = self.journal
-        journal.write(record) || warn_once(:full, "#{journal.path} is full: no more requests are traced")
+        journal.write(record)
       rescue StandardError => e
         failed(e)
       end
 
       def failed(error)
         message = error.is_a?(Error) ? error.message : "#{error.message} (#{error.class})"
-        warn_once(:failed, "the tracer cannot write its report: #{message}")
+        return if @warned
+
+        @warned = true
+        Journal.warn_once("the tracer cannot write its report: #{message}")
       end
 
       private
 
       # The file that the requests of this process are added to. A forked process gets one of its own.
       def journal
-        given = Memprof.instance_variable_get(:@trace_journal)
-        return given if given
-
-        @opening.synchronize do
+        given || @opening.synchronize do
           unless @pid == Process.pid
             @journal&.close # the parent's, which has it open itself
             @journal = nil
@@ -90,6 +88,11 @@ module Memprof
           end
           @journal
         end
+      end
+
+      # That of Memprof.trace_to.
+      def given
+        Memprof.instance_variable_get(:@trace_journal)
       end
 
       def path
@@ -102,11 +105,8 @@ module Memprof
       end
 
       def full?
-        !@journal.nil? && @pid == Process.pid && @journal.full?
-      end
-
-      def check(name, wanted, value, fits)
-        raise ArgumentError, "#{name}: wants #{wanted}, got #{value.inspect}" unless fits
+        journal = given || (@journal if @pid == Process.pid)
+        !journal.nil? && journal.full?
       end
 
       def take
@@ -134,15 +134,6 @@ module Memprof
 
         failed(e)
         ended ? value : yield
-      end
-
-      def warn_once(kind, message)
-        return if @warned.include?(kind)
-
-        @warned << kind
-        Kernel.warn("memprof: #{Printable.line(message)}; said only once")
-      rescue SystemCallError, IOError
-        nil # stderr is gone as well: there is nobody left to tell
       end
     end
   end

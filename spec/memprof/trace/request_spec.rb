@@ -130,6 +130,38 @@ RSpec.describe Memprof, ".trace_request" do
     }.to output(/\A{\n  "start": \d{16},\n/).to_stdout
   end
 
+  describe ".trace_to" do
+    it "limits the size of the file for all that trace requests" do
+      described_class.trace_to(path, max_size: 2000)
+      tracer = Memprof::Tracer.new(->(_) { [200, {}, []] }, tracers: :gc)
+      10.times do
+        record
+        tracer.call({})
+      end
+      expect([path, "#{path}.1"].map { |file| File.size(file) }).to all(be_between(1, 2000))
+    end
+
+    it "traces no more when the file is full, if it is asked to" do
+      described_class.trace_to(path, max_size: 2000, when_full: :stop)
+      tracer = Memprof::Tracer.new(->(_) { [200, {}, []] }, tracers: :gc)
+      values = nil
+      expect { values = Array.new(10) { [described_class.trace_request({}) { 200 }, tracer.call({}).first] } }
+        .to output("memprof: #{path} is full: no more requests are traced; said only once\n").to_stderr
+      expect(values.last).to eq([200, 200])
+      expect(File.size(path)).to be_between(1, 2000)
+      expect(File.exist?("#{path}.1")).to be(false)
+    end
+
+    it "refuses what is no limit, and keeps the file that was open" do
+      { max_size: 0, when_full: :delete }.each do |name, value|
+        expect {
+          described_class.trace_to("other", name => value)
+        }.to raise_error(ArgumentError, /#{name}: wants/)
+      end
+      expect(described_class.trace_filename).to eq(path)
+    end
+  end
+
   describe ".trace_filename=" do
     it "adds to the file, which is its owner's alone, until it is nil" do
       record({ "REQUEST_PATH" => "value" })
