@@ -31,6 +31,7 @@ module Memprof
   autoload :Heap, "memprof/heap"
   autoload :Iseqs, "memprof/iseqs"
   autoload :Malloc, "memprof/malloc"
+  autoload :Memory, "memprof/memory"
   autoload :Middleware, "memprof/middleware"
   autoload :Trace, "memprof/trace"
   autoload :Tracer, "memprof/tracer"
@@ -271,6 +272,20 @@ module Memprof
     def iseqs(gc: false)
       GC.start if gc
       Iseqs.new(Native.iseqs)
+    end
+
+    # Where the memory of a process goes: slots, what objects have outside of them, instruction sequences,
+    # malloc that no object counts, free memory that malloc keeps, stacks, mapped files. The items add up to
+    # the RSS.
+    #
+    # @param pid [Integer, nil] another process, of which less is known: what /proc tells. `memprof memory`
+    #   asks a process that has loaded `memprof/signal` for the rest
+    # @return [Memory]
+    # @raise [Error] where there is no /proc, if the process is gone, or if it belongs to another user
+    # @example
+    #   puts Memprof.memory
+    def memory(pid = nil)
+      Memory.of(pid)
     end
 
     # Runs a block and reports what it did, one key for each tracer ({Tracers.names}): objects and

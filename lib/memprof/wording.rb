@@ -13,6 +13,14 @@ module Memprof
       computing: "computing retained sizes", writing: "writing the index"
     }.freeze
 
+    # What to do about what grew most besides objects.
+    ADVICE = {
+      "malloc" => "record it with Memprof::Malloc (docs/malloc.md)",
+      "malloc_free" => "fragmentation; try MALLOC_ARENA_MAX=2, or jemalloc",
+      "slots_free" => "Ruby gives a page back when all its slots are free; see `memprof slots`"
+    }.freeze
+    private_constant :ADVICE
+
     class << self
       # Words in which places in files are apart, as text.
       def phrase(parts) = parts.map { |part| part.is_a?(Hash) ? Cell.place(part) : part }.join
@@ -30,7 +38,33 @@ module Memprof
           "from #{sum(totals[:before])} to #{sum(totals[:after])}"
       end
 
+      # By how much a process grew, and what to do about it.
+      def memory(growth)
+        change, objects, cause = growth.values_at(:change, :objects, :cause)
+        from_to = "from #{Units.bytes(growth[:before])} to #{Units.bytes(growth[:after])}"
+        return "RSS went #{from_to}." unless change.positive?
+
+        sentence = "RSS grew by #{Units.bytes(change)} (#{from_to}), #{share(objects, growth[:iseqs])}"
+        cause ? "#{sentence}. #{cause(cause)}" : "#{sentence}."
+      end
+
       def sum(sum) = "#{Units.objects(sum[:count])} (#{Units.bytes(sum[:size])})"
+
+      private
+
+      def share(objects, iseqs)
+        return "#{Units.bytes(-objects)} less in Ruby objects" if objects.negative?
+
+        # Code that is generated without end is worth a word of its own.
+        code = iseqs * 2 > objects && iseqs > 1 << 20
+        "#{Units.bytes(objects)} of it in Ruby objects" \
+          "#{": #{Units.bytes(iseqs)} are instruction sequences, see `Memprof.iseqs`" if code}"
+      end
+
+      def cause(cause)
+        advice = ADVICE[cause[:key]]
+        "#{Units.bytes(cause[:change])} are #{cause[:name]}#{": #{advice}" if advice}."
+      end
     end
   end
 end

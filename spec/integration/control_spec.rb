@@ -53,6 +53,17 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
+  it "says where its memory goes" do
+    skip "/proc is needed" unless File.readable?("/proc/self/smaps")
+    live_program do |program|
+      memory = ask(socket_of(program), { do: "memory" })["memory"]
+      expect(memory["items"].sum { |item| item["bytes"] }).to eq(memory["rss"])
+      stdout, stderr, status = run_memprof("memory", program.pid.to_s)
+      expect([stderr, status.exitstatus]).to eq(["", 0])
+      expect(stdout).to match(/\A#{program.pid}: RSS: .*^ *[\d.]+ [KM]iB .* instruction sequences /m)
+    end
+  end
+
   it "writes a dump as it is wanted, and says when it is whole" do
     live_program do |program|
       client = Memprof::Control::Client.connect(socket_of(program))

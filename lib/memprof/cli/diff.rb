@@ -51,6 +51,7 @@ module Memprof
         limit = { limit: @options.fetch(:limit, 20) }
         where = @options.slice(:where)
         {
+          memory: put(diff, :memory),
           totals: put(diff, :totals, **where),
           rows: put(diff, :rows, **where, **limit, **@options.slice(:by, :sort), changed: for_people?),
           owners: put(diff, :owners, **where, **limit)
@@ -58,6 +59,7 @@ module Memprof
       end
 
       def tell(page, answer, rows)
+        page.text(Wording.memory(answer[:memory])) if answer[:memory] && !strangers?(answer)
         page.heading(Wording.growth(answer[:totals]))
         together = !strangers?(answer)
         GrowthRows.sentences(answer[:totals]).each { |sentence| page.text(sentence) } if together
@@ -65,7 +67,7 @@ module Memprof
         more(page, answer[:rows][:more], "row")
         unchanged(page, answer[:rows][:unchanged])
         owners(page, answer[:owners]) if together
-        warn(page, answer.values.flat_map { |part| part[:warnings] })
+        warn(page, answer.values_at(:totals, :rows, :owners).flat_map { |part| part[:warnings] })
       end
 
       # Rows without change only matter to programs.

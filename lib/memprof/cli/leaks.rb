@@ -124,7 +124,7 @@ module Memprof
         end
         dumps = answers.map { |file, answer| { file: file }.merge(answer) }
         owners = owners.merge(owners: growth.owners.first(@options.fetch(:limit, 10)))
-        growth = { totals: totals, owners: owners }
+        growth = { memory: put(diff, :memory), totals: totals, owners: owners }
         present({ growth: growth, dumps: dumps }) do |page|
           output_format == :csv ? table(page, answers) : sentences(page, answers, growth)
         end
@@ -137,6 +137,9 @@ module Memprof
       end
 
       def sentences(page, answers, growth)
+        # In the dump of another process everything is new.
+        same = growth[:totals][:kept][:count].positive?
+        page.text(Wording.memory(growth[:memory])) if growth[:memory] && same
         page.heading(Wording.growth(growth[:totals]))
         GrowthRows.held(growth[:owners][:owners]).each { |sentence| page.text("- #{sentence}") }
         warn(page, growth[:totals][:warnings])

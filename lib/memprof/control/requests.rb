@@ -5,7 +5,8 @@ require_relative "../dump"
 
 module Memprof
   module Control
-    # What a process can be asked for: `{"do":"ping"}`, `start`, `stop`, `stats`, `dump`. Each answer has
+    # What a process can be asked for: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`,
+    # `dump`. Each answer has
     # `"ok"`, and `"error"` if that is false.
     class Requests
       SECONDS = 5
@@ -23,7 +24,8 @@ module Memprof
         when "start" then reply(client, start(request))
         when "stop" then reply(client, changed: Memprof.stop)
         when "stats" then reply(client, stats(request))
-        else refuse(client, "can't do #{request["do"].inspect}: only ping, start, stop, stats, dump")
+        when "memory" then reply(client, memory: Memprof.memory.to_h)
+        else refuse(client, "can't do #{request["do"].inspect}: only ping, start, stop, stats, memory, dump")
         end
         false
       rescue Broken

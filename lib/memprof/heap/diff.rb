@@ -99,12 +99,16 @@ module Memprof
       #   `:size`
       def totals(where: nil) = ask(:totals, **{ where: where }.compact)
 
+      # @return [Hash{Symbol => Object}, nil] by how much the RSS grew from the first heap to the last, and
+      #   where: `:change`, `:objects`, `:iseqs`, `:items`, `:cause`; nil if a dump lacks it
+      def memory = ask(:memory)
+
       # @return [Array<String>] what may make the comparison wrong
       def warnings = @native.warnings
 
       # Puts a question, as {Heap#ask}.
       #
-      # @param question [Symbol, String] `:totals`, `:rows`, `:owners`, `:interface`, `:objects`
+      # @param question [Symbol, String] `:totals`, `:rows`, `:owners`, `:memory`, `:interface`, `:objects`
       # @param parameters [Hash{Symbol => Object}]
       # @return [Hash{Symbol => Object}]
       # @raise (see Heap#ask)

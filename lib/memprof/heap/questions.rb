@@ -15,6 +15,16 @@ module Memprof
       def overview(limit: nil) = put(:overview, limit: limit)
       alias_method :stats, :overview
 
+      # Where the RSS of the process went when its dump was written. Items add up to the RSS.
+      #
+      # @return [Memory, nil] nil if the dump does not say it: formats of other tools, a heap in memory, dumps
+      #   of systems without /proc
+      # @example
+      #   Memprof.dump_all("heap.memprof")
+      #   memory = Memprof::Heap.open("heap.memprof").memory
+      #   puts memory if memory
+      def memory = put(:memory)&.then { |answer| Memory.new(answer) }
+
       # What may be a leak: what keeps a large part of the heap alive, and why.
       #
       # @param threshold [Numeric, nil] percent of the heap that make a suspect; 10

@@ -13,6 +13,7 @@ mod error;
 mod flame;
 pub mod histogram;
 mod holders;
+mod memory;
 pub mod namespaces;
 mod neighbours;
 mod numbering;
@@ -58,6 +59,7 @@ pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<String, Err
         "duplicates" => answer(heap, parameters, duplicates::Question::answer),
         "flame" => answer(heap, parameters, flame::Question::answer),
         "histogram" => answer(heap, parameters, histogram::Question::answer),
+        "memory" => answer(heap, parameters, memory::Question::answer),
         "namespaces" => answer(heap, parameters, namespaces::Question::answer),
         "neighbours" => answer(heap, parameters, neighbours::Question::answer),
         "object" => answer(heap, parameters, object::Question::answer),

@@ -1,6 +1,6 @@
 //! `overview`: the heap in numbers, where it comes from, and what its dump does not contain.
 
-mod process_facts;
+pub(super) mod process_facts;
 #[cfg(test)]
 mod tests;
 mod warnings;

@@ -10,6 +10,7 @@ mod malloc;
 mod native;
 mod native_files;
 mod native_iseqs;
+mod native_memory;
 mod native_profile;
 mod native_trace;
 mod requests;
@@ -28,6 +29,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     convert_dump::init(ruby, native)?;
     count_objects::init(native)?;
     native_iseqs::init(native)?;
+    native_memory::init(native)?;
     native_trace::init(ruby, native)?;
     trace_report::init(ruby, native)?;
     requests::init(ruby, native)?;

@@ -19,6 +19,7 @@
 //! - all of them -> [`ruby_object`], [`symbols`], which know no tracker
 
 pub mod after_fork;
+mod allocator;
 pub mod between_sessions;
 pub mod census;
 pub mod classes;
@@ -38,6 +39,7 @@ mod identities;
 pub mod iseqs;
 pub mod layouts;
 pub mod malloc_host;
+pub mod memory;
 mod memsize;
 pub mod naming;
 pub mod objspace;

@@ -1,6 +1,7 @@
-//! Every slot of the heap, one after the other.
+//! Every slot of the heap, one after the other, or a page at a time.
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rb_sys::VALUE;
@@ -14,13 +15,27 @@ struct Visitor<F> {
     panicked: bool,
 }
 
-/// Calls `visit` with each slot of the heap and its flags, which are 0 in a free one. What was dead before is swept
+/// Calls `visit` with each slot of the heap and its flags, which are 0 in a free one; see [`each_page`].
+///
+/// # Errors
+/// As [`each_page`].
+pub fn each_slot<F: FnMut(VALUE, Flags)>(mut visit: F) -> Result<(), String> {
+    each_page(|slots, size| {
+        for slot in slots.step_by(size) {
+            let object = slot as VALUE;
+            // SAFETY: a slot of the heap page that the walk is at.
+            visit(object, unsafe { Flags::of(object) });
+        }
+    })
+}
+
+/// Calls `visit` with the addresses of the slots of each page that has objects, and the size of one. What was dead before is swept
 /// first. `visit` must not allocate a Ruby object nor run Ruby code. Not to be called inside `tracker::with`: sweeping
 /// runs the free hook.
 ///
 /// # Errors
 /// If this Ruby does not offer the walk, the VM raised in it, or `visit` panicked.
-pub fn each_slot<F: FnMut(VALUE, Flags)>(visit: F) -> Result<(), String> {
+pub fn each_page<F: FnMut(Range<usize>, usize)>(visit: F) -> Result<(), String> {
     let each_objects = symbols()
         .each_objects
         .ok_or("this Ruby does not let its heap be walked (rb_objspace_each_objects is missing)")?;
@@ -37,23 +52,19 @@ pub fn each_slot<F: FnMut(VALUE, Flags)>(visit: F) -> Result<(), String> {
     Ok(())
 }
 
-unsafe extern "C" fn page<F: FnMut(VALUE, Flags)>(
+unsafe extern "C" fn page<F: FnMut(Range<usize>, usize)>(
     start: *mut c_void,
     end: *mut c_void,
     stride: usize,
     visitor: *mut c_void,
 ) -> c_int {
-    // SAFETY: `each_slot` passed the visitor, and uses it again only when the walk is done.
+    // SAFETY: `each_page` passed the visitor, and uses it again only when the walk is done.
     let visitor = unsafe { &mut *visitor.cast::<Visitor<F>>() };
     if visitor.panicked {
         return 1;
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        for slot in (start as usize..end as usize).step_by(stride.max(8)) {
-            let object = slot as VALUE;
-            // SAFETY: a slot of the heap page that the walk is at.
-            (visitor.visit)(object, unsafe { Flags::of(object) });
-        }
+        (visitor.visit)(start as usize..end as usize, stride.max(8));
     }));
     visitor.panicked = outcome.is_err();
     c_int::from(visitor.panicked)

@@ -10,6 +10,7 @@ mod filter;
 mod identity;
 mod interface;
 mod keys;
+mod memory_growth;
 mod owners;
 mod rows;
 #[cfg(test)]
@@ -136,6 +137,7 @@ impl<H: Deref<Target = Heap>> Diff<H> {
     pub fn ask(&self, question: &str, parameters: Value) -> Result<String, Error> {
         match question {
             "totals" => answer(self, parameters, totals::Question::answer),
+            "memory" => answer(self, parameters, memory_growth::Question::answer),
             "rows" => answer(self, parameters, rows::Question::answer),
             "owners" => answer(self, parameters, owners::Question::answer),
             "interface" => answer(self, parameters, interface::Question::answer),

@@ -37,7 +37,7 @@ const ALWAYS: [&str; 7] = [
 ];
 
 /// The header.
-pub(super) fn header(heap: &Heap) -> Map<String, Value> {
+pub(in crate::questions) fn header(heap: &Heap) -> Map<String, Value> {
     let mut notes = heap.notes().iter();
     let header = notes.find(|(kind, _)| *kind == NoteKind::Header);
     let header = header.and_then(|(_, json)| serde_json::from_str(json).ok());

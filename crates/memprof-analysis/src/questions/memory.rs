@@ -1,0 +1,59 @@
+//! `memory`: where the RSS of the process went, from what the header of a dump says and the sizes of the objects.
+
+use serde::Deserialize;
+
+use super::Error;
+use super::computed::slots;
+use super::overview::process_facts;
+use memprof_dump::record::Kind;
+use memprof_heap::Heap;
+use memprof_ledger::{Facts, HeapSizes, Ledger};
+
+/// `memory`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {}
+
+impl Question {
+    /// The ledger; `None` if the dump does not say what was measured.
+    ///
+    /// # Errors
+    /// If the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Option<Ledger>, Error> {
+        ledger(heap)
+    }
+}
+
+pub(super) fn ledger(heap: &Heap) -> Result<Option<Ledger>, Error> {
+    let header = process_facts::header(heap);
+    let facts = (header.get("memory"))
+        .and_then(|memory| serde_json::from_value::<Facts>(memory.clone()).ok());
+    let Some(facts) = facts else {
+        return Ok(None);
+    };
+    Ok(Some(Ledger::new(facts, sizes(heap)?)))
+}
+
+/// `None` if the dump does not have the sizes of slots.
+fn sizes(heap: &Heap) -> Result<Option<HeapSizes>, Error> {
+    let (memsizes, groups) = (heap.memsizes()?, heap.group_numbers()?);
+    let is_iseq: Vec<bool> = (heap.groups().iter())
+        .map(|group| {
+            let name = group.name.map(|name| heap.name(name));
+            group.kind == Kind::IMEMO && name == Some("iseq")
+        })
+        .collect();
+    let mut sizes = HeapSizes::default();
+    for (id, slot) in slots(heap).into_iter().enumerate() {
+        let slot = u64::from(slot);
+        sizes.slots += slot;
+        let outside = memsizes.get(id as u32).saturating_sub(slot);
+        let group = groups.get(id).copied().unwrap_or(0);
+        if is_iseq.get(group as usize) == Some(&true) {
+            sizes.iseqs += outside;
+        } else {
+            sizes.outside += outside;
+        }
+    }
+    Ok((sizes.slots > 0).then_some(sizes))
+}

@@ -1,0 +1,104 @@
+//! The limit that the cgroup of a process sets to memory, which is what the OOM killer looks at.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The narrowest limit of a cgroup that a process is in. Bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cgroup {
+    /// Limit.
+    pub limit: u64,
+    /// Memory of all processes in it, files that the kernel caches included.
+    pub used: u64,
+}
+
+/// Version 1 says that there is no limit with a number near the greatest.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// The limit of the process that `directory` (`/proc/PID`) is of; `None` if there is none.
+pub fn limit(directory: &str) -> Option<Cgroup> {
+    let text = fs::read_to_string(format!("{directory}/cgroup")).ok()?;
+    narrowest(&text, Path::new("/sys/fs/cgroup"))
+}
+
+fn narrowest(text: &str, root: &Path) -> Option<Cgroup> {
+    let lines = text.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        Some((parts.next()?, parts.next()?.trim_start_matches('/')))
+    });
+    let found = lines.flat_map(|(controllers, path)| {
+        if controllers.is_empty() {
+            upwards(root.to_owned(), path, "memory.max", "memory.current")
+        } else if controllers.split(',').any(|name| name == "memory") {
+            let root = root.join("memory");
+            upwards(root, path, "memory.limit_in_bytes", "memory.usage_in_bytes")
+        } else {
+            Vec::new()
+        }
+    });
+    found.min_by_key(|cgroup| cgroup.limit)
+}
+
+/// A cgroup and those that it is in. In a container the path may be one that only the host knows.
+fn upwards(root: PathBuf, path: &str, limit: &str, used: &str) -> Vec<Cgroup> {
+    let full = root.join(path);
+    let directories = full
+        .ancestors()
+        .take_while(|directory| directory.starts_with(&root));
+    let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let found = directories.filter_map(|directory| {
+        Some(Cgroup {
+            limit: number(directory.join(limit)).filter(|&limit| limit < NO_LIMIT)?,
+            used: number(directory.join(used))?,
+        })
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn finds_the_narrowest_limit_of_both_versions() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        write(root, "app/web/memory.max", "max\n");
+        write(root, "app/web/memory.current", "5\n");
+        write(root, "app/memory.max", "1000\n");
+        write(root, "app/memory.current", "700\n");
+        let found = narrowest("0::/app/web\n", root);
+        assert_eq!(
+            found,
+            Some(Cgroup {
+                limit: 1000,
+                used: 700
+            })
+        );
+        write(root, "memory/memory.limit_in_bytes", "900\n");
+        write(root, "memory/memory.usage_in_bytes", "800\n");
+        // A path of the host, of which the container has only the end.
+        let both = "4:cpu,memory:/docker/4711\n0::/app/web\n";
+        assert_eq!(
+            narrowest(both, root),
+            Some(Cgroup {
+                limit: 900,
+                used: 800
+            })
+        );
+        write(
+            root,
+            "memory/memory.limit_in_bytes",
+            "9223372036854771712\n",
+        );
+        assert_eq!(narrowest("4:memory:/\n", root), None);
+    }
+}

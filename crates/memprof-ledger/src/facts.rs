@@ -1,0 +1,101 @@
+//! What is measured of a process, from outside of Ruby.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::Allocator;
+use super::cgroup::{self, Cgroup};
+use super::mapping_kinds::{self, Kinds};
+use super::pagemap::{Pagemap, merged};
+use super::smaps::{self, Mapping};
+
+/// What was measured of a process. Sizes are bytes. The header of a dump stores it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// The sum over all mappings.
+    pub rss: u64,
+    /// The same, in which a page that n processes share counts 1/n.
+    pub pss: u64,
+    /// Of the RSS, what no other process has.
+    pub private: u64,
+    /// Swapped out, thus not in the RSS.
+    pub swap: u64,
+    /// Mappings by kind.
+    pub mappings: Kinds,
+    /// Pages of Ruby's heap; not known of another process.
+    pub ruby_heap: Option<RubyHeap>,
+    /// What malloc says of itself; not known of another process.
+    pub allocator: Option<Allocator>,
+    /// The limit of the cgroup.
+    pub cgroup: Option<Cgroup>,
+}
+
+/// Pages that Ruby has its slots in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RubyHeap {
+    /// Bytes of all pages.
+    pub size: u64,
+    /// Resident bytes of them.
+    pub resident: u64,
+}
+
+/// Where Ruby's heap is.
+#[derive(Clone, Debug, Default)]
+pub struct HeapPages {
+    /// Pages that have objects.
+    pub ranges: Vec<Range<u64>>,
+    /// Bytes of pages that have none, wherever they are.
+    pub empty: u64,
+}
+
+/// Measures the process that `directory` (`/proc/self`, `/proc/PID`) is of. `heap` are the pages of its Ruby heap if that is
+/// known.
+///
+/// # Errors
+/// If /proc cannot be read.
+pub fn measure(
+    directory: &str,
+    page_size: u64,
+    heap: Option<HeapPages>,
+    allocator: Option<Allocator>,
+) -> io::Result<Facts> {
+    let mappings = smaps::parse(&fs::read(format!("{directory}/smaps"))?);
+    // Without it the heap is taken to be resident as a whole.
+    let pagemap = (heap.as_ref()).and_then(|_| Pagemap::open(directory, page_size).ok());
+    let empty = heap.as_ref().map_or(0, |heap| heap.empty);
+    let pages = heap.map(|heap| merged(heap.ranges));
+    let (mut kinds, resident) = mapping_kinds::sum(
+        &mappings,
+        pages.as_deref().unwrap_or_default(),
+        pagemap.as_ref(),
+    );
+    let ruby_heap = pages.map(|pages| {
+        // They were in use before, so they are resident.
+        let empty_resident = empty.min(kinds.anonymous);
+        kinds.anonymous -= empty_resident;
+        RubyHeap {
+            size: pages
+                .iter()
+                .map(|range| range.end - range.start)
+                .sum::<u64>()
+                + empty,
+            resident: resident + empty_resident,
+        }
+    });
+    let sum = |field: fn(&Mapping) -> u64| mappings.iter().map(field).sum();
+    Ok(Facts {
+        rss: sum(|mapping| mapping.rss),
+        pss: sum(|mapping| mapping.pss),
+        private: sum(|mapping| mapping.private),
+        swap: sum(|mapping| mapping.swap),
+        mappings: kinds,
+        ruby_heap,
+        allocator,
+        cgroup: cgroup::limit(directory),
+    })
+}

@@ -1,0 +1,308 @@
+//! The ledger: the RSS, divided among what takes it.
+
+use serde::Serialize;
+
+use super::{Facts, Growth};
+
+/// What a walk over Ruby's heap found. Bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HeapSizes {
+    /// Slots of objects.
+    pub slots: u64,
+    /// What objects other than instruction sequences have outside of their slots, as Ruby counts it (memsize).
+    pub outside: u64,
+    /// The same of instruction sequences.
+    pub iseqs: u64,
+}
+
+/// How exact an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Accuracy {
+    /// Measured to the page.
+    Exact,
+    /// Counted by the allocator or by Ruby, which leave something out.
+    Estimate,
+    /// What is left when the others are subtracted.
+    Difference,
+}
+
+/// A part of the RSS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Item {
+    /// Stable name.
+    pub key: &'static str,
+    /// For people.
+    pub name: &'static str,
+    /// Resident bytes.
+    pub bytes: u64,
+    /// How exact that is.
+    pub accuracy: Accuracy,
+}
+
+/// Where the RSS goes: items that add up to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ledger {
+    /// What was measured.
+    #[serde(flatten)]
+    pub facts: Facts,
+    /// The parts, without those of no bytes.
+    pub items: Vec<Item>,
+}
+
+/// Takes parts off a sum until nothing is left of it.
+struct Rest(u64);
+
+impl Rest {
+    fn take(&mut self, bytes: u64) -> u64 {
+        let taken = bytes.min(self.0);
+        self.0 -= taken;
+        taken
+    }
+}
+
+/// What malloc takes: in use, free, and other anonymous memory.
+struct Malloc {
+    in_use: u64,
+    free: u64,
+    other: u64,
+}
+
+impl Malloc {
+    /// Blocks in use are taken to be resident: what is not is free in most cases, as it was given back, or never used.
+    fn of(facts: &Facts) -> Option<Malloc> {
+        let allocator = facts.allocator.as_ref()?;
+        let (in_arenas, elsewhere) = (facts.mappings.malloc, facts.mappings.anonymous);
+        if allocator.name == "glibc" {
+            let (mut arenas, mut mapped) = (Rest(in_arenas), Rest(elsewhere));
+            let in_use = arenas.take(allocator.in_use()) + mapped.take(allocator.mapped);
+            return Some(Malloc {
+                in_use,
+                free: arenas.0,
+                other: mapped.0,
+            });
+        }
+        let mut rest = Rest(in_arenas + elsewhere);
+        Some(Malloc {
+            in_use: rest.take(allocator.in_use() + allocator.mapped),
+            free: rest.take(allocator.free()),
+            other: rest.0,
+        })
+    }
+}
+
+impl Ledger {
+    /// Divides the RSS. Without `heap` nothing is said of objects.
+    pub fn new(facts: Facts, heap: Option<HeapSizes>) -> Ledger {
+        use Accuracy::{Difference, Estimate, Exact};
+        let mut items = Vec::new();
+        let mut add = |key, name, bytes, accuracy| {
+            if bytes > 0 {
+                items.push(Item {
+                    key,
+                    name,
+                    bytes,
+                    accuracy,
+                });
+            }
+        };
+        if let Some(pages) = facts.ruby_heap {
+            let mut rest = Rest(pages.resident);
+            if let Some(heap) = heap {
+                add(
+                    "slots_used",
+                    "Ruby objects, in slots",
+                    rest.take(heap.slots),
+                    Exact,
+                );
+                add("slots_free", "free slots of Ruby's heap", rest.0, Exact);
+            } else {
+                add("slots", "slots of Ruby's heap", rest.0, Exact);
+            }
+        }
+        match Malloc::of(&facts) {
+            Some(malloc) => {
+                let mut rest = Rest(malloc.in_use);
+                if let Some(heap) = heap {
+                    let (outside, iseqs) = (rest.take(heap.outside), rest.take(heap.iseqs));
+                    add(
+                        "objects",
+                        "Ruby objects, outside of slots",
+                        outside,
+                        Estimate,
+                    );
+                    add("iseqs", "instruction sequences", iseqs, Estimate);
+                    add("malloc", "malloc that no object counts", rest.0, Difference);
+                } else {
+                    add("malloc", "malloc in use", rest.0, Estimate);
+                }
+                add(
+                    "malloc_free",
+                    "free memory that malloc keeps",
+                    malloc.free,
+                    Estimate,
+                );
+                add("other", "other anonymous memory", malloc.other, Difference);
+            }
+            None if facts.ruby_heap.is_some() => {
+                let bytes = facts.mappings.malloc + facts.mappings.anonymous;
+                add(
+                    "anonymous",
+                    "malloc and other anonymous memory",
+                    bytes,
+                    Exact,
+                );
+            }
+            None => {
+                let arenas = "malloc's arenas, in use and free";
+                add("malloc", arenas, facts.mappings.malloc, Exact);
+                let rest = "anonymous memory: Ruby's heap, large blocks";
+                add("anonymous", rest, facts.mappings.anonymous, Exact);
+            }
+        }
+        let mappings = facts.mappings;
+        add("code", "JIT code", mappings.code, Exact);
+        add(
+            "stacks",
+            "stacks of threads and fibers",
+            mappings.stacks,
+            Estimate,
+        );
+        add("files", "mapped files", mappings.files, Exact);
+        add(
+            "shared_memory",
+            "shared memory",
+            mappings.shared_memory,
+            Exact,
+        );
+        add(
+            "kernel",
+            "the kernel's own mappings",
+            mappings.kernel,
+            Exact,
+        );
+        Ledger { facts, items }
+    }
+
+    /// Bytes of an item.
+    pub fn bytes(&self, key: &str) -> u64 {
+        let item = self.items.iter().find(|item| item.key == key);
+        item.map_or(0, |item| item.bytes)
+    }
+
+    /// What changed until a later ledger of the same process.
+    pub fn until(&self, later: &Ledger) -> Growth {
+        Growth::between(self, later)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Allocator, Arena, Kinds, RubyHeap};
+
+    fn facts(allocator: Option<Allocator>) -> Facts {
+        let mappings = Kinds {
+            malloc: 1000,
+            anonymous: 500,
+            stacks: 30,
+            code: 40,
+            files: 50,
+            shared_memory: 0,
+            kernel: 4,
+        };
+        Facts {
+            rss: 1000 + 500 + 30 + 40 + 50 + 4 + 300,
+            mappings,
+            ruby_heap: Some(RubyHeap {
+                size: 400,
+                resident: 300,
+            }),
+            allocator,
+            ..Facts::default()
+        }
+    }
+
+    fn allocator(name: &str, in_use: u64, free: u64, mapped: u64) -> Option<Allocator> {
+        Some(Allocator {
+            name: name.into(),
+            arenas: vec![Arena { in_use, free }],
+            mapped_blocks: 1,
+            mapped,
+        })
+    }
+
+    const HEAP: HeapSizes = HeapSizes {
+        slots: 200,
+        outside: 300,
+        iseqs: 100,
+    };
+
+    #[test]
+    fn adds_up_to_the_rss_whatever_the_parts_say() {
+        let cases = [
+            allocator("glibc", 700, 900, 200),
+            allocator("glibc", 7000, 9000, 20_000),
+            allocator("jemalloc", 900, 100, 0),
+            allocator("jemalloc", 0, 0, 0),
+            None,
+        ];
+        let heaps = [
+            None,
+            Some(HEAP),
+            Some(HeapSizes {
+                slots: 1 << 40,
+                outside: 1 << 40,
+                iseqs: 1 << 40,
+            }),
+        ];
+        for allocator in cases {
+            for heap in heaps {
+                let ledger = Ledger::new(facts(allocator.clone()), heap);
+                let sum: u64 = ledger.items.iter().map(|item| item.bytes).sum();
+                assert_eq!(sum, ledger.facts.rss, "{ledger:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn divides_malloc_of_glibc() {
+        let ledger = Ledger::new(facts(allocator("glibc", 700, 900, 200)), Some(HEAP));
+        let bytes = |key| ledger.bytes(key);
+        assert_eq!((bytes("slots_used"), bytes("slots_free")), (200, 100));
+        assert_eq!((bytes("objects"), bytes("iseqs")), (300, 100));
+        // 700 in arenas and 200 mapped, without those of objects.
+        assert_eq!(bytes("malloc"), 500);
+        // What is resident of 900, and of the anonymous memory without mapped blocks.
+        assert_eq!((bytes("malloc_free"), bytes("other")), (300, 300));
+    }
+
+    #[test]
+    fn says_less_of_a_process_that_it_knows_only_from_outside() {
+        let mut facts = facts(None);
+        facts.ruby_heap = None;
+        facts.rss -= 300;
+        let ledger = Ledger::new(facts, None);
+        assert_eq!(
+            (ledger.bytes("malloc"), ledger.bytes("anonymous")),
+            (1000, 500)
+        );
+        assert_eq!(
+            ledger.items.iter().map(|item| item.bytes).sum::<u64>(),
+            ledger.facts.rss
+        );
+    }
+
+    #[test]
+    fn is_stored_and_read_back() {
+        let facts = facts(allocator("glibc", 1, 2, 3));
+        let json = serde_json::to_string(&facts).unwrap();
+        assert_eq!(serde_json::from_str::<Facts>(&json).unwrap(), facts);
+        // A later version may have more, an earlier one less.
+        let other: Facts = serde_json::from_str(r#"{"rss":5,"new":1}"#).unwrap();
+        assert_eq!(other.rss, 5);
+        let ledger = serde_json::to_value(Ledger::new(facts, Some(HEAP))).unwrap();
+        assert_eq!(ledger["items"][0]["accuracy"], "exact");
+        assert_eq!(ledger["rss"], 1924);
+    }
+}

@@ -1,0 +1,21 @@
+//! Where the memory of a process goes.
+//!
+//! [`Facts`] are what was measured: mappings by kind, malloc's own statistics, the pages of Ruby's heap, the limit of the
+//! cgroup. They are stored in dumps. A [`Ledger`] divides the RSS among them and what the heap walk found, so that its items
+//! add up to the RSS; a [`Growth`] compares two.
+
+mod cgroup;
+mod facts;
+mod growth;
+mod items;
+mod malloc_info;
+mod mapping_kinds;
+mod pagemap;
+mod smaps;
+
+pub use cgroup::Cgroup;
+pub use facts::{Facts, HeapPages, RubyHeap, measure};
+pub use growth::{Growth, ItemGrowth};
+pub use items::{Accuracy, HeapSizes, Item, Ledger};
+pub use malloc_info::{Allocator, Arena, parse as parse_malloc_info};
+pub use mapping_kinds::Kinds;

@@ -1,0 +1,47 @@
+//! `Memprof::Native.memory`: where the memory of a process goes, as JSON.
+
+use std::io;
+
+use magnus::{Error, Object, RArray, RModule, Ruby, function};
+use serde::Serialize;
+
+use super::count_objects::failure;
+use crate::vm::{memory, tracker};
+
+pub fn init(native: RModule) -> Result<(), Error> {
+    native.define_singleton_method("memory", function!(ledger, 0))?;
+    native.define_singleton_method("memory_of", function!(ledger_of, 1))?;
+    native.define_singleton_method("memory_facts", function!(facts, 0))?;
+    native.define_singleton_method("heap_pages", function!(heap_pages, 0))
+}
+
+fn ledger(ruby: &Ruby) -> Result<String, Error> {
+    json(ruby, memory::ledger())
+}
+
+/// Of another process.
+fn ledger_of(ruby: &Ruby, pid: u32) -> Result<String, Error> {
+    json(ruby, memory::ledger_of(pid))
+}
+
+/// For the header of a dump; nil where there is no /proc.
+fn facts() -> Option<String> {
+    serde_json::to_string(&memory::facts().ok()?).ok()
+}
+
+/// Address, size of a slot, slots, used slots of each page.
+fn heap_pages(ruby: &Ruby) -> Result<RArray, Error> {
+    let pages = memory::heap_pages().map_err(|why| failure(ruby, why))?;
+    tracker::suspended(|| {
+        let array = ruby.ary_new_capa(pages.len());
+        for page in pages {
+            array.push((page.address, page.slot_size, page.slots, page.used))?;
+        }
+        Ok(array)
+    })
+}
+
+fn json(ruby: &Ruby, measured: io::Result<impl Serialize>) -> Result<String, Error> {
+    let measured = measured.map_err(|error| failure(ruby, error.to_string()))?;
+    serde_json::to_string(&measured).map_err(|error| failure(ruby, error.to_string()))
+}

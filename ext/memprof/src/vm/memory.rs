@@ -1,0 +1,145 @@
+//! Where the memory of this process goes: what the kernel and malloc say, and the pages and sizes of Ruby's heap.
+
+use std::io;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use memprof_ledger::{Facts, HeapPages, HeapSizes, Ledger};
+use rb_sys::{VALUE, ruby_value_type};
+
+use super::protect::protect;
+use super::ruby_object::Flags;
+use super::symbols::symbols;
+use super::{allocator, memsize, slots};
+
+/// Number of imemo_iseq in `enum imemo_type` (internal/imemo.h), the same from 2.3 to 4.0.
+const IMEMO_ISEQ: u32 = 7;
+/// HEAP_PAGE_SIZE (gc.c, gc/default/default.c), to which pages are aligned.
+const HEAP_PAGE: u64 = if cfg!(ruby_gte_3_2) {
+    64 << 10
+} else {
+    16 << 10
+};
+const SELF: &str = "/proc/self";
+
+/// A page of Ruby's heap.
+pub struct HeapPage {
+    /// Where it begins.
+    pub address: u64,
+    /// Bytes of a slot.
+    pub slot_size: u64,
+    /// Slots.
+    pub slots: u64,
+    /// Those that hold an object.
+    pub used: u64,
+}
+
+/// Measures this process; of Ruby's heap it looks at the pages, not at the objects. Not to be called inside `tracker::with`.
+///
+/// # Errors
+/// If there is no /proc, as on macOS, or the heap cannot be walked.
+pub fn facts() -> io::Result<Facts> {
+    let mut ranges = Vec::new();
+    slots::each_page(|slots, _| ranges.push(page_of(&slots))).map_err(io::Error::other)?;
+    measure(ranges)
+}
+
+/// The ledger of this process. Not to be called inside `tracker::with`.
+///
+/// # Errors
+/// As [`facts`].
+pub fn ledger() -> io::Result<Ledger> {
+    let mut sizes = HeapSizes::default();
+    let mut ranges = Vec::new();
+    slots::each_page(|slots, size| {
+        ranges.push(page_of(&slots));
+        slots
+            .step_by(size)
+            .for_each(|slot| add(&mut sizes, slot as VALUE, size as u64));
+    })
+    .map_err(io::Error::other)?;
+    Ok(Ledger::new(measure(ranges)?, Some(sizes)))
+}
+
+/// What can be told of another process from outside.
+///
+/// # Errors
+/// If it is gone, or belongs to another user.
+pub fn ledger_of(pid: u32) -> io::Result<Ledger> {
+    let facts = memprof_ledger::measure(&format!("/proc/{pid}"), page_size(), None, None)?;
+    Ok(Ledger::new(facts, None))
+}
+
+/// The pages that have objects. Not to be called inside `tracker::with`.
+///
+/// # Errors
+/// If the heap cannot be walked.
+pub fn heap_pages() -> Result<Vec<HeapPage>, String> {
+    let mut pages = Vec::new();
+    slots::each_page(|slots, size| {
+        let used = (slots.clone().step_by(size)).filter(|&slot| {
+            // SAFETY: a slot of the heap page that the walk is at.
+            unsafe { Flags::of(slot as VALUE) }.holds_object()
+        });
+        pages.push(HeapPage {
+            address: page_of(&slots).start,
+            slot_size: size as u64,
+            used: used.count() as u64,
+            slots: (slots.len() / size) as u64,
+        });
+    })?;
+    Ok(pages)
+}
+
+fn measure(ranges: Vec<Range<u64>>) -> io::Result<Facts> {
+    let empty = heap_page_count().saturating_sub(ranges.len() as u64);
+    let pages = HeapPages {
+        ranges,
+        empty: empty * HEAP_PAGE,
+    };
+    memprof_ledger::measure(SELF, page_size(), Some(pages), allocator::statistics())
+}
+
+/// Slots begin behind the header of their page.
+fn page_of(slots: &Range<usize>) -> Range<u64> {
+    let start = slots.start as u64 / HEAP_PAGE * HEAP_PAGE;
+    start..(slots.end as u64).next_multiple_of(HEAP_PAGE)
+}
+
+fn add(sizes: &mut HeapSizes, object: VALUE, slot_size: u64) {
+    // SAFETY: a slot of the heap page that the walk is at.
+    let flags = unsafe { Flags::of(object) };
+    let garbage = || {
+        // SAFETY: as above.
+        (symbols().garbage_object_p).is_some_and(|garbage| unsafe { garbage(object) })
+    };
+    if !flags.holds_object() || garbage() {
+        return;
+    }
+    sizes.slots += slot_size;
+    // SAFETY: an object that lives, and nothing is freed during the walk.
+    let memsize = unsafe { memsize::memsize(object, flags) }.unwrap_or(slot_size);
+    let outside = memsize.saturating_sub(slot_size);
+    if flags.is(ruby_value_type::RUBY_T_IMEMO) && flags.imemo_type() == IMEMO_ISEQ {
+        sizes.iseqs += outside;
+    } else {
+        sizes.outside += outside;
+    }
+}
+
+/// Pages of the heap, with those that hold nothing, which a walk does not come to. 0 where the GC does not say.
+fn heap_page_count() -> u64 {
+    static KEY: OnceLock<VALUE> = OnceLock::new();
+    // SAFETY: called with the GVL. The symbol is never collected, as its ID comes from C; a GC that does not know it raises.
+    let count = protect(|| unsafe {
+        let name = c"heap_allocated_pages";
+        let key = *KEY.get_or_init(|| rb_sys::rb_id2sym(rb_sys::rb_intern(name.as_ptr())));
+        rb_sys::rb_gc_stat(key) as u64
+    });
+    count.unwrap_or(0)
+}
+
+fn page_size() -> u64 {
+    // SAFETY: sysconf has no conditions.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as u64
+}

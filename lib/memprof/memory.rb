@@ -1,0 +1,131 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+require_relative "loading"
+require_relative "native"
+require_relative "memory/item"
+
+module Memprof
+  # Where the memory of a process goes: items that add up to its RSS. {Memprof.memory} makes one, of this
+  # process or of another one, {Heap#memory} of a process that wrote a dump.
+  #
+  # Each item says how exact it is: `exact` is measured to the page, `estimate` is counted by malloc or by
+  # Ruby, which both leave something out, and `difference` is the rest. Sizes are bytes.
+  #
+  # @example How much do Ruby objects take, and how much malloc that no object counts?
+  #   memory = Memprof.memory
+  #   memory.items.sum(&:bytes) == memory.rss # => true
+  #   puts memory
+  class Memory
+    autoload :Text, "#{__dir__}/memory/text"
+
+    class << self
+      # @api private
+      def of(pid)
+        Loading.json
+        new(JSON.parse(pid ? Native.memory_of(pid) : Native.memory, symbolize_names: true))
+      rescue Memprof::Error => e
+        raise Error, "can't measure the memory of #{pid ? "process #{pid}" : "this process"}: #{e.message}"
+      end
+    end
+
+    # @return [Array<Item>] those that have any bytes
+    attr_reader :items
+
+    # @param answer [Hash{Symbol => Object}]
+    # @api private
+    def initialize(answer)
+      @answer = answer
+      @items = answer[:items].map { |item| Item.new(item) }.freeze
+      freeze
+    end
+
+    # @return [Integer] memory that is resident: the sum over all mappings
+    # @example
+    #   Memprof.memory.rss > 1_000_000 # => true
+    def rss = @answer[:rss]
+
+    # @return [Integer] the same, but a page that n processes share counts 1/n. Summed up over the workers of
+    #   a cluster it is what they take together
+    # @example
+    #   memory = Memprof.memory
+    #   memory.pss <= memory.rss # => true
+    def pss = @answer[:pss]
+
+    # @return [Integer] of the RSS, what is in no other process: what its end would free
+    # @example
+    #   memory = Memprof.memory
+    #   memory.private_bytes <= memory.rss # => true
+    def private_bytes = @answer[:private]
+
+    # @return [Integer] swapped out, thus not in the RSS
+    # @example
+    #   Memprof.memory.swap
+    def swap = @answer[:swap]
+
+    # @return [Integer, nil] the narrowest limit of the cgroups that the process is in; nil if there is none
+    # @example
+    #   Memprof.memory.limit
+    def limit = @answer.dig(:cgroup, :limit)
+
+    # @return [Integer, nil] what that cgroup takes, all its processes and cached files included
+    # @example
+    #   Memprof.memory.cgroup_used
+    def cgroup_used = @answer.dig(:cgroup, :used)
+
+    # @return [String, nil] `"glibc"`, `"jemalloc"`, or nil if the allocator's statistics are not known
+    # @example
+    #   Memprof.memory.allocator
+    def allocator = @answer.dig(:allocator, :name)
+
+    # @return [Array<Hash{Symbol => Integer}>] `:in_use` and `:free` of each arena of malloc, resident or not;
+    #   the main one first
+    # @example
+    #   Memprof.memory.arenas.sum { |arena| arena[:free] }
+    def arenas = @answer.dig(:allocator, :arenas) || []
+
+    # @param key [Symbol, String] of an item, as `:slots_used`, `:objects`, `:iseqs`, `:malloc`
+    # @return [Integer] its bytes; 0 if there is no such item
+    # @example
+    #   Memprof.memory[:slots_used].positive?
+    def [](key)
+      @items.find { |item| item.key == key.to_sym }&.bytes || 0
+    end
+
+    # Everything as plain values.
+    #
+    # @return [Hash{Symbol => Object}]
+    # @example
+    #   Memprof.memory.to_h[:items].first.keys # => [:key, :name, :bytes, :accuracy]
+    def to_h
+      { format: "memprof-memory", version: 1 }.merge(@answer)
+    end
+
+    # Everything as JSON.
+    #
+    # @return [String]
+    # @example
+    #   puts Memprof.memory.to_json
+    def to_json(*state)
+      Loading.json
+      to_h.to_json(*state)
+    end
+
+    # The items as a table.
+    #
+    # @param color [Boolean] with colours for a terminal
+    # @return [String]
+    # @example
+    #   puts Memprof.memory.to_s
+    def to_s(color: false)
+      Text.new(self).to_s(color: color)
+    end
+
+    # @return [String] for the console
+    # @example
+    #   p Memprof.memory
+    def inspect
+      "#<#{self.class} #{rss} bytes resident>"
+    end
+  end
+end

@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require_relative "../paint"
+require_relative "../table"
+require_relative "../units"
+
+module Memprof
+  class Memory
+    # The memory of a process for people: a heading, a table, and what else is known.
+    class Text
+      def initialize(memory)
+        @memory = memory
+      end
+
+      def to_s(color: false)
+        paint = Paint.new(color)
+        rest = sentences.map { |line| "#{line}\n" }.join
+        "#{paint.call(heading, :bold)}\n\n#{table.to_text(paint)}\n#{rest}"
+      end
+
+      def heading
+        "RSS: #{bytes(@memory.rss)}, #{bytes(@memory.private_bytes)} of it private"
+      end
+
+      def sentences
+        [pss, swap, limit, allocator].compact
+      end
+
+      private
+
+      def table
+        table = Table.new.number("Size", style: :red).number("Share")
+          .name("What", style: :cyan).name("Accuracy")
+        @memory.items.each do |item|
+          table.row(bytes(item.bytes), Units.percent(item.bytes, @memory.rss), item.name, item.accuracy)
+        end
+        table
+      end
+
+      def pss
+        "Counting a page that n processes share as 1/n: #{bytes(@memory.pss)}."
+      end
+
+      def swap
+        "Swapped out: #{bytes(@memory.swap)}." if @memory.swap.positive?
+      end
+
+      def limit
+        return unless @memory.limit
+
+        used = Units.percent(@memory.cgroup_used, @memory.limit)
+        "Limit of the cgroup: #{bytes(@memory.limit)}, #{bytes(@memory.cgroup_used)} (#{used}) in use."
+      end
+
+      def allocator
+        return unless @memory.allocator
+
+        arenas = @memory.arenas
+        in_use, free = %i[in_use free].map { |key| bytes(arenas.sum { |arena| arena[key] }) }
+        "malloc (#{@memory.allocator}): #{in_use} in use and #{free} free in " \
+          "#{arenas.size} arena#{"s" unless arenas.one?}, resident or not."
+      end
+
+      def bytes(bytes) = Units.bytes(bytes)
+    end
+  end
+end

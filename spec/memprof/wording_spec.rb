@@ -1,0 +1,36 @@
+# frozen_string_literal: true
+
+require "spec_helper"
+require "memprof/wording"
+
+RSpec.describe Memprof::Wording do
+  describe ".memory" do
+    def sentence(**growth)
+      growth = growth.transform_values { |value| value.is_a?(Integer) ? value << 20 : value }
+      growth[:change] = growth[:after] - growth[:before]
+      described_class.memory({ objects: 0, iseqs: 0, cause: nil }.merge(growth))
+    end
+
+    it "says how much of the growth is in objects, and what the rest is" do
+      cause = { key: "malloc", name: "malloc that no object counts", change: 128 << 20 }
+      expect(sentence(before: 60, after: 190, objects: 2, cause: cause)).to eq(
+        "RSS grew by 130.0 MiB (from 60.0 MiB to 190.0 MiB), 2.0 MiB of it in Ruby objects. " \
+        "128.0 MiB are malloc that no object counts: record it with Memprof::Malloc (docs/malloc.md)."
+      )
+      cause = { key: "files", name: "mapped files", change: 5 << 20 }
+      expect(sentence(before: 60, after: 70, objects: -1, cause: cause)).to end_with(
+        ", 1.0 MiB less in Ruby objects. 5.0 MiB are mapped files."
+      )
+    end
+
+    it "names instruction sequences if they are most of it" do
+      expect(sentence(before: 60, after: 160, objects: 99, iseqs: 90)).to end_with(
+        "99.0 MiB of it in Ruby objects: 90.0 MiB are instruction sequences, see `Memprof.iseqs`."
+      )
+    end
+
+    it "finds nothing to explain where the RSS did not grow" do
+      expect(sentence(before: 60, after: 50)).to eq("RSS went from 60.0 MiB to 50.0 MiB.")
+    end
+  end
+end
