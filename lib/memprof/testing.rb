@@ -15,6 +15,8 @@ require_relative "testing/rule"
 require_relative "testing/budget"
 require_relative "testing/outcome"
 require_relative "testing/leaks"
+require_relative "testing/native_leaks"
+require_relative "testing/native_allocations"
 
 module Memprof
   # What the RSpec matchers and the Minitest assertions share: a Measurement runs a block, a Budget of

@@ -89,6 +89,29 @@ RSpec.describe "memprof/minitest" do
     end
   end
 
+  describe "#refute_native_leaks" do
+    # Recording is global; the suite's own process must not record.
+    it "finds leaks of malloc, and counts what is allocated" do
+      result = run_ruby(<<~'RUBY')
+        require "minitest"
+        require "minitest/spec"
+        require "memprof/minitest"
+        test = Class.new(Minitest::Test) { def self.runnable_methods = [] }.new("test")
+        kept = []
+        test.refute_native_leaks(times: 5) { "x" * 9_000 }
+        test.assert_native_allocations("10 KB", from: "-e") { "x" * 9_000 }
+        [-> { test.refute_native_leaks(times: 5, over: 8_000, from: /-e/) { kept << "x" * 9_000 } },
+          -> { test.assert_native_allocations(5) { "x" * 9_000 } }].each do |check|
+          check.call
+        rescue Minitest::Assertion => error
+          puts error.message[/but .*/]
+        end
+      RUBY
+      expect([result.stderr, result.stdout.lines.size]).to eq(["", 2])
+      expect(result.stdout).to match(/\Abut 35\.\d KiB leaked\nbut it allocated [89]\.\d KiB\n\z/)
+    end
+  end
+
   describe "#refute_leaks" do
     it "wants nothing to grow" do
       kept = []

@@ -129,6 +129,56 @@ module Memprof
         assert(!grown, -> { leaks.message })
       end
 
+      # Fails if memory that the block allocates by malloc stays live, more and more from run to run: in C
+      # extensions, in libraries that they use, in Ruby objects. Live bytes are exact, by {Malloc}.
+      #
+      # @param over [Integer, String] bytes that may leak in all runs: `65_536`, `"64 KiB"`
+      # @param from [Regexp, String, nil] locations to look at: lines of Ruby, libraries
+      # @param times [Integer] runs that are counted, at least 4
+      # @param warmup [Integer] runs before those
+      # @yield (see #assert_allocations)
+      # @return (see #assert_allocations)
+      # @raise [Minitest::Assertion] if more leaked
+      # @raise [ArgumentError] if an option is out of range
+      #
+      # @example
+      #   class DigestTest < Minitest::Test
+      #     def test_it_frees_its_buffers
+      #       refute_native_leaks(over: "64 KiB") { "a,b".split(",") }
+      #     end
+      #   end
+      def refute_native_leaks(over: "64 KiB", from: nil, times: 20, warmup: 3, &block)
+        raise ArgumentError, "block required" unless block
+
+        leaks = Testing::NativeLeaks.new(over, from: from, times: times, warmup: warmup)
+        leaked = leaks.found?(block)
+        assert(!leaked, -> { leaks.message })
+      end
+
+      # Fails if the block allocates more bytes than that by malloc, freed ones included, on all threads.
+      #
+      # @param limit [Integer, String] bytes: `1_048_576`, `"1 MiB"`
+      # @param from [Regexp, String, nil] locations to look at
+      # @param warmup [Integer] runs before the one that counts
+      # @yield (see #assert_allocations)
+      # @return (see #assert_allocations)
+      # @raise [Minitest::Assertion] if it does
+      # @raise [ArgumentError] if an option is out of range
+      #
+      # @example
+      #   class ReportTest < Minitest::Test
+      #     def test_it_needs_little_memory
+      #       assert_native_allocations("64 KiB") { "a" * 1000 }
+      #     end
+      #   end
+      def assert_native_allocations(limit, from: nil, warmup: Testing::WARMUP, &block)
+        raise ArgumentError, "block required" unless block
+
+        allocations = Testing::NativeAllocations.new(limit, from: from, warmup: warmup)
+        within = allocations.within?(block)
+        assert(within, -> { allocations.message })
+      end
+
       private
 
       # In Ruby, `assert_allocations(String => 1)` passes keywords, `assert_allocations({ String => 1 })` a

@@ -69,6 +69,32 @@ module Memprof
       def wont_leak(*classes, **options)
         ctx.refute_leaks(*classes, **options, &target)
       end
+
+      # See {Assertions#refute_native_leaks}.
+      #
+      # @return [true]
+      # @raise (see Assertions#refute_native_leaks)
+      #
+      # @example
+      #   describe "a list" do
+      #     it("is freed") { _ { [1, 2] }.wont_leak_native_memory(times: 10) }
+      #   end
+      def wont_leak_native_memory(**options)
+        ctx.refute_native_leaks(**options, &target)
+      end
+
+      # See {Assertions#assert_native_allocations}.
+      #
+      # @return [true]
+      # @raise (see Assertions#assert_native_allocations)
+      #
+      # @example
+      #   describe "a list" do
+      #     it("is small") { _ { [1, 2] }.must_limit_native_allocations("64 KiB") }
+      #   end
+      def must_limit_native_allocations(limit, **options)
+        ctx.assert_native_allocations(limit, **options, &target)
+      end
     end
   end
 end

@@ -17,6 +17,8 @@ require_relative "retain_at_most"
 require_relative "perform_allocation"
 require_relative "limit_allocations"
 require_relative "leak_objects"
+require_relative "leak_native_memory"
+require_relative "allocate_native_at_most"
 
 module Memprof
   # RSpec matchers; `require "memprof/rspec"` includes them in all examples.
@@ -87,6 +89,41 @@ module Memprof
       #   end
       def leak_objects
         LeakObjects.new
+      end
+
+      # Passes if memory that the block allocates by malloc stays live, more and more from run to run: in C
+      # extensions, in libraries that they use, in Ruby objects. Mostly used as `not_to leak_native_memory`.
+      # Live bytes are exact, by {Malloc}; the RSS, which drifts by itself, is not looked at.
+      #
+      # @param over [Integer, String] bytes that may leak in all runs: `65_536`, `"64 KiB"`
+      # @return [LeakNativeMemory]
+      # @raise [ArgumentError] if that is no size
+      #
+      # @example
+      #   RSpec.describe "a digest" do
+      #     it "frees its buffers" do
+      #       expect { "a,b".split(",") }.not_to leak_native_memory(over: "64 KiB")
+      #       expect { "a,b".split(",") }.not_to leak_native_memory.from(/rdkafka/).times(10)
+      #     end
+      #   end
+      def leak_native_memory(over: "64 KiB")
+        LeakNativeMemory.new(over)
+      end
+
+      # Passes if the block allocates no more bytes than that by malloc, freed ones included, on all threads.
+      #
+      # @param limit [Integer, String] bytes: `1_048_576`, `"1 MiB"`
+      # @return [AllocateNativeAtMost]
+      # @raise [ArgumentError] if that is no size
+      #
+      # @example
+      #   RSpec.describe "a report" do
+      #     it "needs little memory" do
+      #       expect { "a" * 1000 }.to allocate_native_at_most("64 KiB")
+      #     end
+      #   end
+      def allocate_native_at_most(limit)
+        AllocateNativeAtMost.new(limit)
       end
 
       # The name that rspec-benchmark uses. Classes in a Hash do not stand for their subclasses here.

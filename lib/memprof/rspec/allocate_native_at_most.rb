@@ -1,0 +1,20 @@
+# frozen_string_literal: true
+
+require_relative "native_matcher"
+
+module Memprof
+  module RSpec
+    # See {Matchers#allocate_native_at_most}.
+    class AllocateNativeAtMost < NativeMatcher
+      # @param limit [Integer, String] bytes
+      def initialize(limit)
+        super()
+        @measured = Testing::NativeAllocations.new(limit)
+      end
+
+      private
+
+      def fulfilled?(block) = @measured.within?(block)
+    end
+  end
+end

@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+module Memprof
+  module RSpec
+    # What {LeakNativeMemory} and {AllocateNativeAtMost} have in common.
+    class NativeMatcher
+      include BlockMatcher
+
+      # Looks only at these locations: lines of Ruby (`file:line`), and native code by its library.
+      #
+      # @param location [Regexp, String] a String is a part of the path
+      # @return [self]
+      # @raise [ArgumentError] if it is neither, when the block runs
+      #
+      # @example
+      #   RSpec.describe("a client") do
+      #     it { expect { "a" * 100 }.not_to leak_native_memory.from(/rdkafka/) }
+      #   end
+      def from(location)
+        @measured.from = location
+        self
+      end
+
+      # Sets how often the block runs before it is measured.
+      #
+      # @param runs [Integer]
+      # @return [self]
+      # @raise [ArgumentError] if it is no number of runs
+      #
+      # @example
+      #   RSpec.describe("a string") do
+      #     it { expect { "a" * 9 }.to allocate_native_at_most("64 KiB").warmup(2) }
+      #   end
+      def warmup(runs)
+        @measured.warmup = runs
+        self
+      end
+
+      # @return [String] the expectation in words
+      def description
+        @measured.description
+      end
+
+      # @return [String]
+      def failure_message
+        @block.is_a?(Proc) ? @measured.message(negated: false) : no_block("to")
+      end
+
+      # @return [String]
+      def failure_message_when_negated
+        @block.is_a?(Proc) ? @measured.message(negated: true) : no_block("not to")
+      end
+
+      # @api private
+      # @return [Boolean]
+      def matches?(block)
+        @block = block
+        block.is_a?(Proc) && fulfilled?(block)
+      end
+
+      # @api private
+      # @return [Boolean]
+      def does_not_match?(block)
+        @block = block
+        block.is_a?(Proc) && !fulfilled?(block)
+      end
+    end
+  end
+end

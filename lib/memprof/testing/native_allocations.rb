@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require_relative "byte_size"
+require_relative "native_recording"
+
+module Memprof
+  module Testing
+    # Bytes that a block allocates by malloc, by location. The collector is off while it runs: its own
+    # allocations do not count.
+    class NativeAllocations
+      attr_accessor :from
+
+      attr_reader :limit, :warmup
+
+      def initialize(limit, from: nil, warmup: WARMUP)
+        @limit = ByteSize.read(limit)
+        @from = from
+        self.warmup = warmup
+      end
+
+      def warmup=(runs)
+        @warmup = Testing.check_warmup(runs)
+      end
+
+      def within?(block)
+        warmup.times { block.call }
+        recording = NativeRecording.new(from)
+        before = after = nil
+        recording.open do
+          GCPause.hold do
+            before = recording.read(NativeRecording::BYTES)
+            block.call
+            after = recording.read(NativeRecording::BYTES)
+          end
+        end
+        @allocated = after.to_h { |location, bytes| [location, bytes - (before[location] || 0)] }
+        @allocated.select! { |_, bytes| bytes.positive? }
+        @allocated.sum(&:last) <= limit
+      end
+
+      def description
+        "allocate at most #{Units.bytes(limit)} of native memory#{NativeRecording.new(from)}"
+      end
+
+      def message(negated: false)
+        sum = Units.bytes(@allocated.sum(&:last))
+        "expected block #{"not " if negated}to #{description}, but it allocated #{sum}\n#{table}".chomp
+      end
+
+      private
+
+      def table
+        table = Table.new.number("Allocated").name("Allocated at")
+        rows = @allocated.sort_by { |location, bytes| [-bytes, location] }
+        rows.first(SiteTable::TOP).each do |location, bytes|
+          table.row(Units.bytes(bytes), Paths.short(location))
+        end
+        table.empty? ? "" : table.to_text.gsub(/^/, "  ")
+      end
+    end
+  end
+end

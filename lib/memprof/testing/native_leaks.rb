@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+require_relative "byte_size"
+require_relative "native_recording"
+
+module Memprof
+  module Testing
+    # Runs a block many times and tells the locations whose live bytes of malloc grow, by the rules of
+    # Memprof.growth. Bytes are exact; RSS is not looked at. Ruby objects that the block leaves behind count
+    # with what they have outside of their slots.
+    class NativeLeaks
+      Grown = Struct.new(:location, :bytes)
+      private_constant :Grown
+
+      attr_accessor :times, :from
+
+      attr_reader :over, :warmup
+
+      def initialize(over, from: nil, times: 20, warmup: 3)
+        @over = ByteSize.read(over)
+        @from = from
+        @times = times
+        @warmup = Testing.check_warmup(warmup)
+      end
+
+      def warmup=(runs)
+        @warmup = Testing.check_warmup(runs)
+      end
+
+      def found?(block)
+        unless times.is_a?(Integer) && times >= 4
+          raise ArgumentError, "runs must be an Integer of at least 4, not #{times.inspect}"
+        end
+
+        @grown = growing(series(block)).sort_by { |grown| [-grown.bytes, grown.location] }
+        leaked > over
+      end
+
+      def description
+        "leak more than #{Units.bytes(over)} of native memory over #{times} runs#{NativeRecording.new(from)}"
+      end
+
+      def message(negated: true)
+        text = "expected block #{"not " if negated}to #{description}, but #{Units.bytes(leaked)} leaked"
+        negated ? "#{text}\n#{table}".chomp : text
+      end
+
+      private
+
+      def leaked = @grown.sum(&:bytes)
+
+      # Live bytes of each location after each run.
+      def series(block)
+        recording = NativeRecording.new(from)
+        recording.open do
+          warmup.times { run(block) }
+          readings = Array.new(times) do
+            run(block)
+            recording.read(NativeRecording::LIVE_BYTES)
+          end
+          locations = readings.flat_map(&:keys).uniq
+          locations.to_h { |location| [location, readings.map { |reading| reading[location] || 0 }] }
+        end
+      end
+
+      # What the collector allocates for itself is not the block's.
+      def run(block)
+        Leftovers.sink { block.call && nil }
+        Leftovers.drop
+        Malloc.quiet { GC.start }
+      end
+
+      def growing(series)
+        series = series.select { |_, bytes| bytes.last > bytes.first }
+        fits = Native.fit(series.values)
+        series.zip(fits).filter_map do |(location, bytes), (_slope, _low, grows)|
+          Grown.new(location, bytes.last - bytes.first) if grows
+        end
+      end
+
+      def table
+        table = Table.new.number("Leaked").number("Bytes/run").name("Allocated at")
+        @grown.first(SiteTable::TOP).each do |grown|
+          each = grown.bytes / (times - 1)
+          table.row(Units.bytes(grown.bytes), Units.bytes(each), Paths.short(grown.location))
+        end
+        table.empty? ? "" : table.to_text.gsub(/^/, "  ")
+      end
+    end
+  end
+end

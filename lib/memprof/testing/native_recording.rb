@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Testing
+    # malloc by location while blocks run: {Malloc} records, and what memprof itself allocates is left out.
+    # A recording that runs already is used, and goes on.
+    class NativeRecording
+      # Indexes of what Native::Malloc.sites tells.
+      CALLS = 0
+      BYTES = 1
+      LIVE_BYTES = 7
+
+      # @param from [Regexp, String, nil] locations to look at
+      def initialize(from)
+        unless from.nil? || from.is_a?(Regexp) || from.is_a?(String)
+          raise ArgumentError, "#{from.inspect} is not a location: give a Regexp, or a part of a path"
+        end
+
+        @from = from
+      end
+
+      def open
+        started = Malloc.start
+        yield
+      ensure
+        Malloc.stop if started
+      end
+
+      # A number of each location.
+      def read(index)
+        Malloc.quiet do
+          Native::Malloc.sites.each_with_object({}) do |(location, counts), found|
+            found[location] = counts[index] if counts?(location)
+          end
+        end
+      end
+
+      def to_s
+        @from ? " from #{@from.inspect}" : ""
+      end
+
+      private
+
+      def counts?(location)
+        case @from
+        when nil then true
+        when Regexp then @from.match?(location)
+        else location.include?(@from)
+        end
+      end
+    end
+  end
+end
