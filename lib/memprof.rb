@@ -444,6 +444,6 @@ end
 unless Memprof.const_defined?(:Autorun, false)
   %i[Census Dump Growth Heap Iseqs Trace].each { |part| Memprof.const_get(part) }
   %i[Classic Json Markdown Overview Text].each { |format| Memprof::Report.const_get(format) }
-  %i[Sparkline Text].each { |part| Memprof::Growth.const_get(part) }
+  Memprof::Growth.const_get(:Text)
   Memprof::Iseqs.const_get(:Text)
 end

@@ -3,6 +3,7 @@
 require_relative "paths"
 require_relative "printable"
 require_relative "screen_width"
+require_relative "sparkline"
 require_relative "units"
 
 module Memprof
@@ -26,12 +27,17 @@ module Memprof
         when :growth then signed(value) { |size| Units.bytes(size) }
         when :more then signed(value) { |count| Units.count(count) }
         when :place then place(value)
+        when :series then Sparkline.of(value, unicode: Encoding.default_external == Encoding::UTF_8)
         else value.to_s
         end
       end
 
       def exact(value, kind)
-        value.nil? ? "" : kind == :place ? place(value, full: true) : value
+        case kind
+        when :place then value.nil? ? "" : place(value, full: true)
+        when :series then value.to_a.join(" ")
+        else value.nil? ? "" : value
+        end
       end
 
       def number?(kind)

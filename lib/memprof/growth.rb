@@ -18,7 +18,6 @@ module Memprof
   class Growth
     include Enumerable
 
-    autoload :Sparkline, "#{__dir__}/growth/sparkline"
     autoload :Text, "#{__dir__}/growth/text"
 
     # Formats that {#write} knows.

@@ -48,6 +48,11 @@ module Memprof
         cause ? "#{sentence}. #{cause(cause)}" : "#{sentence}."
       end
 
+      # Bytes more than in the first dump, for each of them.
+      def growth_by_dump(sizes)
+        "Growth by dump: #{sizes.map { |size| Cell.text(size, :growth) }.join(", ")}."
+      end
+
       def sum(sum) = "#{Units.objects(sum[:count])} (#{Units.bytes(sum[:size])})"
 
       private

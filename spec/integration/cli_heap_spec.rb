@@ -262,7 +262,25 @@ RSpec.describe "memprof, asking a dump" do
       expect(stdout).not_to include("Old objects")
     end
 
-    it "wants two or three dumps" do
+    it "shows the growth in each of more than three dumps, and else what three show" do
+      dumps = [1, 2, 3].map { |number| cache_dump(number) }
+      three, four = [dumps, [dumps.first, *dumps]].map do |files|
+        JSON.parse(memprof("diff", "--limit", "50", "--format", "json", *files).first)
+      end
+      rows = four["rows"]["rows"].to_h { |row| [row["class"], row.delete("series")] }
+      expect(four).to eq(three)
+      expect(rows["Session"].map { |sum| sum["count"] }).to eq([0, 0, 2000, 4000])
+      change = three["rows"]["rows"].find { |row| row["class"] == "Session" }["reachable"]
+      expect(rows["Session"][2]).to eq(change)
+
+      stdout, = memprof("diff", dumps.first, *dumps)
+      expect(stdout).to match(/^Growth by dump: 0, 0, \+[\d.]+ [KM]iB, \+[\d.]+ [KM]iB\.$/)
+      expect(stdout).to match(/  Over the dumps  Class$.*  (▁▁▄█|__=#) +Session$/m)
+      stdout, = memprof("diff", "--format", "csv", dumps.first, *dumps)
+      expect(stdout).to match(/,series,key$.*,0 0 80000 160000,Session$/m)
+    end
+
+    it "wants two dumps" do
       _, stderr, status = memprof("diff", cache_dump)
       expect([stderr, status.exitstatus]).to eq(["memprof: AFTER is missing; see `memprof help diff`\n", 2])
     end

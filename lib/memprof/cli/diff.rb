@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "dump_series"
 require_relative "heap_command"
 require_relative "growth_rows"
 
@@ -10,31 +11,37 @@ module Memprof
       BY = %i[class type site file].freeze
       SORT = %i[size count retained new survived].freeze
 
-      SUMMARY = "compares two or three dumps of a process"
-      USAGE = "[OPTIONS] BEFORE AFTER [LATER]"
+      SUMMARY = "compares two or more dumps of a process"
+      USAGE = "[OPTIONS] BEFORE AFTER [LATER...]"
       DETAILS = <<~TEXT
         For dumps of one process: which objects are new, which were freed, and which old
         objects retain the new ones. New objects that are still in LATER have survived;
         leaks consist of these. Dumps of two processes, such as two versions of an
         application, can be compared by class, site and file.
 
+        Of more than three dumps, the last one is LATER, the last but one AFTER. "Over
+        the dumps" draws the growth since BEFORE in each of them.
+
         Examples:
           memprof diff before.memprof after.memprof
           memprof diff --by site before.memprof after.memprof later.memprof
           memprof diff --where 'change = "survived"' 1.memprof 2.memprof 3.memprof
+          memprof diff --by site 1.memprof 2.memprof 3.memprof 4.memprof
       TEXT
 
       def call(arguments)
-        files = expect_arguments(arguments, "BEFORE", "AFTER", "[LATER]")
-        files.each { |file| check_readable(file) }
-        diff = compare(files.map { |file| open_heap(file) })
+        before, after, *later = files = expect_dumps(arguments)
+        *between, after, later = [after, *later] if later.size > 1
+        heaps = [before, after, *later].map { |file| open_heap(file) }
+        diff = compare(heaps)
         answer = answers(diff)
+        series = over(heaps, between, diff, answer) if between
         status = present(answer) do |page|
           rows = GrowthRows.listing(answer[:rows][:rows],
-            three: files.size == 3, strangers: strangers?(answer))
-          output_format == :csv ? page.listing(rows) : tell(page, answer, rows)
+            three: files.size > 2, strangers: strangers?(answer))
+          output_format == :csv ? page.listing(rows) : tell(page, answer, rows, series)
         end
-        next_steps(steps(files, answer))
+        next_steps(steps(after, answer))
         status
       end
 
@@ -47,6 +54,26 @@ module Memprof
         limit(parser, "the first N of each list", 20)
       end
 
+      def expect_dumps(arguments)
+        expect_arguments(arguments.first(2), "BEFORE", "AFTER")
+        arguments.each { |file| check_readable(file) }
+      end
+
+      # Adds to the rows what each dump has more than the first. Those between are open one after the other:
+      # each takes memory.
+      def over(heaps, between, diff, answer)
+        before, _, later = heaps
+        series = DumpSeries.new
+        between.each { |file| series.note(all_rows(compare([before, open_heap(file), later]))) }
+        series.note(all_rows(diff))
+        # The objects of the last one that it still has are all of them.
+        series.note(all_rows(compare([before, later, later])))
+        answer[:rows][:rows] = series.add_to(answer[:rows][:rows])
+        series
+      end
+
+      def all_rows(diff) = put(diff, :rows, **@options.slice(:by, :where))[:rows]
+
       def answers(diff)
         limit = { limit: @options.fetch(:limit, 20) }
         where = @options.slice(:where)
@@ -58,9 +85,10 @@ module Memprof
         }
       end
 
-      def tell(page, answer, rows)
+      def tell(page, answer, rows, series)
         page.text(Wording.memory(answer[:memory])) if answer[:memory] && !strangers?(answer)
         page.heading(Wording.growth(answer[:totals]))
+        page.text(Wording.growth_by_dump(series.sizes)) if series
         together = !strangers?(answer)
         GrowthRows.sentences(answer[:totals]).each { |sentence| page.text(sentence) } if together
         page.listing(rows, heading: "By #{@options.fetch(:by, :class)}")
@@ -87,13 +115,13 @@ module Memprof
         more(page, answer[:more], "object")
       end
 
-      def steps(files, answer)
+      def steps(after, answer)
         owner = answer[:owners][:owners].find { |holder| holder[:address] }
         return [] if owner.nil? || strangers?(answer)
 
         [
-          [["show", files[1], owner[:address]], "the object that retains most new ones"],
-          [["tree", files[1], owner[:address]], "what it retains"]
+          [["show", after, owner[:address]], "the object that retains most new ones"],
+          [["tree", after, owner[:address]], "what it retains"]
         ]
       end
     end

@@ -31,6 +31,7 @@ module Memprof
           listing.column("Retained by new", :bytes, :retained) unless strangers
           listing.column("Before", :bytes, :before, spare: !strangers)
             .column("After", :bytes, :after, spare: !strangers)
+            .column("Over the dumps", :series, :series)
             .column(heading(rows), place?(rows) ? :place : :name, :key)
           rows.each { |row| listing.row(*cells(row, changes.keys, strangers)) }
           listing
@@ -79,10 +80,11 @@ module Memprof
 
         # Garbage that was not collected yet is no growth.
         def cells(row, changes, strangers)
+          series = row[:series]&.map { |change| change[:size] }
           counts = row.values_at(*changes).map { |sum| sum&.fetch(:count) }
           retained = strangers ? [] : [row[:retained]]
           sizes = [row[:before][:size], row[:after][:size]]
-          [row[:reachable][:size], row[:reachable][:count], *counts, *retained, *sizes, key(row)]
+          [row[:reachable][:size], row[:reachable][:count], *counts, *retained, *sizes, series, key(row)]
         end
 
         def key(row)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../paths"
+require_relative "../sparkline"
 require_relative "../table"
 require_relative "../units"
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe Memprof::Growth::Sparkline do
+RSpec.describe Memprof::Sparkline do
   it "draws from the least to the most" do
     expect(described_class.of([0, 1, 2, 3, 4, 5, 6, 7])).to eq "▁▂▃▄▅▆▇█"
     expect(described_class.of([1000, 1035, 1070], unicode: false)).to eq "_=#"
