@@ -10,10 +10,10 @@ module Memprof
     # Each verb and its class, in the order in which the help lists them.
     VERBS = {
       "run" => :Run, "track" => :Track, "dump" => :Dump, "start" => :Start, "stop" => :Stop,
-      "stats" => :Stats, "memory" => :Memory, "trace" => :Trace, "leaks" => :Leaks, "top" => :Top,
-      "histogram" => :Histogram, "query" => :Query, "show" => :Show, "path" => :Path, "tree" => :Tree,
-      "dups" => :Dups, "slots" => :Slots, "diff" => :Diff, "subset" => :Subset, "export" => :Export,
-      "console" => :Console, "web" => :Web, "convert" => :Convert, "help" => :Help
+      "stats" => :Stats, "memory" => :Memory, "malloc" => :Malloc, "trace" => :Trace, "leaks" => :Leaks,
+      "top" => :Top, "histogram" => :Histogram, "query" => :Query, "show" => :Show, "path" => :Path,
+      "tree" => :Tree, "dups" => :Dups, "slots" => :Slots, "diff" => :Diff, "subset" => :Subset,
+      "export" => :Export, "console" => :Console, "web" => :Web, "convert" => :Convert, "help" => :Help
     }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
@@ -25,6 +25,7 @@ module Memprof
     autoload :Start, "#{__dir__}/cli/start"
     autoload :Stop, "#{__dir__}/cli/stop"
     autoload :Stats, "#{__dir__}/cli/stats"
+    autoload :Malloc, "#{__dir__}/cli/malloc"
     autoload :Memory, "#{__dir__}/cli/memory"
     autoload :Trace, "#{__dir__}/cli/trace"
     autoload :Leaks, "#{__dir__}/cli/leaks"

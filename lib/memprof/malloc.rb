@@ -3,6 +3,7 @@
 require_relative "errors"
 require_relative "native"
 require_relative "malloc/environment"
+require_relative "malloc/heap_page"
 require_relative "malloc/location"
 
 module Memprof
@@ -150,6 +151,17 @@ module Memprof
       #   Memprof::Malloc.missed # => 0
       def missed
         Native::Malloc.missed
+      end
+
+      # The pages of Ruby's heap that have objects. Ruby gets them by mmap, so that no location has their
+      # memory, and gives one back when all its slots are free: a page with few objects is fragmentation.
+      #
+      # @return [Array<HeapPage>]
+      # @raise [Error] if the heap can't be walked
+      # @example
+      #   Memprof::Malloc.heap_pages.count { |page| page.used * 10 < page.slots }
+      def heap_pages
+        Native.heap_pages.map { |page| HeapPage.new(*page) }
       end
 
       # Writes a line for each location in mwrap's form, `"%16zu %12zu %s\n"`: bytes allocated, allocations,

@@ -20,7 +20,29 @@ module Memprof
 
       attr_reader :pid
 
-      def initialize(command, settings, terminal)
+      # Whether the command is a Ruby, or a script that one runs.
+      def self.ruby?(command)
+        path = command.include?("/") ? command : which(command)
+        return false unless path && File.file?(path)
+
+        real = File.realpath(path)
+        names = [path, real].map { |name| File.basename(name) }
+        return true if names.any? { |name| name.start_with?("ruby") || name.end_with?(".rb") }
+
+        File.open(real, "rb") { |file| file.gets(256).to_s.b.match?(/\A#!.*ruby/n) }
+      rescue SystemCallError
+        false
+      end
+
+      def self.which(command)
+        directories = ENV.fetch("PATH", "").split(File::PATH_SEPARATOR)
+        paths = directories.map { |directory| File.join(directory, command) }
+        paths.find { |path| File.file?(path) && File.executable?(path) }
+      end
+      private_class_method :which
+
+      def initialize(command, settings, terminal, feature: "memprof/autorun")
+        @feature = feature
         @command = interpreted(command)
         @settings = settings
         @terminal = terminal
@@ -47,9 +69,9 @@ module Memprof
 
       # RUBYOPT has no way to quote a space; RUBYLIB needs none, but a program may well replace it.
       def environment
-        required = File.join(LIB, "memprof/autorun")
+        required = File.join(LIB, @feature)
         plain = !LIB.match?(/\s/)
-        options = plain ? "-I#{LIB} -r#{required}" : "-rmemprof/autorun"
+        options = plain ? "-I#{LIB} -r#{required}" : "-r#{@feature}"
         # First, so that what the user's own options load runs its at_exit handlers before ours.
         variables = { "RUBYOPT" => [options, ENV["RUBYOPT"]&.gsub(options, "")].join(" ").strip }
         variables["RUBYLIB"] = [LIB, ENV["RUBYLIB"]].compact.join(File::PATH_SEPARATOR) unless plain

@@ -4,9 +4,9 @@ module Memprof
   module Malloc
     # What `MEMPROF_MALLOC` asks for: a recording from the load of memprof/malloc to the end of the process,
     # and a dump of it then. Settings are separated by commas: `dump_path:FILE` (appended to), `dump_fd:N`,
-    # `dump_min:BYTES`.
+    # `dump_min:BYTES`, `table:ROWS` (a table instead of lines).
     class Environment
-      SETTINGS = %w[dump_path dump_fd dump_min].freeze
+      SETTINGS = %w[dump_path dump_fd dump_min table].freeze
       private_constant :SETTINGS
 
       # Starts what the variable asks for; a mistake in it is a warning, as the program must run.
@@ -23,6 +23,7 @@ module Memprof
 
         @min = number("dump_min", 0)
         @descriptor = number("dump_fd", 2)
+        @rows = number("table", nil)
       end
 
       def start
@@ -39,12 +40,19 @@ module Memprof
       def dump
         path = @settings["dump_path"]
         if path
-          File.open(path, File::WRONLY | File::APPEND | File::CREAT, 0o600) { |file| Malloc.dump(file, @min) }
+          File.open(path, File::WRONLY | File::APPEND | File::CREAT, 0o600) { |file| write(file) }
         else
-          Malloc.dump(IO.for_fd(@descriptor, "w", autoclose: false), @min)
+          write(IO.for_fd(@descriptor, "w", autoclose: false))
         end
       rescue SystemCallError, IOError => e
         warn "memprof: no dump of malloc: #{e.message}"
+      end
+
+      def write(io)
+        return Malloc.dump(io, @min) unless @rows
+
+        Malloc.stop
+        io.write("malloc of #{$PROGRAM_NAME}, process #{Process.pid}: #{Malloc.table(limit: @rows)}")
       end
     end
   end

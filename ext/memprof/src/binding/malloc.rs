@@ -48,7 +48,7 @@ fn row(counts: &Counts) -> Row {
 fn sites() -> Vec<(String, Row)> {
     let sites = malloc::sites().into_iter();
     sites
-        .map(|site| (name(&site.location), row(&site.counts)))
+        .map(|site| (malloc_host::name(&site.location), row(&site.counts)))
         .collect()
 }
 
@@ -67,13 +67,6 @@ fn live_blocks(name: String) -> Vec<(u64, u32)> {
 /// Yields the depth; what this thread allocates meanwhile is not recorded.
 fn quiet(ruby: &Ruby) -> Result<Value, Error> {
     malloc_host::quietly(|depth| ruby.yield_values((depth,)))
-}
-
-fn name(location: &Location) -> String {
-    match location {
-        Location::Line { path, line } => format!("{}:{line}", path.to_string_lossy()),
-        Location::Native(address) => malloc::describe(*address),
-    }
 }
 
 /// The location of a name: a line, or text with an address in square brackets.

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use memprof_native::malloc::{Host, Line};
+use memprof_native::malloc::{Host, Line, Location};
 
 use super::quiet::Quiet;
 use super::symbols::{Symbols, symbols};
@@ -64,6 +64,14 @@ fn line() -> Option<Line> {
             path,
             line: line as u32,
         })
+    }
+}
+
+/// What a location is called: `file:line`, or native code.
+pub fn name(location: &Location) -> String {
+    match location {
+        Location::Line { path, line } => format!("{}:{line}", path.to_string_lossy()),
+        Location::Native(address) => memprof_native::malloc::describe(*address),
     }
 }
 

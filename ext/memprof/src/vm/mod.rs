@@ -46,6 +46,7 @@ pub mod objspace;
 mod origin;
 pub mod places;
 mod postponed_job;
+mod preload;
 pub mod process;
 pub mod protect;
 mod quiet;

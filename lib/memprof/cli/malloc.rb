@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require_relative "program"
+
+module Memprof
+  module CLI
+    # `memprof malloc`: malloc of a whole program, Ruby or not.
+    class Malloc < Command
+      SUMMARY = "runs a command, reports which lines call malloc"
+      USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
+      DETAILS = <<~TEXT
+        Records malloc from the start of COMMAND to its end. Each Ruby process that
+        comes of it prints a table to stderr when it ends: the lines whose memory is
+        live, most bytes first. With --output it appends lines to FILE instead: bytes
+        allocated, calls, location.
+
+        COMMAND may be no Ruby program: then its locations are those of its libraries,
+        and what it forks is recorded, too, but no other program that it starts, unless
+        that is Ruby.
+
+        The exit status is the command's, as for `memprof run`.
+
+        Examples:
+          memprof malloc -- rake import
+          memprof malloc --output malloc.txt --min 100000 -- puma -p 3000
+          memprof malloc -- psql -c 'select 1'
+      TEXT
+      LIMIT = 20
+      private_constant :LIMIT
+
+      # What Program hands to the command.
+      Settings = Struct.new(:to_env) do
+        def signal = nil
+      end
+      private_constant :Settings
+
+      def call(arguments)
+        raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
+
+        environment = { "MEMPROF_MALLOC" => settings }
+        environment.merge!(preload(arguments.first)) unless Program.ruby?(arguments.first)
+        Program.new(arguments, Settings.new(environment), @terminal, feature: "memprof/malloc/autorun").run
+      end
+
+      private
+
+      def define_options(parser)
+        text(parser, "-o", "--output FILE", "append to a file (default: a table on stderr)", :output)
+        count(parser, "--limit N", "the first N locations of the table (default: 20)", :limit)
+        count(parser, "--min BYTES", "only locations that allocated more", :min)
+      end
+
+      def settings
+        output = output_path(@options[:output]) if @options[:output]
+        invalid("--output", output, "a path without a comma") if output&.include?(",")
+        table = @options.fetch(:limit, LIMIT) unless output
+        { dump_path: output, table: table, dump_min: @options[:min] }
+          .compact.map { |name, value| "#{name}:#{value}" }.join(",")
+      end
+
+      # The extension needs the functions of libruby to be loaded, though it calls none there.
+      def preload(command)
+        load_library
+        libraries = [libruby, extension]
+        unless libraries.all?
+          raise UsageError, "#{command} is no Ruby program, and cannot be recorded: " \
+            "this Ruby has no libruby to preload (it was built without --enable-shared)"
+        end
+        before = ENV.fetch("LD_PRELOAD", "")
+        { "LD_PRELOAD" => [*libraries, before].reject(&:empty?).join(" "), "MEMPROF_PRELOAD" => before }
+      end
+
+      def libruby
+        File.foreach("/proc/self/maps") do |line|
+          path = line.chomp[%r{/.*}]
+          return path if path && File.basename(path).start_with?("libruby") && path.include?(".so")
+        end
+        nil
+      rescue SystemCallError
+        nil
+      end
+
+      def extension
+        $LOADED_FEATURES.find { |path| File.basename(path) == "memprof.so" }
+      end
+    end
+  end
+end

@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+RSpec.describe "memprof malloc" do
+  before { skip "malloc is recorded on Linux" unless RUBY_PLATFORM.include?("linux") }
+
+  it "shows what the Ruby processes of a command allocated, and exits as it does" do
+    code = "kept = Array.new(50) { \"x\" * 20_000 }; exit 3"
+    stdout, stderr, status = run_memprof("malloc", "--limit", "2", "--", RbConfig.ruby, "-e", code)
+    expect([stdout, status.exitstatus]).to eq(["", 3])
+    expect(stderr).to match(/\Amalloc of -e, process \d+: [\d.]+ KiB live in \d+ blocks of /)
+    expect(stderr).to match(/^ *9\d\d\.\d KiB +\d\d +9\d\d\.\d KiB +\d\d  -e:1$/)
+    Dir.mktmpdir do |directory|
+      run_memprof("malloc", "--output", "#{directory}/malloc.txt", "--min", "900000", "--", "sh", "-c",
+        "#{RbConfig.ruby} -e '#{code}'")
+      expect(File.read("#{directory}/malloc.txt")).to match(/\A +1\d{6} +\d\d -e:1\n\z/)
+    end
+  end
+
+  it "records programs that are no Ruby, and leaves them and what they start as they are" do
+    skip "this Ruby has no libruby" unless File.read("/proc/self/maps").include?("/libruby")
+    Dir.mktmpdir do |directory|
+      path = "#{directory}/malloc.txt"
+      stdout, stderr, status = run_memprof("malloc", "--output", path, "--", "sh", "-c",
+        "echo HELLO_WORLD; env; exit 4")
+      expect([stderr, status.exitstatus]).to eq(["", 4])
+      expect(stdout).to start_with("HELLO_WORLD\n")
+      expect(stdout).not_to include("LD_PRELOAD", "MEMPROF_PRELOAD")
+      expect(File.readlines(path)).to all(match(/\A *\d+ +\d+ \S+\(.*\) \[0x\h+\]\n\z/))
+      expect(File.stat(path).mode & 0o777).to eq(0o600)
+    end
+    stdout, stderr, = run_memprof("malloc", "--limit", "1", "--", "sort", "--help")
+    expect(stdout).to include("sort [OPTION]")
+    expect(stderr).to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]\n\z/)
+  end
+
+  it "names what is wrong" do
+    expect(run_memprof("malloc").stderr).to eq("memprof: no command given; see `memprof help malloc`\n")
+    wrong = run_memprof("malloc", "--output", "/a,b", "true")
+    expect([wrong.stderr, wrong.status.exitstatus]).to eq(
+      ["memprof: invalid --output \"/a,b\"; expected a path without a comma\n", 2]
+    )
+    expect(run_memprof("malloc", "--", "no-such-program").status.exitstatus).to eq(127)
+  end
+end
