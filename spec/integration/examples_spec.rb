@@ -29,6 +29,21 @@ RSpec.describe "The examples" do
     end
   end
 
+  describe "that leak native memory" do
+    %w[leak_malloc leak_extension leak_eval].each do |name|
+      it "have their leak on the first line of memprof malloc: #{name}.rb" do
+        skip "malloc is recorded on Linux" unless RUBY_PLATFORM.include?("linux")
+        file = File.join(ChildRuby::ROOT, "examples/#{name}.rb")
+        leak = File.foreach(file).find_index { |line| line.include?("# the leak") } + 1
+        stdout, stderr, status = run_memprof("malloc", "--limit", "1", "--", RbConfig.ruby, file)
+        expect(status).to be_success
+        skip stdout if stdout.include?("This example needs")
+
+        expect(stderr).to match(/^ *[\d.]+ MiB +[\d,]+ +[\d.]+ MiB +[\d,]+  \S*#{name}\.rb:#{leak}$/)
+      end
+    end
+  end
+
   describe "leaky_app.rb, as bin/demo shows it" do
     let(:file) { File.join(ChildRuby::ROOT, "examples/leaky_app.rb") }
     let(:leak) { File.foreach(file).find_index { |line| line.match?(/@quotes\[.*\|\|=/) } + 1 }
