@@ -38,8 +38,6 @@ module Memprof
   autoload :Tracers, "memprof/tracers"
   autoload :Web, "memprof/web"
 
-  @starting = Lock.new
-
   class << self
     # Tracks the objects of the whole process from now on.
     #
@@ -54,15 +52,7 @@ module Memprof
     #   Memprof.stats
     #   Memprof.stop
     def start(sample: nil, stack: 1)
-      @starting.synchronize do
-        next false if running?
-
-        session = Session.prepare(sample: sample, stack: stack)
-        # Noted before it is open: {stop} must find it, whatever ends this thread.
-        @session = session
-        session.open
-        true
-      end
+      Session.prepare(sample: sample, stack: stack).open_for(self)
     end
 
     # Stops tracking and forgets what was seen. Inside {track}, it ends that block's tracking.
@@ -73,13 +63,7 @@ module Memprof
     #   Memprof.stop #=> true
     #   Memprof.stop #=> false
     def stop
-      @starting.synchronize do
-        next false unless running?
-
-        @session.close
-        @session = nil
-        true
-      end
+      Native.close_for(self)
     end
 
     # @return [Boolean] whether objects are tracked, by {start} or {track}
@@ -399,7 +383,7 @@ module Memprof
     # Runs a block in a session of its own, hands that to `show`, returns the block's value.
     def show_after(show, scope:, sample:, stack:)
       Session.run(scope: scope, sample: sample, stack: stack) do |session|
-        @starting.synchronize { @session = session unless running? } if scope == :process
+        Native.note_for(self, session) if scope == :process
         value = yield
         session.finish
         # Stopped inside the block: nothing was tracked in the end, so there is nothing to show.

@@ -76,6 +76,11 @@ module Memprof
     end
     alias_method :clear, :open
 
+    # Opens it as the session of a module, unless that has one that is open. Returns whether it did.
+    def open_for(owner)
+      Native.open_for(owner, self, @by_thread, @sample, @stack, @strings, @identities)
+    end
+
     # Stops recording allocations; deallocations are still seen. A second call does nothing.
     def finish
       Native.finish(@id) if @id

@@ -92,4 +92,38 @@ RSpec.describe "memprof in a signal handler" do
     expect(result.stdout.lines).to match(["had it\n", a_string_starting_with("memprof is at work where the"),
       "free\n", "the block's own\n"])
   end
+
+  # A TracePoint calls at every line, call and return, and so wherever a signal may come.
+  it "starts and stops wherever it interrupts the same" do
+    result = run_ruby(<<~RUBY)
+      require "memprof"
+      library = File.dirname(Memprof.method(:start).source_location.first)
+      interrupted = ->(outer, inner, moment) do
+        told = []
+        count = 0
+        trace = TracePoint.new(:line, :call, :return, :c_call, :c_return) do |point|
+          next unless point.path.start_with?(library)
+
+          told << inner.call if (count += 1) == moment
+        end
+        trace.enable(target_thread: Thread.current) { told << outer.call }
+        told
+      end
+      start = Memprof.method(:start)
+      stop = Memprof.method(:stop)
+      outcomes = []
+      moments = nil
+      1.step do |moment|
+        started = interrupted.call(start, start, moment)
+        break moments = moment if started.size == 1
+
+        outcomes << [:start, started.sort_by(&:to_s), Memprof.running?]
+        stopped = interrupted.call(stop, stop, [moment, 2].min)
+        outcomes << [:stop, stopped.sort_by(&:to_s), Memprof.running?]
+      end
+      p moments > 10, outcomes.uniq
+    RUBY
+    expect(result.stderr).to eq("")
+    expect(result.stdout).to eq("true\n[[:start, [false, true], true], [:stop, [false, true], false]]\n")
+  end
 end

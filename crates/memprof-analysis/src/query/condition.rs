@@ -191,7 +191,7 @@ impl Parser<'_> {
         let unknown = format!("unknown {} {}", field.name(), shown(&text));
         let message = match nearest(&text, known.iter().copied()) {
             Some(nearest) => format!("{unknown}; did you mean {nearest}?"),
-            None => format!("{unknown}; known are {}", known.join(", ")),
+            None => format!("{unknown}; expected one of: {}", known.join(", ")),
         };
         Err(span.error(message))
     }

@@ -128,7 +128,7 @@ fn decimals(text: &str) -> impl Iterator<Item = u8> {
 
 fn unknown_unit(word: &str, at: usize) -> Error {
     let known = UNITS.map(|(name, _)| name).join(", ");
-    let message = format!("unknown unit {}; known are {known}", shown(word));
+    let message = format!("unknown unit {}; expected one of: {known}", shown(word));
     error(&message, at, word.len())
 }
 

@@ -32,7 +32,7 @@ pub(super) fn read_text(rest: &str, at: usize) -> Result<(String, usize), Error>
                 at: at + offset,
                 length,
             };
-            let known = r#"known are \\ \" \' \n \r \t \0 \e \u{1f600}"#;
+            let known = r#"expected one of: \\ \" \' \n \r \t \0 \e \u{1f600}"#;
             return Err(span.error(format!("unknown escape; {known}")));
         };
         text.push(char);
@@ -105,7 +105,7 @@ fn read_flags(rest: &str, at: usize) -> Result<(bool, usize), Error> {
     match &rest[..length] {
         "" => Ok((false, 0)),
         "i" => Ok((true, 1)),
-        _ => Err(Span { at, length }.error("unknown flag of a regexp; known is i: ignore case")),
+        _ => Err(Span { at, length }.error("unknown flag of a regexp; expected i: ignore case")),
     }
 }
 

@@ -16,6 +16,9 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     entry::init(ruby);
     after_fork::init();
     native.define_singleton_method("open", function!(open, 6))?;
+    native.define_singleton_method("open_for", function!(open_for, 7))?;
+    native.define_singleton_method("note_for", function!(note_for, 2))?;
+    native.define_singleton_method("close_for", function!(close_for, 1))?;
     native.define_singleton_method("finish", function!(finish, 1))?;
     native.define_singleton_method("close", function!(close, 1))?;
     native.define_singleton_method("stats", function!(stats, 1))?;
@@ -71,6 +74,54 @@ const NUMBER: &str = "@id";
 
 fn number(holder: RObject) -> Result<Option<SessionId>, Error> {
     Ok(holder.ivar_get::<_, Option<u64>>(NUMBER)?.map(SessionId))
+}
+
+/// Instance variable of a module with its Memprof::Session; nil, or one that is closed, while it has none.
+const SESSION: &str = "@session";
+
+fn open_session(owner: RModule) -> Result<Option<RObject>, Error> {
+    let session: Option<RObject> = owner.ivar_get(SESSION)?;
+    match session {
+        Some(session) if number(session)?.is_some() => Ok(Some(session)),
+        _ => Ok(None),
+    }
+}
+
+/// Opens a session as that of a module, unless that has one that is open: then false. All at once, without a lock: a
+/// signal handler may do the same at any moment.
+fn open_for(
+    owner: RModule,
+    holder: RObject,
+    by_thread: bool,
+    sample: u32,
+    stack: u32,
+    strings: bool,
+    identities: bool,
+) -> Result<bool, Error> {
+    let first = note_for(owner, holder)?;
+    if first {
+        open(holder, by_thread, sample, stack, strings, identities)?;
+    }
+    Ok(first)
+}
+
+/// Makes a session that of a module, unless that has one that is open: then false.
+fn note_for(owner: RModule, holder: RObject) -> Result<bool, Error> {
+    let first = open_session(owner)?.is_none();
+    if first {
+        owner.ivar_set(SESSION, holder)?;
+    }
+    Ok(first)
+}
+
+/// Closes the session of a module; false if it has none that is open.
+fn close_for(owner: RModule) -> Result<bool, Error> {
+    let Some(session) = open_session(owner)? else {
+        return Ok(false);
+    };
+    close(session)?;
+    owner.ivar_set(SESSION, ())?;
+    Ok(true)
 }
 
 fn incomplete(id: u64) -> bool {

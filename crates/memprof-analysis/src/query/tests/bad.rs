@@ -60,9 +60,9 @@ not
 "class" = 3
 ^^^^^^^ expected a field, as class or retained
 size > 3MIX
-        ^^^ unknown unit "MIX"; known are B, KB, MB, GB, TB, KiB, MiB, GiB, TiB
+        ^^^ unknown unit "MIX"; expected one of: B, KB, MB, GB, TB, KiB, MiB, GiB, TiB
 size > 10_
-         ^ unknown unit "_"; known are B, KB, MB, GB, TB, KiB, MiB, GiB, TiB
+         ^ unknown unit "_"; expected one of: B, KB, MB, GB, TB, KiB, MiB, GiB, TiB
 size > 1.5
        ^^^ a fraction needs a unit, as 1.5MiB
 size > 16777216TiB
@@ -128,17 +128,17 @@ frozen | old
 type = strng
        ^^^^^ unknown type "STRNG"; did you mean STRING?
 change = changed
-         ^^^^^^^ unknown change "changed"; known are new, gone, kept, survived
+         ^^^^^^^ unknown change "changed"; expected one of: new, gone, kept, survived
 class = "abc
         ^^^^ the text has no end: its quote is missing
 class = 'abc\
         ^^^^^ the text has no end: its quote is missing
 class = "a\qb"
-          ^^ unknown escape; known are \\ \" \' \n \r \t \0 \e \u{1f600}
+          ^^ unknown escape; expected one of: \\ \" \' \n \r \t \0 \e \u{1f600}
 class = "\u{d800}"
-         ^^^^^^^^ unknown escape; known are \\ \" \' \n \r \t \0 \e \u{1f600}
+         ^^^^^^^^ unknown escape; expected one of: \\ \" \' \n \r \t \0 \e \u{1f600}
 class = "\u12"
-         ^^ unknown escape; known are \\ \" \' \n \r \t \0 \e \u{1f600}
+         ^^ unknown escape; expected one of: \\ \" \' \n \r \t \0 \e \u{1f600}
 class =~ /abc and frozen
          ^^^^^^^^^^^^^^^ the regexp has no end: its second / is missing
 class =~ /a(/
@@ -146,7 +146,7 @@ class =~ /a(/
 class =~ /a(?=b)/i and frozen
          ^^^^^^^^^ the regexp is not valid: look-around, including look-ahead and look-behind, is not supported
 class =~ /a/mx
-            ^^ unknown flag of a regexp; known is i: ignore case
+            ^^ unknown flag of a regexp; expected i: ignore case
 class =~ /(\w{100}){100}/
          ^^^^^^^^^^^^^^^^ the regexp is too large when compiled
 value = "größe" and größ > 3

@@ -23,7 +23,7 @@ pub fn field(ruby: &Ruby, name: &str) -> Result<Field, Error> {
     found.ok_or_else(|| {
         let known: Vec<&str> = FIELDS.iter().map(|field| field.name()).collect();
         let message = format!(
-            "no sum or order by {name:?}; known are {}",
+            "no sum or order by {name:?}; expected one of: {}",
             known.join(", ")
         );
         Error::new(ruby.exception_arg_error(), message)
