@@ -81,7 +81,7 @@ module Memprof
       totals.dig("allocated", "objects")
     end
 
-    # Bytes of the objects allocated: their slots if they were freed, their memsize if they are alive.
+    # Bytes of the objects allocated: their memsize, of freed ones as it was when they were freed.
     #
     # @return [Integer]
     # @example

@@ -28,9 +28,9 @@ pub struct Cell {
     pub segment: SegmentId,
     /// The site.
     pub site: SiteId,
-    /// Objects allocated, with the bytes of their slots.
-    pub allocated: Amount,
-    /// Objects that were freed, with the bytes of their slots.
+    /// Objects allocated.
+    pub allocated: u64,
+    /// Objects that were freed, with the bytes that they had then.
     pub freed: Amount,
     /// Ages of those that were freed.
     pub ages: Ages,
@@ -42,7 +42,7 @@ pub struct Cell {
 impl Cell {
     /// Objects alive.
     pub fn live(&self) -> u64 {
-        self.allocated.objects.saturating_sub(self.freed.objects)
+        self.allocated.saturating_sub(self.freed.objects)
     }
 }
 
@@ -59,7 +59,7 @@ impl Cells {
         let cell = Cell {
             segment,
             site,
-            allocated: Amount::default(),
+            allocated: 0,
             freed: Amount::default(),
             ages: Ages::default(),
             records: 0,
@@ -88,36 +88,35 @@ impl Cells {
 
     /// Counts an allocation.
     #[inline]
-    pub fn allocated(&mut self, id: CellId, slot_size: u32) {
+    pub fn allocated(&mut self, id: CellId) {
         if let Some(cell) = self.cells.get_mut(id.0 as usize) {
-            cell.allocated.objects += 1;
-            cell.allocated.bytes += u64::from(slot_size);
+            cell.allocated += 1;
             cell.records += 1;
         }
     }
 
-    /// Counts the free of an object with this record, in GC generation `now`.
+    /// Counts the free of an object with this record, which had so many bytes, in GC generation `now`.
     #[inline]
-    pub fn freed(&mut self, record: Record, now: u32) {
+    pub fn freed(&mut self, record: Record, bytes: u64, now: u32) {
         let Some(cell) = self.cells.get_mut(record.cell().0 as usize) else {
             return;
         };
         cell.records = cell.records.saturating_sub(1);
         if cell.state == State::Active {
-            count_free(cell, record, now);
+            count_free(cell, record, bytes, now);
         } else {
-            self.freed_elsewhere(record, now);
+            self.freed_elsewhere(record, bytes, now);
         }
     }
 
     #[cold]
-    fn freed_elsewhere(&mut self, record: Record, now: u32) {
+    fn freed_elsewhere(&mut self, record: Record, bytes: u64, now: u32) {
         let id = record.cell();
         if let Some(target) = self
             .resolve(id)
             .and_then(|target| self.cells.get_mut(target.0 as usize))
         {
-            count_free(target, record, now);
+            count_free(target, record, bytes, now);
         }
         self.free_if_unused(id);
     }
@@ -141,7 +140,7 @@ impl Cells {
         cell.state = State::Joined(target);
         let (allocated, freed, ages) = (cell.allocated, cell.freed, cell.ages);
         if let Some(target) = self.cells.get_mut(target.0 as usize) {
-            target.allocated.add(allocated);
+            target.allocated += allocated;
             target.freed.add(freed);
             target.ages.add(ages);
             // Keeps the target's id from being used again while a cell is joined to it.
@@ -199,10 +198,10 @@ impl Cells {
 }
 
 #[inline]
-fn count_free(cell: &mut Cell, record: Record, now: u32) {
+fn count_free(cell: &mut Cell, record: Record, bytes: u64, now: u32) {
     let age = record.age(now);
     cell.freed.objects += 1;
-    cell.freed.bytes += u64::from(record.slot_size());
+    cell.freed.bytes += bytes;
     cell.ages.sum += u64::from(age);
     cell.ages.max = cell.ages.max.max(age);
 }

@@ -159,8 +159,8 @@ impl LiveTable {
         self.pages.get_mut(self.last_index as usize)
     }
 
-    /// Enters an object and returns the size of its slot, and the record that was at the address before: an object
-    /// that was freed without an event.
+    /// Enters an object, and returns the record that was at the address before: an object that was freed without an
+    /// event.
     #[inline(always)]
     pub fn insert(
         &mut self,
@@ -168,27 +168,25 @@ impl LiveTable {
         cell: CellId,
         generation: u32,
         slot_size: impl FnOnce() -> u32,
-    ) -> (u32, Option<Record>) {
-        let (previous, size) = match self.find(address) {
+    ) -> Option<Record> {
+        let previous = match self.find(address) {
             Some(page) if page.live > 0 => Self::put(page, address, cell, generation),
             _ => self.insert_in_empty_page(address, cell, generation, slot_size()),
         };
         if previous.is_none() {
             self.live += 1;
         }
-        (size, previous)
+        previous
     }
 
     #[inline(always)]
-    fn put(page: &mut Page, address: u64, cell: CellId, generation: u32) -> (Option<Record>, u32) {
-        let (index, size) = (page.index(address), page.slot_size);
-        let Some(slot) = page.records.get_mut(index) else {
-            return (None, size);
-        };
+    fn put(page: &mut Page, address: u64, cell: CellId, generation: u32) -> Option<Record> {
+        let index = page.index(address);
+        let slot = page.records.get_mut(index)?;
         let previous = Record::from_bits(*slot);
-        *slot = Record::new(cell, generation, size).0;
+        *slot = Record::new(cell, generation, page.slot_size).0;
         page.live += u32::from(previous.is_none());
-        (previous, size)
+        previous
     }
 
     /// A page without live objects may have been given back by the heap and come again with slots of another size.
@@ -199,7 +197,7 @@ impl LiveTable {
         cell: CellId,
         generation: u32,
         slot_size: u32,
-    ) -> (Option<Record>, u32) {
+    ) -> Option<Record> {
         if let Some(page) = self.find(address) {
             let size = slot_size.max(8);
             if (page.slot_size, u64::from(page.phase))
@@ -214,10 +212,7 @@ impl LiveTable {
         self.pages.push(Page::new(slot_size, address));
         self.by_base.insert(base, index);
         (self.last_base, self.last_index) = (base, index);
-        match self.pages.last_mut() {
-            Some(page) => Self::put(page, address, cell, generation),
-            None => (None, slot_size),
-        }
+        Self::put(self.pages.last_mut()?, address, cell, generation)
     }
 
     /// Takes an object out, if it is in the table.

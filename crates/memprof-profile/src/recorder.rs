@@ -165,11 +165,11 @@ impl Recorder {
     /// An object was allocated. `slot_size` is asked for only when it does not follow from the objects beside it.
     #[inline(always)]
     pub fn allocated(&mut self, address: u64, cell: CellId, slot_size: impl FnOnce() -> u32) {
-        let (size, previous) = self.live.insert(address, cell, self.generation, slot_size);
+        let previous = self.live.insert(address, cell, self.generation, slot_size);
         if let Some(record) = previous {
-            self.cells.freed(record, self.generation);
+            (self.cells).freed(record, u64::from(record.slot_size()), self.generation);
         }
-        self.cells.allocated(cell, size);
+        self.cells.allocated(cell);
     }
 
     /// An object that is not recorded was allocated: what was at its address was freed.
@@ -178,11 +178,11 @@ impl Recorder {
         self.freed(address);
     }
 
-    /// An object was freed. Returns its record if it was recorded.
+    /// An object was freed, of which nothing is known any more but its slot. Returns its record if it was recorded.
     #[inline(always)]
     pub fn freed(&mut self, address: u64) -> Option<Record> {
         let record = self.take(address)?;
-        self.count_free(record);
+        self.count_free(record, u64::from(record.slot_size()));
         Some(record)
     }
 
@@ -192,10 +192,10 @@ impl Recorder {
         self.live.remove(address)
     }
 
-    /// Counts the free of an object that was taken out.
+    /// Counts the free of an object that was taken out, and had so many bytes.
     #[inline(always)]
-    pub fn count_free(&mut self, record: Record) {
-        self.cells.freed(record, self.generation);
+    pub fn count_free(&mut self, record: Record, bytes: u64) {
+        self.cells.freed(record, bytes, self.generation);
     }
 
     /// True if somebody wants the values of the strings that belong to this record.
@@ -267,8 +267,9 @@ impl Recorder {
     /// Compaction: see [`LiveTable::relocate`].
     pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>, slot_size: impl Fn(u64) -> u32) {
         let (cells, generation) = (&mut self.cells, self.generation);
-        self.live
-            .relocate(moved, slot_size, |record| cells.freed(record, generation));
+        self.live.relocate(moved, slot_size, |record| {
+            cells.freed(record, u64::from(record.slot_size()), generation)
+        });
     }
 
     /// Drops records for which `alive` is false: objects freed without an event.

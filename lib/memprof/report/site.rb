@@ -30,7 +30,7 @@ module Memprof
       attr_reader :retained_bytes
       # @return [Integer] objects that were freed
       attr_reader :freed_objects
-      # @return [Integer] bytes (slots) of those that were freed
+      # @return [Integer] bytes of those that were freed, as they were then
       attr_reader :freed_bytes
       # @return [Float] mean age of those that were freed: GC runs survived
       attr_reader :mean_age

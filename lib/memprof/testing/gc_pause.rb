@@ -5,7 +5,8 @@ require_relative "../lock"
 module Memprof
   module Testing
     # Keeps the collector off while blocks run, in any number of threads: the last one to leave turns it on
-    # again. Only bytes need it: the memory that a dead object had outside its slot is not known any more.
+    # again. Only bytes need it: what an object of a C extension has outside its slot
+    # is not known when it is freed.
     module GCPause
       @lock = Lock.new
       @holders = 0

@@ -67,7 +67,44 @@ RSpec.describe "Tracking" do
     expect(ours).to eq(theirs)
   end
 
-  it "counts freed objects with the size of its slot, and its age in collections" do
+  it "agrees with ObjectSpace.memsize_of on what is freed, also while the heap is compacted" do
+    result = run_ruby(<<~'RUBY')
+      require "memprof"
+      require "objspace"
+      X = "x"
+      BIG = Array.new(41) { |n| 1 << (n * 100) }
+      Seven = Struct.new(:a, :b, :c, :d, :e, :f, :g)
+      class Wide
+        def initialize = 30.times { |n| instance_variable_set(:"@v#{n}", n) }
+      end
+      GC.auto_compact = true if GC.respond_to?(:auto_compact=)
+      {
+        String: ->(n) { X * (n * 100) },
+        Array: ->(n) { Array.new(n * 10) },
+        Hash: ->(n) { (0..n).to_h { |key| [key, n] } },
+        Seven: ->(n) { Seven.new(n) },
+        Wide: ->(_) { Wide.new },
+        Integer: ->(n) { -BIG[n] },
+        MatchData: ->(n) { ("ab" * n).match(/(?<first>a)(b)(.*)/) },
+        Regexp: ->(n) { Regexp.new("a|b{#{n}}(c*)") }
+      }.each do |name, make|
+        klass = Object.const_get(name)
+        make.(1) # what only the first call makes
+        theirs = (2..40).sum { |n| ObjectSpace.memsize_of(make.(n)) }
+        report = Memprof.report(trace: klass) do
+          (2..40).each(&make)
+          GC.start
+        end
+        sites = report.sites
+        ours = sites.sum(&:allocated_bytes)
+        freed = sites.sum(&:freed_objects)
+        p [name, freed, ours - theirs] unless freed >= 37 && ours == theirs
+      end
+    RUBY
+    expect([result.stderr, result.stdout]).to eq ["", ""]
+  end
+
+  it "counts freed objects with their bytes and their age in collections" do
     result = run_ruby(<<~'RUBY')
       require "memprof"
       report = Memprof.report do

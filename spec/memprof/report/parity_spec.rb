@@ -24,6 +24,7 @@ RSpec.describe Memprof::Report, "beside memory_profiler", if: defined?(MemoryPro
         $kept << Point.new(1.5, "y".dup) << { key: [1, 2, 3, 4, 5] }
         25.times { Object.new }
         3.times { "the same".dup }
+        5.times { |index| [Array.new(1_000), "x" * 100_000, 7**5_000, (0..99).to_h { |key| [key, index] }] }
         ("a".."e").map(&:upcase).to_h { |letter| [letter, letter * 100] }
         nil
       end
@@ -36,7 +37,8 @@ RSpec.describe Memprof::Report, "beside memory_profiler", if: defined?(MemoryPro
       names = %i[allocated retained].product(%i[class location file]).map do |kind, by|
         :"\#{kind}_objects_by_\#{by}"
       end
-      names << :retained_memory_by_class << :strings_allocated << :strings_retained
+      names << :allocated_memory_by_class << :allocated_memory_by_location << :retained_memory_by_class
+      names << :strings_allocated << :strings_retained
     RUBY
   end
 

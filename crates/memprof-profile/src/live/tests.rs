@@ -38,8 +38,8 @@ fn the_reciprocal_divides_every_offset_exactly() {
 #[test]
 fn an_address_used_again_is_a_new_object() {
     let mut table = LiveTable::new();
-    assert_eq!(table.insert(0x10000, cell(1), 0, || 40), (40, None));
-    let (_, previous) = table.insert(0x10000, cell(2), 1, || 40);
+    assert_eq!(table.insert(0x10000, cell(1), 0, || 40), None);
+    let previous = table.insert(0x10000, cell(2), 1, || 40);
     assert_eq!(previous.map(Record::cell), Some(cell(1)));
     assert_eq!(table.len(), 1);
     assert_eq!(table.remove(0x10000).map(Record::cell), Some(cell(2)));
@@ -51,7 +51,8 @@ fn an_emptied_page_may_come_again_with_other_slots() {
     let mut table = LiveTable::new();
     table.insert(0x20028, cell(1), 0, || 40);
     table.remove(0x20028);
-    assert_eq!(table.insert(0x20150, cell(2), 0, || 320).0, 320);
+    assert_eq!(table.insert(0x20150, cell(2), 0, || 320), None);
+    assert_eq!(table.get(0x20150).map(Record::slot_size), Some(320));
     assert_eq!(
         table.iter().map(|(address, _)| address).collect::<Vec<_>>(),
         [0x20150]
@@ -82,7 +83,7 @@ fn behaves_as_a_map() {
                 oracle.remove(&at)
             );
         } else {
-            let (_, previous) = table.insert(at, cell(step), step, || size(at));
+            let previous = table.insert(at, cell(step), step, || size(at));
             assert_eq!(
                 previous.map(|record| record.cell().0),
                 oracle.insert(at, step)

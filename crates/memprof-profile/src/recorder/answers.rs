@@ -182,7 +182,7 @@ impl Recorder {
             row.retained.add(retained);
             row.freed.add(freed);
             row.allocated.add(Amount::new(
-                cell.allocated.objects * scale,
+                cell.allocated * scale,
                 freed.bytes + retained.bytes,
             ));
             row.ages.sum += cell.ages.sum * scale;

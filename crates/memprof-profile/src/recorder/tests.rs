@@ -182,6 +182,24 @@ fn requests_that_overlap_for_ever_do_not_pile_up_cells() {
 }
 
 #[test]
+fn an_object_counts_with_the_bytes_that_it_had_at_its_end() {
+    let mut recorder = Recorder::new(1);
+    let id = recorder.open(options(None));
+    for address in [4000, 4040, 4080] {
+        allocate(&mut recorder, 0, address, 7);
+    }
+    let record = recorder.take(4000).expect("was allocated");
+    recorder.count_free(record, 1_000_000);
+    recorder.freed(4040);
+    let mut survivors = Survivors::default();
+    let record = recorder.record(4080).expect("lives");
+    recorder.survives(&mut survivors, record, 100, || None);
+    let profile = recorder.profile(id, &survivors, Meta::default());
+    assert_eq!(profile.rows[0].freed, Amount::new(2, 1_000_040));
+    assert_eq!(profile.rows[0].allocated, Amount::new(3, 1_000_140));
+}
+
+#[test]
 fn keeps_the_values_of_strings_that_live_and_die() {
     let mut recorder = Recorder::new(1);
     let id = recorder.open(options(None));

@@ -15,6 +15,7 @@ use memprof_profile::sites::{Site, SiteId};
 use super::classes;
 use super::event::Event;
 use super::event_hook::EventHook;
+use super::memsize;
 use super::origin::{Found, Origin};
 use super::places::{Known, Place};
 use super::protect::protect;
@@ -381,7 +382,9 @@ unsafe fn free(object: VALUE) {
 /// Called in a free hook with the object that is freed.
 #[inline(never)]
 unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
-    tracker.recorder.count_free(record);
+    // SAFETY: as for this function.
+    let bytes = unsafe { memsize::of_freed(object, flags) };
+    (tracker.recorder).count_free(record, bytes.unwrap_or(u64::from(record.slot_size())));
     if flags.has_finalizer() {
         FINALIZED.store(true, Ordering::Relaxed);
     }
