@@ -20,7 +20,7 @@ RSpec.describe "the pages of memprof web in a browser" do
     /traces/1 /traces/1?from=0.01&to=0.1 /traces/1/requests/2
     /tracked/2 /tracked/2/flame /tracked/2/flame?own=yes
   ]
-  live = %w[/live /live/requests /live/requests/1]
+  live = %w[/live /live/requests /live/requests/1 /live/memory]
   # What only leads elsewhere, or is a file.
   elsewhere = %w[Home LiveDump LiveRequestsFile TraceList TrackedList]
 
@@ -95,16 +95,23 @@ RSpec.describe "the pages of memprof web in a browser" do
     @stage.app.visit(3)
     @tab.go("#{@stage.live}/live")
     pages = ["/memprof/live?types=yes", "/memprof/live?file=app.rb", linked(%r{/live/source})]
+    @tab.go("#{@stage.live}/live/memory")
+    @tab.follow("form button[formaction$='/malloc/start']")
+    @stage.app.visit(3)
+    @tab.go("#{@stage.live}/live/memory")
+    pages += ["/memprof/live/memory?sort=calls", linked(%r{/live/malloc\?})]
     origin = @stage.live.delete_suffix("/memprof")
     expect(wrong(pages.map { |path| origin + path }, contrast)).to eq({})
   ensure
     @tab.go("#{@stage.live}/live")
     @tab.follow("button[formaction$='/tracking/stop']")
+    @tab.go("#{@stage.live}/live/memory")
+    @tab.follow("button[formaction$='/malloc/stop']")
   end
 
   it "are all that there are" do
     router = Memprof::Web::Router.standard
-    details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source]
+    details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source /live/malloc]
     seen = [*heap, *others, *live, *details].map { |path| router.find("GET", path.sub(/\?.*/, "")).page }
     shown = Memprof::Web::Page.all.select { |page| page.verb == "GET" } - seen
     expect(shown.map { |page| page.name.split("::").last }).to match_array(elsewhere)

@@ -2,20 +2,23 @@
 
 require "memprof"
 require_relative "live/dumps"
+require_relative "live/malloc_recording"
 require_relative "live/process_stats"
 require_relative "live/recorder"
 require_relative "live/tracking"
 
 module Memprof
   class Web
-    # The process that the application runs in: what it is, which of its objects are tracked, its dumps, and
-    # the requests that are traced. Each worker of a server is one of its own; only dumps are seen by all.
+    # The process that the application runs in: what it is, which of its objects are tracked, its memory,
+    # its dumps, and the requests that are traced. Each worker of a server is one of its own; only dumps are
+    # seen by all.
     class Live
-      attr_reader :dumps, :tracking, :recorder
+      attr_reader :dumps, :tracking, :malloc, :recorder
 
       def initialize(dumps: Dumps.new, recorder: Recorder.shared)
         @dumps = dumps
         @tracking = Tracking.new
+        @malloc = MallocRecording.new
         @recorder = recorder
       end
 

@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+require_relative "../live_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/live/memory`: where the memory of the process goes, and which lines call malloc. `location` chooses
+      # those whose names contain it.
+      class LiveMemory < LivePage
+        at "/live/memory"
+
+        EACH = 50
+        SORT = %w[live blocks allocated calls frees mean_life max_life].freeze
+        # What was done, in words.
+        DONE = {
+          recording: "Process %d records malloc.", already: "Process %d recorded malloc already.",
+          stopped: "Process %d has stopped recording malloc.", idle: "Process %d did not record malloc.",
+          reset: "The counts of process %d start from zero; live blocks stay known.",
+          unsupported: "Malloc cannot be recorded in process %d: see docs/malloc.md, Limits."
+        }.freeze
+        private_constant :EACH, :DONE
+
+        def title = "Memory of process #{Process.pid}"
+
+        def data
+          number = whole(:page, 1)
+          rows = live.malloc.rows(sort.to_sym, part: text(:location))
+          {
+            pid: Process.pid, ledger: ledger, heap_pages: live.malloc.heap_pages, done: sentence,
+            recording: live.malloc.running?, location: text(:location), live: rows.sum { |row| row[:live] },
+            locations: rows.size, page: number, each: EACH,
+            rows: existing(rows.drop((number - 1) * EACH).first(EACH), number)
+          }
+        end
+
+        def sort = word(:sort, SORT, "live")
+
+        private
+
+        # Nothing without /proc.
+        def ledger
+          Malloc.quiet { Memprof.memory.to_h }
+        rescue Memprof::Error
+          nil
+        end
+
+        def sentence
+          done = text(:done) or return
+          words = DONE.fetch(done.to_sym) { raise BadRequest, "invalid done #{done[0, 40].inspect}" }
+          format(words, whole(:pid, Process.pid))
+        end
+      end
+
+      # `/live/malloc?location=app.rb:12`: live blocks of a location.
+      class LiveMalloc < LivePage
+        at "/live/malloc"
+
+        MOST = 1000
+        private_constant :MOST
+
+        def title = "Live blocks of #{location}"
+
+        def breadcrumbs = [*super, ["Memory", "/live/memory"]]
+
+        def data
+          rows = live.malloc.blocks(location)
+          { pid: Process.pid, location: location, count: rows.sum { |row| row[:count] },
+            bytes: rows.sum { |row| row[:bytes] }, more: [rows.size - MOST, 0].max, rows: rows.first(MOST),
+            generation: GC.count }
+        end
+
+        private
+
+        def location = text(:location) || raise(BadRequest, "location is missing")
+      end
+
+      # What its buttons do.
+      class MallocAction < LivePage
+        private
+
+        def done(what) = "/live/memory?#{URI.encode_www_form(done: what, pid: Process.pid)}"
+      end
+
+      # Has the process record malloc.
+      class StartMalloc < MallocAction
+        at "/live/malloc/start", verb: "POST"
+
+        def act(_request)
+          done(live.malloc.start ? :recording : :already)
+        rescue Unsupported
+          done(:unsupported)
+        end
+      end
+
+      # Has it stop.
+      class StopMalloc < MallocAction
+        at "/live/malloc/stop", verb: "POST"
+
+        def act(_request) = done(live.malloc.stop ? :stopped : :idle)
+      end
+
+      # Has it count from zero.
+      class ResetMalloc < MallocAction
+        at "/live/malloc/reset", verb: "POST"
+
+        def act(_request)
+          live.malloc.reset
+          done(:reset)
+        end
+      end
+    end
+  end
+end

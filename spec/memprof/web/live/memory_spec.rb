@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+require "memprof/web"
+require "rack"
+
+RSpec.describe "The page of the memory of a process" do
+  include WebBrowser
+
+  let(:heaps) { Memprof::Web::Heaps.new(live: Memprof::Web::Live.new) }
+  let(:app) { Memprof::Web.new(heaps: heaps, gate: WebBrowser::Open.new) }
+
+  it "shows where the memory of the process goes" do
+    data = ask(app, "/live/memory.json").json
+    if File.readable?("/proc/self/smaps")
+      expect(data[:ledger][:items].sum { |item| item[:bytes] }).to eq(data[:ledger][:rss])
+      expect(ask(app, "/live/memory").body).to include("instruction sequences", " resident, ")
+    end
+    expect(data).to include(recording: false, pid: Process.pid)
+    expect(data[:heap_pages].sum { |row| row[:used] }).to be > 1000
+    expect(ask(app, "/live").body).to include(%(href="/live/memory"))
+    expect(ask(app, "/live/memory?sort=x").status).to eq(400)
+    expect(ask(app, "/live/malloc?location=app.rb:1").status).to eq(404)
+    expect(ask(app, "/live/malloc").status).to eq(400)
+  end
+
+  # Recording is global; the suite's own process must not record.
+  it "records malloc, and shows locations and their live blocks" do
+    skip "malloc is recorded on Linux" unless RUBY_PLATFORM.include?("linux")
+    result = run_ruby(<<~'RUBY', ruby_args: ["-I#{File.expand_path("../../../support", __dir__)}"])
+      require "memprof/web"
+      require "rack"
+      require "web_browser"
+      include WebBrowser
+      live = Memprof::Web::Live.new
+      app = Memprof::Web.new(heaps: Memprof::Web::Heaps.new(live: live), gate: WebBrowser::Open.new)
+      post = ->(path) { ask(app, path, method: "POST", headers: { "Sec-Fetch-Site" => "same-origin" }).location[/done=(\w+)/, 1] }
+      ask(app, "/live/memory")
+      puts Array.new(2) { post.call("/live/malloc/start") }.join(" ")
+      kept = Array.new(7) { "x" * 50_000 }
+      page = ask(app, "/live/memory.json?location=-e:10")
+      p page.json[:rows].map { |row| row.values_at(:location, :live, :blocks, :frees) }
+      p page.json[:recording]
+      puts ask(app, "/live/memory?location=-e:10").body[%r{/live/malloc\?location=([^"&]+)}, 1]
+      blocks = ask(app, "/live/malloc.json?location=-e:10").json[:rows].select { |row| row[:size] == 50_001 }
+      p [:count, :bytes].map { |key| blocks.sum { |row| row[key] } }
+      puts %w[reset stop stop].map { |action| post.call("/live/malloc/#{action}") }.join(" ")
+      p ask(app, "/live/memory?done=stopped&pid=#{$$}").body.include?("has stopped recording malloc.")
+    RUBY
+    expect([result.stderr, result.stdout.lines(chomp: true)]).to match(["", [
+      "recording already", /\A\[\["-e:10", 350\d{3}, [78], \d\]\]\z/, "true", "-e%3A10", "[7, 350007]",
+      "reset stopped idle", "true"
+    ]])
+  end
+end
