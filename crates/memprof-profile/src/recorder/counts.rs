@@ -22,7 +22,7 @@ pub struct CountRow {
     pub identity: u32,
     /// Objects that were not reported freed.
     pub live: u64,
-    /// All objects. Bytes: slot size at allocation for those that were freed, memsize for those that are retained.
+    /// All objects. Bytes: memsize, of those that were freed as it was then.
     pub allocated: Amount,
     /// Those that were found alive. Bytes: memsize.
     pub retained: Amount,
@@ -42,7 +42,7 @@ impl Recorder {
             let identity = self.sites.class_identity(site.class);
             let retained = survivors.amounts.get(id.0 as usize).copied();
             let retained = retained.unwrap_or_default();
-            let allocated = Amount::new(cell.allocated.objects, cell.freed.bytes + retained.bytes);
+            let allocated = Amount::new(cell.allocated, cell.freed.bytes + retained.bytes);
             let amounts = [Amount::new(cell.live(), 0), allocated, retained];
             let row = rows.entry((file, line, class, identity)).or_default();
             for (sum, amount) in row.iter_mut().zip(amounts) {
