@@ -87,8 +87,8 @@ RSpec.describe "memprof/signal" do
       count = text.string[/^ *(\\d+) -e:\\d+:Object$/, 1].to_i
       puts count.between?(80_000, 120_000) && (count % 50).zero?
     RUBY
-    # Sampled counts are multiples of 50, which the number of objects is not. They are off by 20 %, which are nine
-    # standard deviations, once in 10^18 runs.
+    # Sampled counts are multiples of 50, which the number of objects is not. They are off by 20 %, nine
+    # standard deviations, once in 10^16 runs.
     result = run_ruby(program, env: { "MEMPROF_TRACK" => "sample:50" })
     expect(result).to have_attributes(stdout: "true\n", stderr: "")
   end
