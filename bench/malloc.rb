@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What does a recording of malloc cost per block that is freed at once, and per live block?
+# What does a recording of malloc cost per block that is freed at once, and per live block? And a sampled one?
 
 require_relative "support"
 
@@ -18,8 +18,8 @@ def fill
   Bench.processor { $kept = Array.new(LIVE) { |index| "x" * (40 + (index & 255)) } }
 end
 
-def recorded
-  Memprof::Malloc.start
+def recorded(**options)
+  Memprof::Malloc.start(**options)
   yield
 ensure
   Memprof::Malloc.stop
@@ -37,14 +37,16 @@ storm
 samples = Bench.in_turn(ROUNDS, {
   "freed at once" => -> { Bench.cpu { storm } },
   "freed at once, recorded" => -> { recorded { Bench.cpu { storm } } },
+  "freed at once, sampled" => -> { recorded(sample: "512 KiB") { Bench.cpu { storm } } },
   "kept" => -> { fill },
   "kept, recorded" => -> { recorded { fill } }
 })
 Bench.table(["strings outside of Ruby's heap, seconds", "median", "spread"],
   samples.map { |name, sample| [name, format("%.3f", sample.median), sample.spread] })
-ratio = ->(name) { samples["#{name}, recorded"].median / samples[name].median }
+ratio = ->(name, how = "recorded") { samples["#{name}, #{how}"].median / samples[name].median }
 Bench.table(Bench::LIMITS, [
   Bench.limit("freed at once, relative to not recorded", ratio.call("freed at once"), 1.45, 1.25),
+  Bench.limit("the same, sampled at 512 KiB", ratio.call("freed at once", "sampled"), 1.05, 1.03),
   Bench.limit("bytes per live block", bytes_per_block, 32, 16)
 ])
 Bench.table(["", "median"], [["kept, relative to not recorded", format("%.2f", ratio.call("kept"))]])

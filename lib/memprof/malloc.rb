@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "byte_size"
 require_relative "errors"
 require_relative "native"
 require_relative "malloc/environment"
@@ -25,13 +26,13 @@ module Memprof
   #
   # `MEMPROF_MALLOC=dump_path:FILE,dump_min:BYTES ruby -rmemprof/malloc app.rb` records a whole program, and
   # appends the lines of {dump} to the file at its end; `dump_fd:N` writes them to a descriptor (stderr
-  # without either).
+  # without either). `sample:512KiB` records samples.
   #
   # @example Find the line that leaks
   #   require "memprof/malloc"
   #   require "fiddle"
   #
-  #   Memprof::Malloc.start
+  #   Memprof.const_get(:Native)::Malloc.start(nil)
   #   leaked = Array.new(100) { Fiddle.malloc(1024) }
   #   Memprof::Malloc.stop
   #   location = Memprof::Malloc.locations.max_by(&:live_bytes)
@@ -39,18 +40,31 @@ module Memprof
   module Malloc
     autoload :Text, "#{__dir__}/malloc/text"
 
+    MAX_SAMPLE = (1 << 32) - 1
+    private_constant :MAX_SAMPLE
+
     class << self
       # Starts recording; what an earlier recording counted is dropped.
       #
+      # With `sample:` only samples are recorded, one in so many bytes on average, at a small part of the
+      # cost. All counts are unbiased estimates then; {Location#each} yields the sampled blocks.
+      #
+      # @param sample [Integer, String, nil] bytes between samples (`"512 KiB"`); nil records all blocks
       # @return [Boolean] false if a recording runs already
+      # @raise [ArgumentError] if `sample` is no size between 1 B and 4 GiB
       # @raise [Unsupported] where calls can't be interposed: on systems other than Linux on x86-64 and
       #   aarch64, and
       #   where Ruby has an allocator built in
       # @example
       #   Memprof::Malloc.start # => true
       #   Memprof::Malloc.stop
-      def start
-        Native::Malloc.start
+      def start(sample: nil)
+        bytes = sample && ByteSize.read(sample)
+        unless bytes.nil? || bytes.between?(1, MAX_SAMPLE)
+          raise ArgumentError, "sample is not between 1 B and 4 GiB: #{sample.inspect}"
+        end
+
+        Native::Malloc.start(bytes)
       end
 
       # Stops recording. What was recorded stays readable until the next start.
@@ -67,6 +81,15 @@ module Memprof
       #   Memprof::Malloc.running? # => false
       def running?
         Native::Malloc.running?
+      end
+
+      # @return [Integer, nil] bytes between samples; nil if all blocks are recorded
+      # @example
+      #   Memprof::Malloc.start(sample: "512 KiB")
+      #   Memprof::Malloc.sample # => 524288
+      #   Memprof::Malloc.stop
+      def sample
+        Native::Malloc.sample
       end
 
       # Calls the block with each location and its counts, in no particular order.

@@ -72,6 +72,55 @@ RSpec.describe "Memprof::Malloc" do
     expect(lines).to eq %w[false true nil]
   end
 
+  it "finds the line of code that takes the place of freed code, in threads, fibers and callbacks from C" do
+    expect(in_child(<<~'RUBY')).to eq ["[10001]", "[0, true]", "[1, 1]"]
+      Memprof::Malloc.start
+      100.times { "w" * 10_000 }
+      totals = (1..300).map do |number|
+        eval(%("x" * 10_000), nil, "evaluated.rb", number).clear
+        GC.start if number % 60 == 0
+        GC.compact if number == 150 && GC.respond_to?(:compact)
+        Memprof::Malloc["evaluated.rb:#{number}"].total / 10_001 * 10_001
+      end
+      p totals.uniq
+      work = -> { 50.times { [3, 1, 2].sort_by { |number| ("t" * 10_000).clear; number } } }
+      threads = Array.new(3) { Thread.new(&work) } + [Thread.new { Fiber.new(&work).resume }]
+      threads.each(&:join)
+      location = Memprof::Malloc["-e:11"]
+      p [location.each.count { |size, _| size == 10_001 }, location.total >= 600 * 10_001]
+      first = "a" * 10_000; second =
+        "b" * 10_000
+      p [Memprof::Malloc["-e:16"], Memprof::Malloc["-e:17"]].map { |line| line.each.count { |size, _| size == 10_001 } }
+    RUBY
+  end
+
+  it "estimates from samples, which large blocks all are" do
+    expect(in_child(<<~'RUBY')).to eq ["true", "4096", "true", "[3, 2, 2]", "true", "nil"]
+      def near(number, exact)
+        (number - exact).abs < exact / 4
+      end
+      p Memprof::Malloc.start(sample: "4 KiB"), Memprof::Malloc.sample
+      kept = Array.new(5_000) { "x" * 1_000 }
+      p near(Memprof::Malloc["-e:6"].live_bytes, 5_005_000)
+      large = Array.new(3) { "x" * 1_000_000 }
+      location = Memprof::Malloc["-e:8"]
+      large.pop.clear
+      # The VM's own small blocks, should one be a sample, are no million.
+      sizes = location.each.count { |size, _| size == 1_000_001 }
+      p [location.total / 1_000_000, sizes, location.live_bytes / 1_000_000]
+      p Memprof::Malloc.table.include?(", estimated from a sample every 4.0 KiB")
+      Memprof::Malloc.stop
+      Memprof::Malloc.start
+      p Memprof::Malloc.sample
+    RUBY
+  end
+
+  it "refuses a sample that is no size" do
+    ["much", "0", -1, 1 << 32, 2.5].each do |sample|
+      expect { Memprof::Malloc.start(sample: sample) }.to raise_error(ArgumentError, /size|between/)
+    end
+  end
+
   it "keeps live blocks over a reset, which zeroes the counts" do
     expect(in_child(<<~'RUBY')).to eq ["nil", "[0, 0, 1]", "true", "[1, 0]"]
       Memprof::Malloc.start

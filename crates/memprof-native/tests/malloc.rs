@@ -5,9 +5,10 @@ mod support;
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use memprof_native::malloc::{self, Counts, Host, Line, Location};
+use memprof_native::malloc::{self, Counts, Host, Line, Location, Position};
 use memprof_native::{Scope, Trace};
 use support::{Free, Library, Malloc, Rounds, Workshop, alone, count};
 
@@ -18,6 +19,8 @@ thread_local! {
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 static HOST: Host = Host {
+    position: || Position::Line,
+    code_block: |_| None,
     line: || {
         LINE.get().map(|line| Line {
             path: c"/app/test.rb".as_ptr(),
@@ -62,8 +65,8 @@ fn each_function_counts_at_its_line() {
         // SAFETY: functions of the library, of these types; each block is freed once.
         unsafe {
             let before = allocate(77);
-            assert_eq!(malloc::start(&HOST), Ok(true));
-            assert_eq!(malloc::start(&HOST), Ok(false));
+            assert_eq!(malloc::start(&HOST, None), Ok(true));
+            assert_eq!(malloc::start(&HOST, None), Ok(false));
             LINE.set(Some(1));
             let mut blocks = vec![
                 allocate(100),
@@ -121,7 +124,7 @@ fn what_runs_no_line_is_native_code_of_the_caller() {
     alone(|| {
         let (_shop, work) = work();
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-        malloc::start(&HOST).unwrap();
+        malloc::start(&HOST, None).unwrap();
         // SAFETY: functions of the library, of these types.
         let block = unsafe { allocate(12_345) };
         let sites = malloc::sites();
@@ -144,7 +147,7 @@ fn quiet_threads_are_left_out_but_their_frees_count() {
     alone(|| {
         let (_shop, work) = work();
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-        malloc::start(&HOST).unwrap();
+        malloc::start(&HOST, None).unwrap();
         LINE.set(Some(1));
         // SAFETY: functions of the library, of these types.
         unsafe {
@@ -168,11 +171,11 @@ fn a_trace_and_a_recording_count_the_same_calls() {
         for recorded_first in [true, false] {
             LINE.set(Some(7));
             if recorded_first {
-                malloc::start(&HOST).unwrap();
+                malloc::start(&HOST, None).unwrap();
             }
             let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
             if !recorded_first {
-                malloc::start(&HOST).unwrap();
+                malloc::start(&HOST, None).unwrap();
             }
             // SAFETY: a function of the library, of that type.
             assert_eq!(unsafe { rounds(10_000) }, 0);
@@ -200,7 +203,7 @@ fn sixteen_threads_free_each_others_blocks_while_processes_are_forked() {
     alone(|| {
         let (_shop, work) = work();
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-        malloc::start(&HOST).unwrap();
+        malloc::start(&HOST, None).unwrap();
         let (sender, receiver) = crossbeam_queue();
         std::thread::scope(|scope| {
             for number in 0..16u32 {
@@ -244,6 +247,59 @@ fn sixteen_threads_free_each_others_blocks_while_processes_are_forked() {
     });
 }
 
+#[test]
+fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
+    alone(|| {
+        let (_shop, work) = work();
+        let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
+        let realloc: Realloc = work.get("do_realloc");
+        assert_eq!(malloc::start(&HOST, NonZeroU32::new(4096)), Ok(true));
+        assert_eq!(malloc::sample(), Some(4096));
+        let kept: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        LINE.set(Some(5));
+                        // SAFETY: functions of the library, of these types; each block is freed once at most.
+                        (0..20_000usize)
+                            .filter(|round| unsafe {
+                                let block = realloc(allocate(8), 1_000);
+                                if round % 4 > 0 {
+                                    free(block);
+                                }
+                                round % 4 == 0
+                            })
+                            .count()
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
+        });
+        let counts = counted(5);
+        let near = |estimate: u64, exact: u64| {
+            assert!(
+                estimate.abs_diff(exact) < exact / 8,
+                "{estimate} for {exact}: {counts:?}"
+            );
+        };
+        near(counts.allocated_bytes, 80_000 * 1_008);
+        near(counts.live_bytes, kept as u64 * 1_000);
+        near(counts.live, kept as u64);
+        let sampled = malloc::live_blocks(&at(5));
+        assert!(sampled.len() < kept / 2 && sampled.iter().any(|block| block.size == 1_000));
+        malloc::stop();
+        assert_eq!(malloc::start(&HOST, None), Ok(true));
+        assert_eq!((malloc::sample(), counted(5)), (None, Counts::default()));
+        // SAFETY: a function of the library, of that type.
+        unsafe { allocate(3) };
+        assert_eq!((counted(5).live, counted(5).live_bytes), (0, 0));
+        malloc::stop();
+    });
+}
+
 /// Blocks that one thread hands to another, in this program, whose own calls of the allocator are not seen.
 fn crossbeam_queue() -> (impl Fn(usize) + Sync, impl Fn() -> usize + Sync) {
     let queue: &'static std::sync::Mutex<std::collections::VecDeque<usize>> =
@@ -278,7 +334,7 @@ fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
             FUNCTIONS = Some((work.get("do_malloc"), work.get("do_free")));
             libc::signal(libc::SIGUSR1, handler as *const () as usize);
         }
-        malloc::start(&HOST).unwrap();
+        malloc::start(&HOST, None).unwrap();
         LINE.set(Some(1));
         // SAFETY: as above. A site with a block, so that the whole table is read.
         unsafe { FUNCTIONS.map(|(allocate, _)| allocate(10)) };

@@ -4,9 +4,9 @@ module Memprof
   module Malloc
     # What `MEMPROF_MALLOC` asks for: a recording from the load of memprof/malloc to the end of the process,
     # and a dump of it then. Settings are separated by commas: `dump_path:FILE` (appended to), `dump_fd:N`,
-    # `dump_min:BYTES`, `table:ROWS` (a table instead of lines).
+    # `dump_min:BYTES`, `table:ROWS` (a table instead of lines), `sample:SIZE`.
     class Environment
-      SETTINGS = %w[dump_path dump_fd dump_min table].freeze
+      SETTINGS = %w[dump_path dump_fd dump_min table sample].freeze
       private_constant :SETTINGS
 
       # Starts what the variable asks for; a mistake in it is a warning, as the program must run.
@@ -27,7 +27,7 @@ module Memprof
       end
 
       def start
-        at_exit { dump } if Malloc.start
+        at_exit { dump } if Malloc.start(sample: @settings["sample"])
       end
 
       private

@@ -38,7 +38,7 @@ module Memprof
         counts[2]
       end
 
-      # @return [Integer] bytes of blocks that are live, exact also after {Malloc.reset}
+      # @return [Integer] bytes of blocks that are live, also after {Malloc.reset}
       # @example
       #   Memprof::Malloc.locations.max_by(&:live_bytes)
       def live_bytes
@@ -67,7 +67,8 @@ module Memprof
         counts[5]
       end
 
-      # Calls the block with each live block, in no particular order.
+      # Calls the block with each live block, in no particular order; in a recording of samples with those
+      # that are samples.
       #
       # @yieldparam size [Integer] bytes
       # @yieldparam generation [Integer] `GC.count` when it was allocated

@@ -33,7 +33,12 @@ module Memprof
       def headline
         live = "#{Units.bytes(@rows.sum(&:live_bytes))} live in #{blocks(@rows.sum(&:live))}"
         calls = Units.count(@rows.sum(&:allocations))
-        "#{live} of #{Units.bytes(@rows.sum(&:total))} allocated by #{calls} calls of malloc"
+        "#{live} of #{Units.bytes(@rows.sum(&:total))} allocated by #{calls} calls of malloc#{sampled}"
+      end
+
+      def sampled
+        period = Native::Malloc.sample
+        period ? ", estimated from a sample every #{Units.bytes(period)}" : ""
       end
 
       def table

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "byte_size"
+require_relative "../byte_size"
 require_relative "native_recording"
 
 module Memprof

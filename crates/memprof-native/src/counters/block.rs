@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
     compiler_fence,
 };
 
@@ -27,8 +27,10 @@ pub(crate) struct Block {
     in_recorder: AtomicBool,
     /// Whether the thread holds the recorder's locks for a fork.
     forks: AtomicBool,
-    /// The last sites that its threads allocated at; null if it never did while malloc was recorded.
-    sites: AtomicPtr<c_void>,
+    /// Bytes until the thread's next sample of malloc; negative: it is due.
+    until_sample: AtomicI64,
+    /// What the recorder of malloc keeps for the block; null if its threads never allocated while malloc was recorded.
+    recorder_memory: AtomicPtr<c_void>,
     cells: [AtomicU64; CELLS],
 }
 
@@ -41,7 +43,8 @@ impl Block {
             gvl_wait: AtomicU64::new(0),
             in_recorder: AtomicBool::new(false),
             forks: AtomicBool::new(false),
-            sites: AtomicPtr::new(ptr::null_mut()),
+            until_sample: AtomicI64::new(0),
+            recorder_memory: AtomicPtr::new(ptr::null_mut()),
             cells: [const { AtomicU64::new(0) }; CELLS],
         }
     }
@@ -137,25 +140,38 @@ impl Block {
         self.forks.store(forks, Relaxed);
     }
 
-    /// The block's cache of sites, which `map` makes. None without memory, and for the block that threads share.
-    ///
-    /// The calling thread must be in the recorder, and drop the reference before it leaves it.
+    /// That many bytes were allocated: whether they contain a sample. A signal handler in between costs a few bytes of the
+    /// gap, which is random anyway.
     #[inline(always)]
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "the block's only thread calls it, and never twice at a time"
-    )]
-    pub(crate) fn sites<T>(&self, map: fn() -> *mut T) -> Option<&mut T> {
-        let mut sites: *mut T = self.sites.load(Relaxed).cast();
-        if sites.is_null() {
+    pub(crate) fn samples(&self, bytes: u64) -> bool {
+        let left = self.until_sample.load(Relaxed).wrapping_sub(bytes as i64);
+        self.until_sample.store(left, Relaxed);
+        left < 0
+    }
+
+    /// The bytes until the next sample; negative: it is due.
+    pub(crate) fn set_until_sample(&self, bytes: i64) {
+        self.until_sample.store(bytes, Relaxed);
+    }
+
+    /// What the recorder keeps for the block, which `map` makes. None without memory, and for the block that threads share.
+    #[inline(always)]
+    pub(crate) fn recorder_memory<T>(&self, map: fn() -> *mut T) -> Option<&T> {
+        let mut memory: *mut T = self.recorder_memory.load(Relaxed).cast();
+        if memory.is_null() {
             if ptr::eq(self, &raw const super::SPILLED) {
                 return None;
             }
-            sites = map();
-            self.sites.store(sites.cast(), Relaxed);
+            memory = map();
+            self.recorder_memory.store(memory.cast(), Release);
         }
-        // SAFETY: null, or what `map` returned, always of the same type; only the block's one thread comes here, and not a
-        // second time while it is in the recorder.
-        unsafe { sites.as_mut() }
+        // SAFETY: null, or what `map` returned, always of the same type, and never unmapped.
+        unsafe { memory.as_ref() }
+    }
+
+    /// The same, if it is there.
+    pub(crate) fn existing_recorder_memory<T>(&self) -> Option<&T> {
+        // SAFETY: as above; there is one type of it.
+        unsafe { self.recorder_memory.load(Acquire).cast::<T>().as_ref() }
     }
 }

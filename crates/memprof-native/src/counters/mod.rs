@@ -76,7 +76,8 @@ fn after_fork() {
     PROCESS.store(process(), Relaxed);
 }
 
-fn blocks() -> impl Iterator<Item = &'static Block> {
+/// All blocks that were ever handed out.
+pub(crate) fn blocks() -> impl Iterator<Item = &'static Block> {
     (0..USED.load(Acquire).min(CHUNKS * BLOCKS_A_CHUNK)).filter_map(block)
 }
 

@@ -16,14 +16,29 @@ pub(crate) struct Block {
     pub(super) site: SiteId,
     /// The GC generation it was allocated in; only the low [`GENERATION_BITS`] bits are kept.
     pub(super) generation: u32,
+    /// It holds code of the interpreter that sites are known by (`site_cache`).
+    pub(super) holds_code: bool,
 }
+
+impl Block {
+    /// Whether its allocation was recorded. Others are in the table for the code that they hold.
+    #[inline(always)]
+    pub(super) fn is_recorded(&self) -> bool {
+        self.site != NOT_RECORDED
+    }
+}
+
+/// The site of blocks that were not recorded. No site has this number.
+const NOT_RECORDED: SiteId = SiteId((1 << SITE_BITS) - 1);
 
 /// Generations are kept modulo 2 to the power of this.
 pub(super) const GENERATION_BITS: u32 = 20;
-const SITE_BITS: u32 = 24;
-const MAX_SIZE: u64 = (1 << (64 - SITE_BITS)) - 1;
+const SITE_BITS: u32 = 23;
+const CODE: u64 = 1 << (63 - SITE_BITS);
+const MAX_SIZE: u64 = CODE - 1;
 
-/// An address in eights with the generation above it, and the size with the site above it. All zero: free.
+/// An address in eights with the generation above it; and the size, above it whether it holds code, above that the site.
+/// All zero: free.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     key: u64,
@@ -39,7 +54,9 @@ impl Entry {
     pub(super) fn new(address: usize, block: Block) -> Entry {
         Entry {
             key: key_of(address) | u64::from(block.generation) << ADDRESS_BITS,
-            value: block.size.min(MAX_SIZE) | u64::from(block.site.0) << (64 - SITE_BITS),
+            value: block.size.min(MAX_SIZE)
+                | if block.holds_code { CODE } else { 0 }
+                | u64::from(block.site.0) << (64 - SITE_BITS),
         }
     }
 
@@ -52,6 +69,7 @@ impl Entry {
             size: self.value & MAX_SIZE,
             site: SiteId((self.value >> (64 - SITE_BITS)) as u32),
             generation: (self.key >> ADDRESS_BITS) as u32,
+            holds_code: self.value & CODE != 0,
         }
     }
 }
@@ -67,6 +85,29 @@ const GROUP: usize = 8;
 /// A table starts with a page of entries, and doubles until it has this many.
 const SMALL: usize = 2048;
 const PAGE: usize = 4096 / size_of::<Entry>();
+
+#[inline(always)]
+fn home(groups: u64, address: u64) -> usize {
+    let region = (address / (2 * GROUP as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let group = (region * groups) >> 32;
+    group as usize * GROUP + (address >> 1) as usize % GROUP
+}
+
+/// Has the processor fetch where a block is in a table of that outline, which may be out of date.
+#[inline(always)]
+pub(super) fn prefetch((entries, groups): (*mut Entry, u64), address: u64) {
+    let place = entries.wrapping_add(home(groups, address));
+    // SAFETY: any address may be prefetched.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("prefetcht0 [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
+    }
+}
 
 /// Linear probing without tombstones.
 pub(super) struct Table {
@@ -89,9 +130,12 @@ impl Table {
     /// Where a block belongs, if nothing is in its way.
     #[inline(always)]
     fn home(&self, address: u64) -> usize {
-        let region = (address / (2 * GROUP as u64)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let group = (region * self.groups) >> 32;
-        group as usize * GROUP + (address >> 1) as usize % GROUP
+        home(self.groups, address)
+    }
+
+    /// What [`prefetch`] needs.
+    pub(super) fn outline(&self) -> (*mut Entry, u64) {
+        (self.entries, self.groups)
     }
 
     #[inline(always)]
@@ -158,6 +202,25 @@ impl Table {
         }
     }
 
+    /// Notes that a block holds code, also one that was not recorded. True if it was not in the table before.
+    pub(super) fn mark_code(&mut self, address: usize) -> Result<bool, NoMemory> {
+        if self.used > 0 {
+            if let Ok(at) = self.find(key_of(address)) {
+                let Entry { key, value } = self.at(at);
+                let value = value | CODE;
+                self.put(at, Entry { key, value });
+                return Ok(false);
+            }
+        }
+        let block = Block {
+            size: 0,
+            site: NOT_RECORDED,
+            generation: 0,
+            holds_code: true,
+        };
+        self.insert(Entry::new(address, block)).map(|_| true)
+    }
+
     #[inline(always)]
     pub(super) fn remove(&mut self, address: u64) -> Option<Block> {
         if self.used == 0 {
@@ -217,11 +280,13 @@ impl Table {
         Ok(())
     }
 
-    pub(super) fn each(&self, mut visit: impl FnMut(Block)) {
+    pub(super) fn each(&self, visit: impl FnMut(Block)) {
         (0..self.capacity)
             .map(|index| self.at(index))
             .filter(|entry| *entry != FREE)
-            .for_each(|entry| visit(entry.block()));
+            .map(Entry::block)
+            .filter(Block::is_recorded)
+            .for_each(visit);
     }
 
     pub(super) fn memsize(&self) -> usize {
@@ -250,6 +315,7 @@ mod tests {
             size: number * 3,
             site: SiteId(number as u32 % 1000),
             generation: number as u32 % 77,
+            holds_code: number % 5 == 0,
         }
     }
 
@@ -294,6 +360,7 @@ mod tests {
             size: MAX_SIZE,
             site: SiteId((1 << SITE_BITS) - 1),
             generation: (1 << GENERATION_BITS) - 1,
+            holds_code: false,
         };
         let entry = Entry::new(0x7fff_ffff_fff8, block);
         assert_eq!(
@@ -312,6 +379,29 @@ mod tests {
             .size,
             MAX_SIZE
         );
+    }
+
+    #[test]
+    fn blocks_of_code_are_marked_and_not_counted() {
+        let mut table = Table::new();
+        assert!(table.mark_code(0x1000).unwrap());
+        let recorded = Block {
+            holds_code: false,
+            ..block(3)
+        };
+        table.insert(Entry::new(0x2000, recorded)).unwrap();
+        assert!(!table.mark_code(0x2000).unwrap());
+        let marked = Block {
+            holds_code: true,
+            ..recorded
+        };
+        let mut seen = Vec::new();
+        table.each(|block| seen.push(block));
+        assert_eq!(seen, [marked]);
+        let unknown = table.remove(key_of(0x1000)).unwrap();
+        assert!(unknown.holds_code && !unknown.is_recorded());
+        assert_eq!(table.remove(key_of(0x2000)), Some(marked));
+        table.clear();
     }
 
     #[test]

@@ -4,17 +4,21 @@
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{
-    AtomicBool,
+    AtomicBool, AtomicPtr, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::block_table::{Block, Entry, NoMemory, Table, key_of};
+use super::block_table::{self, Block, Entry, NoMemory, Table, key_of};
+use super::sampling;
 
 /// A part of the table, with its lock. Shards don't share a cache line.
 #[repr(align(64))]
 struct Shard {
     is_locked: AtomicBool,
     table: UnsafeCell<Table>,
+    /// The table's outline, for those that don't hold the lock.
+    entries: AtomicPtr<Entry>,
+    groups: AtomicU64,
 }
 
 // SAFETY: `table` is only touched while the lock is held (`with`).
@@ -52,6 +56,8 @@ static TABLE: [Shard; SHARDS] = [const {
     Shard {
         is_locked: AtomicBool::new(false),
         table: UnsafeCell::new(Table::new()),
+        entries: AtomicPtr::new(std::ptr::null_mut()),
+        groups: AtomicU64::new(0),
     }
 }; SHARDS];
 
@@ -61,16 +67,47 @@ fn shard(address: usize) -> &'static Shard {
     &TABLE[(page >> 57) as usize]
 }
 
+/// Has the processor fetch the place of a block, which is inserted or removed next.
+#[inline(always)]
+pub(super) fn prefetch(address: usize) {
+    let shard = shard(address);
+    let outline = (shard.entries.load(Relaxed), shard.groups.load(Relaxed));
+    block_table::prefetch(outline, key_of(address));
+}
+
 /// Records a block; returns the one that was at this address, which was freed unseen.
 #[inline(always)]
 pub(super) fn insert(address: usize, block: Block) -> Result<Option<Block>, NoMemory> {
-    shard(address).with(|table| table.insert(Entry::new(address, block)))
+    let shard = shard(address);
+    let before = shard.with(|table| {
+        let before = table.insert(Entry::new(address, block));
+        let (entries, groups) = table.outline();
+        shard.entries.store(entries, Relaxed);
+        shard.groups.store(groups, Relaxed);
+        before
+    })?;
+    if before.is_none() {
+        sampling::added(address);
+    }
+    Ok(before)
 }
 
-/// Forgets a block. None if it is unknown: it was allocated before the recording.
+/// Notes that a block holds code, also one that was not recorded. It is live meanwhile.
+pub(super) fn mark_code(address: usize) -> Result<(), NoMemory> {
+    if shard(address).with(|table| table.mark_code(address))? {
+        sampling::added(address);
+    }
+    Ok(())
+}
+
+/// Forgets a block. None if it is unknown: it was allocated before the recording, or is no sample.
 #[inline(always)]
 pub(super) fn remove(address: usize) -> Option<Block> {
-    shard(address).with(|table| table.remove(key_of(address)))
+    let block = shard(address).with(|table| table.remove(key_of(address)));
+    if block.is_some() {
+        sampling::removed(address);
+    }
+    block
 }
 
 /// Visits all live blocks, a shard at a time. `visit` must not allocate where that is recorded.

@@ -7,6 +7,7 @@
 //! Rules that keep the program safe:
 //!
 //! - **What is needed inside a hook comes from the system** (`pages`), or from Rust's allocator, which the hooks leave out.
+//! - **A thread counts only in its own memory** (`tallies`), and only while it is in the recorder.
 //! - **A block is forgotten before it is freed**, so that the thread that gets its address next records it after that.
 //! - **A signal handler that allocates in the middle of this code is not recorded** (`counters::Block::enter_recorder`): the
 //!   thread may hold a lock of the table.
@@ -22,7 +23,15 @@ mod pages;
 #[cfg(interposed)]
 mod recorder;
 #[cfg(interposed)]
+mod sampling;
+#[cfg(interposed)]
+mod site_cache;
+#[cfg(interposed)]
 mod sites;
+#[cfg(interposed)]
+mod tallies;
+#[cfg(interposed)]
+mod thread_memory;
 #[cfg(not(interposed))]
 mod unsupported;
 
@@ -32,14 +41,15 @@ use std::ffi::{CString, c_char};
 pub(crate) use recorder::{AT_FORK, allocated, forget, freed, reallocated};
 #[cfg(not(interposed))]
 pub use unsupported::{
-    counts, describe, is_recording, live_blocks, memsize, missed, reset, set_quiet, sites, start,
-    stop,
+    counts, describe, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet, sites,
+    start, stop,
 };
 #[cfg(interposed)]
 pub use {
     names::describe,
     recorder::{
-        counts, is_recording, live_blocks, memsize, missed, reset, set_quiet, sites, start, stop,
+        counts, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet, sites, start,
+        stop,
     },
 };
 
@@ -52,10 +62,25 @@ pub struct Line {
     pub line: u32,
 }
 
-/// What the recorder asks of the interpreter. All three are called inside an allocator's call, on any thread: they must
+/// What the calling thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// No code of the interpreter.
+    Native,
+    /// Code whose line [`Host::line`] knows.
+    Line,
+    /// The instruction at this address, which is always the same line as long as its block is not freed.
+    Code(usize),
+}
+
+/// What the recorder asks of the interpreter. All are called inside an allocator's call, on any thread: they must
 /// not allocate where that is recorded, and wait for nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
+    /// Where the calling thread is in the code of the interpreter. Called for each block.
+    pub position: fn() -> Position,
+    /// The block of the allocator that holds the instruction at the position that was just told; None if it can't be told.
+    pub code_block: fn(usize) -> Option<usize>,
     /// The line that the calling thread runs; None if it runs no code of the interpreter right now.
     pub line: fn() -> Option<Line>,
     /// The number of garbage collections so far.
@@ -96,7 +121,7 @@ pub enum Location {
     Native(usize),
 }
 
-/// What was counted at a site. Sizes are in bytes as asked for.
+/// What was counted at a site. Sizes are in bytes as asked for. In a recording of samples these are estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Blocks that were allocated.

@@ -1,5 +1,6 @@
 //! The recording that runs, if any.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -7,9 +8,9 @@ use std::sync::atomic::{
 use std::sync::{Mutex, PoisonError};
 
 use super::block_table::{Block, GENERATION_BITS};
-use super::blocks;
-use super::sites::{self, Cache, SiteId};
+use super::sites::{self, SiteId};
 use super::{Counts, Host, LiveBlock, Location, Site};
+use super::{blocks, sampling, site_cache, thread_memory};
 use crate::at_fork::AtFork;
 use crate::counters;
 use crate::interpose;
@@ -25,12 +26,13 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 /// Held while a recording starts or stops.
 static SWITCH: Mutex<()> = Mutex::new(());
 
-/// Starts recording, from nothing. False if a recording runs already, which goes on.
+/// Starts recording, from nothing. False if a recording runs already, which goes on. `sample`: bytes between samples on
+/// average, of which only the blocks that they are in are recorded; counts are estimates then.
 ///
 /// # Errors
 ///
 /// When calls of the allocator can't be interposed in this process.
-pub fn start(host: &'static Host) -> Result<bool, Refused> {
+pub fn start(host: &'static Host, sample: Option<NonZeroU32>) -> Result<bool, Refused> {
     let _switch = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     if RECORDS.load(Relaxed) {
         return Ok(false);
@@ -42,6 +44,8 @@ pub fn start(host: &'static Host) -> Result<bool, Refused> {
     reading(|| {
         blocks::clear();
         sites::clear();
+        site_cache::forget_positions();
+        sampling::set_period(sample.map(|bytes| u64::from(bytes.get())));
     });
     MISSED.store(0, Relaxed);
     HOST.store(std::ptr::from_ref(host).cast_mut(), Release);
@@ -88,16 +92,16 @@ fn reading<T: Default>(work: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Bytes between samples on average; None if all blocks are recorded.
+#[must_use]
+pub fn sample() -> Option<u64> {
+    sampling::period()
+}
+
 /// All sites where something was counted.
 #[must_use]
 pub fn sites() -> Vec<Site> {
-    let counted = sites::all().map(|site| (site, sites::counts(site)));
-    let counted = counted.filter(|(_, counts)| *counts != Counts::default());
-    let site = |(site, counts)| Site {
-        location: sites::location(site),
-        counts,
-    };
-    reading(|| counted.map(site).collect())
+    reading(sites::counted)
 }
 
 /// What was counted at a location; None if nothing was ever allocated there.
@@ -139,22 +143,32 @@ pub fn memsize() -> usize {
 }
 
 /// A block was allocated. `caller` is the address behind the call of the allocator.
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn allocated(address: usize, size: u64, caller: usize) {
+    if !sampling::is_on() || sampling::may_be_sample(counters::mine(), size) {
+        record(address, size, caller);
+    }
+}
+
+#[inline(never)]
+fn record(address: usize, size: u64, caller: usize) {
     if address == 0 {
         return;
     }
+    blocks::prefetch(address);
     let thread = counters::mine();
     if !thread.enter_recorder() {
         MISSED.fetch_add(1, Relaxed);
         return;
     }
-    record(thread, address, size, caller);
+    if !sampling::is_on() || sampling::is_sample(thread, size) {
+        record_inside(thread, address, size, caller);
+    }
     thread.leave_recorder();
 }
 
 #[inline(always)]
-fn record(thread: &counters::Block, address: usize, size: u64, caller: usize) {
+fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: usize) {
     let Some(host) = host() else { return };
     if QUIET.load(Relaxed) && (host.is_quiet)() {
         return;
@@ -167,31 +181,52 @@ fn record(thread: &counters::Block, address: usize, size: u64, caller: usize) {
         size,
         site,
         generation: (host.generation)() & GENERATIONS,
+        holds_code: false,
     };
     match blocks::insert(address, block) {
         Ok(None) => {}
         // It was freed unseen.
-        Ok(Some(before)) => count_free(before, block.generation),
+        Ok(Some(before)) => count_free(thread, before, block.generation),
         Err(_) => {
             MISSED.fetch_add(1, Relaxed);
             return;
         }
     }
-    sites::count_allocation(site, size);
+    sites::count_allocation(thread_memory::tallies(thread), site, sampling::weight(size));
 }
 
 /// A block is about to be freed.
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn freed(address: usize) {
-    if let Some(block) = forget(address) {
-        count_free(block, generation());
+    if is_unknown(address) {
+        return;
     }
+    free_recorded(address);
+}
+
+#[inline(never)]
+fn free_recorded(address: usize) {
+    blocks::prefetch(address);
+    let thread = counters::mine();
+    if address == 0 || !thread.enter_recorder() {
+        return;
+    }
+    if let Some(block) = blocks::remove(address) {
+        count_free(thread, block, generation());
+    }
+    thread.leave_recorder();
+}
+
+/// Whether a block is certainly not in the table.
+#[inline(always)]
+fn is_unknown(address: usize) -> bool {
+    sampling::is_on() && !sampling::may_be_known(address)
 }
 
 /// A block is about to be reallocated, and may be somebody else's as soon as it is: it is forgotten meanwhile.
 pub(crate) fn forget(address: usize) -> Option<Block> {
     let thread = counters::mine();
-    if address == 0 || !thread.enter_recorder() {
+    if address == 0 || is_unknown(address) || !thread.enter_recorder() {
         return None;
     }
     let block = blocks::remove(address);
@@ -201,24 +236,39 @@ pub(crate) fn forget(address: usize) -> Option<Block> {
 
 /// The reallocation is over: the block is where it was if it failed, or is freed.
 pub(crate) fn reallocated(before: Option<Block>, from: usize, to: usize, size: u64, caller: usize) {
-    if to != 0 || size == 0 {
-        if let Some(block) = before {
-            count_free(block, generation());
-        }
-        allocated(to, size, caller);
-    } else if let Some(block) = before {
+    let is_freed = to != 0 || size == 0;
+    if let Some(block) = before {
         let thread = counters::mine();
         if thread.enter_recorder() {
-            let _ = blocks::insert(from, block);
+            if is_freed {
+                count_free(thread, block, generation());
+            } else {
+                let _ = blocks::insert(from, block);
+            }
             thread.leave_recorder();
         }
+    }
+    if is_freed {
+        allocated(to, size, caller);
     }
 }
 
 const GENERATIONS: u32 = (1 << GENERATION_BITS) - 1;
 
-fn count_free(block: Block, now: u32) {
-    sites::count_free(block.site, block.size, u64::from(age(block, now)));
+/// Counts a block that is not in the table any more. The thread is in the recorder.
+#[inline(always)]
+fn count_free(thread: &counters::Block, block: Block, now: u32) {
+    if block.holds_code {
+        site_cache::forget_positions();
+    }
+    if block.is_recorded() {
+        sites::count_free(
+            thread_memory::tallies(thread),
+            block.site,
+            sampling::weight(block.size),
+            u64::from(age(block, now)),
+        );
+    }
 }
 
 fn age(block: Block, now: u32) -> u32 {
@@ -237,18 +287,10 @@ fn generation() -> u32 {
 
 #[inline(always)]
 fn site(thread: &counters::Block, host: &Host, caller: usize) -> Option<SiteId> {
-    let line = (host.line)();
-    let Some(cache) = thread.sites(Cache::map) else {
-        return sites::intern(match line {
-            // SAFETY: the host's path.
-            Some(line) => unsafe { sites::line(line) },
-            None => Location::Native(caller),
-        });
-    };
-    match line {
-        // SAFETY: the host's path.
-        Some(line) => unsafe { cache.line(line.path, line.line) },
-        None => cache.native(caller),
+    match thread_memory::of(thread) {
+        // SAFETY: the thread's own memory; it is in the recorder (`record`).
+        Some(memory) => unsafe { memory.own() }.sites.site(host, caller),
+        None => site_cache::site_without_cache(host, caller),
     }
 }
 

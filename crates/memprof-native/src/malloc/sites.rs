@@ -1,4 +1,6 @@
 //! Where blocks are allocated: a line of Ruby, or an address of native code; and the counters of each such site.
+//!
+//! Threads count in [`Tallies`] of their own; what these have no place for is counted here. A site's counts are the sum.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char};
@@ -8,53 +10,74 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::{Counts, Line, Location, pages};
+use super::tallies::Tallies;
+use super::thread_memory::ThreadMemory;
+use super::{Counts, Line, Location, Site, pages, sampling};
+use crate::counters;
 use crate::lock::Lock;
 
 /// A site's number. The first is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SiteId(pub u32);
 
+/// What a block counts for: itself, or in a recording of samples more than itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Weight {
+    pub blocks: u64,
+    pub bytes: u64,
+}
+
+/// What is counted at a site.
+pub(super) type Sums = [u64; SUMS];
+pub(super) const ALLOCATIONS: usize = 0;
+pub(super) const ALLOCATED_BYTES: usize = 1;
+pub(super) const FREES: usize = 2;
+pub(super) const FREED_BYTES: usize = 3;
+pub(super) const AGES: usize = 4;
+pub(super) const SUMS: usize = 5;
+
 /// The counters of a site. Others read them while threads count.
 #[derive(Default)]
 struct Counters {
     sums: [AtomicU64; SUMS],
-    /// The sums at the last reset.
+    /// The sums at the last reset, those of threads included.
     at_reset: [AtomicU64; SUMS],
     max_lifespan: AtomicU64,
 }
 
-const ALLOCATIONS: usize = 0;
-const ALLOCATED_BYTES: usize = 1;
-const FREES: usize = 2;
-const FREED_BYTES: usize = 3;
-const AGES: usize = 4;
-const SUMS: usize = 5;
-
 impl Counters {
-    #[inline(always)]
-    fn add(&self, sum: usize, amount: u64) {
-        self.sums[sum].fetch_add(amount, Relaxed);
+    fn add(&self, sums: Sums) {
+        for (sum, amount) in self.sums.iter().zip(sums) {
+            if amount > 0 {
+                sum.fetch_add(amount, Relaxed);
+            }
+        }
     }
 
-    fn counts(&self) -> Counts {
-        let sums: [u64; SUMS] = std::array::from_fn(|at| self.sums[at].load(Relaxed));
+    /// `elsewhere` is what threads have counted on their own.
+    fn sums(&self, elsewhere: Sums) -> Sums {
+        std::array::from_fn(|at| self.sums[at].load(Relaxed).wrapping_add(elsewhere[at]))
+    }
+
+    fn counts(&self, elsewhere: Sums) -> Counts {
+        let sums = self.sums(elsewhere);
         let since = |at: usize| sums[at].wrapping_sub(self.at_reset[at].load(Relaxed));
+        let scale = sampling::scale();
         Counts {
-            allocations: since(ALLOCATIONS),
-            allocated_bytes: since(ALLOCATED_BYTES),
-            frees: since(FREES),
-            freed_bytes: since(FREED_BYTES),
-            age_total: since(AGES),
+            allocations: scale.blocks(since(ALLOCATIONS)),
+            allocated_bytes: scale.bytes(since(ALLOCATED_BYTES)),
+            frees: scale.blocks(since(FREES)),
+            freed_bytes: scale.bytes(since(FREED_BYTES)),
+            age_total: scale.blocks(since(AGES)),
             max_lifespan: self.max_lifespan.load(Relaxed),
-            live: sums[ALLOCATIONS].saturating_sub(sums[FREES]),
-            live_bytes: sums[ALLOCATED_BYTES].saturating_sub(sums[FREED_BYTES]),
+            live: scale.blocks(sums[ALLOCATIONS].saturating_sub(sums[FREES])),
+            live_bytes: scale.bytes(sums[ALLOCATED_BYTES].saturating_sub(sums[FREED_BYTES])),
         }
     }
 }
 
 const SITES_A_CHUNK: usize = 1024;
-const CHUNKS: usize = 16 * 1024;
+const CHUNKS: usize = 8 * 1024 - 1;
 type Chunk = [Counters; SITES_A_CHUNK];
 
 static COUNTERS: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
@@ -66,6 +89,7 @@ struct Locations {
     all: Vec<Location>,
 }
 
+/// Its lock is held, too, while counts move from a thread to the site, and while they are read.
 static LOCATIONS: Lock<Locations> = Lock::new(Locations {
     ids: None,
     all: Vec::new(),
@@ -116,12 +140,21 @@ pub(super) fn find(location: &Location) -> Option<SiteId> {
 }
 
 /// The location of a site.
+#[cfg(test)]
 pub(super) fn location(site: SiteId) -> Location {
     LOCATIONS.with(|locations| locations.all[site.0 as usize].clone())
 }
 
-/// All sites that there are now.
-pub(super) fn all() -> impl Iterator<Item = SiteId> {
+/// The text of a site's path; null if it is native code. Locations are never dropped, and the text of a CString does not
+/// move with it.
+pub(super) fn path_of(site: SiteId) -> *const c_char {
+    LOCATIONS.with(|locations| match &locations.all[site.0 as usize] {
+        Location::Line { path, .. } => path.as_ptr(),
+        Location::Native(_) => ptr::null(),
+    })
+}
+
+fn all() -> impl Iterator<Item = SiteId> {
     (0..COUNT.load(Acquire)).map(SiteId)
 }
 
@@ -136,52 +169,123 @@ fn counters(site: SiteId) -> &'static Counters {
     unsafe { &(*COUNTERS[chunk].load(Acquire))[place] }
 }
 
+/// A block was allocated by a thread that has these tallies.
 #[inline(always)]
-pub(super) fn count_allocation(site: SiteId, size: u64) {
-    let counters = counters(site);
-    counters.add(ALLOCATIONS, 1);
-    counters.add(ALLOCATED_BYTES, size);
+pub(super) fn count_allocation(tallies: Option<&Tallies>, site: SiteId, weight: Weight) {
+    match tallies.and_then(|tallies| tallies.of(site)) {
+        Some(tally) => {
+            tally.add(ALLOCATIONS, weight.blocks);
+            tally.add(ALLOCATED_BYTES, weight.bytes);
+        }
+        None => counters(site).add([weight.blocks, weight.bytes, 0, 0, 0]),
+    }
 }
 
 /// A block was freed at that age, in generations.
 #[inline(always)]
-pub(super) fn count_free(site: SiteId, size: u64, age: u64) {
-    let counters = counters(site);
-    counters.add(FREES, 1);
-    counters.add(FREED_BYTES, size);
-    if age > 0 {
-        counters.add(AGES, age);
-        if age > counters.max_lifespan.load(Relaxed) {
-            counters.max_lifespan.fetch_max(age, Relaxed);
+pub(super) fn count_free(tallies: Option<&Tallies>, site: SiteId, weight: Weight, age: u64) {
+    match tallies.and_then(|tallies| tallies.of(site)) {
+        Some(tally) => {
+            tally.add(FREES, weight.blocks);
+            tally.add(FREED_BYTES, weight.bytes);
+            tally.add(AGES, age * weight.blocks);
         }
+        None => counters(site).add([0, 0, weight.blocks, weight.bytes, age * weight.blocks]),
+    }
+    if age > 0 {
+        let longest = &counters(site).max_lifespan;
+        if age > longest.load(Relaxed) {
+            longest.fetch_max(age, Relaxed);
+        }
+    }
+}
+
+/// Moves what a thread has counted to the site: nobody reads meanwhile. `take` returns it, and zeroes it there.
+pub(super) fn move_here(site: SiteId, take: impl FnOnce() -> Sums) {
+    LOCATIONS.with(|_| counters(site).add(take()));
+}
+
+/// Visits what threads have counted on their own in this recording. The lock is held.
+fn each_tally(mut visit: impl FnMut(SiteId, Sums)) {
+    for block in counters::blocks() {
+        if let Some(memory) = block.existing_recorder_memory::<ThreadMemory>() {
+            memory.tallies.each(&mut visit);
+        }
+    }
+}
+
+fn tallied_of(site: SiteId) -> Sums {
+    let mut sums = Sums::default();
+    each_tally(|of, more| {
+        if of == site {
+            add(&mut sums, more);
+        }
+    });
+    sums
+}
+
+fn tallied() -> Vec<Sums> {
+    let mut all = vec![Sums::default(); COUNT.load(Acquire) as usize];
+    each_tally(|site, more| {
+        if let Some(sums) = all.get_mut(site.0 as usize) {
+            add(sums, more);
+        }
+    });
+    all
+}
+
+fn add(sums: &mut Sums, more: Sums) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.wrapping_add(more);
     }
 }
 
 /// What was counted at a site.
 pub(super) fn counts(site: SiteId) -> Counts {
-    counters(site).counts()
+    LOCATIONS.with(|_| counters(site).counts(tallied_of(site)))
+}
+
+/// All sites where something was counted.
+pub(super) fn counted() -> Vec<Site> {
+    LOCATIONS.with(|locations| {
+        let sites = locations.all.iter().zip(tallied()).zip(all());
+        let sites = sites.map(|((location, sums), site)| (location, counters(site).counts(sums)));
+        sites
+            .filter(|(_, counts)| *counts != Counts::default())
+            .map(|(location, counts)| Site {
+                location: location.clone(),
+                counts,
+            })
+            .collect()
+    })
 }
 
 /// Counts from zero again; what is live stays so.
 pub(super) fn reset() {
-    for counters in all().map(counters) {
-        for (sum, at_reset) in counters.sums.iter().zip(&counters.at_reset) {
-            at_reset.store(sum.load(Relaxed), Relaxed);
+    LOCATIONS.with(|_| {
+        for (site, sums) in all().zip(tallied()) {
+            let counters = counters(site);
+            for (at_reset, sum) in counters.at_reset.iter().zip(counters.sums(sums)) {
+                at_reset.store(sum, Relaxed);
+            }
+            counters.max_lifespan.store(0, Relaxed);
         }
-        counters.max_lifespan.store(0, Relaxed);
-    }
+    });
 }
 
-/// Forgets all counts.
+/// Forgets all counts. Those of threads are of an earlier recording from now on.
 pub(super) fn clear() {
-    for counters in all().map(counters) {
-        counters.sums.iter().for_each(|sum| sum.store(0, Relaxed));
-        counters
-            .at_reset
-            .iter()
-            .for_each(|sum| sum.store(0, Relaxed));
-        counters.max_lifespan.store(0, Relaxed);
-    }
+    LOCATIONS.with(|_| {
+        super::tallies::start_recording();
+        for counters in all().map(counters) {
+            counters.sums.iter().for_each(|sum| sum.store(0, Relaxed));
+            counters
+                .at_reset
+                .iter()
+                .for_each(|sum| sum.store(0, Relaxed));
+            counters.max_lifespan.store(0, Relaxed);
+        }
+    });
 }
 
 /// Takes the lock, for a fork.
@@ -194,132 +298,21 @@ pub(super) fn release() {
     LOCATIONS.release();
 }
 
-/// The last sites of a thread, by the address of the path and the line. The path's text is compared as well, as another
-/// one may have come to its address.
-pub(super) struct Cache([Cached; CACHED]);
-
-#[derive(Clone, Copy)]
-struct Cached {
-    /// The path's address, or that of native code.
-    address: usize,
-    line: u32,
-    site: SiteId,
-    /// The path of the site, which is never freed; null for native code.
-    path: *const c_char,
-}
-
-const CACHED: usize = 512;
-
-impl Cache {
-    /// A cache of zeroes, which is an empty one; null without memory.
-    pub(super) fn map() -> *mut Cache {
-        pages::map(1)
-    }
-
-    /// The site of a line.
-    ///
-    /// # Safety
-    ///
-    /// `path` ends with a NUL, and stays as it is meanwhile.
-    #[inline(always)]
-    pub(super) unsafe fn line(&mut self, path: *const c_char, line: u32) -> Option<SiteId> {
-        let cached = &mut self.0[place(path as usize, line)];
-        if cached.address == path as usize && cached.line == line && !cached.path.is_null() {
-            // SAFETY: the caller's path, and one of a site.
-            if unsafe { libc::strcmp(cached.path, path) } == 0 {
-                return Some(cached.site);
-            }
-        }
-        // SAFETY: the caller's path.
-        let site = intern(unsafe { self::line(Line { path, line }) })?;
-        *cached = Cached {
-            address: path as usize,
-            line,
-            site,
-            path: path_of(site),
-        };
-        Some(site)
-    }
-
-    /// The site of native code.
-    #[inline(always)]
-    pub(super) fn native(&mut self, address: usize) -> Option<SiteId> {
-        let cached = &mut self.0[place(address, 0)];
-        if cached.address == address && cached.path.is_null() {
-            return Some(cached.site);
-        }
-        let site = intern(Location::Native(address))?;
-        *cached = Cached {
-            address,
-            line: 0,
-            site,
-            path: ptr::null(),
-        };
-        Some(site)
-    }
-}
-
-#[inline(always)]
-fn place(address: usize, line: u32) -> usize {
-    let mixed = (address as u64 ^ u64::from(line) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 55) as usize % CACHED
-}
-
-/// The text of a site's path. Locations are never dropped, and the text of a CString does not move with it.
-fn path_of(site: SiteId) -> *const c_char {
-    LOCATIONS.with(|locations| match &locations.all[site.0 as usize] {
-        Location::Line { path, .. } => path.as_ptr(),
-        Location::Native(_) => ptr::null(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(path: &CStr, line: u32) -> Location {
-        Location::Line {
-            path: path.to_owned(),
-            line,
-        }
-    }
-
-    #[test]
-    fn a_cache_names_the_same_sites() {
-        // SAFETY: mapped here, and never unmapped.
-        let cache = unsafe { &mut *Cache::map() };
-        for round in 0..3 {
-            for number in 1..3_000u32 {
-                // SAFETY: a literal.
-                let site = unsafe { cache.line(c"/app/a.rb".as_ptr(), number) }.unwrap();
-                assert_eq!(location(site), line(c"/app/a.rb", number), "round {round}");
-                let site = cache.native(number as usize * 4).unwrap();
-                assert_eq!(location(site), Location::Native(number as usize * 4));
-            }
-        }
-    }
-
-    #[test]
-    fn another_path_at_the_same_address_is_another_site() {
-        // SAFETY: mapped here, and never unmapped.
-        let cache = unsafe { &mut *Cache::map() };
-        let mut text = *b"/app/one.rb\0";
-        // SAFETY: both times a text with a NUL behind it.
-        let one = unsafe { cache.line(text.as_ptr().cast(), 7) }.unwrap();
-        text[5..8].copy_from_slice(b"two");
-        // SAFETY: as above.
-        let two = unsafe { cache.line(text.as_ptr().cast(), 7) }.unwrap();
-        assert_eq!(location(one), line(c"/app/one.rb", 7));
-        assert_eq!(location(two), line(c"/app/two.rb", 7));
+    fn block(bytes: u64) -> Weight {
+        Weight { blocks: 1, bytes }
     }
 
     #[test]
     fn counters_add_up() {
         let site = intern(Location::Native(0xdead_0000)).unwrap();
-        count_allocation(site, 100);
-        count_allocation(site, 50);
-        count_free(site, 100, 3);
-        count_free(site, 50, 1);
+        count_allocation(None, site, block(100));
+        count_allocation(None, site, block(50));
+        count_free(None, site, block(100), 3);
+        count_free(None, site, block(50), 1);
         let expected = Counts {
             allocations: 2,
             allocated_bytes: 150,
@@ -332,7 +325,7 @@ mod tests {
         };
         assert_eq!(counts(site), expected);
         assert_eq!(find(&Location::Native(0xdead_0000)), Some(site));
-        count_allocation(site, 7);
+        count_allocation(None, site, block(7));
         reset();
         let expected = Counts {
             live: 1,

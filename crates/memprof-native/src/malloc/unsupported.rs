@@ -1,5 +1,7 @@
 //! What there is where calls cannot be interposed: no recording.
 
+use std::num::NonZeroU32;
+
 use super::{Counts, Host, LiveBlock, Location, Site};
 use crate::Refused;
 
@@ -8,7 +10,7 @@ use crate::Refused;
 /// # Errors
 ///
 /// Always [`Refused::Unsupported`].
-pub fn start(_host: &'static Host) -> Result<bool, Refused> {
+pub fn start(_host: &'static Host, _sample: Option<NonZeroU32>) -> Result<bool, Refused> {
     Err(Refused::Unsupported(
         "malloc is recorded on Linux only, on x86-64 and aarch64",
     ))
@@ -23,6 +25,12 @@ pub fn stop() -> bool {
 #[must_use]
 pub fn is_recording() -> bool {
     false
+}
+
+/// None.
+#[must_use]
+pub fn sample() -> Option<u64> {
+    None
 }
 
 /// Does nothing.

@@ -1,6 +1,7 @@
 //! `Memprof::Native::Malloc`: the recorder of malloc. Locations are Strings here, as `Memprof::Malloc` has them.
 
 use std::ffi::CString;
+use std::num::NonZeroU32;
 
 use magnus::{Error, Module, Object, RModule, Ruby, Value, function};
 use memprof_native::malloc::{self, Counts, Location};
@@ -10,9 +11,10 @@ use crate::vm::malloc_host;
 
 pub fn init(native: RModule) -> Result<(), Error> {
     let module = native.define_module("Malloc")?;
-    module.define_singleton_method("start", function!(start, 0))?;
+    module.define_singleton_method("start", function!(start, 1))?;
     module.define_singleton_method("stop", function!(malloc::stop, 0))?;
     module.define_singleton_method("running?", function!(malloc::is_recording, 0))?;
+    module.define_singleton_method("sample", function!(malloc::sample, 0))?;
     module.define_singleton_method("reset", function!(malloc::reset, 0))?;
     module.define_singleton_method("sites", function!(sites, 0))?;
     module.define_singleton_method("counts", function!(counts, 1))?;
@@ -22,10 +24,10 @@ pub fn init(native: RModule) -> Result<(), Error> {
     module.define_singleton_method("quiet", function!(quiet, 0))
 }
 
-/// False if it records already.
-fn start(ruby: &Ruby) -> Result<bool, Error> {
+/// False if it records already. `sample`: bytes between samples, nil for all blocks.
+fn start(ruby: &Ruby, sample: Option<NonZeroU32>) -> Result<bool, Error> {
     malloc_host::prepare();
-    malloc::start(&malloc_host::HOST).map_err(|why| unsupported(ruby, "malloc", &why))
+    malloc::start(&malloc_host::HOST, sample).map_err(|why| unsupported(ruby, "malloc", &why))
 }
 
 /// Allocations, their bytes, frees, their bytes, sum of ages, greatest age, live blocks, their bytes.

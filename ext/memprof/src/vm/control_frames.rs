@@ -105,6 +105,68 @@ pub unsafe fn paths(context: *const Context, profiled: Profiled, paths: &mut Vec
     true
 }
 
+/// The innermost frame of Ruby code: the instruction behind the one that runs, and the iseq. None if there is no such
+/// frame, or the VM keeps no instruction there.
+///
+/// # Safety
+/// `context` is that of the calling thread, whose layout is known ([`is_context`], [`layouts::check`]).
+#[inline(always)]
+pub unsafe fn running(context: *const Context) -> Option<(usize, VALUE)> {
+    // SAFETY: as for this function.
+    unsafe {
+        for frame in frames(context) {
+            let flags = *frame.environment;
+            if flags & C_FRAME == 0 {
+                return is_ruby(frame, flags).then_some((frame.pc as usize, frame.iseq));
+            }
+        }
+    }
+    None
+}
+
+/// The instructions of an iseq: the block that holds them. None if the instruction is not among them.
+///
+/// # Safety
+/// `iseq` is that of a running frame, no collection runs, and the layout is known.
+pub unsafe fn instructions(iseq: VALUE, instruction: usize) -> Option<usize> {
+    /// Word of struct rb_iseq_struct that points to the body.
+    const BODY: usize = 2;
+    // SAFETY: an iseq that runs has a body, whose first words are type and number of words, each of half a word, and the
+    // address of the instructions, in all versions.
+    unsafe {
+        if iseq % 8 != 0 || *(iseq as *const VALUE) & OBJECT_KIND != ISEQ {
+            return None;
+        }
+        let body = *(iseq as *const *const u32).add(BODY);
+        let words = *body.add(1) as usize;
+        let start = *body.cast::<usize>().add(1);
+        (start..=start + words * 8)
+            .contains(&instruction)
+            .then_some(start)
+    }
+}
+
+/// True if there is a stack with frames where a context has it.
+///
+/// # Safety
+/// If it is a small number or not divisible by 8, it is not an address; else three words can be read there.
+pub unsafe fn is_context(context: *const Context) -> bool {
+    let aligned = |address: usize| address > 0xffff && address % 8 == 0;
+    if !aligned(context as usize) {
+        return false;
+    }
+    // SAFETY: as for this function.
+    let (stack, size, first) = unsafe {
+        let Context { stack, size, frame } = &*context;
+        (*stack as usize, *size, *frame as usize)
+    };
+    if !aligned(stack) || !aligned(first) || size > MOST_WORDS {
+        return false;
+    }
+    let end = stack + size * 8;
+    (stack..end).contains(&first) && (end - first) % size_of::<ControlFrame>() == 0
+}
+
 /// The frames of a thread, innermost first.
 ///
 /// # Safety
@@ -141,20 +203,10 @@ fn is_ruby(frame: &ControlFrame, flags: VALUE) -> bool {
 #[cold]
 unsafe fn check(context: *const Context, profiled: Profiled) -> bool {
     let aligned = |address: usize| address != 0 && address % 8 == 0;
-    if layouts::check().is_err() || !aligned(context as usize) {
-        return false;
-    }
     // SAFETY: the context of an event is readable; what is read through it lies inside the thread's stack, as long as the
     // comparisons before hold.
     unsafe {
-        let (stack, size) = ((*context).stack as usize, (*context).size);
-        let first = (*context).frame as usize;
-        let end = stack.wrapping_add(size.wrapping_mul(8));
-        if !aligned(stack) || !aligned(first) || size > MOST_WORDS || first < stack || first >= end
-        {
-            return false;
-        }
-        if (end - first) % size_of::<ControlFrame>() != 0 {
+        if layouts::check().is_err() || !is_context(context) {
             return false;
         }
         let ruby = profiled.values.iter().zip(profiled.lines);

@@ -44,6 +44,7 @@ mod memsize;
 pub mod naming;
 pub mod objspace;
 mod origin;
+mod own_context;
 pub mod places;
 mod postponed_job;
 mod preload;

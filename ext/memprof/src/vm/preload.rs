@@ -48,7 +48,7 @@ extern "C" fn start() {
         let Some(output) = open(&settings.to_string_lossy()) else {
             return;
         };
-        if malloc::start(&HOST) == Ok(true) {
+        if malloc::start(&HOST, None) == Ok(true) {
             *OUTPUT.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(output);
             // SAFETY: the function is of a library that is never unloaded.
             unsafe { libc::atexit(finish) };

@@ -1,0 +1,270 @@
+//! The last sites of a thread: by the position of the interpreter in its code, by line, and by address of native code.
+//!
+//! A position is the address of an instruction: it stands for a line only as long as the block that holds the code is not
+//! freed. So that block is marked in the table of live blocks, and when a marked one is freed, all threads forget positions.
+
+use std::ffi::c_char;
+use std::ptr;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+use super::sites::{self, SiteId};
+use super::{Host, Line, Location, Position, blocks};
+
+/// Raised when positions may stand for other lines than before.
+static CODE: AtomicU64 = AtomicU64::new(1);
+/// A position did not stand for its line: they are not used any more.
+static DISTRUSTED: AtomicBool = AtomicBool::new(false);
+
+/// Code was freed, or may have been.
+#[cold]
+pub(super) fn forget_positions() {
+    CODE.fetch_add(1, Release);
+}
+
+const CACHED: usize = 512;
+/// Positions of a thread that are compared with their lines before they are believed.
+const ENOUGH: u32 = 64;
+
+/// All zero: an empty cache.
+pub(super) struct SiteCache {
+    positions: [At; CACHED],
+    /// The value of [`CODE`] for which the positions hold.
+    code: u64,
+    checked: u32,
+    lines: [Cached; CACHED],
+}
+
+#[derive(Clone, Copy)]
+struct At {
+    position: usize,
+    site: SiteId,
+}
+
+#[derive(Clone, Copy)]
+struct Cached {
+    /// The path's address, or that of native code.
+    address: usize,
+    line: u32,
+    site: SiteId,
+    /// The path of the site, which is never freed; null for native code. The text is compared, as another one may have
+    /// come to the same address.
+    path: *const c_char,
+}
+
+impl SiteCache {
+    /// Where the calling thread is; `caller` is the native code that called the allocator.
+    #[inline(always)]
+    pub(super) fn site(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
+        match (host.position)() {
+            Position::Native => self.native(caller),
+            Position::Line => self.line_or_native(host, caller),
+            Position::Code(position) => {
+                let known = self.positions[place(position, 0)];
+                if known.position == position
+                    && self.code == CODE.load(Acquire)
+                    && self.checked >= ENOUGH
+                {
+                    return Some(known.site);
+                }
+                self.look_up(host, position, caller)
+            }
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, host: &Host, position: usize, caller: usize) -> Option<SiteId> {
+        let code = CODE.load(Acquire);
+        if self.code != code {
+            self.positions = [At {
+                position: 0,
+                site: SiteId(0),
+            }; CACHED];
+            self.code = code;
+        }
+        let Some(line) = (host.line)() else {
+            return self.native(caller);
+        };
+        // SAFETY: the host's path.
+        let site = unsafe { self.line(line.path, line.line) }?;
+        let known = &mut self.positions[place(position, 0)];
+        if known.position == position {
+            if known.site != site {
+                DISTRUSTED.store(true, Relaxed);
+                forget_positions();
+            }
+            self.checked = self.checked.saturating_add(1);
+        } else if !DISTRUSTED.load(Relaxed)
+            && (host.code_block)(position).is_some_and(|block| blocks::mark_code(block).is_ok())
+        {
+            *known = At { position, site };
+        }
+        Some(site)
+    }
+
+    fn line_or_native(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
+        match (host.line)() {
+            // SAFETY: the host's path.
+            Some(line) => unsafe { self.line(line.path, line.line) },
+            None => self.native(caller),
+        }
+    }
+
+    /// The site of a line.
+    ///
+    /// # Safety
+    ///
+    /// `path` ends with a NUL, and stays as it is meanwhile.
+    #[inline(always)]
+    unsafe fn line(&mut self, path: *const c_char, line: u32) -> Option<SiteId> {
+        let cached = &mut self.lines[place(path as usize, line)];
+        if cached.address == path as usize && cached.line == line && !cached.path.is_null() {
+            // SAFETY: the caller's path, and one of a site.
+            if unsafe { libc::strcmp(cached.path, path) } == 0 {
+                return Some(cached.site);
+            }
+        }
+        // SAFETY: the caller's path.
+        let site = sites::intern(unsafe { sites::line(Line { path, line }) })?;
+        *cached = Cached {
+            address: path as usize,
+            line,
+            site,
+            path: sites::path_of(site),
+        };
+        Some(site)
+    }
+
+    /// The site of native code.
+    #[inline(always)]
+    fn native(&mut self, address: usize) -> Option<SiteId> {
+        let cached = &mut self.lines[place(address, 0)];
+        if cached.address == address && cached.path.is_null() {
+            return Some(cached.site);
+        }
+        let site = sites::intern(Location::Native(address))?;
+        *cached = Cached {
+            address,
+            line: 0,
+            site,
+            path: ptr::null(),
+        };
+        Some(site)
+    }
+}
+
+/// A site without a cache, for threads that can't be given one.
+pub(super) fn site_without_cache(host: &Host, caller: usize) -> Option<SiteId> {
+    sites::intern(match (host.line)() {
+        // SAFETY: the host's path.
+        Some(line) => unsafe { sites::line(line) },
+        None => Location::Native(caller),
+    })
+}
+
+#[inline(always)]
+fn place(address: usize, line: u32) -> usize {
+    let mixed = (address as u64 ^ u64::from(line) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 55) as usize % CACHED
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::ffi::CStr;
+
+    use super::super::pages;
+    use super::*;
+
+    thread_local! {
+        static POSITION: Cell<usize> = const { Cell::new(0) };
+        static LINE: Cell<u32> = const { Cell::new(0) };
+        static ASKED: Cell<u32> = const { Cell::new(0) };
+    }
+
+    static HOST: Host = Host {
+        position: || Position::Code(POSITION.get()),
+        code_block: |position| Some(position & !0xfff),
+        line: || {
+            ASKED.set(ASKED.get() + 1);
+            Some(Line {
+                path: c"/app/a.rb".as_ptr(),
+                line: LINE.get(),
+            })
+        },
+        generation: || 0,
+        is_quiet: || false,
+    };
+
+    fn line_of(site: Option<SiteId>) -> u32 {
+        match location(site.unwrap()) {
+            Location::Line { line, .. } => line,
+            Location::Native(address) => panic!("native: {address:#x}"),
+        }
+    }
+
+    fn location(site: SiteId) -> Location {
+        sites::location(site)
+    }
+
+    fn cache() -> &'static mut SiteCache {
+        // SAFETY: mapped here, and never unmapped.
+        unsafe { &mut *pages::map(1) }
+    }
+
+    #[test]
+    fn a_position_stands_for_its_line_until_its_code_is_freed() {
+        let cache = cache();
+        let block = 0x6000_0000;
+        let mut allocated_at = |position: usize, line: u32| {
+            POSITION.set(block + position);
+            LINE.set(line);
+            ASKED.set(0);
+            (line_of(cache.site(&HOST, 1)), ASKED.get())
+        };
+        for _ in 0..=ENOUGH {
+            assert_eq!(allocated_at(8, 10), (10, 1), "not believed yet");
+        }
+        assert_eq!(allocated_at(8, 10), (10, 0));
+        assert_eq!(allocated_at(16, 11), (11, 1));
+        assert_eq!(allocated_at(16, 11), (11, 0));
+        let code = blocks::remove(block).unwrap();
+        assert!(code.holds_code);
+        forget_positions();
+        assert_eq!(allocated_at(8, 12), (12, 1));
+        assert_eq!(allocated_at(8, 12), (12, 0));
+        blocks::remove(block);
+    }
+
+    #[test]
+    fn a_cache_names_the_same_sites() {
+        let cache = cache();
+        for round in 0..3 {
+            for number in 1..3_000u32 {
+                // SAFETY: a literal.
+                let site = unsafe { cache.line(c"/app/a.rb".as_ptr(), number) };
+                assert_eq!(line_of(site), number, "round {round}");
+                let site = cache.native(number as usize * 4).unwrap();
+                assert_eq!(location(site), Location::Native(number as usize * 4));
+            }
+        }
+    }
+
+    #[test]
+    fn another_path_at_the_same_address_is_another_site() {
+        let cache = cache();
+        let mut text = *b"/app/one.rb\0";
+        // SAFETY: both times a text with a NUL behind it.
+        let one = unsafe { cache.line(text.as_ptr().cast(), 7) }.unwrap();
+        text[5..8].copy_from_slice(b"two");
+        // SAFETY: as above.
+        let two = unsafe { cache.line(text.as_ptr().cast(), 7) }.unwrap();
+        let path = |site| {
+            // SAFETY: the path of a line's site, which is never freed.
+            unsafe { CStr::from_ptr(sites::path_of(site)) }
+        };
+        assert_eq!((path(one), path(two)), (c"/app/one.rb", c"/app/two.rb"));
+    }
+}

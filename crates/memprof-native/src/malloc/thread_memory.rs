@@ -1,0 +1,58 @@
+//! What the recorder keeps for each thread. It is handed to the next thread when one has ended.
+
+use std::cell::UnsafeCell;
+
+use super::pages;
+use super::sampling::Sampler;
+use super::site_cache::SiteCache;
+use super::tallies::Tallies;
+use crate::counters;
+
+/// All zero: new.
+pub(super) struct ThreadMemory {
+    /// What the thread has counted; others read it.
+    pub tallies: Tallies,
+    own: UnsafeCell<Own>,
+}
+
+/// What only the thread itself touches.
+pub(super) struct Own {
+    pub sites: SiteCache,
+    pub sampler: Sampler,
+}
+
+impl ThreadMemory {
+    /// New; null without memory.
+    pub(super) fn map() -> *mut ThreadMemory {
+        pages::map(1)
+    }
+
+    /// The thread's own part.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread is the memory's, has entered the recorder, and drops the result before it asks again or leaves it.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "one at a time, as the caller promises")]
+    pub(super) unsafe fn own(&self) -> &mut Own {
+        // SAFETY: the caller's.
+        unsafe { &mut *self.own.get() }
+    }
+}
+
+/// The memory of the calling thread. None if the system has none.
+#[inline(always)]
+pub(super) fn of(thread: &counters::Block) -> Option<&ThreadMemory> {
+    thread.recorder_memory(ThreadMemory::map)
+}
+
+/// The thread's tallies.
+#[inline(always)]
+pub(super) fn tallies(thread: &counters::Block) -> Option<&Tallies> {
+    of(thread).map(|memory| &memory.tallies)
+}
+
+const _: () = assert!(
+    align_of::<ThreadMemory>() <= 4096,
+    "pages are aligned to that"
+);
