@@ -21,6 +21,8 @@ module Memprof
 
       def open
         started = Malloc.start
+        raise Error, "malloc is recorded by samples, which are not exact: stop that first" if Malloc.sample
+
         yield
       ensure
         Malloc.stop if started
