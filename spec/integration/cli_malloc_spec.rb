@@ -11,6 +11,8 @@ RSpec.describe "memprof malloc" do
     expect([stdout, status.exitstatus]).to eq(["", 3])
     expect(stderr).to match(/\Amalloc of -e, process \d+: [\d.]+ KiB live in \d+ blocks of /)
     expect(stderr).to match(/^ *9\d\d\.\d KiB +\d\d +9\d\d\.\d KiB +\d\d  -e:1$/)
+    sampled = run_memprof("malloc", "--sample", "4KiB", "--", RbConfig.ruby, "-e", code).stderr
+    expect(sampled).to include(" calls of malloc, estimated from a sample every 4.0 KiB")
     Dir.mktmpdir do |directory|
       run_memprof("malloc", "--output", "#{directory}/malloc.txt", "--min", "900000", "--", "sh", "-c",
         "#{RbConfig.ruby} -e '#{code}'")
@@ -32,6 +34,8 @@ RSpec.describe "memprof malloc" do
     end
     stdout, stderr, = run_memprof("malloc", "--limit", "1", "--", "sort", "--help")
     expect(stdout).to include("sort [OPTION]")
+    expect(run_memprof("malloc", "--sample", "64", "--", "sort", "--version").stderr)
+      .to match(/\Amalloc of sort, process \d+, in bytes, estimated from samples:\n/)
     expect(stderr).to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]\n\z/)
   end
 
@@ -41,6 +45,8 @@ RSpec.describe "memprof malloc" do
     expect([wrong.stderr, wrong.status.exitstatus]).to eq(
       ["memprof: invalid --output \"/a,b\"; expected a path without a comma\n", 2]
     )
+    expect(run_memprof("malloc", "--sample", "0", "true").stderr)
+      .to eq("memprof: invalid --sample \"0\"; expected a size between 1 B and 4 GiB, as 512KiB\n")
     expect(run_memprof("malloc", "--", "no-such-program").status.exitstatus).to eq(127)
   end
 end

@@ -21,6 +21,8 @@ mod names;
 #[cfg(interposed)]
 mod pages;
 #[cfg(interposed)]
+mod probes;
+#[cfg(interposed)]
 mod recorder;
 #[cfg(interposed)]
 mod sampling;

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use super::block_table::{Block, GENERATION_BITS};
 use super::sites::{self, SiteId};
 use super::{Counts, Host, LiveBlock, Location, Site};
-use super::{blocks, sampling, site_cache, thread_memory};
+use super::{blocks, probes, sampling, site_cache, thread_memory};
 use crate::at_fork::AtFork;
 use crate::counters;
 use crate::interpose;
@@ -186,13 +186,17 @@ fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: us
     match blocks::insert(address, block) {
         Ok(None) => {}
         // It was freed unseen.
-        Ok(Some(before)) => count_free(thread, before, block.generation),
+        Ok(Some(before)) => count_free(thread, address, before, block.generation),
         Err(_) => {
             MISSED.fetch_add(1, Relaxed);
             return;
         }
     }
-    sites::count_allocation(thread_memory::tallies(thread), site, sampling::weight(size));
+    let weight = sampling::weight(size);
+    sites::count_allocation(thread_memory::tallies(thread), site, weight);
+    if sampling::is_on() {
+        probes::allocated(address, size, sampling::scale().bytes(weight.bytes));
+    }
 }
 
 /// A block is about to be freed.
@@ -212,7 +216,7 @@ fn free_recorded(address: usize) {
         return;
     }
     if let Some(block) = blocks::remove(address) {
-        count_free(thread, block, generation());
+        count_free(thread, address, block, generation());
     }
     thread.leave_recorder();
 }
@@ -241,7 +245,7 @@ pub(crate) fn reallocated(before: Option<Block>, from: usize, to: usize, size: u
         let thread = counters::mine();
         if thread.enter_recorder() {
             if is_freed {
-                count_free(thread, block, generation());
+                count_free(thread, from, block, generation());
             } else {
                 let _ = blocks::insert(from, block);
             }
@@ -257,11 +261,14 @@ const GENERATIONS: u32 = (1 << GENERATION_BITS) - 1;
 
 /// Counts a block that is not in the table any more. The thread is in the recorder.
 #[inline(always)]
-fn count_free(thread: &counters::Block, block: Block, now: u32) {
+fn count_free(thread: &counters::Block, address: usize, block: Block, now: u32) {
     if block.holds_code {
         site_cache::forget_positions();
     }
     if block.is_recorded() {
+        if sampling::is_on() {
+            probes::freed(address);
+        }
         sites::count_free(
             thread_memory::tallies(thread),
             block.site,

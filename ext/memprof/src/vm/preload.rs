@@ -8,6 +8,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::num::NonZeroU32;
 use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,6 +36,8 @@ struct Output {
     min: u64,
     /// As a table of so many rows, instead of a line for each location.
     rows: Option<usize>,
+    /// Bytes between samples.
+    sample: Option<NonZeroU32>,
 }
 
 extern "C" fn start() {
@@ -48,7 +51,7 @@ extern "C" fn start() {
         let Some(output) = open(&settings.to_string_lossy()) else {
             return;
         };
-        if malloc::start(&HOST, None) == Ok(true) {
+        if malloc::start(&HOST, output.sample) == Ok(true) {
             *OUTPUT.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(output);
             // SAFETY: the function is of a library that is never unloaded.
             unsafe { libc::atexit(finish) };
@@ -105,6 +108,7 @@ fn open(settings: &str) -> Option<Output> {
             .and_then(|text| text.parse().ok())
             .unwrap_or(0),
         rows: value("table").and_then(|text| text.parse().ok()),
+        sample: value("sample").and_then(|text| text.parse().ok()),
     })
 }
 
@@ -147,8 +151,13 @@ fn table(mut sites: Vec<Site>, rows: usize) -> String {
     let program = env::args_os().next().unwrap_or_default();
     let program = String::from_utf8_lossy(program.as_bytes());
     let mut text = format!(
-        "malloc of {program}, process {}, in bytes:\n{:>14} {:>10} {:>14} {:>10}  Allocated at\n",
+        "malloc of {program}, process {}, in bytes{}:\n{:>14} {:>10} {:>14} {:>10}  Allocated at\n",
         std::process::id(),
+        if malloc::sample().is_some() {
+            ", estimated from samples"
+        } else {
+            ""
+        },
         "Live",
         "Blocks",
         "Allocated",
