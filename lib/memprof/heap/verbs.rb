@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "query_text"
+
 module Memprof
   class Heap
     # Ways to choose objects that a heap and a collection share. Those who know sheap find its verbs.
@@ -110,7 +112,7 @@ module Memprof
       # @example
       #   Memprof::Heap.capture.class_named("Object").first.superclass.name # => "BasicObject"
       def class_named(name)
-        where("(type = CLASS or type = MODULE) and not singleton and name = #{quoted(name)}")
+        where("(type = CLASS or type = MODULE) and not singleton and name = #{QueryText.quoted(name.to_s)}")
       end
 
       # Objects whose `class` is this one; not those of its subclasses.
@@ -120,7 +122,7 @@ module Memprof
       # @example
       #   Memprof::Heap.capture.instances_of("String").size > 100 # => true
       def instances_of(klass)
-        return where("class = #{quoted(klass)}") unless Object === klass
+        return where("class = #{QueryText.quoted(klass.to_s)}") unless Object === klass
 
         within(Objects.new(klass.heap, klass.heap.native.instances(klass.id)))
       end
@@ -203,11 +205,6 @@ module Memprof
       def word(name)
         text = name.to_s
         text.match?(/\A\w+\z/) ? text : raise(ArgumentError, "#{name.inspect} is no type")
-      end
-
-      # As the query language has texts.
-      def quoted(name)
-        %("#{name.to_s.gsub(/["\\]/) { |char| "\\#{char}" }}")
       end
     end
   end

@@ -1,18 +1,17 @@
 # frozen_string_literal: true
 
+require_relative "../heap/query_text"
+
 module Memprof
   class Web
     # Filters in the language of docs/query.md, for links.
     module Filter
-      ESCAPES = { "\\" => "\\\\", '"' => '\\"', "\n" => '\\n', "\r" => '\\r', "\t" => '\\t' }.freeze
       LONGEST_PATTERN = 4096
-      private_constant :ESCAPES, :LONGEST_PATTERN
+      private_constant :LONGEST_PATTERN
 
       module_function
 
-      def quoted(text)
-        %("#{text.gsub(/[\\"\p{Cc}]/) { |char| ESCAPES.fetch(char) { format("\\u{%x}", char.ord) } }}")
-      end
+      def quoted(text) = Heap::QueryText.quoted(text)
 
       def site(site)
         line = " and line = #{site[:line]}" if site[:line].to_i.positive?

@@ -59,7 +59,7 @@ module Memprof
             check_process
             @left = 0
             @stopped = true
-            let_go
+            release_keeper
           end
         end
 
@@ -132,11 +132,11 @@ module Memprof
           @lock.synchronize do
             check_process
             @running -= 1 if @running.positive?
-            let_go if @left.zero?
+            release_keeper if @left.zero?
           end
         end
 
-        def let_go
+        def release_keeper
           @keeper.release if @running.zero?
         end
       end
