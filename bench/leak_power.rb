@@ -72,5 +72,5 @@ rows = { "no leak" => BOUNDED, "leak" => LEAKS }.flat_map do |truth, blocks|
     [name, truth, *judge(make)]
   end
 end
-Bench.table(["block, run 20 times or more; #{TRIALS} trials", "truth", "leak_objects", "runs", "growth", "runs"],
-  rows)
+heading = ["block, run 20 times or more; #{TRIALS} trials", "truth", "leak_objects", "runs", "growth", "runs"]
+Bench.table(heading, rows)

@@ -9,7 +9,7 @@ ROUNDS = Bench.size(5, 1)
 BOOT = File.join(__dir__, "support/boot.rb")
 MEMPROF = File.expand_path("../exe/memprof", __dir__)
 
-# Speedscope keeps call stacks of 64 frames, and is written as it is computed: the least that such a report can do.
+# Speedscope keeps call stacks of 64 frames, and is written as it is computed.
 VARIANTS = {
   "the app alone" => nil,
   "text" => %w[text],
@@ -29,7 +29,8 @@ def measure(options)
                     "RUBYLIB" => File.expand_path("../lib", __dir__) }
     command = [RbConfig.ruby, *run, *(RbConfig.ruby if run), BOOT]
     output, status = Open3.capture2e(environment, *command)
-    abort("#{command.join(" ")} failed:\n#{output}") unless status.success? && (run.nil? || File.size?(report))
+    written = run.nil? || File.size?(report)
+    abort("#{command.join(" ")} failed:\n#{output}") unless status.success? && written
     File.read(costs).split.map(&:to_f)
   end
 end

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# What bench/run.rb tracks: the boot of a small Rails app. Writes the CPU time and the peak RSS of its process to the
-# file BENCH_COSTS, after all else: finalizers run behind what `at_exit` registered, and so behind the report.
+# What bench/run.rb tracks: the boot of a small Rails app. Writes the CPU time and the peak RSS of its process
+# to the file BENCH_COSTS, after all else: finalizers run behind what `at_exit` registered, and so behind the
+# report.
 
 require "logger" # Rails 6.1 and 7.0 forget it
 require "rails"
@@ -19,7 +20,7 @@ end
 
 Shop.initialize!
 
-# Not a block here, which would keep what it is to be told the end of.
+# Its finalizer is made here, where the object is not in sight: a block beside it would keep it alive.
 module Costs
   def self.writer(file)
     pid = Process.pid
