@@ -1,7 +1,7 @@
 //! memprof's binary format: small, fast, without loss. `docs/dump-formats.md` has it byte by byte.
 //!
 //! Records are put into blocks. A block can be read without the others: what it refers to by number it has defined
-//! itself. A second thread compresses the blocks.
+//! itself. Only a long text comes in several. A second thread compresses the blocks.
 
 mod block;
 mod decode;
@@ -16,7 +16,9 @@ use std::fs::File;
 use std::io;
 
 use super::pipe::Pipe;
-use super::record::{Counts, Edge, Label, NoteKind, Object, Shape, Tables, Value};
+use super::record::{
+    Content, Counts, Detail, Edge, Label, NoteKind, Object, Shape, Tables, Text, Value,
+};
 use super::record_counter::Tally;
 use super::worker::Worker;
 use super::writer::{Like, LiveWriter, Writer};
@@ -26,13 +28,16 @@ use form::Forms;
 use out::Out;
 
 pub(super) use block::{FOOTER, HEADER, Header, MAGIC, RECORDS, VERSION};
-pub(super) use records::replay;
+pub(super) use records::{Pieces, replay};
 
 /// A block is closed when it has this many bytes.
 const BLOCK: usize = 1024 * 1024;
 
 /// Room behind that for a last record.
 const SLACK: usize = 64 * 1024;
+
+/// A text of more bytes is written in pieces of so many: a block is in memory before it is written.
+const LONG: usize = BLOCK;
 
 /// Edges after which it is looked whether the block is full.
 const PIECE: usize = 4096;
@@ -45,6 +50,8 @@ mod record {
     /// More of an object that began in an earlier block.
     pub const MORE: u8 = 3;
     pub const OBJECT: u64 = 4;
+    /// In place of the kind of a [`NOTE`]: a piece of the text of the object that comes next.
+    pub const TEXT: u8 = 6;
 }
 
 /// Labels of edges: upper half of an edge's first byte; the lower half is the kind of the value.
@@ -69,6 +76,19 @@ mod label {
     pub const END: u8 = 0xf0;
     /// References with label NEXT: their number and addresses.
     pub const RUN: u8 = 0xf1;
+}
+
+/// The text of a string that is written in pieces. Only its length tells a reader whether it has all of them.
+#[inline(always)]
+fn long_text<'a>(object: &Object<'a>) -> Option<&'a [u8]> {
+    match object.detail {
+        Detail::String(Text {
+            content: Content::Full(text),
+            length: Some(length),
+            ..
+        }) if text.len() > LONG && text.len() as u64 == length => Some(text),
+        _ => None,
+    }
 }
 
 /// Writes the format.
@@ -169,6 +189,33 @@ impl Binary {
         self.close_block()
     }
 
+    /// Writes an object behind the pieces of its text, of which its record then has only the length.
+    #[cold]
+    #[inline(never)]
+    fn with_pieces(
+        &mut self,
+        tables: &Tables,
+        object: &Object<'_>,
+        text: &[u8],
+        like: Option<Like>,
+    ) -> io::Result<()> {
+        for piece in text.chunks(LONG) {
+            let mut out = Out::new(&mut self.block, self.at);
+            out.push(record::NOTE);
+            out.push(record::TEXT);
+            out.bytes(piece);
+            self.at = out.end();
+            self.passed()?;
+        }
+        let mut object = *object;
+        if let Detail::String(text) = &mut object.detail {
+            text.content = Content::Absent;
+        }
+        self.told.objects += 1;
+        self.record(tables, &object, like);
+        Ok(())
+    }
+
     /// Closes the block within an object.
     #[cold]
     fn go_on_in_next_block(&mut self) -> io::Result<()> {
@@ -264,6 +311,9 @@ impl Writer for Binary {
     #[inline]
     fn object(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
         self.tally.object(object);
+        if let Some(text) = long_text(object) {
+            return self.with_pieces(tables, object, text, None);
+        }
         self.told.objects += 1;
         self.record(tables, object, None);
         Ok(())
@@ -302,6 +352,9 @@ impl LiveWriter for Binary {
     #[inline(always)]
     fn like(&mut self, tables: &Tables, like: Like, object: &Object<'_>) -> io::Result<()> {
         self.tally.object(object);
+        if let Some(text) = long_text(object) {
+            return self.with_pieces(tables, object, text, Some(like));
+        }
         self.told.objects += 1;
         self.record(tables, object, Some(like));
         Ok(())

@@ -150,7 +150,8 @@ pub fn read(
     let mut skipped = Skipped::default();
     let (format, whole, bytes) = match feed.next()? {
         Piece::Binary => {
-            let end = binary_reader::read(&mut feed, &mut target, &mut skipped);
+            let end =
+                binary_reader::read(&mut feed, &mut target, &mut skipped, options.limits.record);
             let end = end.map_err(Stop::into_error)?;
             (Format::Binary, end.footer, feed.count())
         }

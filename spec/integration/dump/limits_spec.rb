@@ -47,7 +47,7 @@ RSpec.describe "Dumps under limits" do
       #{sizes}
       $large = "0123456789abcdef" * (96 << 16)
       $binary = "\\xFF\\xFE".b * (48 << 16)
-      %i[memprof objspace heap_dump].each do |format|
+      %i[memprof objspace heap_dump binary].each do |format|
         Memprof.dump_all(File::NULL, format: format)
         before = size("VmHWM")
         Memprof.dump_all("heap", format: format)

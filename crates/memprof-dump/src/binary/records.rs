@@ -10,9 +10,39 @@ use super::decode::Cursor;
 use super::form::Form;
 use super::{Last, label, record};
 
+/// Pieces of the text of an object that is yet to come, also from earlier blocks.
+pub(in super::super) struct Pieces {
+    bytes: Vec<u8>,
+    /// Bytes that they may be.
+    most: u64,
+}
+
+impl Pieces {
+    /// None yet, and at most so many bytes of them.
+    pub(in super::super) fn new(most: u64) -> Pieces {
+        Pieces {
+            bytes: Vec::new(),
+            most,
+        }
+    }
+
+    fn add(&mut self, piece: &[u8]) -> Fallible<()> {
+        if (self.bytes.len() + piece.len()) as u64 > self.most {
+            return Err(Stop::TooLarge(self.most));
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+}
+
 /// Passes the records of a block to `target`.
-pub(in super::super) fn replay(block: &[u8], target: &mut Target<'_>) -> Fallible<()> {
+pub(in super::super) fn replay(
+    block: &[u8],
+    pieces: &mut Pieces,
+    target: &mut Target<'_>,
+) -> Fallible<()> {
     let mut records = Records {
+        pieces,
         cursor: Cursor::new(block),
         names: Vec::new(),
         sites: Vec::new(),
@@ -27,7 +57,8 @@ pub(in super::super) fn replay(block: &[u8], target: &mut Target<'_>) -> Fallibl
 }
 
 /// A block that is read, and what it has defined so far.
-struct Records<'a> {
+struct Records<'a, 'p> {
+    pieces: &'p mut Pieces,
     cursor: Cursor<'a>,
     names: Vec<NameId>,
     sites: Vec<SiteId>,
@@ -35,7 +66,7 @@ struct Records<'a> {
     last: Last,
 }
 
-impl<'a> Records<'a> {
+impl<'a> Records<'a, '_> {
     fn record(&mut self, target: &mut Target<'_>, edges: &mut Vec<Edge<'a>>) -> Fallible<()> {
         match self.cursor.varint()? {
             number if number >= record::OBJECT => {
@@ -61,6 +92,9 @@ impl<'a> Records<'a> {
             NoteKind::Ps,
         ];
         let number = self.cursor.byte()?;
+        if number == record::TEXT {
+            return self.pieces.add(self.cursor.bytes()?);
+        }
         let kind = kinds.into_iter().find(|kind| *kind as u8 == number);
         let json = checked(self.cursor.text()?.as_bytes())?;
         // Other formats have notes as lines, and contents are taken out of the fields of an object.

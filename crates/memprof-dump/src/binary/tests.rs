@@ -1,6 +1,6 @@
 use super::block::{HEADER, MAGIC};
 use crate::format::{Compression, Format, Options, create};
-use crate::record::{Detail, Flags, Kind, NoteKind, Object, Tables};
+use crate::record::{CodeRange, Content, Detail, Flags, Kind, NoteKind, Object, Tables, Text};
 use crate::testing::{converted, made, options, scratch, written};
 use crate::values::Policy;
 
@@ -101,4 +101,69 @@ fn a_note_that_is_no_object_of_json_is_left_out() {
             assert!(!told, "{note}");
         }
     }
+}
+
+/// A string of this text, as each format writes it.
+fn string(writer: &mut dyn crate::writer::Writer, address: u64, text: &[u8]) {
+    let mut tables = Tables::default();
+    let object = Object {
+        address,
+        kind: Kind::STRING,
+        class: 0x7f00_1000_0000,
+        class_name: None,
+        slot_size: 40,
+        memsize: 40 + text.len() as u64,
+        shape_id: None,
+        flags: Flags(0),
+        age: None,
+        object_id: None,
+        detail: Detail::String(Text {
+            length: Some(text.len() as u64),
+            capacity: None,
+            encoding: tables.intern("UTF-8"),
+            coderange: CodeRange::SevenBit,
+            content: Content::Full(text),
+        }),
+        fields: &[],
+        allocation: None,
+    };
+    writer.object(&tables, &object).unwrap();
+    writer.end(&tables).unwrap();
+}
+
+#[test]
+fn a_long_text_is_in_blocks_of_the_usual_size() {
+    let text: Vec<u8> = (0..9_000_000u32).map(|at| b'a' + (at % 23) as u8).collect();
+    let write = |options| {
+        written(options, |writer| {
+            string(writer, 0x1000, b"before");
+            string(writer, 0x2000, &text);
+            string(writer, 0x3000, &text[..1_500_000]);
+            string(writer, 0x4000, b"behind");
+            writer.finish(&Tables::default(), true).map(drop)
+        })
+    };
+    let bytes = write(BINARY);
+    let mut at = 10;
+    let mut blocks = 0;
+    while bytes[at..at + 4] == *b"MPBK" {
+        assert!(number(&bytes, at + 8) <= 3 << 20);
+        blocks += 1;
+        at += HEADER + number(&bytes, at + 12);
+    }
+    assert!(blocks > 5);
+    let (json, outcome) = converted(&bytes, options(Format::Memprof), Policy::Full);
+    assert_eq!(outcome.skipped, 0);
+    assert!(json == write(options(Format::Memprof)));
+
+    // Without one of the pieces the text is not known, but all else is.
+    let mut damaged = bytes.clone();
+    let second = 10 + HEADER + number(&bytes, 22);
+    damaged[second + HEADER] ^= 1;
+    let (json, outcome) = converted(&damaged, options(Format::Memprof), Policy::Full);
+    assert_eq!(outcome.skipped, 1);
+    assert_eq!(outcome.counts.objects, 4);
+    assert!(json.len() < 2_000_000);
+    let (json, _) = converted(&bytes, options(Format::Memprof), Policy::None);
+    assert!(!json.windows(6).any(|word| word == b"abcdef"));
 }

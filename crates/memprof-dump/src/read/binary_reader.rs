@@ -1,6 +1,6 @@
 //! Reading the binary format: blocks, which the thread that reads ahead has unpacked.
 
-use super::super::binary::replay;
+use super::super::binary::{Pieces, replay};
 use super::feed::{Feed, Piece};
 use super::{Fallible, Skipped, Stop, Target};
 
@@ -10,12 +10,14 @@ pub(super) struct End {
     pub footer: bool,
 }
 
-/// Passes all sound blocks to `target`.
+/// Passes all sound blocks to `target`. A text may have `most` bytes.
 pub(super) fn read(
     feed: &mut Feed<'_>,
     target: &mut Target<'_>,
     skipped: &mut Skipped,
+    most: u64,
 ) -> Fallible<End> {
+    let mut pieces = Pieces::new(most);
     let mut number = 0;
     let mut footer = false;
     loop {
@@ -23,7 +25,7 @@ pub(super) fn read(
         number += 1;
         match piece {
             Piece::Records(block) => {
-                match replay(&block, target) {
+                match replay(&block, &mut pieces, target) {
                     Ok(()) => {}
                     Err(Stop::Broken) => skipped.note(number),
                     Err(stop) => return Err(stop),

@@ -7,7 +7,7 @@ use super::super::super::record::{
 use super::super::form::{self, Form, Tag};
 use super::{Kind, Records};
 
-impl<'a> Records<'a> {
+impl<'a> Records<'a, '_> {
     pub(super) fn object(&mut self, number: u64, target: &mut Target<'_>) -> Fallible<()> {
         if number == self.forms.len() as u64 {
             let form = self.form(&mut target.tables)?;
@@ -24,7 +24,8 @@ impl<'a> Records<'a> {
         } else {
             form.slot_size.into()
         };
-        let detail = self.detail(tables, &form, address)?;
+        let pieces = std::mem::take(&mut self.pieces.bytes);
+        let detail = whole(self.detail(tables, &form, address)?, &pieces);
         let allocation = match form.fact(form::ALLOCATION) {
             true => Some(self.allocation(tables)?),
             false => None,
@@ -190,4 +191,16 @@ impl<'a> Records<'a> {
             content,
         })
     }
+}
+
+/// A text whose content came in pieces before. It has none if some of them were lost.
+#[inline]
+fn whole<'a>(mut detail: Detail<'a>, pieces: &'a [u8]) -> Detail<'a> {
+    if let Detail::String(text) = &mut detail {
+        let all = text.length == Some(pieces.len() as u64) && !pieces.is_empty();
+        if all && text.content == Content::Absent {
+            text.content = Content::Full(pieces);
+        }
+    }
+    detail
 }
