@@ -45,14 +45,15 @@ module Memprof
     #   Memprof.memory.rss > 1_000_000 # => true
     def rss = @answer[:rss]
 
-    # @return [Integer] the same, but a page that n processes share counts 1/n. Summed up over the workers of
-    #   a cluster it is what they take together
+    # @return [Integer, nil] the same, but a page that n processes share counts 1/n. Summed up over the
+    #   workers of a cluster it is what they take together. Nil in the dump of a forked child
     # @example
     #   memory = Memprof.memory
     #   memory.pss <= memory.rss # => true
     def pss = @answer[:pss]
 
-    # @return [Integer] of the RSS, what is in no other process: what its end would free
+    # @return [Integer, nil] of the RSS, what is in no other process: what its end would free. Nil in the dump
+    #   of a forked child
     # @example
     #   memory = Memprof.memory
     #   memory.private_bytes <= memory.rss # => true

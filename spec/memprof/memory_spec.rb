@@ -86,6 +86,14 @@ RSpec.describe Memprof::Memory do
       expect(growth[:objects]).to be_within(3_000_000).of(text.size)
       expect(growth[:after] - growth[:before]).to eq(growth[:change])
 
+      # The child's pages are those of its parent.
+      now = Memprof.memory.rss
+      Memprof.dump_all("#{directory}/forked.json", fork: true)
+      forked = Memprof::Heap.open("#{directory}/forked.json").memory
+      expect(forked.rss).to be_within(now / 4).of(now)
+      expect([forked.items.sum(&:bytes), forked.pss, forked.private_bytes]).to eq([forked.rss, nil, nil])
+      expect(forked.to_s).to match(/\ARSS: [\d.]+ MiB\n/)
+
       Memprof.dump_all("#{directory}/objspace.json", format: :objspace)
       expect(Memprof::Heap.open("#{directory}/objspace.json").memory).to be_nil
     end

@@ -18,10 +18,11 @@ use super::smaps::{self, Mapping};
 pub struct Facts {
     /// The sum over all mappings.
     pub rss: u64,
-    /// The same, in which a page that n processes share counts 1/n.
-    pub pss: u64,
-    /// Of the RSS, what no other process has.
-    pub private: u64,
+    /// The same, in which a page that n processes share counts 1/n. Not known where a forked child measures itself in place
+    /// of its parent.
+    pub pss: Option<u64>,
+    /// Of the RSS, what no other process has; as above.
+    pub private: Option<u64>,
     /// Swapped out, thus not in the RSS.
     pub swap: u64,
     /// Mappings by kind.
@@ -90,8 +91,8 @@ pub fn measure(
     let sum = |field: fn(&Mapping) -> u64| mappings.iter().map(field).sum();
     Ok(Facts {
         rss: sum(|mapping| mapping.rss),
-        pss: sum(|mapping| mapping.pss),
-        private: sum(|mapping| mapping.private),
+        pss: Some(sum(|mapping| mapping.pss)),
+        private: Some(sum(|mapping| mapping.private)),
         swap: sum(|mapping| mapping.swap),
         mappings: kinds,
         ruby_heap,

@@ -53,13 +53,7 @@ module Memprof
           moves = GC.respond_to?(:auto_compact) && GC.auto_compact ? true : false
           compactions = GC.stat[:compact_count].to_i
           { generation: GC.count, gc_count: GC.count, compactions: compactions, auto_compact: moves,
-            moved: moves || compactions.positive?, gc: GC.stat, rss: ProcNotes.rss, memory: memory }
-        end
-
-        # What the ledger of `memprof memory` is made of.
-        def memory
-          facts = Native.memory_facts
-          facts && JSON.parse(facts)
+            moved: moves || compactions.positive?, gc: GC.stat, rss: ProcNotes.rss }
         end
 
         def tracking

@@ -19,7 +19,8 @@ module Memprof
       end
 
       def heading
-        "RSS: #{bytes(@memory.rss)}, #{bytes(@memory.private_bytes)} of it private"
+        own = @memory.private_bytes
+        "RSS: #{bytes(@memory.rss)}#{", #{bytes(own)} of it private" if own}"
       end
 
       def sentences
@@ -38,7 +39,7 @@ module Memprof
       end
 
       def pss
-        "Counting a page that n processes share as 1/n: #{bytes(@memory.pss)}."
+        "Counting a page that n processes share as 1/n: #{bytes(@memory.pss)}." if @memory.pss
       end
 
       def swap

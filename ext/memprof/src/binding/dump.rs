@@ -81,6 +81,7 @@ pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
     let header = lookup::<String>(ruby, options, "header")?;
     let mut before = Vec::from_iter(header.map(|json| (NoteKind::Header, json)));
     before.extend(notes(ruby, options, "before")?);
+    let session = lookup::<u64>(ruby, options, "session")?.map(SessionId);
     let mut data_types = heap::binding::data_types(ruby)?;
     if let Some(threads) = lookup::<RHash>(ruby, options, "threads")? {
         threads.foreach(|thread: Value, json: String| {
@@ -102,7 +103,8 @@ pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
         },
         before,
         after: notes(ruby, options, "after")?,
-        session: lookup::<u64>(ruby, options, "session")?.map(SessionId),
+        memory: session.is_none(),
+        session,
         data_types,
         globals: globals(ruby, options)?,
     })

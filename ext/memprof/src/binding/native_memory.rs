@@ -9,9 +9,9 @@ use super::count_objects::failure;
 use crate::vm::{memory, tracker};
 
 pub fn init(native: RModule) -> Result<(), Error> {
+    memory::init();
     native.define_singleton_method("memory", function!(ledger, 0))?;
     native.define_singleton_method("memory_of", function!(ledger_of, 1))?;
-    native.define_singleton_method("memory_facts", function!(facts, 0))?;
     native.define_singleton_method("heap_pages", function!(heap_pages, 0))
 }
 
@@ -22,11 +22,6 @@ fn ledger(ruby: &Ruby) -> Result<String, Error> {
 /// Of another process.
 fn ledger_of(ruby: &Ruby, pid: u32) -> Result<String, Error> {
     json(ruby, memory::ledger_of(pid))
-}
-
-/// For the header of a dump; nil where there is no /proc.
-fn facts() -> Option<String> {
-    serde_json::to_string(&memory::facts().ok()?).ok()
 }
 
 /// Address, size of a slot, slots, used slots of each page.

@@ -34,20 +34,28 @@ pub struct HeapPage {
     pub used: u64,
 }
 
-/// Measures this process; of Ruby's heap it looks at the pages, not at the objects. Not to be called inside `tracker::with`.
-///
-/// # Errors
-/// If there is no /proc, as on macOS, or the heap cannot be walked.
-pub fn facts() -> io::Result<Facts> {
+/// Makes ready what would allocate while the heap is walked.
+pub fn init() {
+    heap_page_count();
+}
+
+/// Measures this process as JSON; of Ruby's heap it looks at the pages, not at the objects. `None` where there is no /proc, as on
+/// macOS. Not to be called inside `tracker::with`.
+pub fn facts_json(forked: bool) -> Option<String> {
     let mut ranges = Vec::new();
-    slots::each_page(|slots, _| ranges.push(page_of(&slots))).map_err(io::Error::other)?;
-    measure(ranges)
+    slots::each_page(|slots, _| ranges.push(page_of(&slots))).ok()?;
+    let mut facts = measure(ranges).ok()?;
+    if forked {
+        // Nearly all of it is shared with the parent.
+        (facts.pss, facts.private) = (None, None);
+    }
+    serde_json::to_string(&facts).ok()
 }
 
 /// The ledger of this process. Not to be called inside `tracker::with`.
 ///
 /// # Errors
-/// As [`facts`].
+/// If there is no /proc, as on macOS, or the heap cannot be walked.
 pub fn ledger() -> io::Result<Ledger> {
     let mut sizes = HeapSizes::default();
     let mut ranges = Vec::new();

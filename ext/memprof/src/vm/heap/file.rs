@@ -44,6 +44,7 @@ pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> 
             key: Key([0, 0]),
         },
         before: vec![(NoteKind::Header, header(format))],
+        memory: false,
         after: Vec::new(),
         session: None,
         data_types: binding::data_types(ruby).map_err(|error| error.to_string())?,

@@ -54,7 +54,7 @@ pub use typed_data::DataTypes;
 
 use super::protect::protect;
 use super::symbols::symbols;
-use super::{layouts, naming};
+use super::{layouts, memory, naming};
 use name_table::Names;
 use pass::Pass;
 use walk::{Scope, Walk};
@@ -67,6 +67,9 @@ pub struct Request {
     pub values: Values,
     /// Notes before the roots, the header first.
     pub before: Vec<(NoteKind, String)>,
+    /// Whether the header is to say where the memory of the process goes. Not where other threads may be stopped while they
+    /// hold a lock of malloc.
+    pub memory: bool,
     /// Notes after the objects.
     pub after: Vec<(NoteKind, String)>,
     /// Only what this session recorded.
@@ -162,15 +165,31 @@ fn choose(file: File, request: Request, worker: Worker) -> io::Result<Written> {
 fn write<W: LiveWriter>(
     mut writer: W,
     bytes: impl FnOnce(&W) -> u64,
-    request: Request,
+    mut request: Request,
     noisy: bool,
 ) -> io::Result<Written> {
     let counts = if noisy {
-        with_quiet_heap(|| pass(&mut writer, request))?
+        with_quiet_heap(|| {
+            note_memory(&mut request, false);
+            pass(&mut writer, request)
+        })?
     } else {
+        note_memory(&mut request, true);
         pass(&mut writer, request)?
     };
     Ok((counts, bytes(&writer)))
+}
+
+/// Measured here, and not with the other facts of the header: a forked child does it while the program goes on.
+fn note_memory(request: &mut Request, forked: bool) {
+    let header = (request.before.iter_mut()).find(|(kind, _)| *kind == NoteKind::Header);
+    let Some((_, header)) = header.filter(|_| request.memory) else {
+        return;
+    };
+    let facts = memory::facts_json(forked);
+    if let (Some(facts), Some(open)) = (facts, header.strip_suffix('}')) {
+        *header = format!("{open},\"memory\":{facts}}}");
+    }
 }
 
 /// Walks over the heap. Whatever the VM may raise in it ends here: the collector's state and the writer are the callers',
