@@ -99,4 +99,22 @@ RSpec.describe "memprof under GC stress", :gc_stress do
       puts out.string.match?(/^ +20 \\S+:Object$/)
     RUBY
   end
+
+  it "tells anonymous classes apart, also those that are gone or move" do
+    expect(stressed(<<~RUBY)).to eq(["[nil, 0, 0, 0, 1]"])
+      session = Memprof::Session.prepare(scope: :thread, identities: true)
+      parent = Class.new(Array)
+      session.open
+      Class.new(Array).new
+      3.times { Class.new(parent).new }
+      lasting = Class.new(parent)
+      lasting.new
+      session.finish
+      GC.compact
+      numbers = session.counts.map { |_, (*, number)| number }.compact.sort
+      native = Memprof.module_eval("Native", __FILE__, __LINE__)
+      p numbers.map { |number| native.nearest_class(number, [parent, lasting], false) }
+      session.close
+    RUBY
+  end
 end
