@@ -32,7 +32,7 @@ module Memprof
   #   require "memprof/malloc"
   #   require "fiddle"
   #
-  #   Memprof.const_get(:Native)::Malloc.start(nil)
+  #   Memprof::Malloc.start
   #   leaked = Array.new(100) { Fiddle.malloc(1024) }
   #   Memprof::Malloc.stop
   #   location = Memprof::Malloc.locations.max_by(&:live_bytes)
@@ -53,8 +53,7 @@ module Memprof
       # @return [Boolean] false if a recording runs already
       # @raise [ArgumentError] if `sample` is no size between 1 B and 4 GiB
       # @raise [Unsupported] where calls can't be interposed: on systems other than Linux on x86-64 and
-      #   aarch64, and
-      #   where Ruby has an allocator built in
+      #   aarch64, and where Ruby has an allocator built in
       # @example
       #   Memprof::Malloc.start # => true
       #   Memprof::Malloc.stop
@@ -92,9 +91,8 @@ module Memprof
         Native::Malloc.sample
       end
 
-      # Calls the block with each location and its counts, in no particular order.
-      # Locations that allocated no more
-      # than `min` bytes are left out.
+      # Calls the block with each location and its counts, in no particular order. Locations that allocated
+      # no more than `min` bytes are left out.
       #
       # @param min [Integer] bytes
       # @yieldparam location [String] `file:line`, or native code with its address in brackets
@@ -168,8 +166,7 @@ module Memprof
       end
 
       # @return [Integer] blocks that were not recorded, as a signal handler allocated them inside the
-      #   recorder, or
-      #   there was no memory to record them
+      #   recorder, or there was no memory to record them
       # @example
       #   Memprof::Malloc.missed # => 0
       def missed
