@@ -156,9 +156,10 @@ impl Scale {
     }
 }
 
-/// How many blocks of the table have an address of that hash. One that came to the most stays there.
+/// How many blocks of the table have an address of that hash. One that came to the most stays there. It fits into the
+/// first cache of a processor, beside what the program has there.
 static FILTER: [AtomicU8; 1 << FILTER_BITS] = [const { AtomicU8::new(0) }; 1 << FILTER_BITS];
-const FILTER_BITS: u32 = 15;
+const FILTER_BITS: u32 = 14;
 
 #[inline(always)]
 fn filter(address: usize) -> &'static AtomicU8 {

@@ -205,32 +205,28 @@ pub(super) fn move_here(site: SiteId, take: impl FnOnce() -> Sums) {
     LOCATIONS.with(|_| counters(site).add(take()));
 }
 
-/// Visits what threads have counted on their own in this recording. The lock is held.
-fn each_tally(mut visit: impl FnMut(SiteId, Sums)) {
-    for block in counters::blocks() {
-        if let Some(memory) = block.existing_recorder_memory::<ThreadMemory>() {
-            memory.tallies.each(&mut visit);
-        }
-    }
+/// What threads have counted on their own. The lock is held meanwhile.
+fn memories() -> impl Iterator<Item = &'static ThreadMemory> {
+    counters::blocks().filter_map(|block| block.existing_recorder_memory())
 }
 
 fn tallied_of(site: SiteId) -> Sums {
     let mut sums = Sums::default();
-    each_tally(|of, more| {
-        if of == site {
-            add(&mut sums, more);
-        }
-    });
+    for memory in memories() {
+        add(&mut sums, memory.tallies.sums_of(site));
+    }
     sums
 }
 
 fn tallied() -> Vec<Sums> {
     let mut all = vec![Sums::default(); COUNT.load(Acquire) as usize];
-    each_tally(|site, more| {
-        if let Some(sums) = all.get_mut(site.0 as usize) {
-            add(sums, more);
-        }
-    });
+    for memory in memories() {
+        memory.tallies.each(|site, more| {
+            if let Some(sums) = all.get_mut(site.0 as usize) {
+                add(sums, more);
+            }
+        });
+    }
     all
 }
 

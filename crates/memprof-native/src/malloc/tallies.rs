@@ -99,8 +99,19 @@ impl Tallies {
         Some(tally)
     }
 
+    /// What was counted at a site in this recording. The lock of the sites is held.
+    pub(super) fn sums_of(&self, site: SiteId) -> Sums {
+        let tally = &self.places[site.0 as usize % PLACES];
+        let is_its = tally.owner.load(Relaxed) == site.0 + 1;
+        if is_its && self.recording.load(Relaxed) == recording() {
+            tally.read()
+        } else {
+            Sums::default()
+        }
+    }
+
     /// Visits what was counted in this recording. The lock of the sites is held.
-    pub(super) fn each(&self, visit: &mut impl FnMut(SiteId, Sums)) {
+    pub(super) fn each(&self, mut visit: impl FnMut(SiteId, Sums)) {
         if self.recording.load(Relaxed) != recording() {
             return;
         }
