@@ -9,8 +9,8 @@ RSpec.describe "memprof malloc" do
     code = "kept = Array.new(50) { \"x\" * 20_000 }; exit 3"
     stdout, stderr, status = run_memprof("malloc", "--limit", "2", "--", RbConfig.ruby, "-e", code)
     expect([stdout, status.exitstatus]).to eq(["", 3])
-    expect(stderr).to match(/\Amalloc of -e, process \d+: [\d.]+ KiB live in \d+ blocks of /)
-    expect(stderr).to match(/^ *9\d\d\.\d KiB +\d\d +9\d\d\.\d KiB +\d\d  -e:1$/)
+    expect(stderr).to match(/\Amalloc of -e, process \d+: [\d.]+ [KM]iB live in \d+ blocks of /)
+    expect(stderr).to match(/^ *[\d.]+ [KM]iB +\d\d +[\d.]+ [KM]iB +\d\d  -e:1$/)
     sampled = run_memprof("malloc", "--sample", "4KiB", "--", RbConfig.ruby, "-e", code).stderr
     expect(sampled).to include(" calls of malloc, estimated from a sample every 4.0 KiB")
     Dir.mktmpdir do |directory|
