@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use super::control_frames::{self, Context};
+use super::layouts;
 use super::ruby_thread::current_thread;
 
 /// The place relative to the thread's pointer; 0: not known.
@@ -14,7 +15,8 @@ static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Finds the variable. With the GVL.
 pub fn prepare() {
-    let found = named().or_else(by_contents);
+    let known = || layouts::check().ok();
+    let found = named().or_else(|| known().and_then(|()| by_contents()));
     OFFSET.store(found.unwrap_or(0), Ordering::Relaxed);
 }
 
@@ -46,7 +48,8 @@ fn named() -> Option<isize> {
     offset().filter(|&here| on_another_thread(offset) == Some(here))
 }
 
-/// The word of libruby's thread-local storage that the struct of this thread has, too, and that has frames.
+/// The word of libruby's thread-local storage that the struct of this thread has, too, and that has frames. Only on a Ruby
+/// whose layouts are known.
 fn by_contents() -> Option<isize> {
     let (start, words) = storage()?;
     let offset = (start as isize).wrapping_sub(thread_pointer() as isize);
