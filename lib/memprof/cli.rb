@@ -63,9 +63,20 @@ module Memprof
     end
 
     def self.command(verb, terminal)
-      name = VERBS.fetch(verb) { raise UsageError, "unknown command \"#{verb}\"; see `memprof --help`" }
+      name = VERBS[verb]
+      raise UsageError, "unknown command \"#{verb}\"#{meant(verb)}; see `memprof --help`" unless name
+
       const_get(name).new(terminal)
     end
+
+    # Ruby may run without its spell checker (--disable-did_you_mean).
+    def self.meant(verb)
+      return unless defined?(::DidYouMean::SpellChecker)
+
+      near = ::DidYouMean::SpellChecker.new(dictionary: VERBS.keys).correct(verb).first
+      near && " (did you mean #{near}?)"
+    end
+    private_class_method :meant
 
     def self.status(terminal)
       result = yield

@@ -18,6 +18,8 @@ RSpec.describe "memprof" do
     {
       "without a command" => [[], /no command given; see `memprof --help`/],
       "with an unknown command" => [%w[dance], /unknown command "dance"; see `memprof --help`/],
+      "with a misspelled command" => [%w[leeks], /unknown command "leeks" \(did you mean leaks\?\);/],
+      "with an impossible size" => [%w[malloc --min 5GiB x], /invalid --min "5GiB"; expected a size between/],
       "with an unknown option" => [%w[run --frmat x y], /invalid option: --frmat.*`memprof help run`/],
       "with a wrong number" => [%w[run --limit 0 x], /invalid --limit "0"; expected a number of at least 1/],
       "with no number" => [%w[run --sample many x], /invalid --sample "many"/],

@@ -1,12 +1,16 @@
 # frozen_string_literal: true
 
 require "optparse"
+require_relative "../byte_size"
 
 module Memprof
   module CLI
     # What the verbs have in common: options, help, errors. A verb defines SUMMARY, USAGE and DETAILS,
     # #define_options and #call(arguments), which returns the exit status.
     class Command
+      MAX_SIZE = (1 << 32) - 1
+      private_constant :MAX_SIZE
+
       def initialize(terminal)
         @terminal = terminal
         @options = {}
@@ -83,6 +87,20 @@ module Memprof
         parser.on(*definition) do |text|
           @options[name] = words.find { |word| word.to_s == text }
           invalid(definition, text, "one of: #{words.join(", ")}") unless @options[name]
+        end
+      end
+
+      def json(parser)
+        parser.on("--json", "the same as --format json") { @options[:format] = :json }
+      end
+
+      # An option that is a number of bytes between 1 B and 4 GiB: 65536, 64KiB.
+      def byte_size(parser, *definition, name)
+        parser.on(*definition) do |value|
+          @options[name] = ByteSize.read(value)
+          raise ArgumentError unless @options[name].between?(1, MAX_SIZE)
+        rescue ArgumentError
+          invalid(definition, value, "a size between 1 B and 4 GiB, as 512KiB")
         end
       end
 

@@ -31,6 +31,7 @@ module Memprof
 
       def define_format(parser)
         one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
+        json(parser)
         flag(parser, "--no-pager", "never page long output", :no_pager)
       end
 

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "rbconfig"
-require_relative "../byte_size"
 require_relative "program"
 
 module Memprof
@@ -49,26 +48,16 @@ module Memprof
       def define_options(parser)
         text(parser, "-o", "--output FILE", "append to a file (default: a table on stderr)", :output)
         count(parser, "--limit N", "the first N locations of the table (default: 20)", :limit)
-        count(parser, "--min BYTES", "only locations that allocated more", :min)
-        text(parser, "--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
+        byte_size(parser, "--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
+        byte_size(parser, "--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
       end
 
       def settings
         output = output_path(@options[:output]) if @options[:output]
         invalid("--output", output, "a path without a comma") if output&.include?(",")
         table = @options.fetch(:limit, LIMIT) unless output
-        { dump_path: output, table: table, dump_min: @options[:min], sample: sample }
+        { dump_path: output, table: table, dump_min: @options[:min], sample: @options[:sample] }
           .compact.map { |name, value| "#{name}:#{value}" }.join(",")
-      end
-
-      def sample
-        size = @options[:sample]
-        bytes = size && ByteSize.read(size[/\A\d+\z/] ? size.to_i : size)
-        return bytes if bytes.nil? || bytes.between?(1, (1 << 32) - 1)
-
-        invalid("--sample", size, "a size between 1 B and 4 GiB, as 512KiB")
-      rescue ArgumentError
-        invalid("--sample", size, "a size between 1 B and 4 GiB, as 512KiB")
       end
 
       # The extension needs the functions of libruby to be loaded, though it calls none there.

@@ -36,10 +36,6 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        parser.on("--json", "the same as --format json") { @options[:format] = :json }
-      end
-
       def live(pid)
         @options[:pid] = pid
         target = target([])

@@ -76,6 +76,7 @@ module Memprof
       def define_output_options(parser)
         one_of(parser, FORMATS, "-f", "--format FORMAT", "text (default), json, markdown, memory_profiler;",
           "with call stacks: collapsed, speedscope, firefox,", "pprof", :format)
+        json(parser)
         text(parser, "-o", "--output PATH", "write to files; see below (default: stdout)", :output)
         count(parser, "--limit N", "first N entries of each table (default: 20; for",
           "json and memory_profiler 50)", :limit)
