@@ -40,16 +40,26 @@ RSpec.describe "memprof, interrupted while it reads a dump" do
     Process.wait2(pid).last
   end
 
+  # The same, again if the index was complete before the signal came.
+  def interrupted(signal)
+    20.times do
+      status = signalled(signal)
+      return status unless File.exist?("#{dump}.memprof-index")
+
+      File.delete("#{dump}.memprof-index")
+    end
+    raise "the index was always complete before the signal came"
+  end
+
   it "leaves no half index after Ctrl-C or TERM" do
-    expect(signalled(:INT).exitstatus).to eq(130)
+    expect(interrupted(:INT).exitstatus).to eq(130)
     expect(unfinished).to eq([])
-    expect(signalled(:TERM).termsig).to eq(Signal.list["TERM"])
+    expect(interrupted(:TERM).termsig).to eq(Signal.list["TERM"])
     expect(unfinished).to eq([])
-    expect(File.exist?("#{dump}.memprof-index")).to be(false)
   end
 
   it "removes what a killed one left when the dump is opened again" do
-    expect(signalled(:KILL).termsig).to eq(Signal.list["KILL"])
+    expect(interrupted(:KILL).termsig).to eq(Signal.list["KILL"])
     expect(unfinished.size).to eq(1)
     Memprof::Heap.open(dump)
     expect(unfinished).to eq([])

@@ -197,8 +197,11 @@ RSpec.describe "The functions for a debugger" do
       expect_refusal(<<~'RUBY', prints: "collected\n", why: why, names: %w[heapdump_dump] * 3)
         # A hook that runs when a collection has begun. What it is called with, the name of a file would be.
         types = [Fiddle::TYPE_UINTPTR_T, Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP, Fiddle::TYPE_VOIDP]
-        hook = Fiddle::Function.new(C["rb_tracepoint_new"], types, Fiddle::TYPE_UINTPTR_T, need_gvl: true)
-          .call(0, 0x400000, LIBRARY["heapdump_dump"], nil)
+        make = Fiddle::Function.new(C["rb_tracepoint_new"], types, Fiddle::TYPE_UINTPTR_T, need_gvl: true)
+        GC.disable # nothing refers to the hook until it is unwrapped
+        hook = make.call(0, 0x400000, LIBRARY["heapdump_dump"], nil)
+        $hook = Fiddle.dlunwrap(hook)
+        GC.enable
         %w[rb_tracepoint_enable rb_tracepoint_disable].each do |name|
           Fiddle::Function.new(C[name], [Fiddle::TYPE_UINTPTR_T], Fiddle::TYPE_UINTPTR_T, need_gvl: true).call(hook)
           3.times { GC.start }
