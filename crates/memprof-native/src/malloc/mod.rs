@@ -81,7 +81,7 @@ pub enum Position {
 pub struct Host {
     /// Where the calling thread is in the code of the interpreter. Called for each block.
     pub position: fn() -> Position,
-    /// The block of the allocator that holds the instruction at the position that was just told; None if it can't be told.
+    /// The block of the allocator that holds the instruction at the position that was just returned; None if it is not known.
     pub code_block: fn(usize) -> Option<usize>,
     /// The line that the calling thread runs; None if it runs no code of the interpreter right now.
     pub line: fn() -> Option<Line>,
