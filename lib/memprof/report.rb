@@ -81,7 +81,8 @@ module Memprof
       totals.dig("allocated", "objects")
     end
 
-    # Bytes of the objects allocated: their memsize, of freed ones as it was when they were freed.
+    # Bytes of the objects allocated: their memsize, of freed ones as it was when they were freed;
+    # of classes and objects of C extensions that were freed only the slot.
     #
     # @return [Integer]
     # @example

@@ -1,6 +1,6 @@
 //! Probes that profilers outside of the process attach to (USDT): `otel_memory:alloc(address, size, weighted_bytes)` when a
 //! sample is allocated, `otel_memory:free(address)` when it is freed. This is the contract of OpenTelemetry's eBPF profiler.
-//! A probe to which nobody is attached is an instruction that does nothing.
+//! A probe that no profiler has attached to is an instruction that does nothing.
 
 use probe::probe;
 

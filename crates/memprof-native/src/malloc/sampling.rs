@@ -173,7 +173,7 @@ pub(super) fn may_be_known(address: usize) -> bool {
     filter(address).load(Acquire) != 0
 }
 
-/// A block came into the table; nobody frees it before this returns.
+/// A block came into the table; no thread frees it before this returns.
 #[inline(always)]
 pub(super) fn added(address: usize) {
     if is_on() {

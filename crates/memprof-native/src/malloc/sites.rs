@@ -200,7 +200,7 @@ pub(super) fn count_free(tallies: Option<&Tallies>, site: SiteId, weight: Weight
     }
 }
 
-/// Moves what a thread has counted to the site: nobody reads meanwhile. `take` returns it, and zeroes it there.
+/// Moves what a thread has counted to the site, while no other thread reads. `take` returns it, and zeroes it there.
 pub(super) fn move_here(site: SiteId, take: impl FnOnce() -> Sums) {
     LOCATIONS.with(|_| counters(site).add(take()));
 }

@@ -4,7 +4,8 @@
 //!
 //! - In an allocation hook ([`hooks`]): read the new object's flags and class word, read frames, use Rust's own memory. No Ruby
 //!   object may be allocated, nothing may raise, `memsize` and `object_id` are not to be asked for, the GVL is not given up.
-//! - In a free hook: the same, and only what lies in the object's own slot may be read.
+//! - In a free hook: the same, and only the object's own slot may be read, and what is freed with it. So memsize is asked for
+//!   there of core types only (`memsize.rs`).
 //! - In [`guard`]'s mark and compact functions: `rb_gc_mark`, `rb_gc_location`, and Rust's own memory.
 //! - In the functions of [`entry`]: first the question whether this is a good moment. A debugger calls them at any.
 //! - Inside [`tracker::with`]: no call that may allocate a Ruby object, run Ruby code, or start a collection, since any of
