@@ -36,7 +36,7 @@ pub struct Row {
     pub object: Described,
     /// What the dump tells of it: name, status, backtrace, variables.
     pub facts: Vec<(String, serde_json::Value)>,
-    /// Local variables that blocks can see: those that retain most. Of others the dump has no names.
+    /// Local variables of its frames, and those that blocks can see: those that retain most.
     pub locals: Vec<Reference>,
     /// How many there are.
     pub locals_count: usize,

@@ -8,6 +8,8 @@
 //! event has it.
 
 use std::ffi::c_int;
+use std::mem::offset_of;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI8, Ordering};
 
 use rb_sys::VALUE;
@@ -38,7 +40,7 @@ struct ControlFrame {
 }
 
 /// Bits of a frame's flags, the word that its environment points to.
-const C_FRAME: VALUE = 0x80;
+pub const C_FRAME: VALUE = 0x80;
 const MAGIC: VALUE = 0x7fff_0001;
 const METHOD: VALUE = 0x1111_0001;
 const BLOCK: VALUE = 0x2222_0001;
@@ -156,15 +158,46 @@ pub unsafe fn is_context(context: *const Context) -> bool {
         return false;
     }
     // SAFETY: as for this function.
-    let (stack, size, first) = unsafe {
-        let Context { stack, size, frame } = &*context;
-        (*stack as usize, *size, *frame as usize)
-    };
+    let Context { stack, size, frame } = unsafe { &*context };
+    bounds(*stack as usize, *size, *frame as usize).is_some()
+}
+
+/// The addresses of a stack of so many words, whose innermost frame is there; `None` if it can't be there.
+pub fn bounds(stack: usize, size: usize, first: usize) -> Option<Range<usize>> {
+    let aligned = |address: usize| address > 0xffff && address % 8 == 0;
     if !aligned(stack) || !aligned(first) || size > MOST_WORDS {
-        return false;
+        return None;
     }
-    let end = stack + size * 8;
-    (stack..end).contains(&first) && (end - first) % size_of::<ControlFrame>() == 0
+    let end = stack.checked_add(size * 8)?;
+    let fits = (stack..end).contains(&first) && (end - first) % size_of::<ControlFrame>() == 0;
+    fits.then_some(stack..end)
+}
+
+/// What is read of a frame on a stack that was copied.
+#[derive(Clone, Copy)]
+pub struct FrameWords {
+    /// Where its next value would be.
+    pub stack_pointer: usize,
+    /// The iseq; 0 for a function in C.
+    pub iseq: VALUE,
+    /// `self`.
+    pub receiver: VALUE,
+    /// Where its environment ends: the word of the frame's flags.
+    pub environment: usize,
+}
+
+impl FrameWords {
+    /// The frames in these words, in their order.
+    pub fn each(words: &[u64]) -> impl Iterator<Item = FrameWords> {
+        words
+            .chunks_exact(size_of::<ControlFrame>() / 8)
+            .map(|frame| FrameWords {
+                stack_pointer: frame[offset_of!(ControlFrame, sp) / 8] as usize,
+                iseq: frame[offset_of!(ControlFrame, iseq) / 8],
+                receiver: frame[offset_of!(ControlFrame, receiver) / 8],
+                environment: frame[offset_of!(ControlFrame, environment) / 8] as usize,
+            })
+    }
 }
 
 /// The frames of a thread, innermost first.

@@ -3,6 +3,8 @@
 
 use rb_sys::{ID, VALUE};
 
+use super::copy_memory::copy_words;
+
 /// Offsets in the body of an iseq.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTable {
@@ -83,17 +85,17 @@ impl LocalTable {
 }
 
 fn candidates_of(probe: &Probe) -> Vec<LocalTable> {
-    let Some(iseq) = read(probe.iseq as usize, 3) else {
+    let Some(iseq) = copy_words(probe.iseq as usize, 3) else {
         return Vec::new();
     };
-    let Some(body) = read(iseq[ISEQ_BODY] as usize, BODY / 8) else {
+    let Some(body) = copy_words(iseq[ISEQ_BODY] as usize, BODY / 8) else {
         return Vec::new();
     };
     let expected: Vec<u64> = probe.names.clone();
     let tables = (0..body.len()).filter(|index| {
         body[*index] & 7 == 0
             && body[*index] != 0
-            && read(body[*index] as usize, expected.len()).as_ref() == Some(&expected)
+            && copy_words(body[*index] as usize, expected.len()).as_ref() == Some(&expected)
     });
     let halves: Vec<u32> = body
         .iter()
@@ -120,32 +122,6 @@ fn candidates_of(probe: &Probe) -> Vec<LocalTable> {
 fn is_path(word: u64, path: VALUE) -> bool {
     word == path
         || (super::ruby_value::is_address(word as VALUE)
-            && read(word as usize, 3)
+            && copy_words(word as usize, 3)
                 .is_some_and(|words| words[0] & 0x1f == 0x07 && words[2] == path))
-}
-
-/// Reads words of this process, wherever they may be: an address that is none is an answer, not a crash.
-#[cfg(target_os = "linux")]
-fn read(address: usize, words: usize) -> Option<Vec<u64>> {
-    let mut buffer = vec![0u64; words];
-    let length = words * 8;
-    let local = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: length,
-    };
-    let remote = libc::iovec {
-        iov_base: address as *mut libc::c_void,
-        iov_len: length,
-    };
-    // SAFETY: writes `length` bytes into the buffer, or fails.
-    let count = unsafe {
-        libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)
-    };
-    (count == length as isize).then_some(buffer)
-}
-
-/// Without such a call nothing is found out, and local variables have no names.
-#[cfg(not(target_os = "linux"))]
-fn read(_: usize, _: usize) -> Option<Vec<u64>> {
-    None
 }

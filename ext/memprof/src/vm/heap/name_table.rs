@@ -215,6 +215,11 @@ impl Names {
         }
     }
 
+    /// Name of an ID that a program can write; `None` for one of the compiler's.
+    pub fn named(&mut self, id: ID) -> Option<NameId> {
+        id_text(id).is_some().then(|| self.id(id))
+    }
+
     fn intern_id(&mut self, id: ID) -> NameId {
         match id_text(id) {
             Some(text) => self.bytes(text),

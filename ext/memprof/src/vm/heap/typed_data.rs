@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::locals::LocalTable;
 use super::walk::Walk;
-use super::{details, imemo, method, ruby_value};
+use super::{details, imemo, method, ruby_value, stack_variables};
 use crate::vm::ruby_object::Flags;
 
 /// Types of objects that are looked into, by the address of their rb_data_type_t; 0 where there is none.
@@ -153,6 +153,8 @@ pub unsafe fn label(walk: &mut Walk, object: VALUE, labels: &mut Vec<(Label, VAL
         } else if kind == walk.data_types.method {
             let role = walk.names.word("receiver");
             labels.extend(word(object, 0).map(|value| (Label::Role(role), value)));
+        } else if kind == walk.data_types.thread || kind == walk.data_types.fiber {
+            stack_variables::label(walk, object, labels);
         }
     }
     for index in 0..walk.references.len() {
