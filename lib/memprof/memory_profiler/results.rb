@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+require_relative "../report"
+require_relative "../session"
+
+module Memprof
+  module MemoryProfiler
+    # A {Report} with the rest of what memory_profiler's results have. Objects of the VM itself, as `<iseq>`,
+    # are left out, as memory_profiler does not see them.
+    class Results < Report
+      # @param profile [Memprof::Native::Profile, nil] what was recorded; nothing if nil
+      # @param options (see Report#initialize)
+      # @api private
+      def initialize(profile = nil, **options)
+        super(profile || Session.run { |session| session.tap(&:finish).profile.filter([], nil) }, **options)
+      end
+
+      # A number of bytes with a decimal unit.
+      #
+      # @param bytes [Integer]
+      # @return [String]
+      # @example
+      #   require "memprof/memory_profiler"
+      #   MemoryProfiler::Results.new.scale_bytes(16_660) # => "16.66 kB"
+      def scale_bytes(bytes)
+        Units.decimal_bytes(bytes)
+      end
+
+      # A path from the gem, the standard library or the application on.
+      #
+      # @param path [String]
+      # @return [String]
+      # @example
+      #   require "memprof/memory_profiler"
+      #   MemoryProfiler::Results.new.normalize_path("/gems/rack-3.0/lib/a.rb") # => "rack-3.0/lib/a.rb"
+      def normalize_path(path)
+        Paths.normalize(path)
+      end
+    end
+  end
+end

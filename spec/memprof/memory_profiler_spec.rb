@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require "json"
+
+# In processes of their own: other specs compare with the gem memory_profiler, whose name this takes.
+RSpec.describe "memprof/memory_profiler" do
+  def preamble
+    <<~RUBY
+      # frozen_string_literal: true
+
+      require "memprof/memory_profiler"
+      require "json"
+      require "stringio"
+    RUBY
+  end
+
+  def child(code, **options)
+    result = run_ruby("#{preamble}#{code}", **options)
+    expect([result.stderr, result.success?]).to eq ["", true]
+    JSON.parse(result.stdout)
+  end
+
+  it "takes the options of memory_profiler, by Symbol, String or nil" do
+    results = child(<<~RUBY)
+      options = [
+        {}, { trace: String }, { "trace" => [String, Hash] }, { allow_files: "-e" }, { allow_files: ["-e", "x"] },
+        { ignore_files: /-e/ }, { "ignore_files" => "-e|x" }, { ignore_files: nil, allow_files: nil, "top" => 1 },
+        { unknown: 1, allow_files: /^-e$/ }
+      ]
+      puts JSON.generate(options.map { |some|
+        MemoryProfiler.report(some) { 3.times { "a".dup }; $kept = {}; Object.new }.then { |report|
+          [report.total_allocated, report.total_retained, report.allocated_objects_by_class.size]
+        }
+      })
+    RUBY
+    expect(results).to eq [
+      [5, 1, 3], [3, 0, 1], [4, 1, 2], [5, 1, 3], [5, 1, 3], [0, 0, 0], [0, 0, 0], [5, 1, 1], [5, 1, 3]
+    ]
+  end
+
+  it "prints in memory_profiler's shape, and without objects of the VM" do
+    text = child(<<~RUBY)["text"]
+      report = MemoryProfiler.report(top: 5) { $kept = "k" * 100; eval("def fresh = 1") }
+      report.pretty_print(io = StringIO.new, scale_bytes: true, color_output: false, retained_strings: 1)
+      report.pretty_print(to_file: File::NULL, "unknown": 1)
+      puts JSON.generate(text: io.string)
+    RUBY
+    expect(text).to match(/\ATotal allocated: .*\nTotal retained:  .*\n\nallocated memory by gem\n-+\n/)
+    expect(text).to include("Retained String Report").and include("String").and match(/\d B  -e:\d+$/)
+    expect(text).not_to include("<iseq>")
+  end
+
+  it "starts and stops, once" do
+    results = child(<<~RUBY)
+      before = MemoryProfiler.stop
+      MemoryProfiler.start(trace: String)
+      reporter = MemoryProfiler::Reporter.current_reporter
+      MemoryProfiler.start
+      same = reporter.equal?(MemoryProfiler::Reporter.current_reporter)
+      2.times { "a".dup }
+      results = MemoryProfiler.stop
+      puts JSON.generate([before, same, results.total_allocated, MemoryProfiler.stop,
+        results.equal?(reporter.report_results), MemoryProfiler::Results.new.total_allocated])
+    RUBY
+    expect(results).to eq [nil, true, 2, nil, true, 0]
+  end
+
+  it "stops when the block raises, and says what is wrong with an option before the block runs" do
+    results = child(<<~RUBY)
+      raised = begin
+        MemoryProfiler.report { raise Exception, "of the block" }
+      rescue Exception => e
+        e.message
+      end
+      wrong = begin
+        MemoryProfiler.report(top: 0) { puts "ran" }
+      rescue ArgumentError => e
+        e.message
+      end
+      puts JSON.generate([raised, wrong, MemoryProfiler.report { "a".dup }.total_allocated])
+    RUBY
+    expect(results).to eq ["of the block", "top must be a positive Integer, not 0", 1]
+  end
+
+  it "is what a later require of memory_profiler finds, also by its path" do
+    Dir.mktmpdir do |directory|
+      File.write(File.join(directory, "memory_profiler.rb"), "abort 'the gem is loaded'")
+      results = child(<<~RUBY, ruby_args: ["-I#{directory}"])
+        puts JSON.generate([require("memory_profiler"), require("#{directory}/memory_profiler"),
+          MemoryProfiler == Memprof::MemoryProfiler])
+      RUBY
+      expect(results).to eq [false, false, true]
+    end
+  end
+
+  it "leaves a MemoryProfiler alone that is there, and says so" do
+    stdout, stderr = run_ruby("module MemoryProfiler; end\n#{preamble}p MemoryProfiler.methods(false)")
+    expect(stdout).to eq("[]\n")
+    expect(stderr).to start_with("memprof: memprof/memory_profiler is not used, because MemoryProfiler is defined")
+  end
+end
