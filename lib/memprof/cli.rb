@@ -9,17 +9,19 @@ module Memprof
   module CLI
     # Each verb and its class, in the order in which the help lists them.
     VERBS = {
-      "run" => :Run, "track" => :Track, "dump" => :Dump, "start" => :Start, "stop" => :Stop,
-      "stats" => :Stats, "memory" => :Memory, "malloc" => :Malloc, "trace" => :Trace, "leaks" => :Leaks,
-      "top" => :Top, "histogram" => :Histogram, "query" => :Query, "show" => :Show, "path" => :Path,
-      "tree" => :Tree, "dups" => :Dups, "slots" => :Slots, "diff" => :Diff, "subset" => :Subset,
-      "export" => :Export, "console" => :Console, "web" => :Web, "convert" => :Convert, "help" => :Help
+      "run" => :Run, "check" => :Check, "track" => :Track, "dump" => :Dump, "start" => :Start,
+      "stop" => :Stop, "stats" => :Stats, "memory" => :Memory, "malloc" => :Malloc, "trace" => :Trace,
+      "leaks" => :Leaks, "top" => :Top, "histogram" => :Histogram, "query" => :Query, "show" => :Show,
+      "path" => :Path, "tree" => :Tree, "dups" => :Dups, "slots" => :Slots, "diff" => :Diff,
+      "subset" => :Subset, "export" => :Export, "console" => :Console, "web" => :Web, "convert" => :Convert,
+      "help" => :Help
     }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
     class UsageError < StandardError; end
 
     autoload :Run, "#{__dir__}/cli/run"
+    autoload :Check, "#{__dir__}/cli/check"
     autoload :Track, "#{__dir__}/cli/track"
     autoload :Dump, "#{__dir__}/cli/dump"
     autoload :Start, "#{__dir__}/cli/start"

@@ -1,6 +1,11 @@
 # frozen_string_literal: true
 
 require_relative "rspec/matchers"
+require_relative "rspec/costly_examples"
 
-# `require "memprof/rspec"` in spec_helper.rb gives every example the matchers of {Memprof::RSpec::Matchers}.
-RSpec.configure { |config| config.include(Memprof::RSpec::Matchers) } if RSpec.respond_to?(:configure)
+if RSpec.respond_to?(:configure)
+  RSpec.configure do |config|
+    config.include(Memprof::RSpec::Matchers)
+    Memprof::RSpec::CostlyExamples.install(config)
+  end
+end

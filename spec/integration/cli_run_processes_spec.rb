@@ -1,10 +1,33 @@
 # frozen_string_literal: true
 
+require "json"
 require "socket"
 
 # `memprof run`, from outside: programs of several processes, and signals.
 RSpec.describe "memprof run" do
   include_context "with memprof run"
+
+  describe "a command that runs another Ruby, as rake runs rspec" do
+    before do
+      file("launcher.rb", 'system("ruby", "worker.rb")')
+      file("worker.rb", "$kept = Array.new(9000) { Object.new }")
+    end
+
+    it "has the report of that one printed, and its own named" do
+      stdout, stderr, = run("launcher.rb")
+
+      expect(stdout).to match(/ 9,000 +100 % +Object +worker\.rb:1/)
+      expect(stderr).to match(/other reports in .*launcher\.rb.*\.txt\n\z/m)
+    end
+
+    it "has its report in the file that was asked for, whose ending says the format" do
+      _, stderr, = run("-o", "report.json", "launcher.rb")
+
+      expect(JSON.parse(file("report.json")).dig("meta", "command")).to eq("worker.rb")
+      expect(JSON.parse(file((reports - ["report.json"]).first)).dig("meta", "command")).to eq("launcher.rb")
+      expect(stderr).to match(/launcher\.rb.* report\.\d+\.json$/).and match(/worker\.rb.* report\.json$/)
+    end
+  end
 
   describe "other processes" do
     # A tree: the program forks, and one of the forks starts a Ruby of its own.

@@ -57,6 +57,10 @@ class FakeProfile
     @filters = []
   end
 
+  def sources
+    { "/srv/shop/app/cache.rb" => { "12" => "@entries[key] ||= yield" } }
+  end
+
   def totals
     %w[allocated retained freed].to_h { |kind| [kind, sum(@rows, kind)] }
   end

@@ -4,6 +4,7 @@ mod name_ids;
 mod places;
 mod report;
 mod site_rows;
+mod sources;
 
 use std::fmt;
 use std::hash::Hash;

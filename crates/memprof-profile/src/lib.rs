@@ -4,6 +4,7 @@
 //! [`profile::Profile`], which is plain data that reports and exports are made from.
 
 pub mod cells;
+pub mod compare;
 pub mod export;
 pub mod group;
 pub mod growth;

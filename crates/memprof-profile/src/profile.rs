@@ -110,6 +110,9 @@ pub struct Meta {
     pub pid: u32,
     /// Command line of the program.
     pub command: String,
+    /// Where it ran; empty if that is not known.
+    #[serde(default)]
+    pub directory: String,
     /// When tracking began, seconds since the epoch.
     pub started_at: f64,
     /// How long was tracked, seconds.

@@ -7,9 +7,13 @@ module Memprof
     # What a tracked process tells `memprof run`: a small file named by its process id, in a directory of the
     # run, with a `name=value` on each line. It is replaced as a whole, so that it can be read at any time.
     class Notice
+      # In a forked child: what it tells is no longer told of a Ruby that was started.
+      attr_writer :forked
+
       def initialize(directory, parent)
         @directory = directory
         @parent = parent
+        @forked = false
       end
 
       def post(state = nil, allocated: nil, reports: [])
@@ -18,6 +22,7 @@ module Memprof
         lines = ["label=#{Printable.line($PROGRAM_NAME)}"]
         lines << "allocated=#{allocated}" if allocated
         lines << "#{state}=true" if state
+        lines << "forked=true" if @forked
         lines.concat(reports.map { |path| "report=#{path}" })
         path = path(Process.pid)
         File.write("#{path}.new", lines.map(&:b).join("\n"), perm: 0o600)

@@ -68,6 +68,7 @@ module Memprof
           @serial = 0
           @reports = []
           @allocated = nil
+          @notice.forked = true
           post
           @session&.close
           open_session

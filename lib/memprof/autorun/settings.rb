@@ -54,6 +54,12 @@ module Memprof
         raise ArgumentError, e.message
       end
 
+      # The format that a path's extension stands for; nil for text, or an extension of none.
+      def self.format_of(path)
+        EXTENSIONS.reject { |_, extension| extension == ".txt" }
+          .select { |_, extension| path.end_with?(extension) }.max_by { |_, extension| extension.size }&.first
+      end
+
       def self.variable(name)
         "MEMPROF_#{name.upcase}"
       end

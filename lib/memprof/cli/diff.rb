@@ -1,17 +1,24 @@
 # frozen_string_literal: true
 
+require_relative "comparison_options"
 require_relative "dump_series"
 require_relative "heap_command"
 require_relative "growth_rows"
 
 module Memprof
   module CLI
-    # `memprof diff`: compares dumps.
+    # `memprof diff`: compares dumps, or reports.
     class Diff < HeapCommand
+      include ComparisonOptions
+
       BY = %i[class type site file].freeze
       SORT = %i[size count retained new survived].freeze
+      # Options that only dumps have, and only reports.
+      DUMPS_ONLY = %i[where ignore_stack_roots no_index].freeze
+      REPORTS_ONLY = %i[internal max_increase output].freeze
+      private_constant :DUMPS_ONLY, :REPORTS_ONLY
 
-      SUMMARY = "compares two or more dumps of a process"
+      SUMMARY = "compares two or more dumps of a process, or two reports"
       USAGE = "[OPTIONS] BEFORE AFTER [LATER...]"
       DETAILS = <<~TEXT
         For dumps of one process: which objects are new, which were freed, and which old
@@ -22,7 +29,15 @@ module Memprof
         Of more than three dumps, the last one is LATER, the last but one AFTER. "Over
         the dumps" draws the growth since BEFORE in each of them.
 
+        Two reports in JSON, of `memprof run -o base.json` before a change to the code
+        and after it: which lines allocate or retain more or less. A line that moved is
+        found again by its text, or else as the nearest line of its method that
+        allocates the same class; the column Line says so. With --max-increase the exit
+        status is 1 if a total rose by more. `memprof check` runs the command as well.
+
         Examples:
+          memprof diff base.json head.json
+          memprof diff --format markdown base.json head.json
           memprof diff before.memprof after.memprof
           memprof diff --by site before.memprof after.memprof later.memprof
           memprof diff --where 'change = "survived"' 1.memprof 2.memprof 3.memprof
@@ -30,6 +45,47 @@ module Memprof
       TEXT
 
       def call(arguments)
+        expect_arguments(arguments.first(2), "BEFORE", "AFTER")
+        reports, dumps = arguments.partition { |file| Memprof::Check::Comparison.report?(file) }
+        return compare_dumps(arguments) if reports.empty?
+        return compare_reports(arguments) if dumps.empty?
+
+        dumps.each { |file| check_readable(file) }
+        raise UsageError, "#{reports.first} is a report and #{dumps.first} is none; compare two of a kind"
+      end
+
+      private
+
+      def compare_reports(files)
+        raise UsageError, "#{files.size} reports; memprof diff compares two" unless files.size == 2
+
+        refuse(DUMPS_ONLY, "dumps")
+        choose(:by, Comparing::BY)
+        choose(:sort, Memprof::Check::Comparison::MEASURES)
+        load_library
+        output_path(@options[:output]) if @options[:output]
+        limits = Memprof::Check::Limits.new(max_increase: @options[:max_increase])
+        conclude(compared(files.first(1), files.last(1)), limits)
+      end
+
+      def refuse(names, kind)
+        name = names.find { |option| @options[option] }
+        raise UsageError, "--#{name.to_s.tr("_", "-")} is only for #{kind}" if name
+      end
+
+      # What an option may be depends on what is compared.
+      def choose(option, words)
+        value = @options[option]
+        return if value.nil? || words.include?(value)
+
+        invalid("--#{option}", value, "one of: #{words.join(", ")}")
+      end
+
+      def compare_dumps(arguments)
+        refuse(REPORTS_ONLY, "reports")
+        choose(:by, BY)
+        choose(:sort, SORT)
+        choose(:format, HeapCommand::FORMATS)
         before, after, *later = files = expect_dumps(arguments)
         *between, after, later = [after, *later] if later.size > 1
         heaps = [before, after, *later].map { |file| open_heap(file) }
@@ -45,17 +101,27 @@ module Memprof
         status
       end
 
-      private
-
       def define_own_options(parser)
-        one_of(parser, BY, "--by WHAT", BY.join(", "), :by)
+        one_of(parser, BY | Comparing::BY, "--by WHAT", "dumps: #{BY.join(", ")};",
+          "reports: only #{Comparing::BY.join(", ")}", :by)
         where(parser)
-        one_of(parser, SORT, "--sort WHAT", SORT.join(", "), :sort)
+        one_of(parser, SORT | Memprof::Check::Comparison::MEASURES, "--sort WHAT",
+          "dumps: #{SORT.join(", ")};", "reports: allocated_bytes, allocated_objects,",
+          "retained_bytes, retained_objects", :sort)
         limit(parser, "the first N of each list", 20)
+        max_increase(parser, "reports: exit 1 if a total rose by more")
+        flag(parser, "--internal", "reports: with internal objects of the VM", :internal)
+        text(parser, "-o", "--output PATH", "reports: write to a file", :output)
+      end
+
+      def define_format(parser)
+        one_of(parser, HeapCommand::FORMATS | Comparing::FORMATS, "-f", "--format FORMAT",
+          "text, json, csv, markdown; reports: github, junit", :format)
+        json(parser)
+        flag(parser, "--no-pager", "never page long output", :no_pager)
       end
 
       def expect_dumps(arguments)
-        expect_arguments(arguments.first(2), "BEFORE", "AFTER")
         arguments.each { |file| check_readable(file) }
       end
 

@@ -41,8 +41,9 @@ module Memprof
       end
       private_class_method :which
 
-      def initialize(command, settings, terminal, feature: "memprof/autorun")
+      def initialize(command, settings, terminal, feature: "memprof/autorun", redirect: {})
         @feature = feature
+        @redirect = redirect
         @command = interpreted(command)
         @settings = settings
         @terminal = terminal
@@ -52,7 +53,7 @@ module Memprof
       def run
         forwarding_signals do
           name, *arguments = @command
-          @pid = Process.spawn(environment, [name, name], *arguments)
+          @pid = Process.spawn(environment, [name, name], *arguments, @redirect)
           @early.each { |signal| pass_on(signal) }
           _, status = Process.wait2(@pid)
           status.exitstatus || (128 + status.termsig)

@@ -11,7 +11,7 @@ module Memprof
     # What the tracked processes left: each has posted an Autorun::Notice in the run's directory.
     class Reports
       # A tracked process.
-      Entry = Struct.new(:pid, :label, :ended, :moved, :allocated, :paths, keyword_init: true) do
+      Entry = Struct.new(:pid, :label, :ended, :moved, :forked, :allocated, :paths, keyword_init: true) do
         # Whether a report is still to come.
         def running?
           return false if ended
@@ -37,13 +37,18 @@ module Memprof
       end
 
       # Prints the report of the command itself, and says on stderr where the others are.
-      def show(pid)
+      def show(pid, settings)
         @entries = entries
         return explain_nothing if @entries.empty?
 
-        print_main(pid) if @shown
+        @shown ? print_main(pid) : name_main(pid, settings)
         list(@entries)
         missing(@entries.reject(&:ended))
+      end
+
+      # Path of the report of the command itself, or of the Ruby that it ran; nil if there is none.
+      def main_path(pid)
+        main(entries, pid)&.paths&.last
       end
 
       # Removes the run's directory, unless there are reports in it that were not shown.
@@ -78,15 +83,38 @@ module Memprof
         pairs = lines.each { |line| line.each { |part| part.force_encoding(Encoding::UTF_8) } }
         values = pairs.to_h
         Entry.new(pid: pid, label: values["label"].to_s, allocated: values["allocated"].to_i,
-          ended: values.key?("ended"), moved: values.key?("moved"),
+          ended: values.key?("ended"), moved: values.key?("moved"), forked: values.key?("forked"),
           paths: pairs.filter_map { |name, value| value if name == "report" })
       end
 
-      # The command's own report; where the command is no Ruby (a shell script), that of the process that
-      # allocated most.
+      # The command's own report, or of the Ruby that it ran, as rake runs rspec, if that allocated more.
+      # Where the command is no Ruby (a shell script), that of the process that allocated most.
+      def main(entries, pid)
+        ended = entries.select { |entry| entry.ended && !entry.paths.empty? }
+        own = ended.find { |entry| entry.pid == pid }
+        (own ? [own, *ended.reject(&:forked)] : ended).max_by(&:allocated)
+      end
+
+      # Of the command and the Ruby that it ran, the one that counts has the name without a process id.
+      def name_main(pid, settings)
+        entry = main(@entries, pid)
+        own = @entries.find { |candidate| candidate.pid == pid }
+        return if entry.nil? || own.nil? || entry == own || own.paths.empty? || settings.output.include?("%p")
+
+        paths = [own, entry].map { |candidate| candidate.paths.last }
+        return if settings.special?(settings.output) || paths.uniq.one?
+
+        rename(own, settings.path(pid, main: false))
+        rename(entry, paths.first)
+      end
+
+      def rename(entry, path)
+        File.rename(entry.paths.last, path)
+        entry.paths[-1] = path
+      end
+
       def print_main(pid)
-        ended = @entries.select { |entry| entry.ended && !entry.paths.empty? }
-        entry = ended.find { |candidate| candidate.pid == pid } || ended.max_by(&:allocated)
+        entry = main(@entries, pid)
         return unless entry
 
         path = entry.paths.last

@@ -14,14 +14,16 @@ module Memprof
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
       DETAILS = <<~TEXT
         COMMAND is anything that runs Ruby: ruby, rake, puma, a script. Its report is
-        printed to stdout when it ends. Every other Ruby process that it spawns or forks
-        is tracked, too, and writes its report to a file of its own, which is named on
+        printed to stdout when it ends; if it runs another Ruby that allocates more, as
+        rake runs rspec, that one's. Every other Ruby process that it spawns or forks is
+        tracked, too, and writes its report to a file of its own, which is named on
         stderr at the end. A forked process reports its own allocations, not those
         inherited from its parent.
 
         With --output all reports go to files and none to stdout: the command's own to
         PATH, that of process 4711 to PATH with .4711 before its extension. A %p in PATH
-        becomes the process id.
+        becomes the process id. Without --format the extension decides: .json, .md,
+        .folded, .speedscope.json, .firefox.json, .pb.gz; text for any other.
 
         With --signal a process also reports whenever it gets that signal, to a numbered
         file (report-1.txt), and continues. Choose one that the program does not use;
@@ -37,6 +39,7 @@ module Memprof
           memprof run rake spec
           memprof run --limit 10 --ignore-files /gems/ script.rb
           memprof run -f speedscope -o app.speedscope.json -- ruby -Ilib app.rb
+          memprof run -o base.json -- rake spec
           memprof run --signal URG --output report.txt -- puma -p 3000
           memprof run --trace -- rake import
       TEXT
@@ -53,13 +56,14 @@ module Memprof
 
         check_tracing if @options[:tracing]
         refuse_binary_on_screen
+        @options[:format] ||= Autorun::Settings.format_of(@options[:output]) || :text if @options[:output]
         output = output_path(@options[:output]) if @options[:output]
         directory = temporary_directory
         reports = Reports.new(directory, @terminal, shown: output.nil?)
         settings = settings(output || default_output(directory), directory, shown: output.nil?)
         program = Program.new(arguments, settings, @terminal)
         status = program.run
-        reports.show(program.pid) if program.pid
+        reports.show(program.pid, settings) if program.pid
         status
       ensure
         reports&.clean

@@ -44,12 +44,19 @@ module Memprof
           format: FORMAT, version: VERSION,
           meta: symbolize(@report.meta), totals: symbolize(@report.totals),
           groups: GROUPS.to_h { |name| [name, @report.public_send(name)] },
-          sites: yield,
+          sites: yield, sources: sources,
           strings: {
             allocated: strings(@report.strings_allocated),
             retained: strings(@report.strings_retained)
           }
         }
+      end
+
+      # Texts of lines, by file and line: what finds a line again that a change to the file has moved.
+      def sources
+        @report.profile.sources.to_h do |file, lines|
+          [Printable.utf8(file), lines.transform_values { |text| Printable.utf8(text) }]
+        end
       end
 
       def symbolize(hash)

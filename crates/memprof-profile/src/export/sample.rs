@@ -21,6 +21,7 @@ pub(crate) fn profile() -> Profile {
             memprof: "0.1.0".to_owned(),
             pid: 42,
             command: "ruby app.rb".to_owned(),
+            directory: "/srv/app".to_owned(),
             started_at: 1_700_000_000.5,
             duration: 0.25,
             sample: 1,

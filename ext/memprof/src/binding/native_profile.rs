@@ -3,9 +3,10 @@
 use std::str::FromStr;
 
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, RArray, RHash, RModule, RString, Ruby, TryConvert,
-    TypedData, Value, method, value::ReprValue,
+    Class, DataTypeFunctions, Error, Module, Object, RArray, RHash, RModule, RString, Ruby,
+    TryConvert, TypedData, Value, function, method, value::ReprValue,
 };
+use memprof_profile::compare::{MEASURES, Side, compare};
 use memprof_profile::export::{self, Format};
 use memprof_profile::group::{By, Kind, SiteRows, Sort};
 use memprof_profile::profile::Profile;
@@ -32,13 +33,31 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     class.define_method("each_site", method!(NativeProfile::each_site, 0))?;
     class.define_method("places", method!(NativeProfile::places, 3))?;
     class.define_method("sites_json", method!(NativeProfile::sites_json, 0))?;
+    class.define_method("sources", method!(NativeProfile::sources, 0))?;
     class.define_method("strings", method!(NativeProfile::strings, 2))?;
     class.define_method("files", method!(NativeProfile::files, 0))?;
     class.define_method("classes", method!(NativeProfile::classes, 0))?;
     class.define_method("meta", method!(NativeProfile::meta, 0))?;
     class.define_method("filter", method!(NativeProfile::filter, 2))?;
     class.define_method("export", method!(NativeProfile::export, 2))?;
-    class.define_method("to_h", method!(NativeProfile::to_h, 0))
+    class.define_method("to_h", method!(NativeProfile::to_h, 0))?;
+    native.define_singleton_method("compare_reports", function!(compare_reports, 4))
+}
+
+/// Compares reports, one or more runs on each side; each is a pair of its name and its JSON.
+fn compare_reports(
+    ruby: &Ruby,
+    before: Vec<(String, String)>,
+    after: Vec<(String, String)>,
+    measure: String,
+    internal: bool,
+) -> Result<Value, Error> {
+    let failed = |message: String| Error::new(ruby.exception_arg_error(), message);
+    let measure = MEASURES.iter().position(|name| *name == measure);
+    let measure = measure.ok_or_else(|| failed("no such measure".to_owned()))?;
+    let before = Side::read(&before).map_err(failed)?;
+    let after = Side::read(&after).map_err(failed)?;
+    to_ruby(ruby, &compare(&before, &after, measure, internal))
 }
 
 /// Parses one of a set of words; a wrong one is an ArgumentError that lists the right ones.
@@ -126,6 +145,10 @@ impl NativeProfile {
             let chunk = ruby.enc_str_new(chunk, ruby.utf8_encoding());
             ruby.yield_value::<_, Value>(chunk).map(|_| ())
         })
+    }
+
+    fn sources(ruby: &Ruby, this: &Self) -> Result<Value, Error> {
+        to_ruby(ruby, &this.0.sources())
     }
 
     fn strings(

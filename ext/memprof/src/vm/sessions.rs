@@ -203,6 +203,9 @@ pub fn profile(
             memprof,
             pid: std::process::id(),
             command,
+            directory: std::env::current_dir()
+                .map(|path| path.to_string_lossy().into_owned())
+                .unwrap_or_default(),
             started_at: facts
                 .started_at
                 .duration_since(UNIX_EPOCH)

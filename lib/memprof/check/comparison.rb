@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+
+module Memprof
+  module Check
+    # Reports compared by the extension: totals, lines, classes and gems that changed.
+    class Comparison
+      MEASURES = %i[allocated_bytes allocated_objects retained_bytes retained_objects].freeze
+      HEAD = /\A\s*\{\s*"format"\s*:\s*"memprof-report"/
+      private_constant :HEAD
+
+      # Whether a file is a report, and not a dump.
+      def self.report?(path)
+        return false unless File.file?(path)
+
+        HEAD.match?(File.binread(path, 256).to_s.force_encoding(Encoding::UTF_8).scrub)
+      end
+
+      # Compares files with reports, one or more runs on each side.
+      def self.of_files(before, after, **options)
+        sides = [before, after].map do |files|
+          files.map { |file| [file, File.read(file, encoding: Encoding::UTF_8).scrub] }
+        end
+        new(*sides, **options)
+      end
+
+      # Each side is an Array of names and texts of reports.
+      def initialize(before, after, measure: :allocated_bytes, internal: false)
+        @texts = [before, after]
+        @internal = internal
+        @measure = measure
+        @answer = symbolize(Native.compare_reports(before, after, measure.to_s, internal))
+      end
+
+      # The same with another order of what changed.
+      def by(measure)
+        measure == @measure ? self : self.class.new(*@texts, measure: measure, internal: @internal)
+      end
+
+      def runs = @answer[:runs]
+
+      def totals = @answer[:totals]
+
+      def internal = @answer[:internal]
+
+      def lines = @answer[:lines]
+
+      def matches = @answer[:matches]
+
+      def warnings = @answer[:warnings]
+
+      # Lines, classes or gems that changed.
+      def rows(name)
+        @answer.fetch({ line: :lines, class: :classes, gem: :gems }.fetch(name))
+      end
+
+      # Lines whose number of a measure rose.
+      def grown(measure)
+        lines.select { |line| line[measure][:change].positive? }
+      end
+
+      def to_h = @answer
+
+      private
+
+      def symbolize(value)
+        case value
+        when Hash then value.to_h { |key, part| [key.to_sym, symbolize(part)] }
+        when Array then value.map { |part| symbolize(part) }
+        else value
+        end
+      end
+    end
+  end
+end

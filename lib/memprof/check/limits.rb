@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require_relative "../byte_size"
+require_relative "comparison"
+require_relative "wording"
+
+module Memprof
+  module Check
+    # How much worse a program may become.
+    class Limits
+      # A limit and whether it was kept: the name of the case, what it says, the measure it is about.
+      Outcome = Struct.new(:name, :text, :measure, :failed, keyword_init: true)
+
+      PERCENT = /\A(\d+(?:\.\d+)?)\s*%?\z/
+      private_constant :PERCENT
+
+      # Percent, as "2%" or "0.5".
+      def self.percent(text)
+        text[PERCENT, 1]&.to_r || raise(ArgumentError, "#{text.inspect} is no percentage")
+      end
+
+      # A number of objects, or with a unit a size: the measure and the number.
+      def self.retained(text)
+        return [:retained_objects, Integer(text, 10)] if text.match?(/\A\d+\z/)
+
+        [:retained_bytes, ByteSize.read(text)]
+      end
+
+      def initialize(max_increase: nil, max_retained: nil)
+        @max_increase = max_increase
+        @max_retained = max_retained
+      end
+
+      # An outcome for each measure, and for the limit of what is retained.
+      def judge(comparison)
+        outcomes = Comparison::MEASURES.map { |measure| increase(measure, comparison.totals[measure]) }
+        outcomes << retained(comparison.totals) if @max_retained
+        outcomes
+      end
+
+      private
+
+      def increase(measure, change)
+        text = Wording.change(measure, change)
+        failed = !@max_increase.nil? && exceeds?(change)
+        text += "; at most +#{Wording.percentage(@max_increase)} allowed" if failed
+        Outcome.new(name: Wording.measure(measure), text: text, measure: measure, failed: failed)
+      end
+
+      def exceeds?(change)
+        change[:change].positive? && change[:change] * 100 > change[:before] * @max_increase
+      end
+
+      def retained(totals)
+        measure, most = @max_retained
+        actual = totals[measure][:after]
+        failed = actual > most
+        text = "#{Wording.amount(measure, actual)} retained; at most #{Wording.amount(measure, most)} allowed"
+        Outcome.new(name: "retained", text: text, measure: measure, failed: failed)
+      end
+    end
+  end
+end

@@ -1,0 +1,127 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "tmpdir"
+require_relative "../autorun/settings"
+require_relative "comparing"
+require_relative "comparison_options"
+require_relative "program"
+require_relative "reports"
+
+module Memprof
+  module CLI
+    # `memprof check`: a command measured against a baseline.
+    class Check < Command
+      include ComparisonOptions
+
+      SUMMARY = "fails if a command allocates or retains more than before"
+      USAGE = "--baseline FILE [OPTIONS] [--] COMMAND [ARGUMENTS]"
+      DETAILS = <<~TEXT
+        Runs COMMAND as `memprof run` does, twice, and compares it with FILE: a report
+        in JSON of `memprof run`, or what --update has written. Exits 1 if a limit is
+        exceeded, and says which lines allocate or retain more.
+
+        No two runs are alike. So only what repeats counts: what each run has more than
+        each run of the baseline. More --runs know the noise better.
+
+        With --update the command's runs become the baseline, and nothing is compared.
+
+        The command's own output goes to stderr. If it fails, its exit status is
+        returned, and nothing is compared or written. If it runs another Ruby, as rake
+        runs rspec, the report is that of the process that allocated most.
+
+        Examples:
+          memprof check --baseline memory.json --update -- rake spec
+          memprof check --baseline memory.json --max-increase 2% -- rake spec
+          memprof check --baseline memory.json --max-retained 10MiB -f github -- rspec
+      TEXT
+      MAX_INCREASE = "2%"
+      RUNS = 2
+      private_constant :MAX_INCREASE, :RUNS
+
+      def call(arguments)
+        raise UsageError, "no command given; see `memprof help check`" if arguments.empty?
+        raise UsageError, "--baseline is missing; see `memprof help check`" unless @options[:baseline]
+
+        check_paths
+        load_library
+        @directory = Dir.mktmpdir("memprof-check-").force_encoding(Encoding::UTF_8)
+        files = measure(arguments)
+        return files if files.is_a?(Integer)
+
+        @options[:update] ? update(files) : judge(files)
+      ensure
+        FileUtils.rm_rf(@directory) if @directory
+      end
+
+      private
+
+      def define_options(parser)
+        text(parser, "--baseline FILE", "what to compare with", :baseline)
+        max_increase(parser, "most that a total may rise (default: 2%)")
+        text(parser, "--max-retained N", "most that may be retained: objects, or 10MiB", :max_retained)
+        count(parser, "--runs N", "run the command N times (default: 2)", :runs)
+        flag(parser, "--update", "write the baseline instead", :update)
+        one_of(parser, Comparing::FORMATS, "-f", "--format FORMAT",
+          "text, json, csv, markdown, github, junit", :format)
+        json(parser)
+        text(parser, "-o", "--output PATH", "write to a file (default: stdout)", :output)
+        comparison_options(parser)
+        count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
+      end
+
+      # Before the command runs, which may take long.
+      def check_paths
+        if @options[:update] then output_path(@options[:baseline], "--baseline")
+        else
+          check_report(@options[:baseline])
+        end
+        output_path(@options[:output]) if @options[:output]
+        limits
+      end
+
+      # The reports of all runs; the exit status of the command if it fails.
+      def measure(arguments)
+        Array.new(@options.fetch(:runs, RUNS)) do |index|
+          directory = File.join(@directory, (index + 1).to_s)
+          Dir.mkdir(directory)
+          program = Program.new(arguments, settings(directory), @terminal, redirect: { out: :err })
+          status = program.run
+          return failed(status) unless status.zero?
+
+          report = Reports.new(directory, @terminal, shown: false).main_path(program.pid) if program.pid
+          report || raise(UsageError, "no report: the command ran no Ruby, or ended by exit!")
+        end
+      end
+
+      def settings(directory)
+        Autorun::Settings.new(format: :json, output: File.join(directory, "report.json"),
+          sample: @options[:sample], run_directory: directory, run_parent: Process.pid)
+      end
+
+      def failed(status)
+        @terminal.warn("the command failed with exit status #{status}; nothing compared")
+        status
+      end
+
+      def update(files)
+        require_relative "../check/baseline"
+        Memprof::Check::Baseline.write(@options[:baseline], files)
+        @terminal.warn("wrote #{@options[:baseline]}: #{Cell.plural(files.size, "run")}")
+        0
+      rescue Memprof::Error => e
+        raise UsageError, e.message
+      end
+
+      def limits
+        increase = @options.fetch(:max_increase) { Memprof::Check::Limits.percent(MAX_INCREASE) }
+        retained = @options[:max_retained] && Memprof::Check::Limits.retained(@options[:max_retained])
+        Memprof::Check::Limits.new(max_increase: increase, max_retained: retained)
+      rescue ArgumentError
+        invalid("--max-retained", @options[:max_retained], "a number of objects, or a size as 10MiB")
+      end
+
+      def judge(files) = conclude(compared([@options[:baseline]], files), limits)
+    end
+  end
+end

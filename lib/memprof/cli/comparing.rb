@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "listing"
+require_relative "page"
+require_relative "../check/comparison"
+require_relative "../check/github"
+require_relative "../check/junit"
+require_relative "../check/limits"
+require_relative "../check/wording"
+
+module Memprof
+  module CLI
+    # How a comparison of reports is printed: `memprof diff` and `memprof check` do it alike.
+    class Comparing
+      FORMATS = %i[text json csv markdown github junit].freeze
+      BY = %i[line class gem].freeze
+      LIMIT = 20
+      LIMIT_OF_GROUPS = 5
+      private_constant :LIMIT, :LIMIT_OF_GROUPS
+
+      Words = Memprof::Check::Wording
+      private_constant :Words
+
+      # Options: `format:`, `by:`, `limit:`.
+      def initialize(comparison, outcomes, options)
+        @comparison = comparison
+        @outcomes = outcomes
+        @options = options
+      end
+
+      def failed? = @outcomes.any?(&:failed)
+
+      # The comparison in a format. The width is that of the screen, if there is one.
+      def to_s(width: nil, paint: Paint.new)
+        case format = @options.fetch(:format, :text)
+        when :json then "#{JSON.pretty_generate(document)}\n"
+        when :github then Memprof::Check::Github.new(@comparison, @outcomes, **limit).to_s
+        when :junit then Memprof::Check::Junit.new(@comparison, @outcomes, **limit).to_s
+        when :csv then listing(@options.fetch(:by, :line)).to_csv
+        else page(width, paint).to(format)
+        end
+      end
+
+      private
+
+      def limit = @options.slice(:limit)
+
+      def document
+        answer = @comparison.to_h
+        if (limit = @options[:limit])
+          lists = answer.slice(:lines, :classes, :gems)
+          answer = answer.merge(lists.transform_values { |rows| rows.first(limit) })
+        end
+        { **answer, failed: failed?, limits: @outcomes.map(&:to_h) }
+      end
+
+      def page(width, paint)
+        page = Page.new(width: width, paint: paint)
+        page.heading(heading)
+        page.facts("Allocated" => Words.kind(:allocated, totals), "Retained" => Words.kind(:retained, totals),
+          "Internal" => internal)
+        @outcomes.select(&:failed).each { |outcome| page.paragraph("Failed: #{outcome.text}.") }
+        sections.each { |name, limit| section(page, name, limit) }
+        page.paragraph("Lines: #{found}.") unless @comparison.matches.empty?
+        @comparison.warnings.each { |warning| page.paragraph("Note: #{warning}.") }
+        page
+      end
+
+      def totals = @comparison.totals
+
+      def heading
+        changed = totals.values.any? { |change| !change[:change].zero? }
+        return "Nothing changed." unless changed || @comparison.lines.any?
+        return "Totals did not change." unless changed
+
+        "#{Words.difference(totals)}#{repeated}"
+      end
+
+      def repeated
+        most = @comparison.runs.max
+        " in each of #{most} runs" if most > 1
+      end
+
+      # The VM's own objects; nil if there are none.
+      def internal
+        internal = @comparison.internal
+        return if internal.values.all? { |change| change.values.all?(&:zero?) }
+
+        "not shown: #{Words.difference(internal).then { |text| text.empty? ? "no change" : text }}"
+      end
+
+      def sections
+        return { @options[:by] => @options.fetch(:limit, LIMIT) } if @options[:by]
+
+        BY.to_h { |name| [name, @options.fetch(:limit, name == :line ? LIMIT : LIMIT_OF_GROUPS)] }
+      end
+
+      def section(page, name, limit)
+        rows = @comparison.rows(name)
+        page.listing(listing(name, limit), heading: "By #{name}")
+        more = rows.size - limit
+        page.note("... and #{Cell.plural(more, name.to_s)} more: --limit N") if more.positive?
+      end
+
+      def listing(name, limit = nil)
+        listing = Listing.new
+          .column("Allocated", :growth, :allocated_bytes).column("Objects", :more, :allocated_objects)
+          .column("Retained", :growth, :retained_bytes).column("Objects", :more, :retained_objects)
+        rows = @comparison.rows(name).first(limit || @comparison.rows(name).size)
+        return groups(listing, rows, name) unless name == :line
+
+        listing.column("Class", :name, :class).column("Allocated at", :place, :location)
+          .column("Line", :name, :match)
+        rows.each do |row|
+          place = row.slice(:file, :line, :method)
+          listing.row(*changes(row), row[:class], place, Words.found(row))
+        end
+        listing
+      end
+
+      def groups(listing, rows, name)
+        listing.column(name.to_s.capitalize, :name, name)
+        rows.each { |row| listing.row(*changes(row), row[:name]) }
+        listing
+      end
+
+      def changes(row)
+        Memprof::Check::Comparison::MEASURES.map { |measure| row[measure][:change] }
+      end
+
+      def found
+        @comparison.matches.map do |way|
+          "#{Units.count(way[:lines])} #{Words::WAYS.fetch(way[:match].to_sym)}"
+        end.join(", ")
+      end
+    end
+  end
+end

@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+require_relative "comparing"
+require_relative "../check/limits"
+
+module Memprof
+  module CLI
+    # What the commands that compare reports have in common.
+    module ComparisonOptions
+      private
+
+      def max_increase(parser, what)
+        parser.on("--max-increase PERCENT", what) do |text|
+          @options[:max_increase] = Memprof::Check::Limits.percent(text)
+        rescue ArgumentError
+          invalid("--max-increase", text, "a percentage, as 2%")
+        end
+      end
+
+      def comparison_options(parser)
+        one_of(parser, Comparing::BY, "--by WHAT", "only a table by line, class or gem", :by)
+        one_of(parser, Memprof::Check::Comparison::MEASURES, "--sort WHAT",
+          "allocated_bytes (default), allocated_objects,", "retained_bytes, retained_objects", :sort)
+        count(parser, "--limit N", "the first N of each table (default: 20)", :limit)
+        flag(parser, "--internal", "with internal objects of the VM", :internal)
+      end
+
+      def check_report(path)
+        check_readable(path, stdin: false)
+        return if Memprof::Check::Comparison.report?(path)
+
+        raise UsageError, "#{path} is no report: write one by `memprof run --format json --output PATH`"
+      end
+
+      def compared(before, after)
+        Memprof::Check::Comparison.of_files(before, after, measure: @options.fetch(:sort, :allocated_bytes),
+          internal: @options.fetch(:internal, false))
+      rescue ArgumentError => e
+        raise UsageError, e.message
+      end
+
+      # Prints a comparison; the status is 1 if a limit is exceeded.
+      def conclude(comparison, limits)
+        outcomes = limits.judge(comparison)
+        failed = outcomes.find(&:failed)
+        comparison = comparison.by(failed.measure) if failed && !@options[:sort]
+        comparing = Comparing.new(comparison, outcomes, @options)
+        text = comparing.to_s(**screen)
+        written = @options[:output] ? write(text) : @terminal.print(text)
+        return 2 unless written
+
+        comparing.failed? ? 1 : 0
+      end
+
+      def screen
+        return {} if @options[:output] || @options.fetch(:format, :text) != :text
+
+        { width: @terminal.columns, paint: Paint.new(@terminal.color?) }
+      end
+
+      def write(text)
+        Output.write(@options[:output], text)
+        true
+      rescue Memprof::Error => e
+        raise UsageError, e.message
+      end
+    end
+  end
+end

@@ -1,0 +1,144 @@
+# frozen_string_literal: true
+
+require "json"
+require "rexml/document"
+require "yaml"
+require_relative "../support/documents"
+
+# Reports compared: `memprof check`, and `memprof diff` of reports.
+RSpec.describe "memprof check" do
+  include_context "with memprof run"
+
+  before = <<~RUBY
+    class Import
+      def row(number) = (@rows ||= []) << "row %d" % number
+    end
+    import = Import.new
+    300.times { |number| import.row(number) }
+  RUBY
+  # 500 more objects, three lines further down.
+  after = "# 1\n# 2\n# 3\n#{before.sub("300", "800")}"
+
+  def memprof(*arguments, **options)
+    run_memprof(*arguments, env: { "TMPDIR" => temporary }, chdir: directory, **options)
+  end
+
+  # Writes base.json and head.json.
+  def measure(before, after)
+    { "base" => before, "head" => after }.each do |name, code|
+      Dir.mkdir(File.join(directory, name))
+      file("#{name}/import.rb", code)
+      run_memprof("run", "-o", "../#{name}.json", "import.rb", env: { "TMPDIR" => temporary },
+        chdir: File.join(directory, name))
+    end
+  end
+
+  it "compares the reports of two checkouts, whose lines moved" do
+    measure(before, after)
+    json = JSON.parse(memprof("diff", "--json", "base.json", "head.json").stdout)
+
+    line = json["lines"].find { |row| row["line"] == 5 && row["class"] == "String" }
+    expect(line).to include("file" => "import.rb", "method" => "Import#row", "match" => "moved",
+      "was" => "import.rb:2", "own" => true, "gem" => "application",
+      "source" => 'def row(number) = (@rows ||= []) << "row %d" % number')
+    expect(line["retained_objects"]["change"]).to be_within(2).of(500)
+    expect(json["classes"].find { |row| row["name"] == "String" }["retained_objects"]["change"])
+      .to be_within(5).of(500)
+    expect(json["failed"]).to be(false)
+
+    text, _, status = memprof("diff", "base.json", "head.json")
+    expect(text).to match(/\A\+[\d,]+ objects? \(.*\) allocated, \+50\d objects/)
+    expect(text).to match(/String +import\.rb:5 in Import#row +moved from import\.rb:2$/)
+    expect(status.exitstatus).to eq(0)
+
+    xml, _, status = memprof("diff", "--format", "junit", "--max-increase", "2%", "base.json", "head.json")
+    failure = REXML::Document.new(xml).elements["//testcase[@name='retained objects']/failure"]
+    expect(failure.text).to include("import.rb:5: ")
+    expect(status.exitstatus).to eq(1)
+
+    expect(memprof("diff", "--format", "markdown", "base.json", "head.json").stdout)
+      .to match(/^\| .*`import\.rb:5 in Import#row` \| `moved from import\.rb:2` \|$/)
+  end
+
+  it "fails if more is allocated than in the baseline, and says by which line" do
+    file("import.rb", "warn 'on stderr'; puts 'of the program'\n#{before}")
+    updated = memprof("check", "--baseline", "memory.json", "--update", "--", "ruby", "import.rb")
+    expect([updated.stdout, updated.status.exitstatus]).to eq(["", 0])
+    expect(updated.stderr).to end_with("of the program\nmemprof: wrote memory.json: 2 runs\n")
+    expect(JSON.parse(file("memory.json"))["runs"].size).to eq(1)
+
+    kept = memprof("check", "--baseline", "memory.json", "--", "ruby", "import.rb")
+    expect(kept.stdout).to match(/\A(?:Nothing|Totals)/)
+    expect(kept.status.exitstatus).to eq(0)
+
+    file("import.rb", "warn 'on stderr'; puts 'of the program'\n#{after}")
+    failed = memprof("check", "--baseline", "memory.json", "--format", "github", "--max-retained", "100",
+      "--", "ruby", "import.rb")
+    expect(failed.stdout).to match(/^::error title=memprof::retained objects: from .* to .*at most \+2 %25/)
+    expect(failed.stdout).to match(/^::error title=memprof::8\d\d objects retained; at most 100 objects/)
+    expect(failed.stdout)
+      .to match(/^::warning file=import\.rb,line=6,title=memprof::\+[\d,]+ objects .*String in/)
+    expect(failed.status.exitstatus).to eq(1)
+  end
+
+  it "compares nothing if the command fails" do
+    file("import.rb", "exit 3")
+    result = memprof("check", "--baseline", "memory.json", "--update", "--", "ruby", "import.rb")
+
+    expect(result.stderr).to eq("memprof: the command failed with exit status 3; nothing compared\n")
+    expect(result.status.exitstatus).to eq(3)
+    expect(File.exist?(File.join(directory, "memory.json"))).to be(false)
+  end
+
+  it "tells reports from dumps" do
+    file("report.json", '{"format":"memprof-report","version":1,"sites":[]}')
+    file("broken.json", '{"format":"memprof-report","version":1,"si')
+    file("dump.json", "{}")
+    {
+      %w[diff report.json dump.json] => "report.json is a report and dump.json is none; compare two",
+      %w[diff report.json broken.json] => /cannot read broken.json: EOF while parsing/,
+      %w[diff --where size>1 report.json report.json] => "--where is only for dumps",
+      %w[diff --by site report.json report.json] => 'invalid --by "site"; expected one of: line, class, gem',
+      %w[diff --by line dump.json dump.json] =>
+        'invalid --by "line"; expected one of: class, type, site, file',
+      %w[check --baseline dump.json ruby] => /dump.json is no report: write one by/,
+      %w[check --baseline report.json --max-increase much ruby] => /invalid --max-increase "much"/,
+      %w[check --baseline report.json --max-retained much ruby] => /invalid --max-retained "much"/
+    }.each do |arguments, message|
+      result = memprof(*arguments)
+      expect(result.stderr).to match(/\Amemprof: .*#{Regexp.union(message)}/)
+      expect(result.status.exitstatus).to eq(2)
+    end
+  end
+
+  it "does what the workflow in the documents says" do
+    page = File.read(File.join(ChildRuby::ROOT, "docs/pull-requests.md"))
+    steps = YAML.safe_load(page[/^```yaml\n(.*?)^```/m, 1])["jobs"]["memory"]["steps"]
+    steps = steps.select { |step| step["run"] }
+    git = %w[git -c user.name=a -c user.email=a@example.com -c init.defaultBranch=main]
+    larger = after.sub("800", "20_000")
+    shas = [["init", "-q", "."], before, larger].filter_map.with_index do |code, index|
+      next run_command(*git, *code, chdir: directory) && nil if index.zero?
+
+      FileUtils.mkdir_p(File.join(directory, "spec"))
+      file("import.rb", code)
+      file("spec/import_spec.rb", "RSpec.describe('it') { it('runs') { load 'import.rb' } }")
+      run_command(*git, "add", "import.rb", "spec", chdir: directory)
+      run_command(*git, "commit", "-qm", "x", chdir: directory)
+      run_command(*git, "rev-parse", "HEAD", chdir: directory).stdout.chomp
+    end
+    summary = File.join(temporary, "summary.md")
+    env = Documents.environment.merge("RUNNER_TEMP" => temporary, "GITHUB_STEP_SUMMARY" => summary,
+      "GITHUB_WORKSPACE" => directory)
+    results = steps.map do |step|
+      event = { "base" => shas.first, "head" => shas.last }
+      variables = step["env"].to_h
+        .transform_values { |text| event.fetch(text[/pull_request\.(\w+)\.sha/, 1]) }
+      run_command("sh", "-c", step["run"], env: env.merge(variables), chdir: directory)
+    end
+
+    expect(results.map { |result| result.status.exitstatus }).to eq([0, 0, 0, 0, 0, 1]), results.join("\n")
+    expect(File.read(summary)).to match(/`import\.rb:5 in Import#row` \| `moved from import\.rb:2`/)
+    expect(results.last.stdout).to match(/^::warning file=import\.rb,line=5,title=memprof::/)
+  end
+end
