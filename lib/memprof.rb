@@ -135,6 +135,8 @@ module Memprof
     # @param scope (see #track)
     # @param sample (see #start)
     # @param stack (see #start)
+    # @param peak [Boolean] also find when memory was largest, and which sites it belonged to: {Report#peak},
+    #   {Report::Site#peak_bytes}
     # @param filters [Hash] `top:`, `allow_files:`, `ignore_files:`, `trace:`, `internal:`, see
     #   {Report#initialize}
     # @yield the code to look at
@@ -144,11 +146,12 @@ module Memprof
     #   report = Memprof.report(internal: false) { Array.new(10) { Object.new } }
     #   report.total_allocated # => 11
     #   puts report
-    def report(scope: :process, sample: nil, stack: 1, **filters)
+    def report(scope: :process, sample: nil, stack: 1, peak: false, **filters)
       raise ArgumentError, "block required" unless block_given?
 
       Report.check_filters(**filters)
       Session.run(scope: scope, sample: sample, stack: stack, strings: true) do |session|
+        session.watch_peak if peak
         yield
         session.finish
         session.collect

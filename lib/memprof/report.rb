@@ -166,6 +166,20 @@ module Memprof
       end
     end
 
+    # When memory was largest: `time` (seconds after the start), `resident` (RSS then), `resident_ever` (the
+    # largest RSS of the process so far), `malloc` (bytes of malloc in use then), `slots` (bytes of the slots
+    # of tracked objects), `objects` and `bytes` (all tracked objects then). What the system does not tell is
+    # nil. {Site#peak_bytes} says which sites these were of.
+    #
+    # @return [Hash{Symbol => Numeric, nil}, nil] bytes and seconds; nil unless tracked with `peak: true`
+    # @example
+    #   report = Memprof.report(peak: true) { Array.new(1000) { "x" * 1000 } }
+    #   report.peak[:objects] >= 1000 # => true
+    #   report.max_by(&:peak_bytes).class_name # => "String"
+    def peak
+      @peak ||= meta["peak"]&.to_h { |name, value| [name.to_sym, value] }
+    end
+
     # Facts of the run: Ruby, duration, GC runs, sampling.
     #
     # @return [Hash{String => Object}]

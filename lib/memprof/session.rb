@@ -82,6 +82,11 @@ module Memprof
     end
 
     # Stops recording allocations; deallocations are still seen. A second call does nothing.
+    # Finds out from now on when memory is largest, and by which sites.
+    def watch_peak
+      Native.watch_peak(id)
+    end
+
     def finish
       Native.finish(@id) if @id
     end

@@ -33,6 +33,13 @@ RSpec.describe "memprof under GC stress", :gc_stress do
     RUBY
   end
 
+  it "finds the peak of memory" do
+    expect(stressed(<<~RUBY)).to eq(["true"])
+      report = Memprof.report(peak: true) { Array.new(30) { |number| "x" * 4000 } }
+      puts report.peak[:bytes] > 0
+    RUBY
+  end
+
   # No JSON: Ruby 4.0's own generator (json 2.18) does not survive this.
   it "reports, presents and exports" do
     lines = stressed(<<~RUBY)

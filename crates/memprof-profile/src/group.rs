@@ -32,6 +32,8 @@ pub enum Kind {
     Retained,
     /// Those that were freed.
     Freed,
+    /// Those that were alive, or not yet collected, when memory was largest.
+    Peak,
 }
 
 impl Kind {
@@ -41,6 +43,7 @@ impl Kind {
             Kind::Allocated => row.allocated,
             Kind::Retained => row.retained,
             Kind::Freed => row.freed,
+            Kind::Peak => row.peak,
         }
     }
 }
@@ -129,8 +132,8 @@ impl FromStr for Kind {
         parse_word(
             "kind",
             word,
-            &["allocated", "retained", "freed"],
-            &[Kind::Allocated, Kind::Retained, Kind::Freed],
+            &["allocated", "retained", "freed", "peak"],
+            &[Kind::Allocated, Kind::Retained, Kind::Freed, Kind::Peak],
         )
     }
 }

@@ -135,6 +135,14 @@ impl LiveTable {
             + self.by_base.capacity() * 16
     }
 
+    /// Bytes of the slots of all objects.
+    pub fn slot_bytes(&self) -> u64 {
+        let pages = self.pages.iter();
+        pages
+            .map(|page| u64::from(page.live) * u64::from(page.slot_size))
+            .sum()
+    }
+
     /// Forgets all objects. Keeps the memory of `KEPT_PAGES` pages at most: the next objects mostly lie there, too.
     pub fn clear(&mut self) {
         if self.pages.len() > KEPT_PAGES {

@@ -20,6 +20,11 @@ impl Amount {
         Amount { objects, bytes }
     }
 
+    /// True if there are no objects.
+    pub fn is_none(&self) -> bool {
+        *self == Amount::default()
+    }
+
     /// Adds `other` to this amount.
     pub fn add(&mut self, other: Amount) {
         self.objects += other.objects;
@@ -86,6 +91,9 @@ pub struct SiteRow {
     pub freed: Amount,
     /// Ages of those that were freed.
     pub ages: Ages,
+    /// Those that were alive, or not yet collected, when memory was largest; see [`Meta::peak`].
+    #[serde(default, skip_serializing_if = "Amount::is_none")]
+    pub peak: Amount,
 }
 
 /// One string value and the places that made it.
@@ -97,6 +105,25 @@ pub struct StringRow {
     pub objects: u64,
     /// Number of strings by location: (file, line, strings), most first. `file` is an index into [`Profile::files`].
     pub locations: Vec<(u32, u32, u64)>,
+}
+
+/// The process when its memory was largest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeakFacts {
+    /// Seconds since tracking began.
+    pub time: f64,
+    /// Resident set size then, in bytes.
+    pub resident: Option<u64>,
+    /// The largest resident set size of the process up to the report, as the kernel reports it, in bytes.
+    pub resident_ever: Option<u64>,
+    /// Bytes of malloc in use then.
+    pub malloc: Option<u64>,
+    /// Bytes of the slots of recorded objects then.
+    pub slots: u64,
+    /// The objects of all sites.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// Facts about the run that a profile was taken in.
@@ -126,6 +153,9 @@ pub struct Meta {
     /// The VM was silent for a part of the run, so objects are missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
+    /// When memory was largest, if that was to be found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<PeakFacts>,
 }
 
 /// What one tracking session saw.

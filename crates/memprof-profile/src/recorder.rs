@@ -3,6 +3,7 @@
 mod answers;
 mod counts;
 mod generations;
+mod peak;
 mod profile_builder;
 
 use rustc_hash::FxHashMap;
@@ -17,6 +18,8 @@ use crate::string_values::StringCounts;
 pub use answers::{StatsRow, Survivors};
 pub use counts::CountRow;
 use generations::Generations;
+use peak::Watch;
+pub use peak::{Moment, Peak};
 
 /// Everything that is recorded.
 #[derive(Debug)]
@@ -35,6 +38,7 @@ pub struct Recorder {
     generation: u32,
     /// When generations began, in microseconds since the epoch.
     begun: Generations,
+    watches: FxHashMap<SessionId, Watch>,
 }
 
 impl Default for Recorder {
@@ -56,6 +60,7 @@ impl Recorder {
             sampler: Sampler::new(seed),
             generation: 0,
             begun: Generations::default(),
+            watches: FxHashMap::default(),
         }
     }
 
@@ -75,6 +80,7 @@ impl Recorder {
 
     /// Forgets a session. What no other session sees is forgotten with it; with the last session, everything but sites.
     pub fn close(&mut self, id: SessionId) {
+        self.watches.remove(&id);
         for change in self.sessions.close(id) {
             match change {
                 Change::Joined(segment, target) => self.join(segment, target),
@@ -324,5 +330,7 @@ impl Recorder {
     }
 }
 
+#[cfg(test)]
+mod peak_tests;
 #[cfg(test)]
 mod tests;

@@ -97,6 +97,7 @@ module Memprof
       def open_session
         @session = Session.prepare(sample: @settings.sample, stack: @settings.stack, strings: strings?)
         @session.open
+        @session.watch_peak if @settings.peak
       end
 
       # The other formats do not show the values of strings.

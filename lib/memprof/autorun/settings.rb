@@ -12,6 +12,7 @@ module Memprof
         output: :itself.to_proc,     # path of the report; `%p` is the process id
         format: :to_sym.to_proc,
         limit: Kernel.method(:Integer),
+        peak: "1".method(:==),       # find when memory is largest, and by which sites
         sample: Kernel.method(:Integer),
         stack: Kernel.method(:Integer),
         value: :to_sym.to_proc,      # what a drawing of stacks shows: :allocated_bytes and so on
@@ -40,8 +41,7 @@ module Memprof
       ENDING = /(?:\.(?:pb|speedscope|firefox|profile))?\.[^.]+\z/
       private_constant :ENDING
 
-      attr_reader :output, :format, :limit, :sample, :stack, :value, :ignore_files, :allow_files, :trace,
-        :tracing, :no_internal, :scale_bytes, :color, :signal, :run_directory, :run_parent
+      attr_reader(*READERS.keys)
 
       def self.from_env(env)
         values = READERS.filter_map do |name, reader|

@@ -29,6 +29,10 @@ module Memprof
         file (report-1.txt), and continues. Choose one that the program does not use;
         URG is a good choice. Signals sent to memprof are passed on to the command.
 
+        With --peak the report begins with the lines whose objects there were, alive or
+        not yet collected, when the process used most memory, and with its RSS, malloc
+        and slots then.
+
         With --trace the report shows instead what each process did as a whole, as
         Memprof.trace does: objects, GC, system calls, SQL, caches, HTTP.
 
@@ -41,6 +45,7 @@ module Memprof
           memprof run -f speedscope -o app.speedscope.json -- ruby -Ilib app.rb
           memprof run -o base.json -- rake spec
           memprof run --signal URG --output report.txt -- puma -p 3000
+          memprof run --peak -- rake import
           memprof run --trace -- rake import
       TEXT
 
@@ -94,6 +99,7 @@ module Memprof
         parser.on("--signal SIGNAL", "also report on this signal (default: none)") do |name|
           @options[:signal] = signal(name)
         end
+        flag(parser, "--peak", "also find when memory was largest, and which lines", "it belonged to", :peak)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
         count(parser, "--stack N", "keep N calling frames per object (default: 1; for",
           "formats with call stacks 64)", :stack)

@@ -13,10 +13,19 @@ module Memprof
         head = "**#{@overview.headline}**  \n#{@overview.facts}\n"
         return head if @empty
 
-        [head, section(:retained, @overview.retained), section(:allocated, @overview.allocated)].join("\n")
+        tables = { retained: @overview.retained, allocated: @overview.allocated }
+        [head, *peak, *tables.map { |kind, table| section(kind, table) }].join("\n")
       end
 
       private
+
+      def peak
+        facts = @overview.peak_facts
+        return unless facts
+
+        rest = @overview.rest(:peak)
+        ["**#{facts}**\n\n#{@overview.peak.to_markdown}#{"\n#{rest}\n" if rest}"]
+      end
 
       def section(kind, table)
         return "Nothing is retained.\n" if table.empty?

@@ -45,6 +45,30 @@ module Memprof
         ].compact.join(", ")
       end
 
+      # What the process was when memory was largest; nil if that was not to be found.
+      def peak_facts
+        peak = @report.peak
+        return unless peak
+
+        parts = { "RSS" => peak[:resident], "malloc in use" => peak[:malloc], "slots" => peak[:slots] }
+        parts = parts.compact.map { |name, bytes| "#{name} #{Units.bytes(bytes)}" }
+        ever = "; largest RSS #{Units.bytes(peak[:resident_ever])}" if peak[:resident_ever]
+        "Peak after #{Units.seconds(peak[:time])}: #{amount(peak[:objects], peak[:bytes])} of Ruby; " \
+          "#{parts.join(", ")}#{ever}"
+      end
+
+      # Sites whose objects there were when memory was largest, most bytes first.
+      def peak
+        table = Table.new.number("At peak", style: :red).number("Objects").number("Allocated")
+          .name("Class", style: :cyan).name("Allocated at")
+        places(:peak).last.each do |site|
+          table.row(Units.bytes(site.peak_bytes), Units.count(site.peak_objects),
+            Units.bytes(site.allocated_bytes), *names(site),
+            notes: callers(site, site.peak_bytes.fdiv(@report.peak[:bytes])))
+        end
+        table
+      end
+
       # Sites with retained objects, most bytes first; empty if nothing is retained.
       def retained
         table = Table.new

@@ -32,6 +32,11 @@ module Memprof
       attr_reader :freed_objects
       # @return [Integer] bytes of those that were freed, as they were then
       attr_reader :freed_bytes
+      # @return [Integer] objects that were alive, or not yet collected, when memory was largest; 0 unless
+      #   that was to be found (`Memprof.report(peak: true)`)
+      attr_reader :peak_objects
+      # @return [Integer] bytes of those
+      attr_reader :peak_bytes
       # @return [Float] mean age of those that were freed: GC runs survived
       attr_reader :mean_age
       # @return [Integer] age of the oldest that was freed
@@ -49,6 +54,7 @@ module Memprof
         @allocated_objects, @allocated_bytes = row["allocated"].values_at("objects", "bytes")
         @retained_objects, @retained_bytes = row["retained"].values_at("objects", "bytes")
         @freed_objects, @freed_bytes = row["freed"].values_at("objects", "bytes")
+        @peak_objects, @peak_bytes = row["peak"]&.values_at("objects", "bytes") || [0, 0]
         @mean_age, @max_age = row["ages"].values_at("mean", "max")
         @stack = row["stack"].map { |frame| name(frame) }.freeze
         freeze
@@ -90,7 +96,7 @@ module Memprof
           allocated: { objects: allocated_objects, bytes: allocated_bytes },
           retained: { objects: retained_objects, bytes: retained_bytes },
           freed: { objects: freed_objects, bytes: freed_bytes },
-          ages: { mean: mean_age, max: max_age }, stack: stack
+          ages: { mean: mean_age, max: max_age }, **peak, stack: stack
         }
       end
 
@@ -115,6 +121,10 @@ module Memprof
       end
 
       private
+
+      def peak
+        peak_objects.zero? ? {} : { peak: { objects: peak_objects, bytes: peak_bytes } }
+      end
 
       def name(text)
         Printable.utf8(text).freeze

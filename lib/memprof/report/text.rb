@@ -16,10 +16,23 @@ module Memprof
         head = "#{@paint.call(@overview.headline, :bold)}\n#{@paint.call(@overview.facts, :dim)}\n"
         return head if @empty
 
-        [head, section(:retained, @overview.retained), section(:allocated, @overview.allocated)].join("\n")
+        tables = { retained: @overview.retained, allocated: @overview.allocated }
+        [head, *peak, *tables.map { |kind, table| section(kind, table) }].join("\n")
       end
 
       private
+
+      def peak
+        facts = @overview.peak_facts
+        return unless facts
+
+        ["#{@paint.call(facts, :bold)}\n#{@overview.peak.to_text(@paint)}#{rest(:peak)}"]
+      end
+
+      def rest(kind)
+        text = @overview.rest(kind)
+        text ? "#{@paint.call("  #{text}", :dim)}\n" : ""
+      end
 
       def section(kind, table)
         return "#{@paint.call("Nothing is retained.", :green)}\n" if table.empty?

@@ -28,6 +28,7 @@ pub(crate) fn profile() -> Profile {
             stack: 8,
             gc_count: 3,
             incomplete: false,
+            peak: None,
         },
         files: ["app.rb", "/g/gems/rack-3.1.0/lib/rack.rb", "", "app.rb"]
             .map(str::to_owned)
@@ -77,5 +78,6 @@ fn row(site: u32, stack: u32, class: u32, allocated: Amount, retained: Amount) -
         retained,
         freed,
         ages,
+        peak: Amount::default(),
     }
 }

@@ -80,6 +80,7 @@ impl<'p> Names<'p> {
                     same.retained.add(row.retained);
                     same.freed.add(row.freed);
                     same.ages.add(row.ages);
+                    same.peak.add(row.peak);
                 }
                 None => rows.push(SiteRow {
                     class,

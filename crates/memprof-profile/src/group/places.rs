@@ -26,6 +26,7 @@ impl Sum {
         self.row.retained.add(row.retained);
         self.row.freed.add(row.freed);
         self.row.ages.add(row.ages);
+        self.row.peak.add(row.peak);
     }
 }
 

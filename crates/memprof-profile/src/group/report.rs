@@ -34,6 +34,9 @@ pub struct SiteReport {
     pub freed: Amount,
     /// How old they became.
     pub ages: AgesReport,
+    /// Those that were alive when memory was largest.
+    #[serde(skip_serializing_if = "Amount::is_none")]
+    pub peak: Amount,
     /// Frames as `file:line:in method`, innermost first.
     pub stack: Vec<String>,
 }
@@ -90,12 +93,12 @@ impl Profile {
         rows.iter().map(|row| sites.whole_site(row)).collect()
     }
 
-    /// The string values of one kind with their locations: most first, ties by value. Freed strings are not known.
+    /// The string values of one kind with their locations: most first, ties by value. Those of freed strings and of the peak are not known.
     pub fn strings(&self, kind: Kind, limit: Option<usize>) -> Vec<StringReport> {
         let rows = match kind {
             Kind::Allocated => self.strings_allocated.as_slice(),
             Kind::Retained => self.strings_retained.as_slice(),
-            Kind::Freed => &[],
+            Kind::Freed | Kind::Peak => &[],
         };
         let rows = rows.iter().filter(|row| row.objects > 0).collect();
         let mut rows: Vec<&StringRow> = keep_most(rows, limit, |row| row.objects);

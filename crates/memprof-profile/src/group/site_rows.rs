@@ -32,6 +32,8 @@ struct Head<'a> {
     retained: Amount,
     freed: Amount,
     ages: AgesReport,
+    #[serde(skip_serializing_if = "Amount::is_none")]
+    peak: Amount,
 }
 
 impl<'p> SiteRows<'p> {
@@ -122,6 +124,7 @@ impl<'p> SiteRows<'p> {
             retained: row.retained,
             freed: row.freed,
             ages: ages(row),
+            peak: row.peak,
             stack: Vec::new(),
         }
     }
@@ -165,6 +168,7 @@ impl<'p> SiteRows<'p> {
             retained: row.retained,
             freed: row.freed,
             ages: ages(row),
+            peak: row.peak,
         };
         write(out, &head);
         out.pop(); // the brace: the stack belongs to the object, too

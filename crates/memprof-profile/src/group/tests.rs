@@ -298,6 +298,7 @@ fn random_profile(seed: u64, rows: usize, names: u64) -> Profile {
             retained: Amount::default(),
             freed: Amount::default(),
             ages: Default::default(),
+            peak: Amount::default(),
         }
     });
     Profile {
@@ -386,6 +387,7 @@ fn joins_stacks_of_one_place() {
             Kind::Allocated => site.allocated,
             Kind::Retained => site.retained,
             Kind::Freed => site.freed,
+            Kind::Peak => site.peak,
         };
         let mut expected = std::collections::BTreeMap::new();
         for site in sites.iter().filter(|site| amount(site).objects > 0) {

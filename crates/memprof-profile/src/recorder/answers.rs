@@ -162,6 +162,10 @@ impl Recorder {
         let mut builder = ProfileBuilder::new(&self.sites);
         // Frames of two eras may read the same, so rows are distinguished by their text.
         let mut rows: FxHashMap<(u32, u32, u32), (SiteId, SiteRow)> = FxHashMap::default();
+        let mut peak = self
+            .peak(session)
+            .map(|peak| peak.sites.clone())
+            .unwrap_or_default();
         for (id, cell, scale) in self.cells_of(session) {
             let Some(site) = self.sites.get(cell.site) else {
                 continue;
@@ -187,6 +191,7 @@ impl Recorder {
             ));
             row.ages.sum += cell.ages.sum * scale;
             row.ages.max = row.ages.max.max(cell.ages.max);
+            row.peak.add(peak.remove(&cell.site).unwrap_or_default());
         }
         let mut rows: Vec<(SiteId, SiteRow)> = rows.into_values().collect();
         rows.sort_unstable_by_key(|(site, _)| *site);

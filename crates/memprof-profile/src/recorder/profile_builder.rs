@@ -40,6 +40,7 @@ impl<'a> ProfileBuilder<'a> {
             retained: Amount::default(),
             freed: Amount::default(),
             ages: Default::default(),
+            peak: Amount::default(),
         }
     }
 

@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-fn options(thread: Option<u64>) -> Options {
+pub(super) fn options(thread: Option<u64>) -> Options {
     Options {
         thread,
         sample: 1,
@@ -43,7 +43,7 @@ fn site(recorder: &mut Recorder, line: u32) -> SiteId {
     })
 }
 
-fn allocate(recorder: &mut Recorder, thread: u64, address: u64, line: u32) {
+pub(super) fn allocate(recorder: &mut Recorder, thread: u64, address: u64, line: u32) {
     match recorder.sessions.segment(thread) {
         Some(segment) => {
             let site = site(recorder, line);

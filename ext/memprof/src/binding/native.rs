@@ -7,7 +7,7 @@ use memprof_profile::sessions::SessionId;
 
 use super::count_objects;
 use super::native_profile::NativeProfile;
-use crate::vm::{after_fork, entry, frame_keys, guard, naming, sessions, tracker};
+use crate::vm::{after_fork, entry, frame_keys, guard, naming, peak, sessions, tracker};
 
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_class("Guard", ruby.class_object())?;
@@ -19,6 +19,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("open_for", function!(open_for, 7))?;
     native.define_singleton_method("note_for", function!(note_for, 2))?;
     native.define_singleton_method("close_for", function!(close_for, 1))?;
+    native.define_singleton_method("watch_peak", function!(watch_peak, 1))?;
     native.define_singleton_method("finish", function!(finish, 1))?;
     native.define_singleton_method("close", function!(close, 1))?;
     native.define_singleton_method("stats", function!(stats, 1))?;
@@ -126,6 +127,10 @@ fn close_for(owner: RModule) -> Result<bool, Error> {
 
 fn incomplete(id: u64) -> bool {
     sessions::is_incomplete(SessionId(id))
+}
+
+fn watch_peak(id: u64) {
+    peak::watch(SessionId(id));
 }
 
 fn finish(id: u64) {

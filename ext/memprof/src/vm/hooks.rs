@@ -17,6 +17,7 @@ use super::event::Event;
 use super::event_hook::EventHook;
 use super::memsize;
 use super::origin::{Found, Origin};
+use super::peak;
 use super::places::{Known, Place};
 use super::protect::protect;
 use super::ruby_object::{self, Flags};
@@ -99,7 +100,7 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
                 ALLOCATION if !tracker::skip() => allocation(event),
                 ALLOCATION => skipped(event),
                 FREE => free(event.object()),
-                _ => set_generation(),
+                _ => collection_starts(),
             }
         }
     });
@@ -111,6 +112,12 @@ unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
 /// True if the hook has failed, so that nothing is counted any more.
 pub fn broken() -> bool {
     BROKEN.load(Ordering::Relaxed)
+}
+
+fn collection_starts() {
+    // What is alive now belongs to the generation that ends.
+    peak::collection_starts();
+    set_generation();
 }
 
 fn set_generation() {

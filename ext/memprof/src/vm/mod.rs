@@ -46,6 +46,7 @@ pub mod naming;
 pub mod objspace;
 mod origin;
 mod own_context;
+pub mod peak;
 pub mod places;
 mod postponed_job;
 // What the loader calls needs libruby, which a program of unit tests does not have.

@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use memprof_profile::sites::FrameId;
 use rb_sys::VALUE;
 
+use super::peak;
 use super::postponed_job;
 use super::protect::protect;
 use super::ruby_object::text;
@@ -18,7 +19,10 @@ pub fn init() {
 
 unsafe extern "C" fn job(_: *mut c_void) {
     // A panic here would end the process; none is expected, and missing names need no report.
-    let _ = std::panic::catch_unwind(name_frames);
+    let _ = std::panic::catch_unwind(|| {
+        name_frames();
+        peak::measure();
+    });
 }
 
 /// Asks for the names that are still to be asked for. Not to be called inside [`tracker::with`].

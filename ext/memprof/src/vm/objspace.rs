@@ -19,18 +19,21 @@ const PAGE_BITS: u32 = 14;
 
 struct Walk {
     session: SessionId,
+    /// Only objects of this generation and earlier ones.
+    until: Option<u32>,
     survivors: Survivors,
     visited: FxHashSet<u64>,
 }
 
 /// Finds the living objects of a session, with their memsizes and, if the session wants them, the values of strings.
-/// Records of objects that were freed without an event are dropped on the way. Not to be called inside [`tracker::with`].
+/// With `until`, of those that were allocated in that generation or before. Records of objects that were freed without an event are dropped on the way. Not to be called inside [`tracker::with`].
 ///
 /// # Errors
 /// If the VM raised.
-pub fn survivors(session: SessionId) -> Result<Survivors, Raised> {
+pub fn survivors(session: SessionId, until: Option<u32>) -> Result<Survivors, Raised> {
     let mut walk = Walk {
         session,
+        until,
         survivors: Survivors::default(),
         visited: FxHashSet::default(),
     };
@@ -65,7 +68,7 @@ unsafe extern "C" fn page(
 fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
     walk.visited
         .extend(start >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS);
-    let session = walk.session;
+    let (session, until) = (walk.session, walk.until);
     let recorded = tracker::with(|tracker| {
         let recorder = &mut tracker.recorder;
         if !recorder.touches(start, end) {
@@ -83,7 +86,10 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
         });
         living
             .into_iter()
-            .filter(|(_, record)| recorder.sees(session, *record))
+            .filter(|(_, record)| {
+                recorder.sees(session, *record)
+                    && until.is_none_or(|until| recorder.allocated_by(until, *record))
+            })
             .collect()
     });
     // A type's own memsize function may do anything, so the tracker is not held while it runs.

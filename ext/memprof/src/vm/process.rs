@@ -21,6 +21,8 @@ pub struct OpenFile {
 /// Sizes of the process in KiB.
 pub struct Sizes {
     pub resident: u64,
+    /// The largest that it was.
+    pub resident_ever: Option<u64>,
     pub address_space: u64,
 }
 
@@ -101,6 +103,7 @@ pub fn sizes() -> Option<Sizes> {
     let kib = |name| field(&status, name)?.strip_suffix(" kB")?.parse().ok();
     Some(Sizes {
         resident: kib("VmRSS:")?,
+        resident_ever: kib("VmHWM:"),
         address_space: kib("VmSize:")?,
     })
 }

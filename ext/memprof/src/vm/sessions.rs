@@ -10,7 +10,7 @@ use rb_sys::VALUE;
 
 use super::protect::Raised;
 use super::tracker::{self, Facts, Tracker};
-use super::{between_sessions, hooks, naming, objspace, ruby_thread, symbols};
+use super::{between_sessions, hooks, naming, objspace, peak, ruby_thread, symbols};
 
 /// Opens a session; `by_thread` follows the calling thread and those that it starts, `identities` tells anonymous classes
 /// apart.
@@ -101,6 +101,7 @@ pub fn finish(id: SessionId) {
     let now = now();
     tracker::with(|tracker| {
         if tracker.recorder.finish(id) {
+            tracker.recorder.last_peak(id);
             changed(tracker);
             if let Some(facts) = tracker.facts.get_mut(&id) {
                 facts.ended = Some(now);
@@ -160,7 +161,7 @@ pub fn counts(id: SessionId, retained: bool) -> Result<Vec<CountRow>, Raised> {
         drop_freed(id)?;
     }
     let survivors = if retained {
-        objspace::survivors(id)?
+        objspace::survivors(id, None)?
     } else {
         Survivors::default()
     };
@@ -175,7 +176,7 @@ pub fn nearest(identity: u32, modules: &[VALUE], exact: bool) -> Option<usize> {
 /// Before Ruby 4.0 a hook sees only what its own Ractor sweeps, so a heap walk finds what is alive.
 fn drop_freed(id: SessionId) -> Result<(), Raised> {
     if tracker::ractors_seen() {
-        drop(objspace::survivors(id)?);
+        drop(objspace::survivors(id, None)?);
     }
     Ok(())
 }
@@ -192,7 +193,8 @@ pub fn profile(
 ) -> Result<Option<Profile>, Raised> {
     check_hook();
     naming::name_frames();
-    let survivors = objspace::survivors(id)?;
+    peak::measure();
+    let survivors = objspace::survivors(id, None)?;
     let now = now();
     let profile = tracker::with(|tracker| {
         let options = tracker.recorder.sessions.options(id)?;
@@ -216,6 +218,7 @@ pub fn profile(
             stack: options.stack,
             gc_count: collections.saturating_sub(facts.started.1),
             incomplete: facts.incomplete,
+            peak: (tracker.recorder.peak(id)).map(|peak| peak::facts(peak, facts.started_at)),
         };
         Some(tracker.recorder.profile(id, &survivors, meta))
     });

@@ -1,0 +1,105 @@
+//! When memory was largest, and by which sites: see `memprof_profile::recorder`. A collection that starts is looked at from
+//! the hook; the heap is walked after it, in the postponed job.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use memprof_profile::profile::PeakFacts;
+use memprof_profile::recorder::{Moment, Peak};
+use memprof_profile::sessions::SessionId;
+
+use super::{allocator, objspace, postponed_job, process, tracker};
+
+const KIB: u64 = 1024;
+
+/// Watches for the peak of a session.
+pub fn watch(id: SessionId) {
+    tracker::with(|tracker| tracker.recorder.watch_peak(id));
+}
+
+/// A collection starts: called in the hook, before anything is freed. With Ractors before Ruby 4.0, not all frees are seen, and so
+/// no peak is found.
+pub fn collection_starts() {
+    let watched = tracker::with(|tracker| tracker.recorder.watches_peaks()) == Some(true);
+    if !watched || (tracker::ractors_seen() && !cfg!(ruby_gte_4_0)) {
+        return;
+    }
+    let _errno = Errno::keep();
+    let moment = Moment {
+        slots: 0,
+        malloc: allocator::statistics().map(|statistics| statistics.in_use() + statistics.mapped),
+        resident: process::sizes().map(|sizes| sizes.resident * KIB),
+        time: SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_micros() as u64,
+    };
+    let wanted = tracker::with(|tracker| tracker.recorder.collection_starts(moment));
+    if wanted == Some(true) {
+        postponed_job::request();
+    }
+}
+
+/// A collection may start between a function of the C library and a look at what it left in errno.
+struct Errno(i32);
+
+impl Errno {
+    fn keep() -> Self {
+        // SAFETY: the address of the thread's errno is always valid for the thread itself.
+        Errno(unsafe { *Self::location() })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn location() -> *mut i32 {
+        // SAFETY: has no conditions.
+        unsafe { libc::__errno_location() }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn location() -> *mut i32 {
+        // SAFETY: has no conditions.
+        unsafe { libc::__error() }
+    }
+}
+
+impl Drop for Errno {
+    fn drop(&mut self) {
+        // SAFETY: as in `keep`.
+        unsafe { *Self::location() = self.0 }
+    }
+}
+
+/// Measures what was noted when a collection started. Not to be called inside [`tracker::with`].
+pub fn measure() {
+    let sessions = tracker::with(|tracker| tracker.recorder.to_measure()).unwrap_or_default();
+    for (session, generation) in sessions {
+        // What raised here would raise again; the program has nothing to do with it.
+        if let Ok(survivors) = objspace::survivors(session, Some(generation)) {
+            tracker::with(|tracker| tracker.recorder.measured(session, &survivors));
+        }
+    }
+}
+
+/// What a profile says of a peak.
+pub fn facts(peak: &Peak, started_at: SystemTime) -> PeakFacts {
+    let Moment {
+        slots,
+        malloc,
+        resident,
+        time,
+    } = peak.moment;
+    let started = started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut facts = PeakFacts {
+        time: time.saturating_sub(started.as_micros() as u64) as f64 / 1e6,
+        resident,
+        resident_ever: process::sizes().and_then(|sizes| Some(sizes.resident_ever? * KIB)),
+        malloc,
+        slots,
+        objects: 0,
+        bytes: 0,
+    };
+    for amount in peak.sites.values() {
+        facts.objects += amount.objects;
+        facts.bytes += amount.bytes;
+    }
+    facts
+}
