@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "internal_classes"
 require_relative "loading"
 require_relative "output"
 require_relative "paint"
@@ -60,16 +61,18 @@ module Memprof
     # @param allow_files [String, Regexp, Array<String, Regexp>, nil] only files that match
     # @param ignore_files [String, Regexp, Array<String, Regexp>, nil] no files that match
     # @param trace [Class, Array<Class>, nil] only objects of these classes
-    # @param internal [Boolean] also the VM's own objects, as `<iseq>` and `<callcache>`, of which
-    #   memory_profiler does not know
+    # @param internal [Boolean, nil] the VM's own objects, as `<iseq>` and `<callcache>`, of which
+    #   memory_profiler does not know: if nil they count, and text and Markdown sum them up in a line; true
+    #   lists them, false leaves them out of totals, too
     # @raise [ArgumentError] if an option can't be understood
     # @api private
-    def initialize(profile, top: TOP, allow_files: nil, ignore_files: nil, trace: nil, internal: true)
+    def initialize(profile, top: TOP, allow_files: nil, ignore_files: nil, trace: nil, internal: nil)
       self.class.check_filters(top: top)
       @top = top
       filter = Filter.new(allow_files: allow_files, ignore_files: ignore_files, trace: trace,
         internal: internal)
       @profile = filter.apply(profile)
+      @internal = internal
     end
 
     # Objects allocated.
@@ -178,6 +181,19 @@ module Memprof
     #   report.max_by(&:peak_bytes).class_name # => "String"
     def peak
       @peak ||= meta["peak"]&.to_h { |name, value| [name.to_sym, value] }
+    end
+
+    # What tables for people show: the report without what the VM makes for itself, unless that was asked for.
+    #
+    # @api private
+    def listed
+      return self unless @internal.nil?
+
+      @listed ||= begin
+        classes = profile.classes
+        shown = classes.reject { |name| InternalClasses.of_vm?(name) }
+        shown == classes ? self : self.class.new(profile.filter(nil, shown), top: top, internal: true)
+      end
     end
 
     # Facts of the run: Ruby, duration, GC runs, sampling.

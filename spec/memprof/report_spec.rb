@@ -221,6 +221,37 @@ RSpec.describe Memprof::Report do
     end
   end
 
+  describe "what the VM allocates for itself" do
+    let(:profile) do
+      rows = { "String" => 5, "<callcache>" => 3, "<array>" => 1 }.map do |name, objects|
+        FakeProfile.row("/srv/app.rb", 1, name, retained: [objects, objects * 40])
+      end
+      FakeProfile.new(rows)
+    end
+
+    it "counts, and is summed up in a line of text and Markdown" do
+      [report.to_s, report.to_markdown].each do |text|
+        expect(text).to include("9 objects (360 B) retained of 9 objects (360 B) allocated")
+        expect(text).to match(/^not listed: 3 objects \(120 B\) that the VM allocated for itself, 3 objects/)
+        expect(text).to include("String").and include("<array>")
+        expect(text).not_to include("callcache")
+      end
+      expect(report.map(&:class_name)).to include("<callcache>")
+    end
+
+    it "is listed, or left out of totals, too, if so asked" do
+      expect(described_class.new(profile, internal: true).to_s).to include("<callcache>")
+      expect(described_class.new(profile, internal: true).to_s).not_to include("not listed")
+      expect(described_class.new(profile, internal: false).to_s)
+        .to start_with("5 objects (200 B) retained of 5 objects (200 B) allocated")
+    end
+
+    it "may be all that is retained" do
+      rows = [FakeProfile.row("/srv/app.rb", 1, "<callcache>", retained: [3, 120])]
+      expect(described_class.new(FakeProfile.new(rows)).to_s).to include("\nNothing else is retained.\n")
+    end
+  end
+
   describe "#to_markdown" do
     it "is compact" do
       expect(report.to_markdown).to match_snapshot("report/leaky.md")

@@ -158,8 +158,15 @@ module Memprof
         @session.collect
         options = { top: @settings.limit, allow_files: @settings.allow_files,
                     ignore_files: @settings.ignore_files, trace: @settings.trace,
-                    internal: !@settings.no_internal }
+                    internal: internal }
         @session.report(**options.compact)
+      end
+
+      # Nil if they are counted, but not listed.
+      def internal
+        return false if @settings.no_internal
+
+        true if @settings.internal
       end
 
       def render(report, path)

@@ -20,7 +20,8 @@ module Memprof
         allow_files: Regexp.method(:new),
         trace: ->(names) { names.split(",") },
         tracing: "1".method(:==), # what the process does, in place of which lines allocate
-        no_internal: "1".method(:==), # without classes such as `<iseq>`
+        internal: "1".method(:==), # with a row for each class such as `<iseq>`
+        no_internal: "1".method(:==), # without them, also in totals
         scale_bytes: "1".method(:==), # for :memory_profiler
         color: :to_sym.to_proc, # :always, :never, or :main, the process whose report goes to the screen
         signal: :itself.to_proc,

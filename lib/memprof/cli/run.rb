@@ -112,8 +112,9 @@ module Memprof
           "without CLASS, before --: see below") do |name|
           name ? (@options[:trace] ||= []) << name : @options[:tracing] = true
         end
-        flag(parser, "--no-internal", "leave out internal objects of the VM: <iseq>,",
-          "<callcache> and so on", :no_internal)
+        flag(parser, "--internal", "list what the VM makes for itself: <iseq>,",
+          "<callcache> and so on, which is only summed up", :internal)
+        flag(parser, "--no-internal", "leave it out of totals, too", :no_internal)
       end
 
       def regexp(parser, *definition, name)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../internal_classes"
 require_relative "../printable"
 
 module Memprof
@@ -10,7 +11,7 @@ module Memprof
       CLASS_NAME = Module.instance_method(:name)
       private_constant :CLASS_NAME
 
-      def initialize(allow_files: nil, ignore_files: nil, trace: nil, internal: true)
+      def initialize(allow_files: nil, ignore_files: nil, trace: nil, internal: nil)
         @internal = internal
         @allow = pattern(allow_files, "allow_files")
         @ignore = pattern(ignore_files, "ignore_files")
@@ -28,9 +29,9 @@ module Memprof
 
       # The VM's own objects have names that no class can have.
       def classes_of(profile)
-        return @classes if @internal
+        return @classes unless @internal == false
 
-        (@classes || profile.classes).reject { |name| name.start_with?("<") }
+        (@classes || profile.classes).reject { |name| InternalClasses.include?(name) }
       end
 
       def file?(file)

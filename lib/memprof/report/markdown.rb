@@ -10,7 +10,7 @@ module Memprof
       end
 
       def to_s
-        head = "**#{@overview.headline}**  \n#{@overview.facts}\n"
+        head = ["**#{@overview.headline}**", @overview.facts, @overview.internal].compact.join("  \n") << "\n"
         return head if @empty
 
         tables = { retained: @overview.retained, allocated: @overview.allocated }
@@ -28,7 +28,7 @@ module Memprof
       end
 
       def section(kind, table)
-        return "Nothing is retained.\n" if table.empty?
+        return "#{@overview.nothing(kind)}\n" if table.empty?
 
         rest = @overview.rest(kind)
         shares = @overview.shares(kind).map { |by, text| "By #{by}: #{escape(text)}  \n" }

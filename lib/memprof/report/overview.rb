@@ -21,6 +21,7 @@ module Memprof
 
       def initialize(report, limit:)
         @report = report
+        @listed = report.listed
         @limit = limit
         @directory = Paths.working_directory
       end
@@ -43,6 +44,21 @@ module Memprof
           runtime(meta["runtime"]), duration(meta["duration"]), gc_runs(meta["gc_count"]),
           sampling(meta["sample"].to_i), frames, (INCOMPLETE if meta["incomplete"])
         ].compact.join(", ")
+      end
+
+      # A line on what the VM made for itself, which the tables leave out; nil if that is nothing.
+      def internal
+        retained, allocated = %w[retained allocated].map do |kind|
+          %w[objects bytes].map { |unit| @report.totals[kind][unit] - @listed.totals[kind][unit] }
+        end
+        return unless allocated.first.positive?
+
+        "not listed: #{amount(*allocated)} that the VM allocated for itself, #{amount(*retained)} retained"
+      end
+
+      # What stands for a table without rows.
+      def nothing(kind)
+        "Nothing #{"else " if @report.totals[kind.to_s]["objects"].positive?}is #{kind}."
       end
 
       # What the process was when memory was largest; nil if that was not to be found.
@@ -77,7 +93,7 @@ module Memprof
         places(:retained).last.each do |site|
           table.row(Units.bytes(site.retained_bytes), Units.count(site.retained_objects),
             Units.percent(site.retained_objects, site.allocated_objects), *names(site),
-            notes: callers(site, site.retained_bytes.fdiv(@report.total_retained_memsize)))
+            notes: callers(site, site.retained_bytes.fdiv(@listed.total_retained_memsize)))
         end
         table
       end
@@ -90,15 +106,15 @@ module Memprof
         places(:allocated).last.each do |site|
           table.row(Units.bytes(site.allocated_bytes), Units.count(site.allocated_objects),
             Units.percent(site.freed_objects, site.allocated_objects), age(site), *names(site),
-            notes: callers(site, site.allocated_bytes.fdiv(@report.total_allocated_memsize)))
+            notes: callers(site, site.allocated_bytes.fdiv(@listed.total_allocated_memsize)))
         end
         table
       end
 
       # How a total divides: `{"class" => "String 60 %, Hash 20 %", "gem" => ...}`.
       def shares(kind)
-        total = kind == :retained ? @report.total_retained_memsize : @report.total_allocated_memsize
-        %w[class gem].to_h { |by| [by, share(@report.public_send("#{kind}_memory_by_#{by}"), total)] }
+        total = kind == :retained ? @listed.total_retained_memsize : @listed.total_allocated_memsize
+        %w[class gem].to_h { |by| [by, share(@listed.public_send("#{kind}_memory_by_#{by}"), total)] }
       end
 
       # A line on the sites that a table leaves out, nil if there are none.
@@ -110,7 +126,7 @@ module Memprof
       private
 
       def places(kind)
-        @report.places(kind, limit: @limit)
+        @listed.places(kind, limit: @limit)
       end
 
       def amount(objects, bytes)

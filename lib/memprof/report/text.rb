@@ -13,7 +13,9 @@ module Memprof
       end
 
       def to_s
-        head = "#{@paint.call(@overview.headline, :bold)}\n#{@paint.call(@overview.facts, :dim)}\n"
+        facts = [@overview.facts, @overview.internal].compact
+        head = "#{@paint.call(@overview.headline, :bold)}\n"
+        head += facts.map { |line| "#{@paint.call(line, :dim)}\n" }.join
         return head if @empty
 
         tables = { retained: @overview.retained, allocated: @overview.allocated }
@@ -35,7 +37,7 @@ module Memprof
       end
 
       def section(kind, table)
-        return "#{@paint.call("Nothing is retained.", :green)}\n" if table.empty?
+        return "#{@paint.call(@overview.nothing(kind), :green)}\n" if table.empty?
 
         notes = @overview.shares(kind).map { |by, text| format("by %-6s %s", by, text) }
         notes.unshift(@overview.rest(kind)) if @overview.rest(kind)

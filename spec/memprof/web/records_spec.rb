@@ -49,7 +49,7 @@ RSpec.describe Memprof::Web::Records do
     it "reads reports: sites, and their sums" do
       report = Memprof.report(stack: 16) { $kept = Array.new(20) { "kept".dup } }
       tracked = read(report.to_json)
-      rows = tracked.rows("class", "retained_objects")
+      rows = tracked.rows("class", "retained_objects", internal: true)
       string = rows.find { |row| row[:key] == "String" }
       expect(string).to include(retained_objects: 20, freed_objects: 0)
       expect(rows.sum { |row| row[:allocated_bytes] }).to eq(report.total_allocated_memsize)

@@ -16,12 +16,16 @@ module Memprof
         def title = record.name
 
         def data
-          rows = content.rows(by, sort)
+          rows = content.rows(by, sort, internal: internal?)
           { facts: content.facts, values: content.values, stacks: content.stacks?, count: rows.size,
+            internal: (content.sum(content.internal) unless content.internal.empty?),
             rows: existing(rows.drop((number - 1) * EACH).first(EACH), number) }
         end
 
         def number = whole(:page, 1)
+
+        # Whether what the VM makes for itself is listed, too.
+        def internal? = !text(:internal).nil?
 
         def by = word(:by, BY, "site")
 

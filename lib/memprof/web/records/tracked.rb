@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "../../internal_classes"
 require_relative "../../native"
 require_relative "../../paths"
 
@@ -90,11 +91,18 @@ module Memprof
 
         def unit(name) = name.end_with?("_bytes") ? :bytes : :count
 
-        def rows(by, sort)
-          groups = @sites.group_by { |site| key(site, by) }
+        # Sites of what the VM makes for itself, which are listed only if asked for.
+        def internal
+          @internal ||= @sites.select { |site| InternalClasses.of_vm?(site.class_name) }
+        end
+
+        def sum(sites) = @values.to_h { |name| [name.to_sym, sites.sum { |site| site.weights[name].to_i }] }
+
+        def rows(by, sort, internal: false)
+          shown = internal ? @sites : @sites.reject { |site| InternalClasses.of_vm?(site.class_name) }
+          groups = shown.group_by { |site| key(site, by) }
           rows = groups.map do |key, sites|
-            sums = @values.to_h { |name| [name.to_sym, sites.sum { |site| site.weights[name].to_i }] }
-            { key: key, site: place(sites.first, by), **sums }
+            { key: key, site: place(sites.first, by), **sum(sites) }
           end
           rows.sort_by { |row| [-row[sort.to_sym], row[:key]] }
         end

@@ -12,7 +12,7 @@ RSpec.describe "tracked allocations in Memprof::Web" do
 
   let(:report) { Memprof.report(stack: 32) { $made = Array.new(30) { |number| "number #{number}" } } }
   let(:app) do
-    File.write("report.json", report.to_json)
+    File.write("report.json", report.to_json) unless File.exist?("report.json")
     File.write("stats.txt", "     12 app.rb:3:<b>String\n")
     web_app.tap { |app| %w[report.json stats.txt].each { |file| app.heaps.records.add(file, :tracked) } }
   end
@@ -33,12 +33,27 @@ RSpec.describe "tracked allocations in Memprof::Web" do
     data = json("/tracked/1?by=class&sort=retained_objects")
     expect(data[:rows].find { |row| row[:key] == "String" }).to include(retained_objects: 30)
     %w[site file gem method].each do |by|
-      rows = json("/tracked/1?by=#{by}&sort=allocated_bytes")[:rows]
+      rows = json("/tracked/1?by=#{by}&sort=allocated_bytes&internal=yes")[:rows]
       expect(rows.sum { |row| row[:allocated_bytes] }).to eq(report.total_allocated_memsize), by
       expect(ask(app, "/tracked/1?by=#{by}").status).to eq(200)
     end
     page = ask(app, "/tracked/1").body
     expect(page).to include("tracked_spec.rb:", "#{report.total_allocated} objects")
+  end
+
+  it "sums up what the VM allocates for itself, and lists it if asked" do
+    amounts = { "objects" => 3, "bytes" => 120 }
+    site = { file: "app.rb", line: 1, method: "a", gem: "other", retained: amounts, allocated: amounts,
+             freed: amounts, stack: [] }
+    sites = %w[<callcache> <array> String].map { |name| { class: name, **site } }
+    File.write("report.json", JSON.generate(format: "memprof-report", sites: sites))
+
+    classes = ->(query) { json("/tracked/1?by=class#{query}")[:rows].map { |row| row[:key] } }
+    expect(classes.call("")).to eq(%w[<array> String])
+    expect(json("/tracked/1")[:internal]).to include(retained_objects: 3, allocated_bytes: 120)
+    expect(classes.call("&internal=yes")).to eq(%w[<array> <callcache> String])
+    expect(ask(app, "/tracked/1").body)
+      .to include("Not listed: what the VM allocates for itself, 3 retained objects, 120 B retained bytes")
   end
 
   it "draws the stacks" do
