@@ -47,6 +47,8 @@ pub mod interpose;
 mod lock;
 pub mod malloc;
 #[cfg(interposed)]
+pub mod process;
+#[cfg(interposed)]
 mod trace;
 #[cfg(interposed)]
 pub mod tracers;

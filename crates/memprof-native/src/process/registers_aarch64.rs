@@ -1,0 +1,65 @@
+//! Registers of a stopped thread on aarch64.
+
+use std::mem;
+
+pub type Registers = libc::user_regs_struct;
+
+/// Instruction `svc #0`.
+pub const SYSTEM_CALL: &[u8] = &[0x01, 0x00, 0x00, 0xd4];
+
+pub fn empty() -> Registers {
+    // SAFETY: plain numbers, of which zero is one.
+    unsafe { mem::zeroed() }
+}
+
+/// What the thread needs to run the instruction at `at`, and to call the system.
+pub fn system_call(of: &Registers, at: u64, number: i64, arguments: [u64; 6]) -> Registers {
+    let mut registers = *of;
+    registers.regs[..6].copy_from_slice(&arguments);
+    registers.regs[8] = number as u64;
+    registers.pc = at;
+    registers
+}
+
+/// What the system answered.
+pub fn answer(of: &Registers) -> i64 {
+    of.regs[0] as i64
+}
+
+/// The address of free stack below which `bytes` fit.
+pub fn below_stack(of: &Registers, bytes: u64) -> u64 {
+    (of.sp - bytes) & !0xf
+}
+
+/// What the thread needs to call a function that returns to address 0; and a word that may lie on its stack.
+pub fn call(
+    of: &Registers,
+    stack: u64,
+    function: u64,
+    arguments: [u64; 2],
+) -> (Registers, u64, u64) {
+    let mut registers = *of;
+    registers.regs[..2].copy_from_slice(&arguments);
+    // The frame pointer, and where the function returns to.
+    registers.regs[29] = 0;
+    registers.regs[30] = 0;
+    registers.sp = stack & !0xf;
+    registers.pc = function;
+    (registers, registers.sp - 16, 0)
+}
+
+/// Whether the thread has returned to address 0, and with what.
+pub fn returned(of: &Registers) -> Option<u64> {
+    (of.pc == 0).then_some(of.regs[0])
+}
+
+/// Where the thread is.
+pub fn place(of: &Registers) -> u64 {
+    of.pc
+}
+
+/// Arguments of `clone` for a child as `fork` makes it, but without a signal at its end. Its stack is none: should this
+/// program be killed before it has set the child's registers, the child faults at its first step.
+pub fn clone_arguments() -> [u64; 6] {
+    [0, 16, 0, 0, 0, 0]
+}

@@ -1,0 +1,85 @@
+//! Registers of a stopped thread on x86-64.
+
+use std::mem;
+
+pub type Registers = libc::user_regs_struct;
+
+/// Bytes below the stack pointer that a function may use without moving it.
+const RED_ZONE: u64 = 128;
+/// The direction flag, which is clear where a function is called.
+const DIRECTION: u64 = 1 << 10;
+/// No system call is under way: so none is begun again.
+const NONE: u64 = u64::MAX;
+
+/// Instruction `syscall`.
+pub const SYSTEM_CALL: &[u8] = &[0x0f, 0x05];
+
+pub fn empty() -> Registers {
+    // SAFETY: plain numbers, of which zero is one.
+    unsafe { mem::zeroed() }
+}
+
+/// What the thread needs to run the instruction at `at`, and to call the system.
+pub fn system_call(of: &Registers, at: u64, number: i64, arguments: [u64; 6]) -> Registers {
+    let [rdi, rsi, rdx, r10, r8, r9] = arguments;
+    Registers {
+        rip: at,
+        rax: number as u64,
+        orig_rax: NONE,
+        rdi,
+        rsi,
+        rdx,
+        r10,
+        r8,
+        r9,
+        ..*of
+    }
+}
+
+/// What the system answered.
+pub fn answer(of: &Registers) -> i64 {
+    of.rax as i64
+}
+
+/// The address of free stack below which `bytes` fit.
+pub fn below_stack(of: &Registers, bytes: u64) -> u64 {
+    (of.rsp - RED_ZONE - bytes) & !0xf
+}
+
+/// What the thread needs to call a function that returns to address 0; and the words that must lie on its stack.
+pub fn call(
+    of: &Registers,
+    stack: u64,
+    function: u64,
+    arguments: [u64; 2],
+) -> (Registers, u64, u64) {
+    let top = (stack & !0xf) - 8;
+    let registers = Registers {
+        rip: function,
+        rsp: top,
+        rbp: 0,
+        rax: 0,
+        orig_rax: NONE,
+        rdi: arguments[0],
+        rsi: arguments[1],
+        eflags: of.eflags & !DIRECTION,
+        ..*of
+    };
+    (registers, top, 0)
+}
+
+/// Whether the thread has returned to address 0, and with what.
+pub fn returned(of: &Registers) -> Option<u64> {
+    (of.rip == 0).then_some(of.rax)
+}
+
+/// Where the thread is.
+pub fn place(of: &Registers) -> u64 {
+    of.rip
+}
+
+/// Arguments of `clone` for a child as `fork` makes it, but without a signal at its end. Its stack is none: should this
+/// program be killed before it has set the child's registers, the child faults at its first step.
+pub fn clone_arguments() -> [u64; 6] {
+    [0, 16, 0, 0, 0, 0]
+}

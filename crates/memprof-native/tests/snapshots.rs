@@ -1,0 +1,168 @@
+//! Copies of other processes: asleep, busy, with signals on their way.
+#![cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use memprof_native::process::{Argument, Snapshot, SnapshotError, Symbols};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const NOTHING: [Argument<'_>; 2] = [Argument::Number(0), Argument::Number(0)];
+
+struct Program(Child);
+
+impl Program {
+    fn start(command: &str) -> Program {
+        let child = Command::new("sh")
+            .args(["-c", command])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let program = Program(child);
+        program.until("has begun", |text| text.contains("Name:"));
+        program
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    fn until(&self, what: &str, so: impl Fn(&str) -> bool) {
+        let beginning = Instant::now();
+        while !so(&fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap()) {
+            assert!(beginning.elapsed() < LIMIT, "never {what}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Processes that this one has made, and not waited for.
+    fn children(&self) -> String {
+        let pid = self.pid();
+        fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The parent of the copy, as the copy sees it.
+fn parent_of_copy(program: &Program) -> u64 {
+    let symbols = Symbols::of(program.pid(), &["libc.so", "libc-"]).unwrap();
+    let mut snapshot = Snapshot::take(program.pid()).unwrap();
+    let getppid = symbols.find("getppid").unwrap();
+    snapshot.ask(getppid, NOTHING, LIMIT).unwrap()
+}
+
+#[test]
+fn a_sleeping_process_is_copied_and_sleeps_on() {
+    let program = Program::start("exec sleep 1000");
+    program.until("asleep", |text| {
+        text.contains("sleep") && text.contains("State:\tS")
+    });
+    for _ in 0..20 {
+        assert_eq!(parent_of_copy(&program), program.pid() as u64);
+    }
+    assert_eq!(program.children(), "");
+    program.until("asleep again", |text| text.contains("State:\tS"));
+}
+
+#[test]
+fn a_busy_process_is_copied_and_goes_on() {
+    let program = Program::start("while :; do :; done");
+    for _ in 0..20 {
+        assert_eq!(parent_of_copy(&program), program.pid() as u64);
+    }
+    assert_eq!(program.children(), "");
+    program.until("running", |text| text.contains("State:\tR"));
+}
+
+#[test]
+fn signals_that_come_meanwhile_are_delivered_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let script = format!(
+        "trap 'echo got >> {0}' USR1; echo ready >> {0}; while :; do sleep 0.01; done",
+        log.display()
+    );
+    let program = Program::start(&script);
+    let lines = || fs::read_to_string(&log).unwrap_or_default().lines().count();
+    let wait_for = |count: usize| {
+        let beginning = Instant::now();
+        while lines() < count {
+            assert!(beginning.elapsed() < LIMIT, "{} lines of {count}", lines());
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
+    wait_for(1);
+    for round in 0..20 {
+        // SAFETY: sends a signal to a child of this test.
+        unsafe { libc::kill(program.pid(), libc::SIGUSR1) };
+        parent_of_copy(&program);
+        wait_for(2 + round);
+    }
+    assert_eq!(lines(), 21);
+}
+
+#[test]
+fn a_wait_does_not_see_the_copy() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let script = format!(
+        "sleep 1000 & wait $!; echo $? > {}; sleep 1000",
+        log.display()
+    );
+    let program = Program::start(&script);
+    let beginning = Instant::now();
+    while program.children().is_empty() {
+        assert!(beginning.elapsed() < LIMIT);
+    }
+    for _ in 0..5 {
+        parent_of_copy(&program);
+    }
+    assert!(!log.exists());
+    let child: i32 = program.children().trim().parse().unwrap();
+    // SAFETY: sends a signal to what the test's child has started.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    while fs::read_to_string(&log).unwrap_or_default().is_empty() {
+        assert!(beginning.elapsed() < LIMIT);
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(fs::read_to_string(&log).unwrap(), "137\n");
+}
+
+#[test]
+fn a_call_that_faults_ends_the_copy_alone() {
+    let program = Program::start("exec sleep 1000");
+    program.until("asleep", |text| {
+        text.contains("sleep") && text.contains("State:\tS")
+    });
+    let mut snapshot = Snapshot::take(program.pid()).unwrap();
+    let outcome = snapshot.ask(16, NOTHING, LIMIT);
+    assert!(matches!(outcome, Err(SnapshotError::Died(how)) if how.starts_with("signal 11")));
+    drop(snapshot);
+    assert_eq!(program.children(), "");
+    program.until("asleep again", |text| text.contains("State:\tS"));
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let program = Program::start("exec sleep 1000");
+    let symbols = Symbols::of(program.pid(), &["libruby"]).unwrap();
+    assert!(matches!(
+        symbols.find("rb_during_gc"),
+        Err(SnapshotError::Missing(_))
+    ));
+    assert!(matches!(
+        Snapshot::take(i32::MAX),
+        Err(SnapshotError::Gone | SnapshotError::System(_))
+    ));
+}
