@@ -10,7 +10,8 @@ module Memprof
     # Each verb and its class, in the order in which the help lists them.
     VERBS = {
       "run" => :Run, "check" => :Check, "track" => :Track, "dump" => :Dump, "start" => :Start,
-      "stop" => :Stop, "stats" => :Stats, "memory" => :Memory, "malloc" => :Malloc, "trace" => :Trace,
+      "stop" => :Stop, "stats" => :Stats, "stack" => :Stack, "memory" => :Memory, "malloc" => :Malloc,
+      "trace" => :Trace,
       "leaks" => :Leaks, "top" => :Top, "histogram" => :Histogram, "query" => :Query, "show" => :Show,
       "path" => :Path, "tree" => :Tree, "dups" => :Dups, "slots" => :Slots, "diff" => :Diff,
       "subset" => :Subset, "export" => :Export, "console" => :Console, "web" => :Web, "convert" => :Convert,
@@ -27,6 +28,7 @@ module Memprof
     autoload :Start, "#{__dir__}/cli/start"
     autoload :Stop, "#{__dir__}/cli/stop"
     autoload :Stats, "#{__dir__}/cli/stats"
+    autoload :Stack, "#{__dir__}/cli/stack"
     autoload :Malloc, "#{__dir__}/cli/malloc"
     autoload :Memory, "#{__dir__}/cli/memory"
     autoload :Trace, "#{__dir__}/cli/trace"

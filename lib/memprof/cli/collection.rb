@@ -26,7 +26,13 @@ module Memprof
           read(source) do |file|
             Output.open(destination) { |io| IO.copy_stream(file, io) }
           end
-          remove(source)
+          discard(source)
+        end
+
+        def discard(path)
+          File.unlink(path)
+        rescue SystemCallError
+          nil # gone, or not ours to remove
         end
 
         # Under what name a dump is kept that nobody gave a name.
@@ -49,12 +55,6 @@ module Memprof
           end
         rescue SystemCallError => e
           raise Error, "can't read #{source}: #{SystemCallError.new(nil, e.errno).message}"
-        end
-
-        def remove(path)
-          File.unlink(path)
-        rescue SystemCallError
-          nil # not ours to remove
         end
       end
     end

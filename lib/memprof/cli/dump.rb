@@ -17,11 +17,12 @@ module Memprof
       SUMMARY = "dumps the heap of a running process"
       USAGE = "--pid PID [OPTIONS]"
       DETAILS = <<~TEXT
-        The process must have loaded memprof/signal: add `require "memprof/signal"` to
-        it, or start it with RUBYOPT=-rmemprof/signal. A forked child writes the dump,
-        so the process is paused only for the fork. The file is moved here, readable by
-        its owner only, and its name is printed. A dump contains what the program has in
-        memory, passwords too; --values hash, length or none leaves contents out.
+        A process that has loaded memprof/signal forks a child that writes the dump. Of
+        any other Ruby process a copy is made that writes it (Linux; as its user or as
+        root, with the permission to trace it). Either way it is paused only for the
+        fork. The file is moved here, readable by its owner only, and its name is
+        printed. A dump contains what the program has in memory, passwords too;
+        --values hash, length or none leaves contents out.
 
         With --out the extension selects the format (.memprof is binary) and the
         compression (.gz, .zst). Without it the file is named after the application.
@@ -75,13 +76,11 @@ module Memprof
       end
 
       def dump_children(target)
-        children, silent = target.descendants.partition(&:answers?)
-        if children.empty?
-          raise UsageError, "process #{target.pid} has no children that have loaded memprof/signal"
-        end
+        children, silent = target.descendants.partition { |child| child.answers? || child.ruby? }
+        raise UsageError, "process #{target.pid} has no children that run Ruby" if children.empty?
 
         dumped = children.map { |child| dumped?(child) }
-        @terminal.warn("no response from #{silent.map(&:pid).join(", ")}") unless silent.empty?
+        @terminal.warn("no Ruby in #{silent.map(&:pid).join(", ")}") unless silent.empty?
         dumped.all? ? 0 : 2
       end
 

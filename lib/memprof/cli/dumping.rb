@@ -1,8 +1,11 @@
 # frozen_string_literal: true
 
+require "securerandom"
 require_relative "../clock"
 require_relative "../units"
 require_relative "arrival"
+require_relative "collection"
+require_relative "process_copy"
 
 module Memprof
   module CLI
@@ -17,7 +20,10 @@ module Memprof
 
       def dump_of(target, wanted, seconds)
         client = target.connect
-        client ? asked(target, client, wanted, seconds) : signalled(target, wanted, seconds)
+        return asked(target, client, wanted, seconds) if client
+        return signalled(target, wanted, seconds) if target.answers_signal?
+
+        copied(target, wanted, seconds)
       ensure
         client&.close
         @terminal.progress(nil)
@@ -51,8 +57,6 @@ module Memprof
 
       def signalled(target, wanted, seconds)
         refuse_options(target) if wanted.any?
-        refuse(target) unless target.answers_signal?
-
         arrival = Arrival.new(target)
         target.send_signal
         path = arrival.begin(TO_BEGIN) or raise UsageError, nothing(target)
@@ -64,14 +68,29 @@ module Memprof
         path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
       end
 
-      def refuse(target)
-        raise UsageError, "process #{target.pid} has not loaded memprof/signal (it does not handle " \
-                          "SIG#{target.signal}): #{LiveProcess::HOW}"
+      # A process that has not loaded memprof does nothing: a copy of it writes the dump.
+      def copied(target, wanted, seconds)
+        request = { format: "memprof", compression: "none", values: "full" }.merge(wanted)
+        path = File.join(target.temporary_directory, "memprof-#{SecureRandom.hex(8)}#{ending(request)}")
+        copy = ProcessCopy.new(target)
+        beginning = Clock.now
+        unfinished = target.outside(path) + Memprof::Dump::InProgress::SUFFIX
+        copy.ask({ do: "dump", path: path }.merge(request), seconds: seconds) do
+          show(target, File.size?(unfinished).to_i, Clock.now - beginning)
+        end
+        @terminal.warn("process #{target.pid} does not answer, so a copy of it was dumped; " \
+                       "it was paused for #{(copy.pause * 1000).round(1)} ms")
+        target.outside(path)
+      ensure
+        Collection.discard(unfinished) if unfinished
+      end
+
+      def ending(request)
+        format = request[:format].to_sym == :binary ? ".memprof" : ".json"
+        format + { gzip: ".gz", zstd: ".zst" }.fetch(request[:compression].to_sym, "")
       end
 
       def refuse_options(target)
-        return refuse(target) unless target.answers_signal?
-
         raise UsageError, "process #{target.pid} has no socket, and a signal has no options: " \
                           "omit --out, --format and --values, and use `memprof convert` afterwards"
       end

@@ -43,6 +43,16 @@ module Memprof
         ""
       end
 
+      # Threads: those that run, the first one, all others.
+      def threads
+        first = File.basename(@directory).to_i
+        all = Dir.children("#{@directory}/task").map(&:to_i)
+        running, others = all.partition { |thread| read("task/#{thread}/stat").to_s[/.*\) (\S)/m, 1] == "R" }
+        [*running, *([first] & others), *(others - [first])]
+      rescue SystemCallError
+        [first]
+      end
+
       def zombie? = status("State").to_s.start_with?("Z")
 
       def handled_signals = status("SigCgt")&.to_i(16)

@@ -62,6 +62,16 @@ module Memprof
         nil
       end
 
+      def threads = @facts.threads
+
+      def ruby? = Native.respond_to?(:ruby_version_of) && Native.ruby_version_of(pid).size == 1
+
+      # Where it keeps temporary files, as it sees it.
+      def temporary_directory
+        named = %w[TMPDIR TMP TEMP].filter_map { |name| @facts.environment(name) }
+        named.find { |path| path.start_with?("/") && File.directory?(outside(path)) } || "/tmp"
+      end
+
       def descendants = @facts.descendants.map { |child| Target.new(child) }
 
       def outside(path) = "#{@facts.root}#{path}"

@@ -67,6 +67,11 @@ impl Snapshot {
         Ok(snapshot)
     }
 
+    /// The copy's process id.
+    pub fn pid(&self) -> i32 {
+        self.copy
+    }
+
     /// Nothing that the copy writes to the process's standard output or error is the process's.
     fn silence(&self) -> Result<(), SnapshotError> {
         let path = registers::below_stack(&self.registers, 64);

@@ -12,6 +12,7 @@ mod native_files;
 mod native_iseqs;
 mod native_memory;
 mod native_profile;
+mod native_snapshot;
 mod native_trace;
 mod requests;
 mod trace_report;
@@ -30,6 +31,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     count_objects::init(native)?;
     native_iseqs::init(native)?;
     native_memory::init(native)?;
+    native_snapshot::init(ruby, native)?;
     native_trace::init(ruby, native)?;
     trace_report::init(ruby, native)?;
     requests::init(ruby, native)?;

@@ -6,6 +6,7 @@
 //! object.
 
 mod gvl_owner;
+mod in_copy;
 mod moment;
 mod output;
 

@@ -1,12 +1,13 @@
 //! A dump without any Ruby code around it, for those who call it from a debugger.
 
 use std::fs::{File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use magnus::Ruby;
-use memprof_dump::format::{Compression, Options};
+use magnus::{Ruby, Value};
+use memprof_dump::format::{Compression, Format, Options};
 use memprof_dump::record::{Counts, NoteKind};
 use memprof_dump::values::{Key, Policy, Values};
 use memprof_dump::worker::Worker;
@@ -14,13 +15,47 @@ use memprof_dump::worker::Worker;
 use super::{Globals, Request, binding};
 use crate::os_errors;
 
+/// What is to be written, and what Ruby said of threads and global variables.
+pub struct Facts {
+    /// Its format.
+    pub format: Format,
+    /// How it is compressed.
+    pub compression: Compression,
+    /// What it contains of values.
+    pub policy: Policy,
+    /// Facts about each thread, as JSON.
+    pub threads: Vec<(Value, String)>,
+    /// Names and values of global variables.
+    pub globals: Vec<(String, Value)>,
+    /// The process.
+    pub pid: u32,
+}
+
+impl Facts {
+    fn none(format: &str) -> Result<Facts, String> {
+        Ok(Facts {
+            format: format.parse()?,
+            compression: Compression::None,
+            policy: Policy::Full,
+            threads: Vec::new(),
+            globals: Vec::new(),
+            pid: std::process::id(),
+        })
+    }
+}
+
 /// Dumps the heap to a file, which appears under its name when it is whole. Called with the GVL, where allocating Ruby
 /// objects is allowed.
 pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String> {
+    dump_file_with(ruby, path, Facts::none(format)?)
+}
+
+/// The same with facts.
+pub fn dump_file_with(ruby: &Ruby, path: &str, facts: Facts) -> Result<Counts, String> {
     let unfinished = format!("{path}.IN_PROGRESS");
     let failed = |error: io::Error| format!("cannot write {path}: {}", os_errors::text(&error));
     let file = create(&unfinished).map_err(failed)?;
-    let outcome = dump_to(ruby, file, format).and_then(|counts| {
+    let outcome = dump_with(ruby, file, facts).and_then(|counts| {
         std::fs::rename(&unfinished, path).map_err(failed)?;
         Ok(counts)
     });
@@ -33,27 +68,54 @@ pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String
 /// As [`dump_file`], to a file that is open. No second thread writes it: with `set scheduler-locking on` a debugger lets
 /// only the thread run that it calls in, and would wait for the other one forever.
 pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> {
+    dump_with(ruby, file, Facts::none(format)?)
+}
+
+fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String> {
+    let mut data_types = binding::data_types(ruby).map_err(|error| error.to_string())?;
+    for (thread, json) in &facts.threads {
+        let fields: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let pairs = fields
+            .into_iter()
+            .map(|(key, value)| (key, value.to_string()));
+        data_types
+            .threads
+            .insert(binding::address(*thread), pairs.collect());
+    }
+    let mut globals = Globals::default();
+    for (name, value) in &facts.globals {
+        globals
+            .entry(binding::address(*value))
+            .or_insert_with(|| name.clone());
+    }
     let request = Request {
         options: Options {
-            format: format.parse()?,
-            compression: Compression::None,
+            format: facts.format,
+            compression: facts.compression,
             ruby: binding::version(ruby),
         },
         values: Values {
-            policy: Policy::Full,
-            key: Key([0, 0]),
+            policy: facts.policy,
+            key: random_key(),
         },
-        before: vec![(NoteKind::Header, header(format))],
+        before: vec![(NoteKind::Header, header(&facts))],
         memory: false,
         after: Vec::new(),
         session: None,
-        data_types: binding::data_types(ruby).map_err(|error| error.to_string())?,
-        globals: Globals::default(),
+        data_types,
+        globals,
     };
     super::prepare();
     let (counts, _) = super::dump(file, request, Worker::Inline)
         .map_err(|error| format!("cannot write the dump: {}", os_errors::text(&error)))?;
     Ok(counts)
+}
+
+/// Nobody is to find a text again by its mark.
+fn random_key() -> Key {
+    let random = RandomState::new();
+    Key([random.hash_one(1), random.hash_one(2)])
 }
 
 fn create(path: &str) -> io::Result<File> {
@@ -64,13 +126,13 @@ fn create(path: &str) -> io::Result<File> {
         .open(path)
 }
 
-fn header(format: &str) -> String {
+fn header(facts: &Facts) -> String {
     let time = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     serde_json::json!({
-        "_id": "header", "type": "header", "format": format, "version": 1,
-        "memprof": env!("CARGO_PKG_VERSION").replace('-', "."), "pid": std::process::id(), "time": time.as_micros() as u64,
+        "_id": "header", "type": "header", "format": facts.format.name(), "version": 1,
+        "memprof": env!("CARGO_PKG_VERSION").replace('-', "."), "pid": facts.pid, "time": time.as_micros() as u64,
     })
     .to_string()
 }

@@ -1,0 +1,175 @@
+//! `Memprof::Native`: a copy of another process, in which a function of this library is called. One at a time, by the
+//! thread that began it: the kernel knows a tracer by its thread.
+
+use magnus::{Error, Object, RModule, Ruby};
+
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+pub fn init(_: &Ruby, _: RModule) -> Result<(), Error> {
+    Ok(())
+}
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
+    use magnus::function;
+
+    native.define_singleton_method("ruby_version_of", function!(linux::ruby_version_of, 1))?;
+    native.define_singleton_method("snapshot", function!(linux::snapshot, 4))?;
+    native.define_singleton_method("wait_for_snapshot", function!(linux::wait, 1))?;
+    native.define_singleton_method("drop_snapshot", function!(linux::drop_snapshot, 0))
+}
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod linux {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
+    use magnus::{Error, RArray, Ruby};
+    use memprof_native::process::{Answer, Argument, Snapshot, SnapshotError, Symbols};
+
+    /// Time for a function that takes microseconds, or for a library to be loaded: one that takes longer waits for a lock
+    /// that another thread had.
+    const SHORT: Duration = Duration::from_secs(3);
+    const RTLD_NOW: u64 = libc::RTLD_NOW as u64;
+    const NONE: Argument<'_> = Argument::Number(0);
+
+    thread_local! {
+        static SNAPSHOT: RefCell<Option<Snapshot>> = const { RefCell::new(None) };
+    }
+
+    /// Why there is no copy, or no answer: a word for the caller, and a text.
+    type Failure = (&'static str, String);
+
+    fn failure(error: &SnapshotError) -> Failure {
+        let kind = match error {
+            SnapshotError::Gone => "gone",
+            SnapshotError::Forbidden => "forbidden",
+            SnapshotError::Traced => "traced",
+            SnapshotError::Foreign => "foreign",
+            SnapshotError::Missing(_) => "missing",
+            SnapshotError::Refused(_) => "refused",
+            SnapshotError::Busy => "busy",
+            SnapshotError::Died(_) => "died",
+            _ => "system",
+        };
+        (kind, error.to_string())
+    }
+
+    /// Ruby's version in a process, as `["3.3.8"]`, or why that is not known, as `[:missing, "..."]`.
+    pub fn ruby_version_of(ruby: &Ruby, pid: i32) -> Result<RArray, Error> {
+        let found = symbols(pid).and_then(|symbols| {
+            let mut version = [0; 16];
+            symbols.read(symbols.find("ruby_version")?, &mut version)?;
+            Ok(version)
+        });
+        let array = ruby.ary_new();
+        match found {
+            Ok(version) => {
+                let text = version.split(|byte| *byte == 0).next().unwrap_or_default();
+                array.push(String::from_utf8_lossy(text).into_owned())?;
+            }
+            Err(error) => push_failure(ruby, array, failure(&error))?,
+        }
+        Ok(array)
+    }
+
+    /// Copies the process of a thread, and begins to call `memprof_answer_in_copy` of a library there. Returns the pause in
+    /// seconds and the process id of the copy, or why there is none.
+    pub fn snapshot(
+        ruby: &Ruby,
+        pid: i32,
+        thread: i32,
+        library: String,
+        request: String,
+    ) -> Result<RArray, Error> {
+        let array = ruby.ary_new();
+        match begin(pid, thread, &library, &request) {
+            Ok(snapshot) => {
+                array.push(snapshot.pause.as_secs_f64())?;
+                array.push(snapshot.pid())?;
+                SNAPSHOT.set(Some(snapshot));
+            }
+            Err(why) => push_failure(ruby, array, why)?,
+        }
+        Ok(array)
+    }
+
+    fn symbols(pid: i32) -> Result<Symbols, SnapshotError> {
+        Symbols::of(pid, &["libruby", "libc.so", "libc-2", "libdl", "ld-musl"])
+    }
+
+    fn begin(pid: i32, thread: i32, library: &str, request: &str) -> Result<Snapshot, Failure> {
+        let system = |error: SnapshotError| failure(&error);
+        let symbols = symbols(pid).map_err(system)?;
+        let find = |name| symbols.find(name).map_err(system);
+        let (is_ruby, during_gc) = (find("ruby_native_thread_p")?, find("rb_during_gc")?);
+        let (dlopen, dlsym) = (find("dlopen")?, find("dlsym")?);
+        let mut copy = Snapshot::take(thread).map_err(system)?;
+        let mut ask = |function: u64, arguments: [Argument<'_>; 2]| {
+            copy.ask(function, arguments, SHORT).map_err(system)
+        };
+        // Functions of C that answer an int.
+        if ask(is_ruby, [NONE, NONE])? as u32 == 0 {
+            return Err(("no_ruby", "the thread runs no Ruby".into()));
+        }
+        if ask(during_gc, [NONE, NONE])? as u32 != 0 {
+            return Err(("collecting", "a garbage collection was running".into()));
+        }
+        let path = Argument::Text(library.as_bytes());
+        let handle = ask(dlopen, [path, Argument::Number(RTLD_NOW)])?;
+        if handle == 0 {
+            let why = ask(find("dlerror")?, [NONE, NONE])?;
+            let why = copy.text(why).unwrap_or_default();
+            let why = format!("it cannot load memprof: {}", String::from_utf8_lossy(&why));
+            return Err(("library", why));
+        }
+        let name = Argument::Text(b"memprof_answer_in_copy");
+        let answer = ask(dlsym, [Argument::Number(handle), name])?;
+        if answer == 0 {
+            return Err(("library", format!("{library} is another memprof")));
+        }
+        let text = Argument::Text(request.as_bytes());
+        copy.call(answer, [text, NONE]).map_err(system)?;
+        Ok(copy)
+    }
+
+    /// Waits so many seconds for the answer: its text, nil if it is not there yet, or why there is none.
+    pub fn wait(ruby: &Ruby, seconds: f64) -> Result<RArray, Error> {
+        let array = ruby.ary_new();
+        let limit = Duration::try_from_secs_f64(seconds).unwrap_or(SHORT);
+        let outcome = SNAPSHOT.with_borrow_mut(|snapshot| {
+            let Some(snapshot) = snapshot else {
+                return Err(SnapshotError::Gone);
+            };
+            match snapshot.pending().wait(limit)? {
+                Answer::Running => Ok(None),
+                Answer::Returned(0) => Err(SnapshotError::Died("out of memory".into())),
+                Answer::Returned(address) => snapshot.text(address).map(Some),
+            }
+        });
+        match outcome {
+            Ok(Some(text)) => array.push(String::from_utf8_lossy(&text).into_owned())?,
+            Ok(None) => array.push(ruby.qnil())?,
+            Err(error) => push_failure(ruby, array, failure(&error))?,
+        }
+        Ok(array)
+    }
+
+    /// Ends the copy, if there is one.
+    pub fn drop_snapshot() {
+        SNAPSHOT.set(None);
+    }
+
+    fn push_failure(ruby: &Ruby, array: RArray, (kind, text): Failure) -> Result<(), Error> {
+        array.push(ruby.to_symbol(kind))?;
+        array.push(text)
+    }
+}

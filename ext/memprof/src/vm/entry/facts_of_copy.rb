@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+# What Ruby says of its threads and global variables, in a copy of a process that has not loaded memprof.
+# Nothing here waits, reads a file, or calls what a program may have redefined in a subclass of Thread: only
+# this thread runs in the copy.
+
+# Frames of what the thread was doing when it was copied.
+depth = caller(0).size - 1
+->(contents) do
+  describe = Kernel.instance_method(:to_s)
+  ask = ->(thread, name, *arguments) do
+    Thread.instance_method(name).bind_call(thread, *arguments)
+  end
+  json = ->(value) do
+    case value
+    when nil then "null"
+    when true, false, Integer then value.to_s
+    when Array then "[#{value.map(&json).join(",")}]"
+    when Hash then "{#{value.map { |key, held| "#{json.(key)}:#{json.(held)}" }.join(",")}}"
+    else
+      text = value.to_s
+      utf8 = text.encoding == Encoding::UTF_8
+      text = utf8 ? text.scrub : text.encode("UTF-8", invalid: :replace, undef: :replace)
+      "\"#{text.gsub(/["\\\x00-\x1f\x7f]/) { |one| format("\\u%04x", one.ord) }}\""
+    end
+  end
+  fixnums = -(2**62)..(2**62 - 1)
+  encode = ->(value) do
+    case value
+    when nil, true, false then value
+    when Integer then fixnums.cover?(value) ? value : value.to_s
+    when Float then value.to_s
+    when Symbol then ":#{value.name}"
+    else "0x#{describe.bind_call(value)[/:0x0*(\h+)>\z/, 1]}"
+    end
+  end
+  table = ->(thread, list, read) do
+    names = contents ? ask.(thread, list) : []
+    names.to_h { |name| [":#{name}", encode.(ask.(thread, read, name))] } unless names.empty?
+  end
+  states = { false => "dead", nil => "raised" }
+  facts = Thread.list.each_with_object({}.compare_by_identity) do |thread, all|
+    status = ask.(thread, :status)
+    frames = contents ? ask.(thread, :backtrace) : nil
+    frames = frames&.last(depth) if thread.equal?(Thread.current)
+    all[thread] = json.({
+      "status" => states.fetch(status, status), "name" => ask.(thread, :name),
+      "priority" => ask.(thread, :priority),
+      "main" => thread.equal?(Thread.main) || nil, "current" => thread.equal?(Thread.current) || nil,
+      "native_thread_id" => ask.(thread, :native_thread_id), "variables" => table.(thread, :keys, :[]),
+      "thread_variables" => table.(thread, :thread_variables, :thread_variable_get),
+      "backtrace" => frames&.first(100)
+    }.compact)
+  end
+  of_a_frame = %i[$~ $& $` $' $+ $_ $LAST_MATCH_INFO $MATCH $PREMATCH $POSTMATCH $LAST_PAREN_MATCH
+    $LAST_READ_LINE]
+  others = %i[$= $IGNORECASE $KCODE $-K $SAFE $FILENAME $VERBOSE $-v $-w $-W]
+  names = (global_variables - of_a_frame - others).grep_v(/\A\$\d/)
+  verbose = $VERBOSE
+  $VERBOSE = nil
+  globals = names.filter_map do |name|
+    [name.name, eval(name.name, binding, __FILE__, __LINE__)] # rubocop:disable Security/Eval -- Ruby's own list
+  rescue Exception # rubocop:disable Lint/RescueException -- a getter of C code may raise what it likes
+    nil
+  end
+  $VERBOSE = verbose
+  [facts, globals]
+end

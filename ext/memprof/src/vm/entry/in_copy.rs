@@ -1,0 +1,130 @@
+//! What is called in a copy of a process that has not loaded memprof: the thread that calls is the only one, and stopped
+//! wherever it was. The library is loaded there by `dlopen`; Ruby does not know of it, and no file of memprof's in Ruby is
+//! read: that would give the GVL up, to a thread that the copy does not have.
+
+use std::ffi::c_char;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use magnus::value::ReprValue;
+use magnus::{RArray, RHash, Ruby, TryConvert, Value};
+use memprof_dump::values::Policy;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{malloced, string};
+use crate::vm::heap::file::{self, Facts};
+use crate::vm::protect::protect;
+use crate::vm::symbols::symbols;
+
+/// Evaluates to a lambda.
+const FACTS: &str = include_str!("facts_of_copy.rb");
+
+/// What is asked for.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+enum Request {
+    /// A dump of the heap.
+    Dump {
+        path: String,
+        format: String,
+        compression: String,
+        values: String,
+    },
+    /// What each thread does.
+    Stack,
+}
+
+/// Answers a request in JSON by a text in JSON, in memory of malloc: with `error`, or what was asked for. NULL if there is
+/// no memory.
+///
+/// # Safety
+/// `request` is a NUL-terminated string. Only in a copy of a process, where nothing that this does is seen.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn memprof_answer_in_copy(request: *const c_char) -> *const c_char {
+    // SAFETY: the caller's string.
+    let request = unsafe { string(request) }.unwrap_or_default();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        protect(|| answer(&request)).unwrap_or_else(|raised| Err(raised.to_string()))
+    }));
+    let answer = match outcome {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => json!({ "error": error }),
+        Err(_) => json!({ "error": "memprof failed" }),
+    };
+    malloced(answer.to_string().as_bytes()).unwrap_or(std::ptr::null())
+}
+
+fn answer(request: &str) -> Result<serde_json::Value, String> {
+    let request: Request = serde_json::from_str(request).map_err(|error| error.to_string())?;
+    let ruby = moment()?;
+    match request {
+        Request::Stack => {
+            let (threads, _) = facts(&ruby, true)?;
+            let mut rows = Vec::new();
+            for (_, json) in threads {
+                rows.push(serde_json::from_str(&json).map_err(|error| error.to_string())?);
+            }
+            Ok(json!({ "threads": serde_json::Value::Array(rows) }))
+        }
+        Request::Dump {
+            path,
+            format,
+            compression,
+            values,
+        } => {
+            let policy: Policy = values.parse()?;
+            let contents = matches!(policy, Policy::Full | Policy::Truncate);
+            let (threads, globals) = facts(&ruby, contents)?;
+            let facts = Facts {
+                format: format.parse()?,
+                compression: compression.parse()?,
+                policy,
+                threads,
+                globals,
+                // SAFETY: asks the kernel: the copy is the process's child.
+                pid: unsafe { libc::getppid() } as u32,
+            };
+            let counts = file::dump_file_with(&ruby, &path, facts)?;
+            serde_json::to_value(counts).map_err(|error| error.to_string())
+        }
+    }
+}
+
+/// Whether the heap can be read: the copy was made at any moment.
+fn moment() -> Result<Ruby, String> {
+    // SAFETY: both may be called on any thread of a process that runs Ruby.
+    unsafe {
+        if symbols()
+            .native_thread_p
+            .is_some_and(|question| question() == 0)
+        {
+            return Err("the thread is none of Ruby's".into());
+        }
+        if rb_sys::rb_during_gc() != 0 {
+            return Err("a garbage collection is running".into());
+        }
+    }
+    Ruby::get().map_err(|error| error.to_string())
+}
+
+type Threads = Vec<(Value, String)>;
+type Globals = Vec<(String, Value)>;
+
+fn facts(ruby: &Ruby, contents: bool) -> Result<(Threads, Globals), String> {
+    let found = || -> Result<(Threads, Globals), magnus::Error> {
+        let lambda: Value = ruby.eval(FACTS)?;
+        let pair: RArray = lambda.funcall("call", (contents,))?;
+        let mut threads = Threads::new();
+        let table: RHash = pair.entry(0)?;
+        table.foreach(|thread: Value, json: String| {
+            threads.push((thread, json));
+            Ok(magnus::r_hash::ForEach::Continue)
+        })?;
+        let mut globals = Globals::new();
+        for one in pair.entry::<RArray>(1)? {
+            globals.push(<(String, Value)>::try_convert(one)?);
+        }
+        Ok((threads, globals))
+    };
+    found().map_err(|error| error.to_string())
+}

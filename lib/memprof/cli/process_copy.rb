@@ -1,0 +1,171 @@
+# frozen_string_literal: true
+
+require "json"
+require "securerandom"
+require_relative "../clock"
+require_relative "../errors"
+require_relative "../native"
+
+module Memprof
+  module CLI
+    # Asks a copy of a process, made for this question by one of its threads: the process itself loads
+    # nothing, and waits for some milliseconds. In the copy our library is loaded, and answers.
+    class ProcessCopy
+      # The moment may be a bad one: in a garbage collection, or while another thread has a lock.
+      ATTEMPTS = 30
+      AGAIN = %i[died busy collecting no_ruby stuck].freeze
+      STUCK = 3 # seconds without work
+      GLANCE = 0.1
+      REMEDIES = {
+        forbidden: "tracing it is not permitted: run memprof as root, or set " \
+                   "/proc/sys/kernel/yama/ptrace_scope to 0; in a container add the capability SYS_PTRACE",
+        traced: "a debugger or strace traces it: end that first",
+        foreign: "it runs code of another architecture than this memprof",
+        gone: "it ended"
+      }.freeze
+      private_constant :ATTEMPTS, :AGAIN, :STUCK, :GLANCE, :REMEDIES
+
+      # Seconds for which the process waited, in all.
+      attr_reader :pause
+
+      # Copies that it took.
+      attr_reader :attempts
+
+      def initialize(target)
+        @target = target
+        @pause = 0.0
+        @attempts = 0
+      end
+
+      # Ruby's version there, as "3.3.8".
+      def ruby_version
+        @ruby_version ||= begin
+          refuse(:system, "only on Linux") unless Native.respond_to?(:ruby_version_of)
+          found, why = Native.ruby_version_of(@target.pid)
+          raise UsageError, "process #{@target.pid} runs no Ruby" if found == :missing
+
+          found.is_a?(Symbol) ? refuse(found, why) : found
+        end
+      end
+
+      # Puts a request, and gives the answer. The block is called now and then.
+      def ask(request, seconds:, &progress)
+        library = library_for(ruby_version)
+        deadline = Clock.now + seconds
+        loop do
+          kind, answer = attempt(library, request, deadline, &progress)
+          return answer if kind == :answer
+
+          if kind == :library && !@given
+            library = give(library)
+          elsif AGAIN.include?(kind) && @attempts < ATTEMPTS
+            sleep(0.001 * @attempts)
+          else
+            refuse(kind, answer)
+          end
+        end
+      ensure
+        take_back
+      end
+
+      private
+
+      def attempt(library, request, deadline, &progress)
+        threads = @target.threads
+        thread = threads[@attempts % threads.size]
+        @attempts += 1
+        kind, copy = Native.snapshot(@target.pid, thread, library, JSON.generate(request))
+        return kind, copy if kind.is_a?(Symbol)
+
+        @pause += kind
+        wait(Work.new(copy), deadline, &progress)
+      ensure
+        Native.drop_snapshot
+      end
+
+      def wait(work, deadline)
+        loop do
+          text, why = Native.wait_for_snapshot(GLANCE)
+          return text, why if text.is_a?(Symbol)
+          return :answer, parse(text) if text
+          return :stuck, "the copy waits for a lock" if work.seconds_idle > STUCK
+          raise UsageError,
+            "the copy of process #{@target.pid} did not answer in time (--seconds)" if Clock.now > deadline
+
+          yield if block_given?
+        end
+      end
+
+      def parse(text)
+        answer = JSON.parse(text)
+        raise UsageError, "process #{@target.pid}: #{Printable.line(answer["error"])}" if answer["error"]
+
+        answer
+      end
+
+      # Another Ruby needs another library, and one that reads its structs.
+      def library_for(version)
+        minor = version[/\A\d+\.\d+/]
+        raise UsageError, "process #{@target.pid} runs Ruby #{version}, whose heap can't be walked safely; " \
+                          "3.2.3 and later are fine" if %w[3.2.0 3.2.1 3.2.2].include?(version)
+
+        ours = $LOADED_FEATURES.find { |path| path.match?(%r{/memprof/(?:\d\.\d/)?memprof\.[a-z]+\z}) }
+        return ours if minor == RUBY_VERSION[/\A\d+\.\d+/]
+
+        other = File.expand_path("../#{minor}/#{File.basename(ours)}", __dir__)
+        return other if File.file?(other)
+
+        raise UsageError, "process #{@target.pid} runs Ruby #{version}, and this memprof was built for " \
+                          "#{RUBY_VERSION}: run the memprof of that Ruby"
+      end
+
+      # The process may be in a container, or may not be permitted to read our files.
+      def give(library)
+        @given = "/tmp/memprof-#{SecureRandom.hex(8)}.so"
+        File.open(@target.outside(@given), File::WRONLY | File::CREAT | File::EXCL, 0o644) do |file|
+          IO.copy_stream(library, file)
+          file.chmod(0o644)
+        end
+        @given
+      rescue SystemCallError => e
+        refuse(:library, "can't put the library there: #{e.message}")
+      end
+
+      def take_back
+        File.unlink(@target.outside(@given)) if @given
+      rescue SystemCallError
+        nil
+      end
+
+      def refuse(kind, why)
+        raise UsageError, "process #{@target.pid}: #{REMEDIES.fetch(kind, why)}"
+      end
+
+      # Whether a process does anything.
+      class Work
+        def initialize(pid)
+          @path = "/proc/#{pid}/stat"
+          @since = Clock.now
+        end
+
+        def seconds_idle
+          state, ticks = now
+          @since = Clock.now if ticks != @ticks || state != "S"
+          @ticks = ticks
+          Clock.now - @since
+        end
+
+        private
+
+        # State, and the ticks of a clock that it ran for.
+        def now
+          fields = File.read(@path)[/\) (.*)/m, 1].to_s.split
+          [fields[0], fields.values_at(11, 12).sum(&:to_i)]
+        rescue SystemCallError
+          []
+        end
+      end
+      private_constant :Work
+    end
+  end
+end

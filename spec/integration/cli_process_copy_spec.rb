@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+require "json"
+require "tmpdir"
+
+# Of programs that have not loaded memprof.
+RSpec.describe "memprof dump and stack of a process that loaded nothing" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  before { skip "needs root, or the permission to trace any process" unless Process.euid.zero? }
+
+  # Runs Ruby code, which prints a line when it is ready.
+  def stranger(code, *command)
+    reader, writer = IO.pipe
+    pid = Process.spawn({ "RUBYOPT" => nil }, *command, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}",
+      out: writer, in: File::NULL)
+    writer.close
+    raise "does not start" unless reader.gets == "ready\n"
+
+    yield(pid, reader)
+  ensure
+    if pid
+      Process.kill(:KILL, pid)
+      Process.wait(pid)
+    end
+    reader&.close
+  end
+
+  def children(pid)
+    File.read("/proc/#{pid}/task/#{pid}/children").split
+  end
+
+  def planted(path)
+    File.foreach(path).count { |line| line.include?('"class_name":"Order"') }
+  end
+
+  planting = <<~RUBY
+    class Order; def initialize(id) = (@name = "order \#{id}"); end
+    KEPT = Array.new(10_000) { |id| Order.new(id) }
+  RUBY
+
+  it "dumps every object and disturbs nothing" do
+    code = <<~RUBY
+      #{planting}
+      trap("USR1") { puts "USR1" }
+      child = fork { sleep }
+      waiter = Thread.new { Process.wait; puts "waited for \#{$?.pid == child}" }
+      ready = IO.pipe
+      Thread.new { puts "read \#{ready[0].gets}" }
+      Thread.new { sleep 0.01 while true }
+      puts "ready"
+      $stdin = nil
+      sleep 0.01 until File.exist?("end")
+      Process.kill(:KILL, child)
+      waiter.join
+      ready[1].puts "line"
+      sleep
+    RUBY
+    stranger(code) do |pid, lines|
+      3.times do |number|
+        Process.kill(:USR1, pid)
+        result = run_memprof("dump", "--pid", pid, "--out", "heap.#{number}.json", timeout: 300)
+        expect(result.stderr).to match(/\Amemprof: process #{pid} does not answer, .* paused for [\d.]+ ms$/)
+        expect(planted("heap.#{number}.json")).to eq(10_000)
+        expect(lines.gets).to eq("USR1\n")
+        expect(children(pid).size).to eq(1)
+      end
+      expect(File.stat("heap.0.json").mode & 0o777).to eq(0o600)
+      File.write("end", "")
+      expect([lines.gets, lines.gets]).to contain_exactly("waited for true\n", "read line\n")
+      expect(File.foreach("heap.0.json").first).to include("\"pid\":#{pid}")
+    end
+  end
+
+  it "dumps a process whose threads allocate all the time" do
+    code = "#{planting}\n4.times { Thread.new { loop { Array.new(50) { _1.to_s * 3 }.sort } } }\n" \
+           "puts :ready\nsleep"
+    stranger(code) do |pid, _|
+      run_memprof("dump", "--pid", pid, "--out", "heap.memprof", "--values", "none", timeout: 300)
+      run_memprof("convert", "heap.memprof", "heap.json", timeout: 300)
+      expect(planted("heap.json")).to eq(10_000)
+      expect(File.read("heap.json")).not_to include("order 77")
+      expect(children(pid)).to be_empty
+    end
+  end
+
+  it "shows what each thread does" do
+    code = <<~RUBY
+      def wait_here(queue) = queue.pop
+      Thread.new { Thread.current.name = "worker"; wait_here(Queue.new) }
+      Thread.pass until Thread.list.last.stop?
+      puts "ready"
+      sleep
+    RUBY
+    stranger(code) do |pid, _|
+      text = run_memprof("stack", pid, timeout: 300).stdout
+      expect(text).to match(/ \(#{pid}\), Ruby #{RUBY_VERSION}: 2 threads, paused for [\d.]+ ms$/)
+      expect(text).to match(/^thread "worker", sleep\n.*pop'?\n-e:2:in .*wait_here/)
+      answer = JSON.parse(run_memprof("stack", "--json", pid, timeout: 300).stdout)
+      expect(answer["threads"].map { |thread| thread["name"] }).to include("worker")
+      expect(answer).to include("ruby" => RUBY_VERSION)
+    end
+  end
+
+  it "takes its library along where the process does not see it" do
+    skip "needs unshare" unless system("unshare", "-m", "true", err: File::NULL)
+    library = File.join(ChildRuby::LIB, "memprof")
+    stranger("#{planting}\nputs :ready\nsleep", "unshare", "-m", "sh", "-c",
+      "mount -t tmpfs none #{library} && exec \"$@\"", "sh") do |pid, _|
+      result = run_memprof("dump", "--pid", pid, "--out", "heap.json", timeout: 300)
+      expect(result).to be_success
+      expect(planted("heap.json")).to eq(10_000)
+      expect(Dir.glob("/proc/#{pid}/root/tmp/memprof-*.so")).to be_empty
+    end
+  end
+
+  it "asks all processes that one has forked" do
+    forking = "pids = 2.times.map { fork { sleep } }\nputs :ready, pids.join(' ')\nsleep"
+    stranger("#{planting}\n#{forking}") do |pid, lines|
+      pids = lines.gets.split
+      result = run_memprof("dump", "--pid", pid, "--children", "--out", "heap.json", timeout: 300)
+      expect(result).to be_success
+      expect(pids.map { |child| planted("heap.#{child}.json") }).to eq([10_000, 10_000])
+    end
+  end
+
+  it "says in a line why it can't" do
+    pid = Process.spawn("sleep", "1000")
+    %w[dump stack].zip([["--pid", pid], [pid]]).each do |verb, arguments|
+      result = run_memprof(verb, *arguments)
+      expect([result.stderr, result.status.exitstatus]).to eq(["memprof: process #{pid} runs no Ruby\n", 2])
+    end
+    invalid = "memprof: invalid PID \"none\"; expected a process id\n"
+    expect(run_memprof("stack", "none").stderr).to eq(invalid)
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
+  it "leaves the process alone if memprof is killed meanwhile, or the disk is full" do
+    stranger("#{planting}\nputs :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
+      with_file_system("size=256k") do |directory|
+        stranger("#{planting}\nputs :ready\nsleep", "env", "TMPDIR=#{directory}") do |full, _|
+          result = run_memprof("dump", "--pid", full, timeout: 300)
+          expect(result.stderr).to match(/No space left on device/)
+          expect(Dir.children(directory)).to be_empty
+          expect(children(full)).to be_empty
+        end
+      end
+      memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
+      killed = Process.spawn(*memprof, "dump", "--pid", pid.to_s, out: File::NULL, err: File::NULL)
+      eventually("the copy") { !children(pid).empty? || Process.wait(killed, Process::WNOHANG) }
+      begin
+        Process.kill(:KILL, killed)
+        Process.wait(killed)
+      rescue SystemCallError
+        nil # it was faster
+      end
+      eventually("the end of the copy") do
+        children(pid).all? { |child| File.read("/proc/#{child}/status").include?("State:\tZ") }
+      end
+      expect(lines.gets).to eq("on\n")
+    end
+  end
+end
