@@ -10,12 +10,11 @@ module Memprof
     # Each verb and its class, in the order in which the help lists them.
     VERBS = {
       "run" => :Run, "check" => :Check, "track" => :Track, "dump" => :Dump, "start" => :Start,
-      "stop" => :Stop, "stats" => :Stats, "stack" => :Stack, "memory" => :Memory, "malloc" => :Malloc,
-      "trace" => :Trace,
-      "leaks" => :Leaks, "top" => :Top, "histogram" => :Histogram, "query" => :Query, "show" => :Show,
-      "path" => :Path, "tree" => :Tree, "dups" => :Dups, "slots" => :Slots, "diff" => :Diff,
-      "subset" => :Subset, "export" => :Export, "console" => :Console, "web" => :Web, "convert" => :Convert,
-      "help" => :Help
+      "stop" => :Stop, "stats" => :Stats, "stack" => :Stack, "boot" => :Boot, "require" => :Require,
+      "memory" => :Memory, "malloc" => :Malloc, "trace" => :Trace, "leaks" => :Leaks, "top" => :Top,
+      "histogram" => :Histogram, "query" => :Query, "show" => :Show, "path" => :Path, "tree" => :Tree,
+      "dups" => :Dups, "slots" => :Slots, "diff" => :Diff, "subset" => :Subset, "export" => :Export,
+      "console" => :Console, "web" => :Web, "convert" => :Convert, "help" => :Help
     }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
@@ -29,6 +28,8 @@ module Memprof
     autoload :Stop, "#{__dir__}/cli/stop"
     autoload :Stats, "#{__dir__}/cli/stats"
     autoload :Stack, "#{__dir__}/cli/stack"
+    autoload :Boot, "#{__dir__}/cli/boot"
+    autoload :Require, "#{__dir__}/cli/require"
     autoload :Malloc, "#{__dir__}/cli/malloc"
     autoload :Memory, "#{__dir__}/cli/memory"
     autoload :Trace, "#{__dir__}/cli/trace"

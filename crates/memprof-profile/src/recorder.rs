@@ -3,6 +3,7 @@
 mod answers;
 mod counts;
 mod generations;
+mod marks;
 mod peak;
 mod profile_builder;
 
@@ -18,6 +19,7 @@ use crate::string_values::StringCounts;
 pub use answers::{StatsRow, Survivors};
 pub use counts::CountRow;
 use generations::Generations;
+pub use marks::MarkRow;
 use peak::Watch;
 pub use peak::{Moment, Peak};
 

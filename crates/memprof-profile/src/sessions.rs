@@ -5,6 +5,9 @@
 //! is allocated. So objects are counted by *segment*, the set of sessions that they belong to: an allocation counts once however
 //! many sessions see it, and a session's numbers are the sum over the segments that contain it.
 //!
+//! A thread may set a *mark*, a number that stands for what it does: which file it loads. Objects of different marks are in
+//! different segments, so that they can be told apart (see [`crate::recorder::MarkRow`]).
+//!
 //! When a session is closed, its segments lose it. Two segments that have become the same set are joined; one whose
 //! set is empty is retired.
 
@@ -48,6 +51,8 @@ pub struct Segment {
     pub interval: u32,
     /// Some session wants the values of strings.
     pub strings: bool,
+    /// What the thread was doing; 0 if it did not say.
+    pub mark: u32,
 }
 
 impl Segment {
@@ -57,10 +62,11 @@ impl Segment {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Thread {
     sessions: Vec<SessionId>,
     segment: Option<SegmentId>,
+    mark: u32,
 }
 
 /// What became of a segment when a session was closed.
@@ -98,14 +104,8 @@ impl Sessions {
             },
         );
         if let Some(thread) = options.thread {
-            self.threads
-                .entry(thread)
-                .or_insert(Thread {
-                    sessions: Vec::new(),
-                    segment: None,
-                })
-                .sessions
-                .push(id);
+            let thread = self.threads.entry(thread).or_default();
+            thread.sessions.push(id);
         }
         self.assign_segments();
         id
@@ -132,6 +132,9 @@ impl Sessions {
             return Vec::new();
         }
         self.forget_on_threads(id);
+        if self.sessions.is_empty() {
+            self.threads.clear(); // and their marks
+        }
         let mut changes = Vec::new();
         for index in 0..self.segments.len() {
             let Some(mut segment) = self.segments.get(index).cloned().flatten() else {
@@ -164,8 +167,28 @@ impl Sessions {
     fn forget_on_threads(&mut self, id: SessionId) {
         self.threads.retain(|_, thread| {
             thread.sessions.retain(|session| *session != id);
-            !thread.sessions.is_empty()
+            !thread.sessions.is_empty() || thread.mark != 0
         });
+    }
+
+    /// The mark of a thread; 0 if it has none.
+    pub fn mark_of(&self, thread: ThreadKey) -> u32 {
+        self.threads.get(&thread).map_or(0, |thread| thread.mark)
+    }
+
+    /// Sets the mark of the objects that a thread allocates from now on, and the threads that it starts; 0 takes it away.
+    /// Returns the mark before. Marks are gone with the last session.
+    pub fn mark(&mut self, thread: ThreadKey, mark: u32) -> u32 {
+        if self.sessions.is_empty() {
+            return 0;
+        }
+        let marked = self.threads.entry(thread).or_default();
+        let before = std::mem::replace(&mut marked.mark, mark);
+        if mark == 0 && marked.sessions.is_empty() {
+            self.threads.remove(&thread);
+        }
+        self.assign_segments();
+        before
     }
 
     fn put(&mut self, id: SegmentId, segment: Option<Segment>) {
@@ -176,9 +199,11 @@ impl Sessions {
 
     fn position(&self, segment: &Segment) -> Option<SegmentId> {
         let same = |other: &Option<Segment>| {
-            other
-                .as_ref()
-                .is_some_and(|o| o.sessions == segment.sessions && o.interval == segment.interval)
+            other.as_ref().is_some_and(|o| {
+                o.sessions == segment.sessions
+                    && o.interval == segment.interval
+                    && o.mark == segment.mark
+            })
         };
         self.segments
             .iter()
@@ -200,15 +225,16 @@ impl Sessions {
             .filter(|(_, session)| session.recording && session.options.thread.is_none())
             .map(|(id, _)| *id)
             .collect();
-        self.process = self.segment_of(process.clone());
+        self.process = self.segment_of(process.clone(), 0);
         let mut threads = std::mem::take(&mut self.threads);
         for thread in threads.values_mut() {
-            thread.segment = self.segment_of([process.as_slice(), &thread.sessions].concat());
+            let sessions = [process.as_slice(), &thread.sessions].concat();
+            thread.segment = self.segment_of(sessions, thread.mark);
         }
         self.threads = threads;
     }
 
-    fn segment_of(&mut self, mut sessions: Vec<SessionId>) -> Option<SegmentId> {
+    fn segment_of(&mut self, mut sessions: Vec<SessionId>, mark: u32) -> Option<SegmentId> {
         if sessions.is_empty() {
             return None;
         }
@@ -223,6 +249,7 @@ impl Sessions {
             sessions,
             interval: self.interval,
             strings,
+            mark,
         };
         if let Some(id) = self.position(&segment) {
             return Some(id);
@@ -235,7 +262,7 @@ impl Sessions {
         Some(SegmentId(self.segments.len() as u32 - 1))
     }
 
-    /// True if some session follows a thread of its own, so that allocations must ask for theirs.
+    /// True if some session follows a thread of its own, or a thread has a mark, so that allocations must ask for theirs.
     #[inline]
     pub fn by_thread(&self) -> bool {
         !self.threads.is_empty()
@@ -260,9 +287,14 @@ impl Sessions {
     pub fn thread_started(&mut self, parent: ThreadKey, child: ThreadKey) {
         // Whatever thread had this name before is no more.
         self.threads.remove(&child);
-        if let Some(Thread { sessions, segment }) = self.threads.get(&parent) {
-            let (sessions, segment) = (sessions.clone(), *segment);
-            self.threads.insert(child, Thread { sessions, segment });
+        if let Some(thread) = self.threads.get(&parent) {
+            let (sessions, segment, mark) = (thread.sessions.clone(), thread.segment, thread.mark);
+            let child_thread = Thread {
+                sessions,
+                segment,
+                mark,
+            };
+            self.threads.insert(child, child_thread);
         }
     }
 

@@ -25,6 +25,8 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("stats", function!(stats, 1))?;
     native.define_singleton_method("stats_text", function!(stats_text, 3))?;
     native.define_singleton_method("counts", function!(counts, 2))?;
+    native.define_singleton_method("mark", function!(sessions::mark, 1))?;
+    native.define_singleton_method("marks", function!(marks, 1))?;
     native.define_singleton_method("nearest_class", function!(nearest_class, 3))?;
     native.define_singleton_method("profile", function!(profile, 4))?;
     native.define_singleton_method("fit", function!(fit, 1))?;
@@ -181,6 +183,21 @@ fn counts(ruby: &Ruby, id: u64, retained: bool) -> Result<RArray, Error> {
             let [allocated, retained] = amounts.map(|amount| (amount.objects, amount.bytes));
             let place = (row.file, row.line, row.class, identity);
             array.push((row.live, place, allocated, retained))?;
+        }
+        Ok(array)
+    })
+}
+
+/// Objects by mark: allocated, retained, and instruction sequences among these.
+fn marks(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
+    tracker::suspended(|| {
+        let rows = sessions::marks(SessionId(id))
+            .map_err(|raised| count_objects::failure(ruby, raised.to_string()))?;
+        let array = ruby.ary_new_capa(rows.len());
+        for row in rows {
+            let amounts = [row.allocated, row.retained, row.code];
+            let [allocated, retained, code] = amounts.map(|amount| (amount.objects, amount.bytes));
+            array.push((row.mark, allocated, retained, code))?;
         }
         Ok(array)
     })

@@ -3,7 +3,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use memprof_profile::profile::{Meta, Profile};
-use memprof_profile::recorder::{CountRow, StatsRow, Survivors};
+use memprof_profile::recorder::{CountRow, MarkRow, StatsRow, Survivors};
 use memprof_profile::sessions::{Options, SessionId};
 
 use rb_sys::VALUE;
@@ -166,6 +166,31 @@ pub fn counts(id: SessionId, retained: bool) -> Result<Vec<CountRow>, Raised> {
         Survivors::default()
     };
     Ok(tracker::with(|tracker| tracker.recorder.counts(id, &survivors)).unwrap_or_default())
+}
+
+/// Sets the mark of what the calling thread allocates from now on (see [`memprof_profile::sessions`]), unless it is
+/// `None`; returns the one before.
+pub fn mark(mark: Option<u32>) -> u32 {
+    let thread = ruby_thread::current_thread();
+    let before = tracker::with(|tracker| {
+        let Some(mark) = mark else {
+            return tracker.recorder.sessions.mark_of(thread);
+        };
+        let before = tracker.recorder.sessions.mark(thread, mark);
+        tracker::follow_threads(tracker.recorder.sessions.by_thread());
+        before
+    });
+    before.unwrap_or(0)
+}
+
+/// Objects by mark.
+///
+/// # Errors
+/// As [`stats`].
+pub fn marks(id: SessionId) -> Result<Vec<MarkRow>, Raised> {
+    check_hook();
+    let survivors = objspace::survivors(id, None)?;
+    Ok(tracker::with(|tracker| tracker.recorder.marks(id, &survivors)).unwrap_or_default())
 }
 
 /// Which of `modules` is nearest to the anonymous class with this number, if any (see [`CountRow`]).

@@ -1,0 +1,156 @@
+# frozen_string_literal: true
+
+module Memprof
+  # Known before the rest is loaded, which then loads less: see the end of lib/memprof.rb.
+  module Autorun; end
+end
+
+require "memprof"
+require_relative "../clock"
+require_relative "recorded"
+require_relative "requires"
+
+module Memprof
+  # What each `require` of a program costs.
+  module Boot
+    # Measures the requires of one process, and writes them to a file when it ends. There is one in a process:
+    # the hooks of Requires are global.
+    #
+    # While a file loads, its thread has a mark of its own, by which objects are told apart: whatever is
+    # allocated for a file, its instruction sequences too, is counted as this file's, whoever's line it is.
+    module Recorder
+      # Process status, in pages.
+      STATM = "/proc/self/statm"
+      PAGE = 4096
+      private_constant :STATM, :PAGE
+
+      # A row, and what it was when it began.
+      Node = Struct.new(*Recorded::Row.members, :began, :rss_before)
+      private_constant :Node
+
+      class << self
+        def start(env)
+          @directory = env[Recorded::DIRECTORY] or return
+          @until = env[Recorded::UNTIL].to_s
+          @pid = Process.pid
+          @nodes = []
+          @requirers = {}
+          @done = {}
+          @autoloads = {}
+          @late = false
+          # Registered before any of the program's own, so it runs after all of them: what they load counts.
+          at_exit { finish }
+          @session = Session.prepare
+          @began = Clock.now
+          @rss = rss
+          @session.open
+          Requires.install
+          Native.mark(Recorded::ROOT)
+        end
+
+        # Called before a file is looked for; `name` may be of a subclass of String, which could not be read
+        # elsewhere. Returns nil if it is known to be loaded.
+        def enter(kind, name)
+          parent = Native.mark(nil)
+          done = @done[name] && kind == :require
+          return if done && @requirers[name].key?(parent)
+
+          Native.mark(Recorded::OWN)
+          (@requirers[name.to_s.dup.freeze] ||= {})[parent] = true
+          node = add(kind, name, parent) unless done
+          Native.mark(node ? node.number : parent)
+          node
+        end
+
+        # Called when it has been loaded, or not: `loaded` is what `require` said, nil if it raised.
+        def leave(node, loaded)
+          Native.mark(Recorded::OWN)
+          measure(node, loaded)
+          @late ||= ends_boot?(node)
+          Native.mark(node.parent)
+        end
+
+        # A constant was given a file that is loaded when the constant is needed.
+        def autoload(path)
+          before = Native.mark(Recorded::OWN)
+          @autoloads[without_extension(path.to_s)] = true
+          Native.mark(before)
+        end
+
+        private
+
+        def add(kind, name, parent)
+          kind = :autoload if @autoloads[without_extension(name)]
+          node = Node.new(@nodes.size + Recorded::ROOT + 1, parent, name.to_s.dup.freeze, nil, kind, @late)
+          @nodes << node
+          node.rss_before = rss
+          node.began = Clock.now
+          node
+        end
+
+        def measure(node, loaded)
+          node.seconds = Clock.now - node.began
+          node.rss = rss && (rss - node.rss_before)
+          node.failed = loaded.nil?
+          node.empty = loaded == false
+          @done[node.name] = true unless node.failed
+          node.path = path(node) if loaded
+        end
+
+        # `require` adds the file's path when the file has been run.
+        def path(node)
+          return $LOADED_FEATURES.last unless node.kind == :load
+
+          File.exist?(node.name) ? File.expand_path(node.name) : node.name
+        end
+
+        def ends_boot?(node)
+          return false if @until.empty? || node.failed || node.empty
+
+          without_extension(node.path).end_with?("/#{@until}") || node.name == @until
+        end
+
+        def without_extension(path)
+          path.delete_suffix(".rb")
+        end
+
+        def rss
+          Integer(File.read(STATM).split[1]) * PAGE
+        rescue SystemCallError
+          nil # no Linux
+        end
+
+        def finish
+          return unless Process.pid == @pid # a fork has the files of its parent
+
+          seconds = Clock.now - @began
+          grown = rss && (rss - @rss)
+          @session.finish
+          @session.collect
+          write(nodes: @nodes.map { |node|
+                         node.to_a.first(Recorded::Row.members.size)
+                       }, requirers: @requirers.transform_values(&:keys),
+            marks: Native.marks(@session.id), seconds: seconds, rss: grown, program: $PROGRAM_NAME.to_s)
+        rescue StandardError => e
+          warn_user("no numbers of process #{Process.pid}: #{e.message.lines.first.to_s.chomp}")
+        ensure
+          @session.close
+        end
+
+        # Marshal, as the program may have another json than the one that comes with Ruby.
+        def write(facts)
+          path = File.join(@directory, Process.pid.to_s)
+          File.binwrite("#{path}.new", Marshal.dump(facts), perm: 0o600)
+          File.rename("#{path}.new", path)
+        end
+
+        # The constant, as the program may have put anything in the place of $stderr.
+        def warn_user(message)
+          STDERR.write("memprof: #{message}\n")
+        rescue SystemCallError, IOError
+          nil # closed: there is nobody to tell
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+require_relative "recorded"
+require_relative "required_file"
+
+module Memprof
+  module Boot
+    # The requires of a process as a tree, from what {Recorder} has written.
+    class Tree
+      # What the files of one gem brought: with all that they loaded, and alone.
+      GemTotal = Struct.new(:name, :total, :own, :files, :seconds)
+
+      # The program's own first file, with all that was loaded until the boot ended.
+      attr_reader :root
+      # Files that were loaded after that, without those that others of them loaded.
+      attr_reader :late
+      attr_reader :seconds, :rss
+
+      def self.load(path)
+        new(Marshal.load(File.binread(path))) # rubocop:disable Security/MarshalLoad -- only we can write there
+      end
+
+      def initialize(facts)
+        @seconds = facts[:seconds]
+        @rss = facts[:rss]
+        @amounts = facts[:marks].to_h { |mark, *amounts| [mark, RequiredFile::Amounts.new(*amounts.flatten)] }
+        @root = RequiredFile.new(name: facts[:program], path: nil, kind: :program, late: false, failed: false,
+          own: amounts(0) + amounts(Recorded::ROOT), seconds: @seconds, rss: @rss)
+        @late = []
+        grow(facts[:nodes].map { |row| Recorded::Row.new(*row) }, facts[:requirers])
+      end
+
+      # All files but the program's own, those with most bytes of their own first.
+      def files
+        @files ||= [root, *late].flat_map { |file| file.each.to_a }.drop(1)
+          .sort_by { |file| [-file.own.retained_bytes, file.path || file.name] }
+      end
+
+      # By gem, those that retain most first. What one gem loads of another counts in the totals of both.
+      def gems
+        @gems ||= files.group_by(&:gem).map { |name, files| gem_total(name, files) }
+          .sort_by { |gem| [-gem.total.retained_bytes, gem.name] }
+      end
+
+      # All that was retained.
+      def total
+        late.map(&:total).inject(root.total, :+)
+      end
+
+      def to_h
+        { format: "memprof-boot", version: 1, seconds: seconds, rss: rss, total: total.to_h,
+          boot: root.to_h, after_boot: late.map(&:to_h), gems: gems.map { |gem| gem_hash(gem) } }
+      end
+
+      private
+
+      def amounts(mark)
+        @amounts.fetch(mark, RequiredFile::NOTHING)
+      end
+
+      def grow(rows, requirers)
+        by_number = { Recorded::ROOT => root, 0 => root }
+        rows.each do |row|
+          parent = by_number.fetch(row.parent, root)
+          # There was nothing to load, but to look for it took objects, and they are the requirer's.
+          file = row.empty ? parent.tap { |known| known.add(amounts(row.number)) } : file(row)
+          by_number[row.number] = file
+          next if row.empty
+
+          (row.late && !parent.late ? late : parent.children) << file
+        end
+        note_requirers(rows, by_number, requirers)
+        ([root] + late).each(&:sort)
+        late.sort_by! { |file| -file.total.retained_bytes }
+      end
+
+      def file(row)
+        RequiredFile.new(name: row.name, path: row.path, kind: row.kind, late: row.late, failed: row.failed,
+          own: amounts(row.number), seconds: row.seconds || 0.0, rss: row.rss)
+      end
+
+      # Others may have required it by another name.
+      def note_requirers(rows, by_number, requirers)
+        by_path = rows.reject(&:empty).to_h { |row| [row.path || row.name, row] }
+        names = rows.to_h { |row| [row.name, row] }
+        requirers.each do |name, numbers|
+          row = names[name]
+          row = by_path["#{name.delete_suffix(".rb")}.rb"] if row.nil? || row.empty
+          next if row.nil? || row.empty
+
+          others = (numbers - [row.parent, row.number]).filter_map { |number| by_number[number]&.path }
+          by_number[row.number].also_required_by |= others
+        end
+      end
+
+      def gem_total(name, files)
+        outer = files - files.flat_map { |file| file.each.drop(1) }
+        GemTotal.new(name, sum(outer.map(&:total)), sum(files.map(&:own)), files.size, outer.sum(&:seconds))
+      end
+
+      def sum(amounts)
+        amounts.inject(RequiredFile::NOTHING, :+)
+      end
+
+      def gem_hash(gem)
+        { name: gem.name, total: gem.total.to_h, self: gem.own.to_h, files: gem.files, seconds: gem.seconds }
+      end
+    end
+  end
+end

@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "rbconfig"
+require "tmpdir"
+require_relative "../boot/recorded"
+require_relative "../output"
+require_relative "boot_page"
+require_relative "program"
+
+module Memprof
+  module CLI
+    # `memprof boot`: what each file that a program requires brings.
+    class Boot < Command
+      SUMMARY = "runs a command, shows what each required file costs"
+      USAGE = "[OPTIONS] [--] [COMMAND] [ARGUMENTS]"
+      DETAILS = <<~TEXT
+        Runs COMMAND, any Ruby program, and prints its requires as a tree when it ends:
+        bytes and objects that each file brought and that are still alive after a GC,
+        its code (instruction sequences), the growth of the RSS, and time. Total is with
+        all that the file requires in turn, Self without. The largest come first.
+
+        Without COMMAND `bundle exec rails runner 1` boots the Rails app; where there is
+        none, the gems of the Gemfile are required.
+
+        Files with less than 1 % of the total are left out; --min, or the environment
+        variable CUT_OFF in MiB, as of derailed_benchmarks, sets another limit.
+
+        What is loaded after the feature --until (config/environment) is listed
+        separately. Of several processes the one that was started is shown. The exit
+        status is the command's, as for `memprof run`.
+
+        Examples:
+          memprof boot
+          memprof boot -- bundle exec rails runner 1
+          memprof boot --min 1MB -f speedscope -o boot.speedscope.json -- ruby app.rb
+      TEXT
+      FORMATS = %i[text json markdown collapsed speedscope].freeze
+      # The boot of a Rails app ends when this is loaded.
+      ENVIRONMENT = "config/environment"
+      GEMS = <<~RUBY
+        $PROGRAM_NAME = "Bundler.require"
+        require "bundler/setup"
+        Bundler.require(:default, ENV["RAILS_ENV"] || "production")
+      RUBY
+      private_constant :FORMATS, :ENVIRONMENT, :GEMS
+
+      # What Program hands to the command.
+      Settings = Struct.new(:to_env) do
+        def signal = nil
+      end
+      private_constant :Settings
+
+      def call(arguments)
+        run(arguments.empty? ? default_command : arguments)
+      end
+
+      private
+
+      def define_options(parser)
+        one_of(parser, FORMATS, "-f", "--format FORMAT", "text (default), json, markdown; as flame graph:",
+          "collapsed, speedscope", :format)
+        json(parser)
+        text(parser, "-o", "--output FILE", "write to a file (default: stdout)", :output)
+        parser.on("--min SIZE", "leave out files with a smaller total (1MB)") { |size|
+          @options[:min] = size(size)
+        }
+        count(parser, "--limit N", "the first N gems and files (default: 10)", :limit)
+        text(parser, "--until FEATURE", "the boot ends when this is loaded", :until)
+      end
+
+      def size(text)
+        ByteSize.read(text)
+      rescue ArgumentError
+        invalid("--min", text, "a size, as 512KiB")
+      end
+
+      def default_command
+        return %w[bundle exec rails runner 1] if File.file?("#{ENVIRONMENT}.rb")
+        return [RbConfig.ruby, "-e", GEMS] if File.file?("Gemfile")
+
+        raise UsageError,
+          "no command given, and there is no Rails app or Gemfile here; see `memprof help boot`"
+      end
+
+      def run(command)
+        minimum = minimum() # a wrong one is to fail before the command runs
+        output = output_path(@options[:output]) if @options[:output]
+        Dir.mktmpdir("memprof-boot-") do |directory|
+          program = Program.new(command, Settings.new(environment(directory)), @terminal,
+            feature: "memprof/boot/autorun")
+          status = program.run
+          numbers = File.join(directory, program.pid.to_s)
+          next status unless program.pid
+          next missing(status) unless File.file?(numbers)
+
+          present(numbers, minimum, output) ? status : 2
+        end
+      end
+
+      # Spring would boot the app in a process that is there already.
+      def environment(directory)
+        { Memprof::Boot::Recorded::DIRECTORY => directory, "DISABLE_SPRING" => "1",
+          Memprof::Boot::Recorded::UNTIL => @options.fetch(:until, ENVIRONMENT) }
+      end
+
+      def minimum
+        return @options[:min] if @options[:min]
+
+        cut_off = ENV.fetch("CUT_OFF", "")
+        cut_off.empty? ? nil : (Float(cut_off) * (1 << 20)).ceil
+      rescue ArgumentError
+        raise UsageError, "invalid CUT_OFF \"#{cut_off}\"; expected a number of MiB"
+      end
+
+      def missing(status)
+        @terminal.warn("no numbers: the command ran no Ruby, or was ended by exit! or a signal")
+        status.zero? ? 1 : status
+      end
+
+      def present(numbers, minimum, output)
+        load_library
+        require_relative "../boot/tree"
+        tree = Memprof::Boot::Tree.load(numbers)
+        content = content(tree, minimum, screen: output.nil?)
+        return @terminal.print(content) unless output && output != "-"
+
+        Output.write(output, content)
+        true
+      rescue Memprof::Error => e
+        raise UsageError, e.message
+      end
+
+      def content(tree, minimum, screen:)
+        case format = @options.fetch(:format, :text)
+        when :json then generate(tree.to_h)
+        when :collapsed, :speedscope then flame(tree, format)
+        else
+          color = screen && format == :text && @terminal.color?
+          BootPage.new(tree, minimum: minimum, limit: @options.fetch(:limit, 10))
+            .to(format, width: (@terminal.columns if screen), paint: Paint.new(color))
+        end
+      end
+
+      def flame(tree, format)
+        require_relative "../boot/flame"
+        flame = Memprof::Boot::Flame.new(tree)
+        format == :collapsed ? flame.collapsed : generate(flame.speedscope)
+      end
+
+      def generate(hash)
+        require "json"
+        "#{JSON.generate(hash)}\n"
+      end
+    end
+  end
+end

@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+require_relative "boot"
+
+module Memprof
+  module CLI
+    # `memprof require`: what a gem or a file brings.
+    class Require < Boot
+      SUMMARY = "requires gems or files, shows what each file costs"
+      USAGE = "[OPTIONS] GEM|FILE..."
+      DETAILS = <<~TEXT
+        Requires each GEM or FILE in a fresh process, and prints the tree of `memprof
+        boot`: what each file brought, with all that it requires in turn (Total) and
+        without (Self). Under `bundle exec` gems are those of the Gemfile.
+
+        Files with less than 1 % of the total are left out; --min, or the environment
+        variable CUT_OFF in MiB, sets another limit.
+
+        Examples:
+          memprof require json
+          memprof require --min 0 ./lib/app.rb
+          bundle exec memprof require --json mail > mail.json
+      TEXT
+      SCRIPT = File.expand_path("../boot/load_named.rb", __dir__)
+      private_constant :SCRIPT
+
+      def call(arguments)
+        raise UsageError, "no gem or file given; see `memprof help require`" if arguments.empty?
+
+        run([RbConfig.ruby, "-e", File.read(SCRIPT), *arguments])
+      end
+    end
+  end
+end

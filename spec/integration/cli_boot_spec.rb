@@ -1,0 +1,163 @@
+# frozen_string_literal: true
+
+require "json"
+require "tmpdir"
+
+# Files with known numbers of objects and methods, required in processes of their own.
+RSpec.describe "memprof boot" do
+  around { |example| Dir.mktmpdir { |path| Dir.chdir(path) { example.run } } }
+
+  def files(sources)
+    sources.each do |name, source|
+      FileUtils.mkdir_p(File.dirname(name))
+      File.write(name, source)
+    end
+  end
+
+  def methods(count)
+    (1..count).map { |number| "def m#{number}(x) = x + #{number}\n" }.join
+  end
+
+  def flatten(file)
+    [file, *file["requires"].flat_map { |below| flatten(below) }]
+  end
+
+  # The files by their names, from the JSON of the command.
+  def measure(*arguments, env: {})
+    result = run_memprof(*arguments, "--json", "--output", "out.json", *yield,
+      env: { "RUBYLIB" => Dir.pwd }.merge(env))
+    expect([result.stderr, result.status.exitstatus]).to eq(["", 0])
+    tree = JSON.parse(File.read("out.json"))
+    [tree, [tree["boot"], *tree["after_boot"]].flat_map { |file| flatten(file) }.to_h { |file|
+      [File.basename(file["path"] || file["name"]), file]
+    }]
+  end
+
+  it "gives each file its own share, whoever requires it" do
+    files("one.rb" => "require 'big'\n", "big.rb" => "class Big\n#{methods(5000)}end\n",
+      "ten.rb" => "A = Array.new(10) { Object.new }\n", "sixty.rb" => "B = Array.new(60) { Object.new }\n",
+      "all.rb" => <<~RUBY)
+        require "one"
+        require_relative "ten"
+        Thread.new { load "./sixty.rb" }.join
+        begin
+          require "gone"
+        rescue LoadError
+          $LOAD_PATH << "later"
+        end
+        require "gone"
+        require "one"
+      RUBY
+    files("later/gone.rb" => "C = 1\n")
+    tree, found = measure("require") { ["./all.rb"] }
+
+    expect(found["one.rb"]["self"]).to include("code_objects" => 0)
+    expect(found["one.rb"]["self"]["retained_objects"]).to be < 50
+    # The code of the file and of the class body may be on the stack still.
+    expect(found["big.rb"]["self"]).to match(a_hash_including("code_objects" => a_value_between(5000, 5002)))
+    # A place for 60 references is not in the slot.
+    objects, slots = %w[retained_objects retained_bytes].map do |what|
+      found["sixty.rb"]["self"][what] - found["ten.rb"]["self"][what]
+    end
+    expect(objects).to be_between(48, 54)
+    expect(slots).to be > 50 * 40
+    expect(found.values_at("sixty.rb", "ten.rb", "big.rb").map { |file|
+             file["kind"]
+           }).to eq(%w[load require require])
+    expect(found["gone.rb"]["requires"]).to eq([])
+    expect(found["all.rb"]["requires"].map { |file| [file["name"], file["loaded"]] })
+      .to include(["gone", false], ["gone", true])
+    sums = flatten(tree["boot"]).map { |file| file["self"]["retained_bytes"] }
+    expect(tree["total"]["retained_bytes"]).to eq(sums.sum).and eq(tree["boot"]["total"]["retained_bytes"])
+    expect(tree["boot"]["requires"].first["name"]).to end_with("/all.rb")
+  end
+
+  it "counts the code that Memprof.iseqs finds in the file" do
+    files("some.rb" => "class Some\n#{methods(300)}end\n", "app.rb" => <<~RUBY)
+      require "memprof"
+      require "some"
+      GC.start
+      code = Memprof.iseqs(gc: true).by(:file).find { |group| group.name.end_with?("/some.rb") }
+      File.write("oracle", [code.count, code.memsize].join(" "))
+    RUBY
+    _, found = measure("boot") { ["--", RbConfig.ruby, "-I#{ChildRuby::LIB}", "app.rb"] }
+    count, bytes = File.read("oracle").split.map(&:to_i)
+    code = found["some.rb"]["self"]
+    expect(code["code_objects"]).to be_within(2).of(count)
+    expect(code["code_bytes"]).to be_within(3000).of(bytes)
+  end
+
+  it "tells apart what is autoloaded, and what is loaded after the boot" do
+    files("lib/lazy.rb" => "module Lazy; end", "lib/late.rb" => "L = 1", "lib/eager.rb" => "require 'set'",
+      "config/environment.rb" => "class Object; autoload :Lazy, 'lazy'; end; require 'eager'; Lazy",
+      "app.rb" => "require './config/environment'\nrequire 'late'\nexit 3")
+    environment = { "RUBYLIB" => "#{Dir.pwd}/lib", "CUT_OFF" => "0" }
+    stdout, stderr, status = run_memprof("boot", "--limit", "1", "--", RbConfig.ruby, "app.rb",
+      env: environment)
+
+    expect([stderr, status.exitstatus]).to eq(["", 3])
+    boot, after = stdout.split("Loaded after boot: 1 file")
+    expect(boot).to match(/^\d+ files? brought .* KiB in .* objects: .* of it code; .*\n +Total +Self +Obj/)
+    expect(boot).to match(/ app\.rb \(program\)$/).and match(%r{ lib/eager\.rb$})
+    expect(boot).to match(%r{ lib/lazy\.rb \(autoload\)$})
+    expect(after).to match(%r{ lib/late\.rb$}).and match(/^By gem\n/).and match(/^By file\n.*\n.*\n\z/)
+    expect(boot).not_to include("late.rb")
+  end
+
+  it "is transparent to the program: frames, arguments, errors, forks, threads that are killed" do
+    files("a.rb" => "A = caller_locations.map(&:path).grep_v(/\\A<internal:/)", "thrown.rb" => "throw :done",
+      "raised.rb" => "raise 'of raised.rb'", "wrapped.rb" => "W = 1", "app.rb" => <<~'RUBY')
+        require "pathname"
+        require Pathname("a.rb").expand_path
+        catch(:done) { load "./thrown.rb" }
+        says = [["require", 3], ["require_relative", 3], ["load", 3], ["require_relative", "gone"]].map do |name, argument|
+          send(name, argument)
+        rescue TypeError, LoadError => e
+          e.class
+        end
+        raised = begin
+          require_relative "raised"
+        rescue => e
+          e.message
+        end
+        load "./wrapped.rb", true
+        warn("here", uplevel: 0)
+        Process.wait(fork { require "set"; exit!(4) })
+        Thread.new { sleep }.tap { |thread| Thread.pass until thread.stop? }.kill.join
+        p A, says, raised, $?.exitstatus, defined?(W), method(:require).owner, require("a.rb"), Kernel.require("erb")
+        p respond_to?(:require), Object.new.respond_to?(:load)
+      RUBY
+    plain = run_ruby("app.rb", ruby_args: ["-I."])
+    stdout, stderr, status = run_memprof("boot", "-o", "out.txt", "--min", "0", "--", RbConfig.ruby,
+      "-I#{ChildRuby::LIB}", "-I.", "app.rb")
+    expect([stdout, stderr, status.exitstatus]).to eq([plain.stdout, plain.stderr, 0])
+    expect(File.read("out.txt")).to include("./thrown.rb (not loaded; load)").and include("a.rb")
+  end
+
+  it "draws flame graphs" do
+    files("outer.rb" => "require 'inner'\nO = 'o' * 100", "inner.rb" => "I = Array.new(100) { 'i' * 100 }")
+    environment = { "RUBYLIB" => Dir.pwd }
+    folded = run_memprof("require", "-f", "collapsed", "./outer.rb", env: environment).stdout
+    expect(folded).to match(/^memprof require;outer\.rb;inner\.rb \d{4,}$/)
+    drawing = JSON.parse(run_memprof("require", "-f", "speedscope", "./outer.rb", env: environment).stdout)
+    profile = drawing["profiles"].first
+    expect(profile.values_at("unit", "endValue")).to eq(["bytes", profile["weights"].sum])
+    names = drawing["shared"]["frames"].map { |frame| frame["name"] }
+    expect(profile["samples"].map { |stack| stack.map { |number| names[number] }.join(";") })
+      .to include("memprof require;outer.rb;inner.rb")
+  end
+
+  it "says what is wrong" do
+    expect(run_memprof("boot").stderr).to start_with("memprof: no command given, and there is no Rails app")
+    expect(run_memprof("require").stderr).to start_with("memprof: no gem or file given")
+    expect(run_memprof("boot", "--min", "much",
+      "true").stderr).to start_with('memprof: invalid --min "much"; ')
+    stderr = run_memprof("boot", "true", env: { "CUT_OFF" => "x" }).stderr
+    expect(stderr).to start_with('memprof: invalid CUT_OFF "x"; expected a number of MiB')
+    _, stderr, status = run_memprof("boot", "--", "true")
+    expect([stderr[/\Amemprof: no numbers/], status.exitstatus]).to eq(["memprof: no numbers", 1])
+    _, stderr, status = run_memprof("require", "no-such-gem")
+    expect([stderr.lines.first, status.exitstatus])
+      .to eq(["memprof: cannot load no-such-gem: cannot load such file -- no/such/gem\n", 1])
+  end
+end
