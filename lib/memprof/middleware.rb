@@ -37,7 +37,13 @@ module Memprof
     FORCING = "Forcing GC...."
     # Reports go out one by one: Ruby's IO may lose or repeat what two threads write and flush at once.
     TURN = Lock.new
-    private_constant :TURN
+    # What `report:` may be.
+    REPORTS = %i[live allocations].freeze
+    SWITCH = "memprof="
+    private_constant :TURN, :REPORTS, :SWITCH
+
+    autoload :Endpoint, "#{__dir__}/middleware/endpoint"
+    autoload :Summary, "#{__dir__}/middleware/summary"
 
     # @param app [#call] the Rack app
     # @param force_gc [Boolean] collect garbage before each report, so that it shows only what stays
@@ -46,6 +52,11 @@ module Memprof
     # @param limit [Integer, nil] number of lines in a report, nil for all
     # @param only [#call, nil] is called with the Rack env; requests that it answers false for are not tracked
     # @param sample [Integer, nil] record one in so many objects, on average, and scale the counts up
+    # @param report [Symbol] `:live` prints the lines of objects that are alive; `:allocations` the URL, the
+    #   totals, and the lines that allocated most, also of objects that were freed, by class and by gem
+    # @param permit [#call, false, nil] is called with the Rack env; says whether the request may ask for its
+    #   report with `?memprof=allocations`, `retained` or `flame`, and gets that in place of the response.
+    #   nil: if Rails or RACK_ENV is in development; false: never
     # @raise [ArgumentError] if an option cannot work
     #
     # @example
@@ -54,11 +65,14 @@ module Memprof
     #   report = StringIO.new
     #   Memprof::Middleware.new(app, io: report, limit: 5).call({ "PATH_INFO" => "/hello" })
     #   puts report.string
-    def initialize(app, force_gc: false, io: nil, limit: nil, only: nil, sample: nil)
+    def initialize(app, force_gc: false, io: nil, limit: nil, only: nil, sample: nil, report: :live,
+      permit: nil)
       check(:limit, "a positive Integer", limit) { |value| value.is_a?(Integer) && value.positive? }
       check(:sample, "a positive Integer", sample) { |value| value.is_a?(Integer) && value.positive? }
       check(:io, "something with write", io) { |value| value.respond_to?(:write) }
       check(:only, "something callable", only) { |value| value.respond_to?(:call) }
+      check(:permit, "something callable, or false", permit) { |value| !value || value.respond_to?(:call) }
+      check(:report, "one of #{REPORTS.join(", ")}", report) { |value| REPORTS.include?(value) }
 
       @app = app
       @force_gc = force_gc
@@ -66,6 +80,8 @@ module Memprof
       @limit = limit
       @only = only
       @sample = sample
+      @allocations = report == :allocations
+      @permit = permit.nil? ? Endpoint.method(:development?) : permit
       @warned = false
     end
 
@@ -79,6 +95,8 @@ module Memprof
     #   app = Memprof::Middleware.new(->(_env) { [204, {}, []] }, io: StringIO.new)
     #   app.call({}).first # => 204
     def call(env)
+      view = asked_for(env) if @permit
+      return Endpoint.new(@app, env, view, limit: @limit).call if view
       return @app.call(env) if @only && !@only.call(env)
 
       request = open_request
@@ -92,10 +110,12 @@ module Memprof
     #
     # @api private
     # @param session [Memprof::Session] finished, not closed
+    # @param env [Hash] the Rack environment
+    # @param status [Integer, nil] of the response
     # @return [void]
-    def print(session)
+    def print(session, env, status)
       GC.start if @force_gc
-      text = Native.quiet { report(session) }
+      text = Native.quiet { @allocations ? summary(session, env, status) : report(session) }
       io = @io || $stdout
       TURN.synchronize do
         io.write(text)
@@ -107,6 +127,15 @@ module Memprof
 
     private
 
+    # What the request asks for, if it may: nil for all but a few requests.
+    def asked_for(env)
+      query = env["QUERY_STRING"]
+      return unless query&.include?(SWITCH)
+
+      view = Endpoint.view(query)
+      view if view && @permit.call(env)
+    end
+
     def open_request
       Request.new(self, @sample)
     rescue Memprof::Error => error
@@ -117,6 +146,11 @@ module Memprof
     def report(session)
       heading = "\n#{RULE}\n#{RULE}\n#{"#{FORCING}\n" if @force_gc}"
       session.stats_text(limit: @limit, heading: heading)
+    end
+
+    def summary(session, env, status)
+      summary = Summary.new(session.report, env, status, collected: @force_gc, limit: @limit)
+      "\n#{RULE}\n#{summary}"
     end
 
     def warn_once(what, error)

@@ -27,6 +27,7 @@ module Memprof
         @lock = Lock.new
         @finished = false
         @followed = false
+        @env = @status = nil
         @session = Session.prepare(scope: :thread, sample: sample)
       end
 
@@ -35,9 +36,11 @@ module Memprof
       # An interrupt comes at a branch, too, so the last `ensure` has none: it closes whatever it finds.
       def run(app, env)
         @closing = @session
+        @env = env
         begin
           @session.open
           response = app.call(env)
+          @status = response.first if response.is_a?(Array)
           response = follow(response, env) unless complete?(response, env)
           response
         ensure
@@ -55,7 +58,7 @@ module Memprof
         return if closing.closed?
 
         closing.finish
-        @middleware.print(closing)
+        @middleware.print(closing, @env, @status)
       ensure
         closing.close
       end

@@ -2,6 +2,7 @@
 
 require_relative "../clock"
 require_relative "../printable"
+require_relative "../rails_action"
 require_relative "after_reply"
 
 module Memprof
@@ -10,9 +11,7 @@ module Memprof
     class Request
       # What is told of the Rack env.
       KEYS = %w[REQUEST_PATH PATH_INFO REMOTE_ADDR REQUEST_URI REQUEST_METHOD QUERY_STRING].freeze
-      # What is told of that.
-      ACTION = %i[controller action].freeze
-      private_constant :KEYS, :ACTION
+      private_constant :KEYS
 
       def initialize(env, journal, status: nil, later: false)
         @env = env
@@ -55,7 +54,7 @@ module Memprof
       # case as things are now.
       def call(report, returned)
         @report = report
-        @action = action if @env.is_a?(Hash)
+        @action = RailsAction.of(@env) if @env.is_a?(Hash)
         @code = code(returned&.first) if returned || @raised
         write unless @later && returned && AfterReply.defer(@env, returned.first, self)
       end
@@ -69,21 +68,6 @@ module Memprof
       def record
         { "start" => @start, "tracers" => @report, "rails" => rails, "request" => request,
           "response" => response, "exception" => exception, "time" => @time.round(9) }.compact
-      end
-
-      # Where Rails keeps controller and action: 2.2 and 2.3, 3 to 4, today. Asked at the end: it is the
-      # router that writes it.
-      def action
-        named(@env["action_controller.request.path_parameters"]) ||
-          named(@env["action_dispatch.request.parameters"]) ||
-          named(@env["action_dispatch.request.path_parameters"])
-      end
-
-      def named(parameters)
-        return unless parameters.is_a?(Hash)
-        return unless parameters.key?("controller") || parameters.key?(:controller)
-
-        ACTION.map { |name| parameters[name.name] || parameters[name] }
       end
 
       # The server answers an exception that reaches it by 500. One that ends the process is not answered.
@@ -103,7 +87,7 @@ module Memprof
       end
 
       def rails
-        @action&.zip(ACTION)&.to_h { |name, key| [key.name, (Printable.utf8(name) if name)] }
+        @action&.zip(RailsAction::PARTS)&.to_h { |name, key| [key.name, (Printable.utf8(name) if name)] }
       end
 
       def request

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+require_relative "../session"
+require_relative "summary"
+
+module Memprof
+  class Middleware
+    # Answers a request with what it allocated, in place of the app's own response:
+    # `?memprof=allocations`, `retained` or `flame`.
+    class Endpoint
+      VIEWS = %w[allocations retained flame].freeze
+      PARAMETER = /(?:\A|&)memprof=(#{VIEWS.join("|")})(?:&|\z)/
+      # Frames that are kept of a stack for a flame graph.
+      STACK = 256
+      private_constant :PARAMETER, :STACK
+
+      # The view that a query string asks for, nil if none.
+      def self.view(query)
+        query[PARAMETER, 1]
+      end
+
+      # Who may ask, unless the application says so: anybody, in development.
+      def self.development?(_env)
+        return ::Rails.env.development? if defined?(::Rails) && ::Rails.respond_to?(:env)
+
+        ENV["RACK_ENV"] == "development"
+      end
+
+      def initialize(app, env, view, limit: nil)
+        @app = app
+        @env = env
+        @view = view
+        @limit = limit
+      end
+
+      # Runs the app to the end of its response, which is thrown away. What it raises goes on.
+      def call
+        summary = measure
+        case @env["HTTP_ACCEPT"].to_s
+        when %r{application/json} then answer("application/json", json(summary))
+        when %r{text/plain} then answer("text/plain", summary.to_s)
+        else html(summary)
+        end
+      end
+
+      private
+
+      def measure
+        Session.run(scope: :thread, stack: @view == "flame" ? STACK : 1) do |session|
+          status = finish_response(@app.call(@env))
+          session.finish
+          session.collect
+          Summary.new(session.report, @env, status, collected: true, limit: @limit)
+        end
+      end
+
+      # As a server does. Nothing here refers to the response afterwards: it is not what the request retains.
+      def finish_response(response)
+        status, _headers, body = response
+        body.each(&:itself) if body.respond_to?(:each)
+        body.close if body.respond_to?(:close)
+        status
+      end
+
+      def html(summary)
+        require_relative "endpoint_view"
+        view = EndpointView.new(summary, @view, @env)
+        answer("text/html", view.render, "content-security-policy" => view.policy)
+      end
+
+      def json(summary)
+        Loading.json
+        data = summary.to_h
+        data[:flame] = flame(summary) if @view == "flame"
+        JSON.generate(data, max_nesting: 0)
+      end
+
+      def flame(summary)
+        require_relative "endpoint_view"
+        EndpointView.flame(summary)
+      end
+
+      def answer(type, text, headers = {})
+        text = "#{text.to_str}\n"
+        [200, { "content-type" => "#{type}; charset=utf-8", "content-length" => text.bytesize.to_s,
+                "cache-control" => "no-store", "x-content-type-options" => "nosniff", **headers }, [text]]
+      end
+    end
+  end
+end

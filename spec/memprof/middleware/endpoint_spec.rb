@@ -1,0 +1,135 @@
+# frozen_string_literal: true
+
+require "json"
+require "memprof/middleware"
+require "rack"
+require "rack/mock"
+require "stringio"
+
+# What a request may ask the middleware for, and what it prints of each.
+RSpec.describe Memprof::Middleware do
+  include_context "with the middleware"
+
+  let(:kept) { [] }
+  let(:line) { __LINE__ + 3 }
+  let(:app) do
+    ->(env) do
+      1000.times { |number| +"text #{number}" } && kept << Array.new(50) { Object.new }
+      env["action_dispatch.request.path_parameters"] = { controller: "orders", action: "index" }
+      [200, { "content-type" => "text/plain" }, ["hello"]]
+    end
+  end
+
+  def get(path, permit: ->(_env) { true }, accept: "text/html", **options)
+    Rack::MockRequest.new(wrap(app, permit: permit, **options)).get(path, "HTTP_ACCEPT" => accept)
+  end
+
+  describe "?memprof" do
+    it "answers with the page of that request: lines that allocated most first, also of freed objects" do
+      answer = get("/orders?page=2&token=abc&memprof=allocations")
+      expect([answer.status, answer["content-type"]]).to eq([200, "text/html; charset=utf-8"])
+      expect(answer["content-security-policy"]).to include("default-src 'none'")
+      expect(answer.body).to include("<h1>GET /orders?page=2&amp;token=[FILTERED]&amp;memprof=allocations 200, ")
+        .and include("orders#index</h1>")
+      rows = answer.body.scan(%r{<tr>.*?</tr>}m).map { |row| row.gsub(/<[^>]*>/, " ").squeeze(" ") }
+      expect(rows[1]).to include(" String ").and include("#{File.basename(__FILE__)}:#{line}")
+      expect(Integer(rows[1][/B ([\d,]+)/, 1].delete(","))).to be >= 1000
+      expect(answer.body).to include('href="?page=2&amp;token=abc&amp;memprof=flame"')
+      expect(printed.string).to be_empty
+      expect(sessions).to all(be_closed)
+    end
+
+    it "answers with JSON, if that is accepted" do
+      data = JSON.parse(get("/orders?memprof=flame", accept: "application/json").body)
+      expect(data["request"]).to eq("method" => "GET", "url" => "/orders?memprof=flame", "status" => 200,
+        "action" => "orders#index")
+      first = data["allocated"].first
+      expect(first.values_at("class", "line", "file")).to eq(["String", line, __FILE__])
+      expect(first["freed"]["objects"]).to be > 900
+      objects = data["retained"].find { |site| site["class"] == "Object" }
+      expect(objects["retained"]["objects"]).to eq(50)
+      expect(data["classes"].first["name"]).to eq("String")
+      expect(data["gems"].sum { |group| group["allocated_objects"] })
+        .to eq(data["classes"].sum { |group| group["allocated_objects"] })
+      flame = data["flame"]
+      expect(flame["frames"].first[3]).to be_within(500).of(data["totals"]["allocated"]["bytes"])
+      expect(flame["names"]).to include("String").and include(a_string_ending_with("in Integer#times"))
+    end
+
+    it "draws a flame graph that carries its data, and tables of what is retained" do
+      page = get("/orders?memprof=flame").body
+      json = page[/data-json="data:application\/json;base64,([^"]+)"/, 1]
+      expect(JSON.parse(json.unpack1("m"))["names"]).to include("String")
+      expect(page).to match(/<script nonce="[^"]+" type="module">/).and include('class="icicle"')
+      expect(get("/orders?memprof=retained").body).to include("Retained by line")
+      text = get("/orders?memprof=retained", accept: "text/plain").body
+      expect(text).to match(/retained\n\nAllocated +Objects/)
+    end
+
+    it "works on the body to its end, and closes it" do
+      body = Class.new do
+        attr_reader :closed
+
+        def each = yield(Array.new(70) { Object.new }.inspect)
+        def close = @closed = true
+      end.new
+      response = wrap(->(_env) { [200, {}, body] }, permit: ->(_env) { true })
+        .call(Rack::MockRequest.env_for("/?memprof=allocations", "HTTP_ACCEPT" => "application/json"))
+      objects = JSON.parse(response.last.join)["classes"].find { |row| row["name"] == "Object" }
+      expect([objects["allocated_objects"], body.closed]).to eq([70, true])
+    end
+
+    it "is for those who are permitted, and for others a parameter like any" do
+      asked = []
+      refuse = ->(env) { asked << env["QUERY_STRING"] and false }
+      %w[memprof=flame memprof=else xmemprof=flame].each do |query|
+        expect(get("/?#{query}", permit: refuse).body).to eq("hello")
+      end
+      expect(asked).to eq(%w[memprof=flame])
+      expect(get("/?memprof=flame", permit: false).body).to eq("hello")
+      expect(get("/", permit: ->(_env) { raise "asked" }).body).to eq("hello")
+    end
+
+    it "is permitted to all in development, and to nobody elsewhere, unless something else is said" do
+      allow(ENV).to receive(:[]).and_call_original
+      { nil => "hello", "production" => "hello", "development" => "{" }.each do |environment, answer|
+        allow(ENV).to receive(:[]).with("RACK_ENV").and_return(environment)
+        hide_const("Rails") if defined?(Rails)
+        expect(get("/?memprof=retained", permit: nil, accept: "application/json").body).to start_with(answer)
+      end
+    end
+
+    it "lets exceptions of the app go on, and ends tracking" do
+      failing = wrap(->(_env) { raise "of the app" }, permit: ->(_env) { true })
+      expect { failing.call(Rack::MockRequest.env_for("/?memprof=flame")) }.to raise_error("of the app")
+      expect(sessions).to all(be_closed)
+    end
+  end
+
+  describe "report: :allocations" do
+    it "prints URL, action, totals, and the lines that allocated most, by class and gem" do
+      get("/orders?password=x&page=2", report: :allocations, limit: 2)
+      first, second, title, totals, blank, head, row, *rest = printed.string.lines.map(&:chomp)
+      expect([first, second, blank]).to eq(["", "-" * 80, ""])
+      expect(title).to eq("GET /orders?password=[FILTERED]&page=2 200, orders#index")
+      expect(totals).to match(/\A[12],\d+ objects \(.* KiB\) allocated, .* \(.*\) alive at its end\z/)
+      expect(head).to match(/\AAllocated +Objects +Freed/)
+      expect(row).to match(/ KiB +[12],\d\d\d .* String +.*endpoint_spec\.rb:#{line} in /)
+      expect(rest.join("\n")).to match(/by class  String/).and match(/by gem/)
+      expect(printed.string).not_to include("Retained %")
+    end
+
+    it "prints what is retained, too, if garbage is collected first" do
+      get("/orders", report: :allocations, force_gc: true)
+      expect(printed.string).to match(/ retained\n/).and match(/^Retained +Objects/)
+      expect(printed.string).to match(/ 50 +100 % +Object /)
+    end
+
+    it "refuses what it can't do" do
+      expect { wrap(app, report: :all) }
+        .to raise_error(ArgumentError, /report: wants one of live, allocations, got :all/)
+      expect { wrap(app, permit: 1) }
+        .to raise_error(ArgumentError, /permit: wants something callable, or false, got 1/)
+    end
+  end
+end
