@@ -2,6 +2,7 @@
 
 require_relative "../printable"
 require_relative "../rails_action"
+require_relative "../redaction"
 require_relative "../report"
 require_relative "../units"
 
@@ -12,10 +13,8 @@ module Memprof
     class Summary
       # Rows of a table, unless said otherwise.
       LIMIT = 20
-      # Parameters whose values are not shown, as Rails filters them in its log.
-      SECRET = /passw|secret|token|_key|api_?key|crypt|salt|certificate|otp|ssn|auth|session|signature/i
       SITE = %i[file line method class gem].freeze
-      private_constant :SECRET, :SITE
+      private_constant :SITE
 
       attr_reader :report
 
@@ -91,13 +90,8 @@ module Memprof
 
       def url
         path = "#{@env["SCRIPT_NAME"]}#{@env["PATH_INFO"]}"
-        query = @env["QUERY_STRING"].to_s.split("&").map { |pair| redacted(pair) }.join("&")
+        query = Redaction.query(@env["QUERY_STRING"].to_s, @env)
         Printable.utf8(query.empty? ? path : "#{path}?#{query}")
-      end
-
-      def redacted(pair)
-        name, value = Printable.utf8(pair).split("=", 2)
-        value && name.match?(SECRET) ? "#{name}=[FILTERED]" : [name, value].compact.join("=")
       end
     end
   end

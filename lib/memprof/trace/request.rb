@@ -3,6 +3,7 @@
 require_relative "../clock"
 require_relative "../printable"
 require_relative "../rails_action"
+require_relative "../redaction"
 require_relative "after_reply"
 
 module Memprof
@@ -95,7 +96,16 @@ module Memprof
           next unless value.is_a?(String)
 
           key = KEYS[index]
-          request[key] = value.empty? && key == "QUERY_STRING" ? nil : Printable.utf8(value)
+          request[key] = value.empty? && key == "QUERY_STRING" ? nil : told(key, value)
+        end
+      end
+
+      # Without the values of secrets.
+      def told(key, value)
+        case key
+        when "QUERY_STRING" then Redaction.query(value, @env)
+        when "REQUEST_URI" then Redaction.uri(value, @env)
+        else Printable.utf8(value)
         end
       end
 

@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+require_relative "printable"
+
+module Memprof
+  # Takes the values of secrets out of query strings: of parameters with names that Rails filters in a new
+  # application, and of those that the application's `filter_parameters` name.
+  module Redaction
+    FILTERED = "[FILTERED]"
+    SECRET = /passw|secret|token|_key|api-?key|crypt|salt|certificate|otp|ssn|auth|session|signature|cvv|cvc/i
+    # Where Rails has the application's own; its procs need the whole of the parameters, and are not asked.
+    RAILS = "action_dispatch.parameter_filter"
+    private_constant :SECRET, :RAILS
+
+    class << self
+      # The query string of a Rack env.
+      def query(text, env)
+        own = patterns(env)
+        Printable.utf8(text).split(/([&;])/).map { |part| part.include?("=") ? pair(part, own) : part }.join
+      end
+
+      # A URI, or the path with the query string.
+      def uri(text, env)
+        path, query = Printable.utf8(text).split("?", 2)
+        query ? "#{path}?#{query(query, env)}" : path.to_s
+      end
+
+      private
+
+      def pair(text, own)
+        name = text[/\A[^=]*/]
+        plain = decoded(name)
+        # Rails names what is nested with dots, as "card.code".
+        dotted = plain.tr("[", ".").delete("]")
+        secret = [SECRET, *own].any? { |pattern| pattern.match?(plain) || pattern.match?(dotted) }
+        secret ? "#{name}=#{FILTERED}" : text
+      end
+
+      # Not by the gem uri, of which a program's lockfile may have another version.
+      def decoded(name)
+        Printable.utf8(name.b.tr("+", " ").gsub(/%(\h\h)/n) { Regexp.last_match(1).hex.chr })
+      end
+
+      def patterns(env)
+        Array(env[RAILS]).filter_map do |filter|
+          case filter
+          when Regexp then filter
+          when String, Symbol then /#{Regexp.escape(filter.to_s)}/i
+          end
+        end
+      end
+    end
+  end
+end
