@@ -124,4 +124,23 @@ RSpec.describe "memprof under GC stress", :gc_stress do
       session.close
     RUBY
   end
+
+  it "tells apart what threads allocate under their marks" do
+    expect(stressed(<<~RUBY)).to eq(["[8, true, true]"])
+      native = Memprof.module_eval("Native", __FILE__, __LINE__)
+      session = Memprof::Session.prepare
+      session.open
+      native.mark(7)
+      kept = Array.new(20) { Object.new }
+      Thread.new { kept.concat(Array.new(10) { Object.new }) }.join
+      native.mark(8)
+      more = Array.new(5) { Object.new }
+      before = native.mark(0)
+      session.finish
+      GC.compact
+      retained = native.marks(session.id).to_h { |mark, _, (objects, _)| [mark, objects] }
+      session.close
+      p [before, retained[7].between?(30, 80), retained[8].between?(5, 20)]
+    RUBY
+  end
 end
