@@ -29,12 +29,14 @@ RSpec.describe "memprof/memory_profiler" do
       ]
       puts JSON.generate(options.map { |some|
         MemoryProfiler.report(some) { 3.times { "a".dup }; $kept = {}; Object.new }.then { |report|
-          [report.total_allocated, report.total_retained, report.allocated_objects_by_class.size]
+          kept = report.retained_objects_by_class.any? { |group| group[:data] == "Hash" }
+          [report.total_allocated, kept, report.allocated_objects_by_class.size]
         }
       })
     RUBY
     expect(results).to eq [
-      [5, 1, 3], [3, 0, 1], [4, 1, 2], [5, 1, 3], [5, 1, 3], [0, 0, 0], [0, 0, 0], [5, 1, 1], [5, 1, 3]
+      [5, true, 3], [3, false, 1], [4, true, 2], [5, true, 3], [5, true, 3], [0, false, 0], [0, false, 0],
+      [5, true, 1], [5, true, 3]
     ]
   end
 
