@@ -98,6 +98,6 @@ RSpec.describe "memprof/memory_profiler" do
   it "leaves a MemoryProfiler alone that is there, and says so" do
     stdout, stderr = run_ruby("module MemoryProfiler; end\n#{preamble}p MemoryProfiler.methods(false)")
     expect(stdout).to eq("[]\n")
-    expect(stderr).to start_with("memprof: memprof/memory_profiler is not used, because MemoryProfiler is defined")
+    expect(stderr).to start_with("memprof: memprof/memory_profiler is not used, because MemoryProfiler is")
   end
 end
