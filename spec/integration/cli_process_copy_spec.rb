@@ -42,14 +42,13 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   it "dumps every object and disturbs nothing" do
     code = <<~RUBY
       #{planting}
-      trap("USR1") { puts "USR1" }
+      trap("USR1") { $stdout.syswrite("USR1\n") }
       child = fork { sleep }
       waiter = Thread.new { Process.wait; puts "waited for \#{$?.pid == child}" }
       ready = IO.pipe
       Thread.new { puts "read \#{ready[0].gets}" }
       Thread.new { sleep 0.01 while true }
       puts "ready"
-      $stdin = nil
       sleep 0.01 until File.exist?("end")
       Process.kill(:KILL, child)
       waiter.join
@@ -76,7 +75,8 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     code = "#{planting}\n4.times { Thread.new { loop { Array.new(50) { _1.to_s * 3 }.sort } } }\n" \
            "puts :ready\nsleep"
     stranger(code) do |pid, _|
-      run_memprof("dump", "--pid", pid, "--out", "heap.memprof", "--values", "none", timeout: 300)
+      result = run_memprof("dump", "--pid", pid, "--out", "heap.memprof", "--values", "none", timeout: 300)
+      expect(result.stderr).to include("paused for")
       run_memprof("convert", "heap.memprof", "heap.json", timeout: 300)
       expect(planted("heap.json")).to eq(10_000)
       expect(File.read("heap.json")).not_to include("order 77")
