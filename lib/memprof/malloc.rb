@@ -3,6 +3,7 @@
 require_relative "byte_size"
 require_relative "errors"
 require_relative "native"
+require_relative "output"
 require_relative "malloc/environment"
 require_relative "malloc/heap_page"
 require_relative "malloc/location"
@@ -26,7 +27,7 @@ module Memprof
   #
   # `MEMPROF_MALLOC=dump_path:FILE,dump_min:BYTES ruby -rmemprof/malloc app.rb` records a whole program, and
   # appends the lines of {dump} to the file at its end; `dump_fd:N` writes them to a descriptor (stderr
-  # without either). `sample:512KiB` records samples.
+  # without either). `sample:512KiB` records samples; `record:FILE` alone does what {record} does.
   #
   # @example Find the line that leaks
   #   require "memprof/malloc"
@@ -38,6 +39,7 @@ module Memprof
   #   location = Memprof::Malloc.locations.max_by(&:live_bytes)
   #   location.live_bytes >= 102_400 # => true
   module Malloc
+    autoload :Recording, "#{__dir__}/malloc/recording"
     autoload :Text, "#{__dir__}/malloc/text"
 
     MAX_SAMPLE = (1 << 32) - 1
@@ -66,6 +68,35 @@ module Memprof
         Native::Malloc.start(bytes)
       end
 
+      # Records all blocks as {start} does, and writes each allocation and each free to a file while it
+      # happens. {Recording} and `memprof malloc FILE` read it: also while it grows, and after the process was
+      # killed. docs/recordings.md describes the format.
+      #
+      # With a block the recording stops at its end; without one at {stop}, or at the end of the process. If
+      # the file can't be written any more, as the disk is full, the file ends there, the program goes on, and
+      # {stop} warns. A forked child does not write to the file.
+      #
+      # @param path [String, Pathname] created, or overwritten
+      # @yield what is recorded
+      # @return [Object, nil] what the block returns
+      # @raise [Error] if a recording runs already, or the file can't be written
+      # @raise [Unsupported] as for {start}
+      # @example
+      #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
+      #   puts Memprof::Malloc::Recording.new("import.malloc")
+      def record(path)
+        raise Error, "a recording of malloc runs already" if running?
+
+        start_writing(path)
+        return unless block_given?
+
+        begin
+          yield
+        ensure
+          stop
+        end
+      end
+
       # Stops recording. What was recorded stays readable until the next start.
       #
       # @return [Boolean] false if no recording runs
@@ -73,6 +104,9 @@ module Memprof
       #   Memprof::Malloc.stop # => false
       def stop
         Native::Malloc.stop
+      rescue Error => e
+        warn "memprof: the file of the recording of malloc ends early: #{e.message}"
+        true
       end
 
       # @return [Boolean] whether a recording runs
@@ -210,6 +244,18 @@ module Memprof
       #   puts Memprof::Malloc.table(limit: 5)
       def table(limit: 20, color: false)
         Text.new(limit: limit).to_s(color: color)
+      end
+
+      private
+
+      def start_writing(path)
+        path = path.to_path if path.respond_to?(:to_path)
+        File.open(path, File::WRONLY | File::CREAT | File::TRUNC | File::BINARY, 0o600) do |file|
+          Native::Malloc.record(file.fileno, $PROGRAM_NAME.dup.force_encoding(Encoding::UTF_8).scrub)
+        end
+        @stops_at_exit ||= at_exit { stop }
+      rescue SystemCallError => e
+        raise Output.failure(path, e)
       end
     end
   end

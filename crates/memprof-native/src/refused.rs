@@ -17,6 +17,8 @@ pub enum Refused {
         /// What the system said.
         error: String,
     },
+    /// The file of a recording can't be written; the system's error.
+    File(String),
     /// The process was forked while another thread was changing the tables.
     Forked,
 }
@@ -27,6 +29,7 @@ impl fmt::Display for Refused {
             Refused::Unknown(name) => write!(out, "there is no native tracer {name:?}"),
             Refused::Unsupported(why) => out.write_str(why),
             Refused::Protected { object, error } => write!(out, "the table of {object} cannot be written: {error}"),
+            Refused::File(error) => write!(out, "its file cannot be written: {error}"),
             Refused::Forked => {
                 out.write_str("this process was forked while another thread began or finished a trace; trace its parent")
             }

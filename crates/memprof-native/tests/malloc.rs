@@ -114,7 +114,7 @@ fn each_function_counts_at_its_line() {
                 (0, 0, 6)
             );
             assert_eq!(malloc::missed(), 0);
-            assert!(malloc::stop() && !malloc::stop());
+            assert!(malloc::stop().unwrap() && !malloc::stop().unwrap());
         }
     });
 }
@@ -138,7 +138,7 @@ fn what_runs_no_line_is_native_code_of_the_caller() {
         assert!(name.contains("work.so(do_malloc+0x"), "{name}");
         // SAFETY: as above.
         unsafe { free(block) };
-        malloc::stop();
+        malloc::stop().unwrap();
     });
 }
 
@@ -190,7 +190,7 @@ fn a_trace_and_a_recording_count_the_same_calls() {
             assert_eq!(unsafe { rounds(10) }, 0);
             assert_eq!(counted(7).allocations, 10_010);
             assert_eq!((counted(7).live, counted(7).live_bytes), (0, 0));
-            malloc::stop();
+            malloc::stop().unwrap();
             // SAFETY: as above.
             assert_eq!(unsafe { rounds(10) }, 0);
             assert_eq!(counted(7).allocations, 10_010);
@@ -255,7 +255,7 @@ fn exchange_blocks(sample: Option<NonZeroU32>) {
     );
     assert_eq!(malloc::missed(), 0);
     assert_eq!(counted(1), Counts::default());
-    malloc::stop();
+    malloc::stop().unwrap();
 }
 
 #[test]
@@ -301,13 +301,13 @@ fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
         near(counts.live, kept as u64);
         let sampled = malloc::live_blocks(&at(5));
         assert!(sampled.len() < kept / 2 && sampled.iter().any(|block| block.size == 1_000));
-        malloc::stop();
+        malloc::stop().unwrap();
         assert_eq!(malloc::start(&HOST, None), Ok(true));
         assert_eq!((malloc::sample(), counted(5)), (None, Counts::default()));
         // SAFETY: a function of the library, of that type.
         unsafe { allocate(3) };
         assert_eq!((counted(5).live, counted(5).live_bytes), (0, 0));
-        malloc::stop();
+        malloc::stop().unwrap();
     });
 }
 
@@ -363,6 +363,6 @@ fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
             // Reads the table again and again, under its locks.
             assert!(malloc::memsize() > 0);
         }
-        malloc::stop();
+        malloc::stop().unwrap();
     });
 }

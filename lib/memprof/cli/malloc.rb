@@ -5,10 +5,10 @@ require_relative "program"
 
 module Memprof
   module CLI
-    # `memprof malloc`: malloc of a whole program, Ruby or not.
+    # `memprof malloc`: malloc of a whole program, Ruby or not; and what a recording of one adds up to.
     class Malloc < Command
       SUMMARY = "runs a command, reports which lines call malloc"
-      USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
+      USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS] | [OPTIONS] FILE"
       DETAILS = <<~TEXT
         Records malloc from the start of COMMAND to its end. Each Ruby process that
         comes of it prints a table to stderr when it ends: the lines whose memory is
@@ -21,13 +21,20 @@ module Memprof
 
         The exit status is the command's, as for `memprof run`.
 
+        FILE is a recording, as `memprof run --malloc` and Memprof::Malloc.record write
+        it: shown are the peak and which lines it belonged to, what is live at the end,
+        most calls, most temporary blocks, sizes, and consumption over time. It may
+        still be written, or its process may have been killed.
+
         Examples:
           memprof malloc -- rake import
           memprof malloc --output malloc.txt --min 100000 -- puma -p 3000
           memprof malloc -- psql -c 'select 1'
+          memprof malloc --limit 5 import.malloc
       TEXT
       LIMIT = 20
-      private_constant :LIMIT
+      SHOWN = 10
+      private_constant :LIMIT, :SHOWN
 
       # What Program hands to the command.
       Settings = Struct.new(:to_env) do
@@ -37,6 +44,8 @@ module Memprof
 
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
+        return show(arguments) if recording?(arguments.first)
+        raise UsageError, "--json is for recordings; see `memprof help malloc`" if @options[:format]
 
         environment = { "MEMPROF_MALLOC" => settings }
         environment.merge!(preload(arguments.first)) unless Program.ruby?(arguments.first)
@@ -45,11 +54,38 @@ module Memprof
 
       private
 
+      # A file with that name may be the command, but then it is no recording.
+      def recording?(path)
+        return false unless File.file?(path)
+
+        load_library
+        Memprof::Malloc::Recording.file?(path)
+      end
+
+      def show(arguments)
+        path, *extra = parser.permute(arguments)
+        raise UsageError, "unexpected arguments: #{extra.join(" ")}; see `memprof help malloc`" if extra.any?
+
+        other = @options.keys - %i[limit format]
+        raise UsageError, "--#{other.first} is for commands; see `memprof help malloc`" if other.any?
+
+        recording = Memprof::Malloc::Recording.new(path)
+        @terminal.print(@options[:format] ? "#{recording.to_json}\n" : tables(recording)) ? 0 : 2
+      rescue Memprof::Error => e
+        raise UsageError, e.message
+      end
+
+      def tables(recording)
+        recording.to_s(limit: @options.fetch(:limit, SHOWN), color: @terminal.color?)
+      end
+
       def define_options(parser)
         text(parser, "-o", "--output FILE", "append to a file (default: a table on stderr)", :output)
-        count(parser, "--limit N", "the first N locations of the table (default: 20)", :limit)
+        count(parser, "--limit N", "the first N locations of the table (default: 20;",
+          "of a recording's tables 10)", :limit)
         byte_size(parser, "--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
         byte_size(parser, "--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
+        parser.on("--json", "a recording as JSON") { @options[:format] = :json }
       end
 
       def settings

@@ -2,6 +2,7 @@
 
 require "tmpdir"
 require_relative "../autorun/settings"
+require_relative "malloc_recording"
 require_relative "program"
 require_relative "reports"
 
@@ -36,6 +37,10 @@ module Memprof
         With --trace the report shows instead what each process did as a whole, as
         Memprof.trace does: objects, GC, system calls, SQL, caches, HTTP.
 
+        With --malloc there is no report: the first Ruby process that starts records its
+        malloc to FILE, which --output names, and any other to FILE with its process id.
+        `memprof malloc FILE` shows it.
+
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.
 
@@ -47,6 +52,7 @@ module Memprof
           memprof run --signal URG --output report.txt -- puma -p 3000
           memprof run --peak -- rake import
           memprof run --trace -- rake import
+          memprof run --malloc -o import.malloc -- rake import
       TEXT
 
       FORMATS = Autorun::Settings::EXTENSIONS.keys
@@ -58,6 +64,8 @@ module Memprof
       # Runs the command and shows the reports.
       def call(arguments)
         raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
+
+        return MallocRecording.new(@terminal, @options).run(arguments) if @options[:malloc]
 
         check_tracing if @options[:tracing]
         refuse_binary_on_screen
@@ -100,6 +108,7 @@ module Memprof
           @options[:signal] = signal(name)
         end
         flag(parser, "--peak", "also find when memory was largest, and which lines", "it belonged to", :peak)
+        flag(parser, "--malloc", "record malloc; see below", :malloc)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
         count(parser, "--stack N", "keep N calling frames per object (default: 1; for",
           "formats with call stacks 64)", :stack)

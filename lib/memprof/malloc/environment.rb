@@ -4,15 +4,16 @@ module Memprof
   module Malloc
     # What `MEMPROF_MALLOC` asks for: a recording from the load of memprof/malloc to the end of the process,
     # and a dump of it then. Settings are separated by commas: `dump_path:FILE` (appended to), `dump_fd:N`,
-    # `dump_min:BYTES`, `table:ROWS` (a table instead of lines), `sample:SIZE`.
+    # `dump_min:BYTES`, `table:ROWS` (a table instead of lines), `sample:SIZE`; or
+    # `record:FILE` alone: a recording that goes to the file.
     class Environment
-      SETTINGS = %w[dump_path dump_fd dump_min table sample].freeze
+      SETTINGS = %w[dump_path dump_fd dump_min table sample record].freeze
       private_constant :SETTINGS
 
       # Starts what the variable asks for; a mistake in it is a warning, as the program must run.
       def self.start(text)
         new(text).start unless text.to_s.empty?
-      rescue ArgumentError, Unsupported => e
+      rescue ArgumentError, Error => e
         warn "memprof: malloc is not recorded: #{e.message}"
       end
 
@@ -24,13 +25,28 @@ module Memprof
         @min = number("dump_min", 0)
         @descriptor = number("dump_fd", 2)
         @rows = number("table", nil)
+        @recording = @settings["record"]
+        raise ArgumentError, "record can't be combined" if @recording && @settings.size > 1
       end
 
       def start
+        return Malloc.record(own(@recording)) if @recording
+
         at_exit { dump } if Malloc.start(sample: @settings["sample"])
       end
 
       private
+
+      # The first process that comes has the path; others have their process id in it.
+      def own(path)
+        File.open(path, File::WRONLY | File::CREAT | File::EXCL, 0o600).close
+        path
+      rescue Errno::EEXIST
+        extension = File.extname(path)
+        "#{path.delete_suffix(extension)}.#{Process.pid}#{extension}"
+      rescue SystemCallError => e
+        raise Output.failure(path, e)
+      end
 
       def number(name, default)
         text = @settings.fetch(name) { return default }

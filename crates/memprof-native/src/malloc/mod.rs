@@ -17,6 +17,8 @@ mod block_table;
 #[cfg(interposed)]
 mod blocks;
 #[cfg(interposed)]
+mod event_ring;
+#[cfg(interposed)]
 mod names;
 #[cfg(interposed)]
 mod pages;
@@ -31,6 +33,8 @@ mod site_cache;
 #[cfg(interposed)]
 mod sites;
 #[cfg(interposed)]
+mod stream;
+#[cfg(interposed)]
 mod tallies;
 #[cfg(interposed)]
 mod thread_memory;
@@ -43,16 +47,17 @@ use std::ffi::{CString, c_char};
 pub(crate) use recorder::{AT_FORK, allocated, forget, freed, reallocated};
 #[cfg(not(interposed))]
 pub use unsupported::{
-    counts, describe, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet, sites,
-    start, stop,
+    Stream, counts, describe, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet,
+    sites, start, start_stream, stop,
 };
 #[cfg(interposed)]
 pub use {
     names::describe,
     recorder::{
         counts, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet, sites, start,
-        stop,
+        start_stream, stop,
     },
+    stream::Stream,
 };
 
 /// The running line of a program.

@@ -1,5 +1,6 @@
 //! The recording that runs, if any.
 
+use std::io;
 use std::num::NonZeroU32;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
@@ -9,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::block_table::{Block, GENERATION_BITS};
 use super::sites::{self, SiteId};
+use super::stream::{self, Stream};
 use super::{Counts, Host, LiveBlock, Location, Site};
 use super::{blocks, probes, sampling, site_cache, thread_memory};
 use crate::at_fork::AtFork;
@@ -33,6 +35,23 @@ static SWITCH: Mutex<()> = Mutex::new(());
 ///
 /// When calls of the allocator can't be interposed in this process.
 pub fn start(host: &'static Host, sample: Option<NonZeroU32>) -> Result<bool, Refused> {
+    start_recording(host, sample, None)
+}
+
+/// The same for all blocks, and writes them to a file as they come and go.
+///
+/// # Errors
+///
+/// As for [`start`], and if the file can't be written.
+pub fn start_stream(host: &'static Host, stream: Stream) -> Result<bool, Refused> {
+    start_recording(host, None, Some(stream))
+}
+
+fn start_recording(
+    host: &'static Host,
+    sample: Option<NonZeroU32>,
+    stream: Option<Stream>,
+) -> Result<bool, Refused> {
     let _switch = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     if RECORDS.load(Relaxed) {
         return Ok(false);
@@ -49,19 +68,30 @@ pub fn start(host: &'static Host, sample: Option<NonZeroU32>) -> Result<bool, Re
     });
     MISSED.store(0, Relaxed);
     HOST.store(std::ptr::from_ref(host).cast_mut(), Release);
-    interpose::install(&[&memory::HOOKS])?;
+    if let Some(stream) = stream {
+        stream::start(stream).map_err(|error| Refused::File(error.to_string()))?;
+    }
+    if let Err(why) = interpose::install(&[&memory::HOOKS]) {
+        let _ = stream::finish();
+        return Err(why);
+    }
     RECORDS.store(true, Release);
     Ok(true)
 }
 
 /// Stops recording; what was recorded can be read until the next start. False if none runs.
-pub fn stop() -> bool {
+///
+/// # Errors
+///
+/// When the recording went to a file that could not be written to its end. It was stopped nevertheless.
+pub fn stop() -> io::Result<bool> {
     let _switch = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
     if !RECORDS.swap(false, Relaxed) {
-        return false;
+        return Ok(false);
     }
     interpose::remove(&[&memory::HOOKS]);
-    true
+    stream::finish()?;
+    Ok(true)
 }
 
 /// Whether a recording runs.
@@ -192,6 +222,7 @@ fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: us
             return;
         }
     }
+    stream::push(site, size, false);
     let weight = sampling::weight(size);
     sites::count_allocation(thread_memory::tallies(thread), site, weight);
     if sampling::is_on() {
@@ -269,6 +300,7 @@ fn count_free(thread: &counters::Block, address: usize, block: Block, now: u32) 
         if sampling::is_on() {
             probes::freed(address);
         }
+        stream::push(block.site, block.size, true);
         sites::count_free(
             thread_memory::tallies(thread),
             block.site,
@@ -310,6 +342,7 @@ pub(crate) const AT_FORK: AtFork = AtFork {
         if thread.enter_recorder() {
             sites::hold();
             blocks::hold();
+            stream::hold();
             thread.set_forks(true);
         }
     },
@@ -317,8 +350,10 @@ pub(crate) const AT_FORK: AtFork = AtFork {
         after_fork();
     },
     in_child: || {
+        stream::leave_to_parent();
         if !after_fork() {
             RECORDS.store(false, Relaxed);
+            stream::release();
             blocks::release();
             sites::release();
         }
@@ -331,6 +366,7 @@ fn after_fork() -> bool {
     let held = thread.forks();
     if held {
         thread.set_forks(false);
+        stream::release();
         blocks::release();
         sites::release();
         thread.leave_recorder();

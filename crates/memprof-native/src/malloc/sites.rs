@@ -140,7 +140,6 @@ pub(super) fn find(location: &Location) -> Option<SiteId> {
 }
 
 /// The location of a site.
-#[cfg(test)]
 pub(super) fn location(site: SiteId) -> Location {
     LOCATIONS.with(|locations| locations.all[site.0 as usize].clone())
 }

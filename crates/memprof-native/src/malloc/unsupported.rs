@@ -1,5 +1,7 @@
 //! What there is where calls cannot be interposed: no recording.
 
+use std::fs::File;
+use std::io;
 use std::num::NonZeroU32;
 
 use super::{Counts, Host, LiveBlock, Location, Site};
@@ -16,9 +18,31 @@ pub fn start(_host: &'static Host, _sample: Option<NonZeroU32>) -> Result<bool, 
     ))
 }
 
+/// Where a recording goes.
+#[derive(Debug)]
+pub struct Stream {
+    /// Empty, open for writing.
+    pub file: File,
+    /// What is run, for those that read the recording.
+    pub command: String,
+}
+
+/// Refuses.
+///
+/// # Errors
+///
+/// Always [`Refused::Unsupported`].
+pub fn start_stream(host: &'static Host, _stream: Stream) -> Result<bool, Refused> {
+    start(host, None)
+}
+
 /// False: none runs.
-pub fn stop() -> bool {
-    false
+///
+/// # Errors
+///
+/// None.
+pub fn stop() -> io::Result<bool> {
+    Ok(false)
 }
 
 /// False.

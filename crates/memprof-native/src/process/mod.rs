@@ -9,7 +9,7 @@
 
 mod calls;
 mod error;
-mod maps;
+pub(crate) mod maps;
 mod ptrace;
 mod snapshot;
 mod symbols;

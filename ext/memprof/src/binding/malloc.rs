@@ -1,18 +1,22 @@
 //! `Memprof::Native::Malloc`: the recorder of malloc. Locations are Strings here, as `Memprof::Malloc` has them.
 
 use std::ffi::CString;
+use std::io;
 use std::num::NonZeroU32;
 
 use magnus::{Error, Module, Object, RModule, Ruby, Value, function};
-use memprof_native::malloc::{self, Counts, Location};
+use memprof_native::Refused;
+use memprof_native::malloc::{self, Counts, Location, Stream};
 
+use super::dump::{duplicate, failure};
 use super::native_trace::unsupported;
 use crate::vm::malloc_host;
 
 pub fn init(native: RModule) -> Result<(), Error> {
     let module = native.define_module("Malloc")?;
     module.define_singleton_method("start", function!(start, 1))?;
-    module.define_singleton_method("stop", function!(malloc::stop, 0))?;
+    module.define_singleton_method("record", function!(record, 2))?;
+    module.define_singleton_method("stop", function!(stop, 0))?;
     module.define_singleton_method("running?", function!(malloc::is_recording, 0))?;
     module.define_singleton_method("sample", function!(malloc::sample, 0))?;
     module.define_singleton_method("reset", function!(malloc::reset, 0))?;
@@ -28,6 +32,21 @@ pub fn init(native: RModule) -> Result<(), Error> {
 fn start(ruby: &Ruby, sample: Option<NonZeroU32>) -> Result<bool, Error> {
     malloc_host::prepare();
     malloc::start(&malloc_host::HOST, sample).map_err(|why| unsupported(ruby, "malloc", &why))
+}
+
+/// Records all blocks, and writes what happens to a file descriptor. False if it records already.
+fn record(ruby: &Ruby, descriptor: i32, command: String) -> Result<bool, Error> {
+    let file = duplicate(ruby, descriptor)?;
+    malloc_host::prepare();
+    malloc::start_stream(&malloc_host::HOST, Stream { file, command }).map_err(|why| match why {
+        Refused::File(error) => failure(ruby, &io::Error::other(error)),
+        why => unsupported(ruby, "malloc", &why),
+    })
+}
+
+/// False if none runs. Raises the system's error if the recording's file could not be written to its end.
+fn stop(ruby: &Ruby) -> Result<bool, Error> {
+    malloc::stop().map_err(|error| failure(ruby, &error))
 }
 
 /// Allocations, their bytes, frees, their bytes, sum of ages, greatest age, live blocks, their bytes.

@@ -14,6 +14,7 @@ mod native_memory;
 mod native_profile;
 mod native_snapshot;
 mod native_trace;
+mod recordings;
 mod requests;
 mod trace_report;
 
@@ -36,5 +37,6 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     trace_report::init(ruby, native)?;
     requests::init(ruby, native)?;
     malloc::init(native)?;
+    recordings::init(native)?;
     native::init(ruby, native)
 }

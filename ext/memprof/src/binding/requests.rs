@@ -44,9 +44,9 @@ fn sum_up(input: Input, options: Options, told: &AtomicU64) -> io::Result<String
 }
 
 /// A file that ends when its caller has gone.
-struct Input {
-    file: File,
-    abandoned: Abandoned,
+pub(super) struct Input {
+    pub(super) file: File,
+    pub(super) abandoned: Abandoned,
 }
 
 impl Read for Input {

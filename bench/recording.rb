@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+# What does a recording of malloc that goes to a file cost, beside one in memory, and beside heaptrack?
+
+require_relative "support"
+require "tmpdir"
+
+ROUNDS = Bench.size(9, 1)
+STRINGS = Bench.size(1_000_000, 2_000)
+CODE = "#{STRINGS}.times { |index| \"x\" * (100 + (index & 1023)) }"
+
+# Runs the storm in a process of its own, and returns the processor time of all that it started, in seconds.
+def run(*command, code)
+  before = Process.times
+  system(*command, RbConfig.ruby, "-I#{File.expand_path("../lib", __dir__)}", "-rmemprof/malloc", "-e", code,
+    out: File::NULL, err: File::NULL) || abort("failed: #{command.join(" ")}")
+  after = Process.times
+  after.cutime + after.cstime - before.cutime - before.cstime
+end
+
+def heaptrack
+  path = ENV.fetch("PATH").split(":").map { |directory| File.join(directory, "heaptrack") }
+  path.find { |file| File.executable?(file) }
+end
+
+Bench.title("What does a recording of malloc cost that goes to a file?")
+Dir.mktmpdir do |directory|
+  file = File.join(directory, "app.malloc")
+  variants = {
+    "not recorded" => -> { run(CODE) },
+    "in memory" => -> { run("Memprof::Malloc.start; #{CODE}") },
+    "to a file" => -> { run("Memprof::Malloc.record(#{file.dump}) { #{CODE} }") }
+  }
+  variants["heaptrack"] = -> { run(heaptrack, "--output", "#{directory}/h", CODE) } if heaptrack
+  samples = Bench.in_turn(ROUNDS, variants)
+  plain = samples["not recorded"].median
+  Bench.table(["#{STRINGS} strings, processor seconds of all processes", "median", "spread", "relative"],
+    samples.map do |name, sample|
+      [name, format("%.3f", sample.median), sample.spread, format("%.2f", sample.median / plain)]
+    end)
+  per_call = File.size(file) / Memprof::Malloc::Recording.new(file).to_h[:total][:allocations].to_f
+  Bench.table(["bytes of the file", ""], [["for each call", format("%.2f", per_call)]])
+  puts "heaptrack is not installed." unless heaptrack
+end

@@ -1,0 +1,209 @@
+//! Events on their way from the hooks to the thread that writes them: a ring of buffers of a bounded size.
+//!
+//! There is one for all threads, so that events are in their order: a block is freed after it was allocated, and the peak
+//! is exact. A thread that finds all buffers full waits for the writer, which needs no lock that a thread in a hook may have.
+
+use std::ptr;
+
+use super::pages;
+use super::sites::SiteId;
+
+/// A block of a site was allocated or freed.
+#[derive(Clone, Copy)]
+pub(super) struct Event {
+    /// The site, above it the lowest bit: whether it was freed.
+    site: u64,
+    /// Bytes asked for.
+    pub size: u64,
+}
+
+impl Event {
+    pub(super) fn new(site: SiteId, size: u64, is_free: bool) -> Event {
+        Event {
+            site: u64::from(site.0) << 1 | u64::from(is_free),
+            size,
+        }
+    }
+
+    pub(super) fn site(self) -> SiteId {
+        SiteId((self.site >> 1) as u32)
+    }
+
+    pub(super) fn is_free(self) -> bool {
+        self.site & 1 != 0
+    }
+}
+
+/// Events of a buffer.
+const EVENTS: usize = 1 << 15;
+const BUFFERS: usize = 16;
+
+/// What became of an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// It is in a buffer.
+    Yes,
+    /// It is, and the writer has a full buffer to write.
+    Filled,
+    /// All buffers are full.
+    Full,
+    /// Nothing is recorded.
+    Off,
+}
+
+/// Buffers `first` to `first + full - 1` wait for the writer; the one behind them is filled.
+pub(super) struct Ring {
+    /// Null until the first recording; then never unmapped.
+    events: *mut Event,
+    is_on: bool,
+    first: usize,
+    full: usize,
+    used: usize,
+    /// Events in the full buffers.
+    lengths: [usize; BUFFERS],
+}
+
+// SAFETY: the events are only reached through the ring.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    pub(super) const fn new() -> Ring {
+        Ring {
+            events: ptr::null_mut(),
+            is_on: false,
+            first: 0,
+            full: 0,
+            used: 0,
+            lengths: [0; BUFFERS],
+        }
+    }
+
+    /// Empties it, and takes events from now on. False without memory.
+    pub(super) fn start(&mut self) -> bool {
+        if self.events.is_null() {
+            self.events = pages::map(EVENTS * BUFFERS);
+        }
+        (self.first, self.full, self.used) = (0, 0, 0);
+        self.is_on = !self.events.is_null();
+        self.is_on
+    }
+
+    /// Takes no more events; those that it has can still be taken.
+    pub(super) fn stop(&mut self) {
+        self.is_on = false;
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, event: Event) -> Pushed {
+        if !self.is_on {
+            return Pushed::Off;
+        }
+        if self.used == EVENTS {
+            if !self.close() {
+                return Pushed::Full;
+            }
+            self.put(event);
+            return Pushed::Filled;
+        }
+        self.put(event);
+        Pushed::Yes
+    }
+
+    #[inline(always)]
+    fn put(&mut self, event: Event) {
+        let buffer = (self.first + self.full) % BUFFERS;
+        debug_assert!(self.used < EVENTS);
+        // SAFETY: a place of the mapping, which has `BUFFERS` times `EVENTS` events.
+        unsafe { *self.events.add(buffer * EVENTS + self.used) = event };
+        self.used += 1;
+    }
+
+    /// The buffer that is filled is for the writer, and the next one is filled. False if there is none.
+    fn close(&mut self) -> bool {
+        if self.full + 1 == BUFFERS {
+            return false;
+        }
+        self.lengths[(self.first + self.full) % BUFFERS] = self.used;
+        self.full += 1;
+        self.used = 0;
+        true
+    }
+
+    /// Copies the oldest buffer, and has it filled again. With `partial` also one that is not full.
+    pub(super) fn take(&mut self, partial: bool, into: &mut Vec<Event>) {
+        into.clear();
+        if self.full == 0 && !(partial && self.used > 0 && self.close()) {
+            return;
+        }
+        let length = self.lengths[self.first].min(EVENTS);
+        // SAFETY: a buffer of the mapping, of which so many events were written (`put`).
+        let events =
+            unsafe { std::slice::from_raw_parts(self.events.add(self.first * EVENTS), length) };
+        into.extend_from_slice(events);
+        self.first = (self.first + 1) % BUFFERS;
+        self.full -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(ring: &mut Ring, number: usize) -> Pushed {
+        ring.push(Event::new(
+            SiteId(number as u32 % 1000),
+            number as u64,
+            number % 3 == 0,
+        ))
+    }
+
+    #[test]
+    fn events_come_out_in_their_order_and_none_is_lost() {
+        let mut ring = Ring::new();
+        assert_eq!(push(&mut ring, 0), Pushed::Off);
+        assert!(ring.start());
+        let (mut pushed, mut taken) = (0, 0);
+        let mut events = Vec::new();
+        for round in 0..40 {
+            for _ in 0..EVENTS / 2 + round * 1000 {
+                match push(&mut ring, pushed) {
+                    Pushed::Full => break,
+                    Pushed::Off => unreachable!(),
+                    Pushed::Yes | Pushed::Filled => pushed += 1,
+                }
+            }
+            ring.take(round % 3 == 0, &mut events);
+            for event in &events {
+                assert_eq!(event.size, taken as u64);
+                assert_eq!(event.site(), SiteId(taken as u32 % 1000));
+                assert_eq!(event.is_free(), taken % 3 == 0);
+                taken += 1;
+            }
+        }
+        ring.stop();
+        assert_eq!(push(&mut ring, 0), Pushed::Off);
+        loop {
+            ring.take(true, &mut events);
+            taken += events.len();
+            if events.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(taken, pushed);
+    }
+
+    #[test]
+    fn a_full_ring_says_so_until_there_is_room() {
+        let mut ring = Ring::new();
+        assert!(ring.start());
+        let mut count = 0;
+        while push(&mut ring, count) != Pushed::Full {
+            count += 1;
+        }
+        assert_eq!(count, EVENTS * BUFFERS);
+        let mut events = Vec::new();
+        ring.take(false, &mut events);
+        assert_eq!(events.len(), EVENTS);
+        assert_eq!(push(&mut ring, count), Pushed::Filled);
+    }
+}

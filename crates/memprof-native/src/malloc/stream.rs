@@ -1,0 +1,327 @@
+//! A recording that goes to a file while it runs: a thread takes the events of the hooks and writes them in blocks.
+//!
+//! The thread takes no lock that a thread in a hook may have for long, and none of the loader's, so that hooks may wait for
+//! it; it never waits for itself. It blocks all signals. When the file can't be written, the events end and the program goes on. A forked child has no
+//! such thread, and records in memory only.
+
+use std::fs::{self, File};
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use memprof_recording::{BlockWriter, Event as Recorded, Record};
+
+use super::event_ring::{Event, Pushed, Ring};
+use super::sites::{self, SiteId};
+use super::{Location, names};
+use crate::lock::Lock;
+use crate::process::maps::{self, Mapping};
+
+/// Where a recording goes.
+#[derive(Debug)]
+pub struct Stream {
+    /// Empty, open for writing.
+    pub file: File,
+    /// What is run, for those that read the recording.
+    pub command: String,
+}
+
+/// Whether events are taken: a look at this costs less than the lock.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+/// The thread that writes, as soon as it is about to.
+static WRITING: AtomicUsize = AtomicUsize::new(0);
+static RING: Lock<Ring> = Lock::new(Ring::new());
+static WRITER: Lock<Option<Writer>> = Lock::new(None);
+/// Woken when a buffer is full.
+static WOKEN: Lock<Option<Thread>> = Lock::new(None);
+
+struct Writer {
+    thread: JoinHandle<io::Result<()>>,
+    pid: u32,
+}
+
+/// How often what there is goes to the file.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// How long a hook waits before it looks for room again.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Starts the thread. Call before blocks are recorded.
+pub(super) fn start(stream: Stream) -> io::Result<()> {
+    let Stream { file, command } = stream;
+    let blocks = BlockWriter::new(file)?;
+    if !RING.with(Ring::start) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    let output = Output {
+        blocks,
+        known: Vec::new(),
+        defined: 0,
+        natives: Vec::new(),
+        maps: Vec::new(),
+        since: Instant::now(),
+    };
+    // Before there is the thread, which ends when it is off.
+    IS_ON.store(true, Relaxed);
+    WRITING.store(0, Relaxed);
+    let thread = without_signals(|| {
+        thread::Builder::new()
+            .name("memprof malloc".to_owned())
+            .spawn(move || {
+                // libc allocates for what a thread has: now, and not when that is recorded.
+                thread::park_timeout(Duration::ZERO);
+                // SAFETY: has no conditions.
+                WRITING.store(unsafe { libc::pthread_self() } as usize, Relaxed);
+                write(output, &command)
+            })
+    });
+    let thread = thread.inspect_err(|_| stop())?;
+    while WRITING.load(Relaxed) == 0 {
+        thread::yield_now();
+    }
+    let handle = thread.thread().clone();
+    let pid = std::process::id();
+    drop(WOKEN.with(|woken| woken.replace(handle)));
+    // One that is left is of the parent of this process.
+    mem::forget(WRITER.with(|writer| writer.replace(Writer { thread, pid })));
+    Ok(())
+}
+
+/// In this order: the thread ends when it finds the ring empty after that.
+fn stop() {
+    RING.with(Ring::stop);
+    IS_ON.store(false, Relaxed);
+}
+
+/// Writes what is left. An error: the file could not be written at some time, and ends there. Call when no more blocks are
+/// recorded.
+pub(super) fn finish() -> io::Result<()> {
+    stop();
+    let writer = WRITER.with(Option::take);
+    let Some(writer) = writer else {
+        return Ok(());
+    };
+    if writer.pid != std::process::id() {
+        // A thread of the parent.
+        mem::forget(writer);
+        return Ok(());
+    }
+    writer.thread.thread().unpark();
+    let result = writer.thread.join();
+    drop(WOKEN.with(Option::take));
+    result.unwrap_or_else(|_| Err(io::Error::other("the thread that writes failed")))
+}
+
+/// A block was allocated or freed. The thread is in the recorder.
+#[inline(always)]
+pub(super) fn push(site: SiteId, size: u64, is_free: bool) {
+    if IS_ON.load(Relaxed) {
+        push_event(Event::new(site, size, is_free));
+    }
+}
+
+#[inline(never)]
+fn push_event(event: Event) {
+    loop {
+        match RING.with(|ring| ring.push(event)) {
+            Pushed::Yes | Pushed::Off => return,
+            Pushed::Filled => return wake(),
+            // SAFETY: has no conditions.
+            Pushed::Full if WRITING.load(Relaxed) == unsafe { libc::pthread_self() } as usize => {
+                return;
+            }
+            Pushed::Full => {
+                wake();
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+fn wake() {
+    WOKEN.with(|woken| woken.as_ref().map(Thread::unpark));
+}
+
+/// Takes the locks, for a fork.
+pub(super) fn hold() {
+    WRITER.take();
+    WOKEN.take();
+    RING.take();
+}
+
+/// Releases them, in the parent and in the child.
+pub(super) fn release() {
+    RING.release();
+    WOKEN.release();
+    WRITER.release();
+}
+
+/// In the child of a fork: the thread is the parent's.
+pub(super) fn leave_to_parent() {
+    IS_ON.store(false, Relaxed);
+}
+
+/// Runs `work` while this thread blocks all signals; a thread that it starts does from its first instruction on.
+fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the sets are there to be written, and `all` is before it is read.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let result = work();
+    // SAFETY: written above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    result
+}
+
+/// What the thread has.
+struct Output {
+    blocks: BlockWriter<File>,
+    /// The node of each site; 0: it has none yet.
+    known: Vec<u32>,
+    /// Frames, and as many nodes.
+    defined: u32,
+    /// Frames of native code with their addresses, to be named at the end.
+    natives: Vec<(u32, usize)>,
+    /// The mappings when native code was last looked up.
+    maps: Vec<Mapping>,
+    since: Instant,
+}
+
+fn write(mut output: Output, command: &str) -> io::Result<()> {
+    let result = output.run(command);
+    if result.is_err() {
+        // No hook waits for room any more.
+        stop();
+        // A part of a block is no loss, but looks like one.
+        let (length, file) = output.blocks.into_parts();
+        let _ = file.set_len(length);
+    }
+    result
+}
+
+impl Output {
+    fn run(&mut self, command: &str) -> io::Result<()> {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        self.blocks.add(Record::Start {
+            pid: u64::from(std::process::id()),
+            time: time.map_or(0, |time| time.as_millis() as u64),
+            command: command.as_bytes(),
+        })?;
+        self.clock()?;
+        self.blocks.flush()?;
+        let mut events = Vec::new();
+        let mut flushed = Instant::now();
+        loop {
+            let (is_last, is_due) = (!IS_ON.load(Relaxed), flushed.elapsed() >= INTERVAL);
+            RING.with(|ring| ring.take(is_last || is_due, &mut events));
+            if is_due || !events.is_empty() {
+                self.clock()?;
+            }
+            for event in &events {
+                self.event(*event)?;
+            }
+            if is_due {
+                self.blocks.flush()?;
+                flushed = Instant::now();
+            }
+            if !events.is_empty() {
+                continue;
+            }
+            if is_last {
+                return self.end();
+            }
+            thread::park_timeout(INTERVAL);
+        }
+    }
+
+    fn clock(&mut self) -> io::Result<()> {
+        self.blocks.add(Record::Clock {
+            ms: self.since.elapsed().as_millis() as u64,
+            rss: rss(),
+        })
+    }
+
+    fn event(&mut self, event: Event) -> io::Result<()> {
+        let node = u64::from(self.node(event.site())?);
+        let recorded = Recorded {
+            node,
+            size: event.size,
+        };
+        self.blocks.add(if event.is_free() {
+            Record::Free(recorded)
+        } else {
+            Record::Allocation(recorded)
+        })
+    }
+
+    /// The node of a site, which is defined when it is met first.
+    fn node(&mut self, site: SiteId) -> io::Result<u32> {
+        let index = site.0 as usize;
+        if let Some(&node) = self.known.get(index) {
+            if node != 0 {
+                return Ok(node);
+            }
+        } else {
+            self.known.resize(index + 1, 0);
+        }
+        match sites::location(site) {
+            Location::Line { path, line } => self.blocks.add(Record::RubyFrame {
+                path: path.as_bytes(),
+                line: u64::from(line),
+                method: b"",
+            })?,
+            Location::Native(address) => {
+                self.natives.push((self.defined + 1, address));
+                self.native(address)?;
+            }
+        }
+        self.defined += 1;
+        self.known[index] = self.defined;
+        self.blocks.add(Record::Node {
+            parent: 0,
+            frame: u64::from(self.defined),
+        })?;
+        Ok(self.defined)
+    }
+
+    fn native(&mut self, address: usize) -> io::Result<()> {
+        let address = address as u64;
+        let is_here = |one: &&Mapping| (one.start..one.end).contains(&address);
+        if !self.maps.iter().any(|one| is_here(&one)) {
+            self.maps = maps::of(std::process::id() as i32).unwrap_or_default();
+        }
+        let mapping = self.maps.iter().find(is_here);
+        let mapping = mapping.filter(|one| one.path.starts_with('/'));
+        self.blocks.add(Record::NativeFrame {
+            address,
+            offset: mapping.map_or(0, |one| address - one.start + one.offset),
+            module: mapping.map_or(b"", |one| one.path.as_bytes()),
+        })
+    }
+
+    /// Names take the loader's lock, which a thread in a hook may have; no hook waits for this thread any more.
+    fn end(&mut self) -> io::Result<()> {
+        for (frame, address) in mem::take(&mut self.natives) {
+            let text = names::describe(address);
+            let (frame, text) = (u64::from(frame), text.as_bytes());
+            self.blocks.add(Record::Name { frame, text })?;
+        }
+        self.clock()?;
+        let missed = super::recorder::missed();
+        self.blocks.add(Record::End { missed })?;
+        self.blocks.flush()
+    }
+}
+
+/// Resident memory of this process in bytes; 0 if it can't be told.
+fn rss() -> u64 {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    // SAFETY: asks for a constant of the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    pages.unwrap_or(0u64) * u64::try_from(page).unwrap_or(4096)
+}

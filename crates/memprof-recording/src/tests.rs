@@ -1,0 +1,220 @@
+use crate::{BlockWriter, Error, Event, Record, Summary, read};
+
+const A: Event = Event {
+    node: 1,
+    size: 1000,
+};
+const B: Event = Event { node: 2, size: 24 };
+
+fn frames() -> Vec<Record<'static>> {
+    vec![
+        Record::Start {
+            pid: 7,
+            time: 1_700_000_000_000,
+            command: b"app.rb",
+        },
+        Record::RubyFrame {
+            path: b"/app/a.rb",
+            line: 3,
+            method: b"",
+        },
+        Record::NativeFrame {
+            address: 0x7f00_0000_1234,
+            offset: 0x1234,
+            module: b"/lib/libpq.so",
+        },
+        Record::Node {
+            parent: 0,
+            frame: 1,
+        },
+        Record::Node {
+            parent: 1,
+            frame: 2,
+        },
+    ]
+}
+
+fn file(records: &[Record<'_>], records_a_block: usize) -> Vec<u8> {
+    let mut writer = BlockWriter::new(Vec::new()).unwrap();
+    for (number, record) in records.iter().enumerate() {
+        writer.add(*record).unwrap();
+        if (number + 1) % records_a_block == 0 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.flush().unwrap();
+    writer.into_parts().1
+}
+
+fn recording() -> Vec<Record<'static>> {
+    let mut records = frames();
+    records.extend([
+        Record::Clock { ms: 0, rss: 5_000 },
+        Record::Allocation(A),
+        Record::Allocation(B),
+        Record::Allocation(A),
+        Record::Clock { ms: 10, rss: 9_000 },
+        Record::Free(A),
+        Record::Allocation(B),
+        Record::Free(B),
+        Record::Allocation(B),
+        Record::Clock { ms: 20, rss: 8_000 },
+        Record::Name {
+            frame: 2,
+            text: b"/lib/libpq.so(PQexec+0x4) [0x7f0000001234]",
+        },
+        Record::End { missed: 2 },
+    ]);
+    records
+}
+
+fn summary(bytes: &[u8]) -> Summary {
+    Summary::read(&mut &bytes[..]).unwrap()
+}
+
+#[test]
+fn records_come_back() {
+    let records = recording();
+    for records_a_block in [1, 4, 100] {
+        let bytes = file(&records, records_a_block);
+        let mut seen = 0;
+        read(&mut &bytes[..], &mut |record| {
+            assert_eq!(record, records[seen]);
+            seen += 1;
+            true
+        })
+        .unwrap();
+        assert_eq!(seen, records.len());
+    }
+}
+
+#[test]
+fn sums_have_the_peak_and_what_made_it_up() {
+    let summary = summary(&file(&recording(), 100));
+    assert!(summary.complete && summary.damaged_at.is_none());
+    assert_eq!((summary.pid, summary.ms, summary.missed), (7, 20, 2));
+    assert_eq!((summary.peak_ms, summary.peak_rss), (0, 9_000));
+    let total = &summary.total;
+    assert_eq!((total.allocations, total.allocated_bytes), (5, 2_072));
+    assert_eq!((total.peak_bytes, total.temporary), (2_024, 2));
+    assert_eq!((total.leaked, total.leaked_bytes), (3, 1_048));
+    let row = |name| summary.locations.iter().find(|row| row.location == name);
+    let ruby = row("/app/a.rb:3").unwrap();
+    assert_eq!((ruby.peak_bytes, ruby.leaked_bytes), (2_000, 1_000));
+    let native = row("/lib/libpq.so(PQexec+0x4) [0x7f0000001234]").unwrap();
+    assert_eq!((native.peak_bytes, native.leaked_bytes), (24, 48));
+    assert_eq!((native.temporary, native.allocations), (1, 3));
+    let sizes: Vec<_> = summary
+        .sizes
+        .iter()
+        .map(|one| (one.up_to, one.allocations))
+        .collect();
+    assert_eq!(sizes, [(32, 3), (1024, 2)]);
+    let live: Vec<_> = summary.timeline.iter().map(|one| one.live_bytes).collect();
+    assert_eq!(live, [0, 2_024, 2_024]);
+}
+
+#[test]
+fn a_peak_is_that_of_a_slow_recount() {
+    let mut records = frames();
+    let mut state = 0x1234_5678_9abc_def1u64;
+    let mut live: Vec<Event> = Vec::new();
+    let (mut sums, mut peak) = ([0u64; 2], [0u64; 2]);
+    for _ in 0..20_000 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if state % 7 < 4 || live.is_empty() {
+            let (node, size) = (1 + state % 2, state >> 8 & 0xfff);
+            live.push(Event { node, size });
+            records.push(Record::Allocation(Event { node, size }));
+            sums[node as usize - 1] += size;
+            if sums[0] + sums[1] > peak[0] + peak[1] {
+                peak = sums;
+            }
+        } else {
+            let event = live.swap_remove((state >> 20) as usize % live.len());
+            records.push(Record::Free(event));
+            sums[event.node as usize - 1] -= event.size;
+        }
+    }
+    let summary = summary(&file(&records, 999));
+    assert!(!summary.complete, "it was not stopped");
+    let mut rows = summary.locations;
+    rows.sort_by(|one, other| one.location.cmp(&other.location));
+    let peaks: Vec<_> = rows.iter().map(|row| row.peak_bytes).collect();
+    assert_eq!(peaks, peak);
+    let leaked: Vec<_> = rows.iter().map(|row| row.leaked_bytes).collect();
+    assert_eq!(leaked, sums);
+}
+
+#[test]
+fn a_file_that_was_cut_off_is_read_up_to_the_last_whole_block() {
+    let bytes = file(&recording(), 4);
+    let mut most = 0;
+    for length in 0..bytes.len() {
+        match Summary::read(&mut &bytes[..length]) {
+            Ok(summary) => {
+                assert!(!summary.complete && summary.damaged_at.is_none());
+                assert!(summary.total.allocations >= most);
+                most = summary.total.allocations;
+            }
+            Err(Error::NoRecording) => assert!(length < 17),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(most > 0);
+}
+
+#[test]
+fn no_flipped_bit_goes_unnoticed() {
+    let bytes = file(&recording(), 4);
+    let whole = summary(&bytes);
+    for bit in 17 * 8..bytes.len() * 8 {
+        let mut bytes = bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let summary = summary(&bytes);
+        let is_noticed = !summary.complete || summary.damaged_at.is_some();
+        // zstd ignores a bit of each block.
+        assert!(is_noticed || summary == whole, "{bit}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_damage() {
+    let bad = [
+        Record::Allocation(Event { node: 9, size: 1 }),
+        Record::Allocation(Event { node: 0, size: 1 }),
+        Record::Free(A),
+        Record::Node {
+            parent: 0,
+            frame: 3,
+        },
+        Record::Node {
+            parent: 9,
+            frame: 1,
+        },
+        Record::Name {
+            frame: 0,
+            text: b"",
+        },
+    ];
+    for record in bad {
+        let mut records = frames();
+        records.push(record);
+        let summary = summary(&file(&records, 100));
+        assert_eq!(summary.damaged_at, Some(17), "{record:?}");
+    }
+}
+
+#[test]
+fn a_timeline_has_a_bounded_number_of_points() {
+    let mut records = frames();
+    for ms in 0..5_000 {
+        records.push(Record::Clock { ms, rss: ms });
+    }
+    let points = summary(&file(&records, 999)).timeline;
+    assert!((256..=512).contains(&points.len()), "{}", points.len());
+    assert_eq!(points.last().unwrap().ms, 4_999);
+    assert!(points.windows(2).all(|pair| pair[0].ms < pair[1].ms));
+}

@@ -1,0 +1,91 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "../errors"
+require_relative "../native"
+require_relative "../output"
+
+module Memprof
+  module Malloc
+    # What a file of {Malloc.record} adds up to. A file that still grows, or whose process was killed, is read
+    # up to its last whole block.
+    #
+    # @example
+    #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
+    #   recording = Memprof::Malloc::Recording.new("import.malloc")
+    #   recording.to_h[:total][:peak_bytes] >= 1_000_000 # => true
+    #   recording.complete?                              # => true
+    class Recording
+      autoload :Text, "#{__dir__}/recording/text"
+
+      # Whether the file is a recording, or begins like one.
+      #
+      # @param path [String]
+      # @return [Boolean]
+      # @example
+      #   Memprof::Malloc::Recording.file?("/dev/null") # => false
+      def self.file?(path)
+        File.file?(path) && File.open(path, "rb") { |file| file.read(MAGIC.bytesize) } == MAGIC
+      rescue SystemCallError
+        false
+      end
+
+      MAGIC = "memprof malloc 1\n".b.freeze
+      private_constant :MAGIC
+
+      # @param path [String, Pathname]
+      # @raise [Error] if the file can't be read, or is no recording of malloc
+      # @example
+      #   Memprof::Malloc::Recording.new("import.malloc")
+      def initialize(path)
+        answer = File.open(path, "rb") { |file| Native.sum_up_recording(file.fileno) }
+        raise Error, "can't read #{path}: this is no recording of malloc" unless answer
+
+        @summary = JSON.parse(answer, symbolize_names: true)
+      rescue SystemCallError => e
+        raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}"
+      end
+
+      # @return [Boolean] false if the recording still runs, its process was killed, or the file is damaged
+      # @example
+      #   Memprof::Malloc::Recording.new("import.malloc").complete?
+      def complete?
+        @summary[:complete] && @summary[:damaged_at].nil?
+      end
+
+      # All that is known. Sizes are in bytes.
+      #
+      # - `:command`, `:pid`, `:started` (milliseconds since 1970), `:ms` (how long it took), `:missed`
+      #   (blocks that could not be recorded), `:complete`, `:damaged_at` (byte of the file, or nil);
+      # - `:total`: `:allocations`, `:allocated_bytes`, `:temporary` (blocks that were freed before anything
+      #   else was allocated or freed), `:peak_bytes`, `:leaked`, `:leaked_bytes` (live at the end);
+      # - `:peak_ms`, `:peak_rss`: when most bytes were live, and the greatest RSS;
+      # - `:locations`: the same as `:total` for each `:location`; `:peak_bytes` are those that were live when
+      #   most bytes of all were;
+      # - `:sizes`: `:allocations` and `:allocated_bytes` of blocks `:up_to` a size;
+      # - `:timeline`: `:ms`, `:live_bytes` (the most since the point before), `:rss`, `:allocations` so far.
+      #
+      # @return [Hash{Symbol => Object}]
+      # @example
+      #   Memprof::Malloc::Recording.new("import.malloc").to_h[:locations].max_by { |row| row[:leaked_bytes] }
+      def to_h = @summary
+
+      # @return [String] the same as a JSON document
+      # @example
+      #   puts Memprof::Malloc::Recording.new("import.malloc").to_json
+      def to_json(*) = JSON.generate(@summary)
+
+      # Tables for people: the peak, what is live at the end, most calls, most temporary blocks, sizes,
+      # consumption over time.
+      #
+      # @param limit [Integer] rows of each table
+      # @param color [Boolean]
+      # @return [String]
+      # @example
+      #   puts Memprof::Malloc::Recording.new("import.malloc").to_s(limit: 5)
+      def to_s(limit: 10, color: false)
+        Text.new(@summary, limit: limit, color: color).to_s
+      end
+    end
+  end
+end

@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+require_relative "../../paint"
+require_relative "../../paths"
+require_relative "../../printable"
+require_relative "../../sparkline"
+require_relative "../../table"
+require_relative "../../units"
+
+module Memprof
+  module Malloc
+    class Recording
+      # A recording as tables for people.
+      class Text
+        # Heading, what it is sorted by, and how that is written.
+        TABLES = [
+          ["Live at the peak", :peak_bytes, :bytes], ["Live at the end", :leaked_bytes, :bytes],
+          ["Most calls", :allocations, :count], ["Most temporary blocks", :temporary, :count]
+        ].freeze
+        private_constant :TABLES
+
+        def initialize(summary, limit:, color:)
+          @summary = summary
+          @total = summary[:total]
+          @limit = limit
+          @paint = Paint.new(color)
+        end
+
+        def to_s
+          sections = [head, *TABLES.map { |table| ranking(*table) }, sizes, timeline]
+          sections.compact.join("\n")
+        end
+
+        private
+
+        def head
+          command = Printable.line(@summary[:command])
+          title = @paint.call("malloc of #{command}, process #{@summary[:pid]}", :bold)
+          ["#{title}, #{seconds(@summary[:ms])}", calls, peak, at_end, *warnings].join("\n") << "\n"
+        end
+
+        def calls
+          temporary = Units.percent(@total[:temporary], @total[:allocations])
+          "#{Units.count(@total[:allocations])} calls allocated #{Units.bytes(@total[:allocated_bytes])}, " \
+            "#{temporary} of them temporary blocks"
+        end
+
+        def peak
+          "peak: #{Units.bytes(@total[:peak_bytes])} after #{seconds(@summary[:peak_ms])}, " \
+            "RSS up to #{Units.bytes(@summary[:peak_rss])}"
+        end
+
+        def at_end
+          "live at the end: #{Units.bytes(@total[:leaked_bytes])} in #{Units.count(@total[:leaked])} blocks"
+        end
+
+        def warnings
+          damaged = @summary[:damaged_at]
+          missed = @summary[:missed]
+          lines = []
+          lines << "The file is damaged: nothing was read from byte #{damaged} on." if damaged
+          is_open = !damaged && !@summary[:complete]
+          lines << "The recording still runs, or its process was killed." if is_open
+          lines << "#{Units.count(missed)} blocks could not be recorded." if missed.positive?
+          lines
+        end
+
+        def ranking(heading, key, unit)
+          rows = @summary[:locations].select { |row| row[key].positive? }
+          return if rows.empty?
+
+          table = Table.new.number(heading, style: :red).number("Share").number("Calls").number("Allocated")
+            .name("Allocated at", style: :cyan)
+          rows.sort_by { |row| [-row[key], row[:location]] }.first(@limit).each do |row|
+            table.row(Units.public_send(unit, row[key]), Units.percent(row[key], @total[key]),
+              Units.count(row[:allocations]), Units.bytes(row[:allocated_bytes]), location(row))
+          end
+          more = rows.size - @limit
+          table.to_text(@paint) + (more.positive? ? "#{Units.count(more)} more\n" : "")
+        end
+
+        def location(row)
+          @directory ||= Paths.working_directory
+          Printable.line(Paths.short(row[:location], @directory))
+        end
+
+        def sizes
+          return if @summary[:sizes].empty?
+
+          table = Table.new.number("Size up to").number("Calls").number("Share").number("Allocated")
+          @summary[:sizes].each do |row|
+            table.row(Units.bytes(row[:up_to]), Units.count(row[:allocations]),
+              Units.percent(row[:allocations], @total[:allocations]), Units.bytes(row[:allocated_bytes]))
+          end
+          table.to_text(@paint)
+        end
+
+        def timeline
+          points = @summary[:timeline]
+          return if points.size < 2
+
+          { "live" => :live_bytes, "RSS" => :rss }.map do |name, key|
+            values = points.map { |point| point[key] }
+            most = values.each_slice([values.size / 60, 1].max).map(&:max)
+            "#{name.rjust(4)} #{Sparkline.of(most, width: 60)} up to #{Units.bytes(values.max)}\n"
+          end.join
+        end
+
+        def seconds(milliseconds) = Units.seconds(milliseconds / 1000.0)
+      end
+    end
+  end
+end

@@ -1,0 +1,185 @@
+# frozen_string_literal: true
+
+require "json"
+require "open3"
+require "tmpdir"
+
+RSpec.describe "Memprof::Malloc::Recording" do
+  before { skip "malloc is recorded on Linux" unless RUBY_PLATFORM.include?("linux") }
+
+  around { |example| Dir.mktmpdir { |directory| (@directory = directory) && example.run } }
+
+  let(:path) { File.join(@directory, "app.malloc") }
+
+  # Recording is global: each example has a process of its own. The first call of a method makes the VM
+  # allocate tables for its cache, which would be counted at that line.
+  def in_child(code)
+    run_ruby(%(require "memprof/malloc"; PATH = #{path.inspect}; ("a" * 2).clear\n#{code}))
+  end
+
+  def recording = Memprof::Malloc::Recording.new(path).to_h
+
+  def row(summary, location) = summary[:locations].find { |row| row[:location] == location }
+
+  # A line may have a table for the cache of a method besides its own blocks.
+  def about(bytes) = be_between(bytes, bytes + 10_000)
+
+  it "has the peak, what is live, calls and temporary blocks by line, as Memprof::Malloc counts them" do
+    result = in_child(<<~'RUBY')
+      p(Memprof::Malloc.record(PATH) do
+        kept = "a" * 300_000
+        peak = "b" * 5_000_000
+        peak.clear
+        20.times { ("c" * 70_000).clear }
+        kept.size
+      end)
+      names = Memprof::Malloc.locations.to_h { |one| [one.name, [one.allocations, one.total, one.live, one.live_bytes]] }
+      require "json"
+      puts JSON.generate(names)
+    RUBY
+    expect(result.stderr).to eq ""
+    value, counts = result.stdout.lines(chomp: true)
+    expect(value).to eq "300000"
+    summary = recording
+    expect(summary.slice(:complete, :damaged_at, :missed, :command)).to eq(
+      complete: true, damaged_at: nil, missed: 0, command: "-e"
+    )
+    expect(row(summary, "-e:3")).to include(leaked_bytes: about(300_001), peak_bytes: about(300_001))
+    expect(row(summary, "-e:4")).to include(leaked_bytes: (be < 10_000), peak_bytes: about(5_000_001))
+    temporary = row(summary, "-e:6")
+    expect(temporary).to include(peak_bytes: (be < 10_000), leaked_bytes: (be < 10_000))
+    expect([temporary[:allocations], temporary[:temporary]]).to all(be >= 20)
+    expect(summary[:total][:peak_bytes]).to eq(summary[:locations].sum { |one| one[:peak_bytes] })
+    expect(summary[:timeline].last).to include(allocations: summary[:total][:allocations])
+    expect(summary[:peak_rss]).to be > 5_000_000
+    expect(summary[:sizes].find { |one| one[:up_to] == 131_072 }[:allocations]).to be >= 20
+    counted = summary[:locations].to_h do |one|
+      [one[:location], one.values_at(:allocations, :allocated_bytes, :leaked, :leaked_bytes)]
+    end
+    expect(counted).to eq(JSON.parse(counts))
+  end
+
+  it "prints tables" do
+    in_child('Memprof::Malloc.record(PATH) { $kept = "a" * 300_000 }')
+    text = Memprof::Malloc::Recording.new(path).to_s
+    expect(text).to match(/\Amalloc of -e, process \d+, .+s\n.+ calls allocated .+\npeak: \d+\.\d KiB /)
+    expect(text)
+      .to match(/^ *Live at the end +Share +Calls +Allocated +Allocated at\n +\d+\.\d KiB +\d+ % .*-e:2$/)
+    expect(text).to match(/^ *Size up to .*\n(.*\n)* +512\.0 KiB +1 /)
+    expect(text).to match(/^ RSS .+ up to .+ MiB$/)
+  end
+
+  it "is right about blocks that threads allocate and free for each other" do
+    result = in_child(<<~'RUBY')
+      queue = Queue.new
+      Memprof::Malloc.record(PATH) do
+        threads = 4.times.map { Thread.new { 3_000.times { queue << ("x" * 900) } } }
+        freeing = Thread.new { 12_000.times { queue.pop.clear } }
+        [*threads, freeing].each(&:join)
+      end
+      strings = Memprof::Malloc["-e:4"]
+      p [strings.allocations, strings.total, strings.live_bytes]
+    RUBY
+    expect(result.stderr).to eq ""
+    summary = recording
+    expect(summary.slice(:complete, :damaged_at)).to eq(complete: true, damaged_at: nil)
+    expect(row(summary, "-e:4").values_at(:allocations, :allocated_bytes, :leaked_bytes).inspect)
+      .to eq(result.stdout.chomp)
+  end
+
+  it "can be read while it grows, and after kill -9" do
+    code = 'Memprof::Malloc.record(PATH); $kept = "a" * 400_000; loop { ("b" * 50_000).clear; $stdout.sync }'
+    command = [RbConfig.ruby, "-I#{File.expand_path("lib")}", "-rmemprof/malloc", "-e",
+      "PATH = #{path.inspect}\n#{code}"]
+    pid = Process.spawn(*command)
+    begin
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 60
+      until File.exist?(path) && File.size(path) > 200 && recording[:total][:allocations] > 100
+        raise "nothing was recorded" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+
+        sleep 0.05
+      end
+      expect(recording[:complete]).to be false
+    ensure
+      Process.kill(:KILL, pid)
+      Process.wait(pid)
+    end
+    expect(recording.slice(:complete, :damaged_at)).to eq(complete: false, damaged_at: nil)
+    expect(recording[:total]).to include(leaked_bytes: (be >= 400_001))
+    expect(Memprof::Malloc::Recording.new(path).to_s)
+      .to include("\nThe recording still runs, or its process was killed.\n")
+    File.truncate(path, File.size(path) - 3)
+    expect(recording[:damaged_at]).to be_nil
+  end
+
+  it "ends when the file can't be written, and the program goes on" do
+    result = in_child(<<~'RUBY')
+      Process.setrlimit(:FSIZE, 2_000)
+      random = Random.new(1)
+      Memprof::Malloc.record(PATH) { 50_000.times { "x" * (100 + random.rand(5_000)) } }
+      puts "went on"
+    RUBY
+    expect(result.stdout).to eq "went on\n"
+    expect(result.stderr)
+      .to match(/\Amemprof: the file of the recording of malloc ends early: .*File too large.*\n\z/)
+    expect(recording.slice(:complete, :damaged_at)).to eq(complete: false, damaged_at: nil)
+    expect(in_child('Memprof::Malloc.record("/dev/full") { }').stderr).to include("No space left on device")
+  end
+
+  it "leaves out what a forked child allocates, which may record on its own" do
+    result = in_child(<<~'RUBY')
+      Memprof::Malloc.record(PATH) do
+        $parent = "a" * 200_000
+        Process.wait(fork do
+          $child = "b" * 600_000
+          Memprof::Malloc.stop
+          Memprof::Malloc.record("#{PATH}.child") { $more = "c" * 700_000 }
+        end)
+        p $?.success?
+        $later = "d" * 800_000
+      end
+    RUBY
+    expect([result.stderr, result.stdout]).to eq ["", "true\n"]
+    summary = recording
+    expect(%w[-e:3 -e:5 -e:10].map { |name| row(summary, name)&.fetch(:leaked_bytes) })
+      .to match([about(200_001), nil, about(800_001)])
+    child = Memprof::Malloc::Recording.new("#{path}.child").to_h
+    expect(child[:complete]).to be true
+    expect(row(child, "-e:7")).to include(leaked_bytes: about(700_001))
+  end
+
+  it "refuses what is no recording, and a second one" do
+    File.write(path, "no recording at all")
+    expect { recording }.to raise_error(Memprof::Error, "can't read #{path}: this is no recording of malloc")
+    expect { Memprof::Malloc::Recording.new("#{path}.no") }
+      .to raise_error(Memprof::Error, "can't read #{path}.no: No such file or directory")
+    result = in_child(<<~'RUBY')
+      begin
+        Memprof::Malloc.start
+        Memprof::Malloc.record(PATH)
+      rescue Memprof::Error => e
+        puts e.message, File.read(PATH)
+      end
+    RUBY
+    expect(result.stdout).to eq "a recording of malloc runs already\nno recording at all\n"
+  end
+
+  it "is written by memprof run --malloc for each Ruby process, and shown by memprof malloc" do
+    code = 'kept = "a" * 900_000; system("RBCONFIG -e 1") unless ENV["INNER"]; exit 3'
+    code = code.sub("RBCONFIG", RbConfig.ruby)
+    ran = run_memprof("run", "--malloc", "-o", path, "--", RbConfig.ruby, "-e", code)
+    expect([ran.stdout, ran.status.exitstatus]).to eq ["", 3]
+    expect(ran.stderr).to eq "Next: memprof malloc #{path}\n"
+    expect(Dir.children(@directory)).to contain_exactly("app.malloc", match(/\Aapp\.\d+\.malloc\z/))
+    shown = run_memprof("malloc", path, "--limit", "1")
+    expect(shown.stderr).to eq ""
+    expect(shown.stdout).to match(/^ *Live at the end .*\n +8[78]\d\.\d KiB .* -e:1\n\d+ more$/)
+    expect(JSON.parse(run_memprof("malloc", "--json", path).stdout)).to include("complete" => true)
+    expect(run_memprof("malloc", "--min", "5", path).stderr)
+      .to eq "memprof: --min is for commands; see `memprof help malloc`\n"
+    expect(run_memprof("run", "--malloc", "true").stderr)
+      .to eq "memprof: --malloc needs a file; give --output FILE\n"
+    expect(run_memprof("run", "--malloc", "--peak", "-o", path, "true").stderr)
+      .to eq "memprof: --peak cannot be used with --malloc\n"
+  end
+end
