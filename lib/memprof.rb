@@ -130,6 +130,15 @@ module Memprof
       show_after(show, scope: scope, sample: sample, stack: stack, &block)
     end
 
+    # Tells `memprof run --after-boot` that the program has booted: tracking begins. Does nothing otherwise.
+    #
+    # @return [Boolean] whether tracking began
+    # @example
+    #   Memprof.booted # => false
+    def booted
+      defined?(Autorun.booted) ? Autorun.booted : false
+    end
+
     # Runs a block and reports what it allocated and what of that it retained. GC stays on.
     #
     # @param scope (see #track)

@@ -54,6 +54,58 @@ RSpec.describe "memprof run" do
       expect(JSON.parse(file("report.json")).fetch("meta")).to include("stack" => 8)
     end
 
+    describe "with --after-boot" do
+      def classes(stdout)
+        stdout.scan(/(?:Rational|Complex|Object) +\w+\.rb:\d+/).map { |text| text.squeeze(" ") }.uniq
+      end
+
+      it "begins with the first example, its hooks included" do
+        file("app_spec.rb", <<~RUBY)
+          $boot = Array.new(50) { |i| Rational(i, 7) }
+          RSpec.describe "it" do
+            before { $hook = Array.new(50) { |i| Complex(i, 7) } }
+            it("runs") { $kept = Array.new(50) { Object.new } }
+          end
+        RUBY
+        stdout, stderr, = run("--after-boot", "--", RbConfig.ruby, "-S", "rspec", "app_spec.rb")
+
+        expect(stdout).to include("1 example, 0 failures")
+        expect(classes(stdout)).to contain_exactly("Complex app_spec.rb:3", "Object app_spec.rb:4")
+        expect(stderr).to eq("")
+      end
+
+      it "begins with the first test, or where the program says, also in a forked process" do
+        file("app.rb", <<~RUBY)
+          $boot = Array.new(50) { |i| Rational(i, 7) }
+          child = fork
+          Process.wait(child) if child
+          p [Memprof.booted, Memprof.booted]
+          $kept = Array.new(50) { Object.new }
+        RUBY
+        stdout, stderr, = run("--after-boot", "app.rb")
+        expect(stdout).to start_with("[true, false]\n" * 2)
+        expect(classes(stdout)).to eq(["Object app.rb:5"])
+        expect(named(stderr).map { |name| classes(file(name)) }).to eq([["Object app.rb:5"]])
+
+        file("app_test.rb", <<~RUBY)
+          require "minitest/autorun"
+          $boot = Array.new(50) { |i| Rational(i, 7) }
+          class AppTest < Minitest::Test
+            def test_it = assert($kept = Array.new(50) { Object.new })
+          end
+        RUBY
+        expect(classes(run("--after-boot", "app_test.rb").stdout)).to eq(["Object app_test.rb:4"])
+      end
+
+      it "says that it never began" do
+        file("app.rb", "puts :done")
+        stdout, stderr, status = run("--after-boot", "app.rb")
+
+        expect([stdout, status.exitstatus]).to eq(["done\n", 0])
+        expect(stderr).to match(/no report of process \d+: there was no request, example, test or job/)
+      end
+    end
+
     it "draws what is wanted" do
       file("app.rb", "$kept = Array.new(6) { Object.new }\n40.times { Object.new }\n")
       options = %w[--format collapsed --trace Object --allow-files app --value retained_objects]

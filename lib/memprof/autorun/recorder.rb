@@ -30,6 +30,7 @@ module Memprof
 
     class << self
       def after_fork = @recorder.after_fork
+      def booted = @recorder&.booted || false
       def before_daemon = @recorder.before_daemon
       def after_daemon = @recorder.after_daemon
     end
@@ -38,9 +39,10 @@ module Memprof
     # becomes a warning on stderr.
     class Recorder
       LIB = File.expand_path("../..", __dir__)
+      NOT_BOOTED = "there was no request, example, test or job, and no call of Memprof.booted"
       # Seconds that a signal waits at most for a forked child to know that it is one.
       SETTLED = 1
-      private_constant :LIB, :SETTLED
+      private_constant :LIB, :NOT_BOOTED, :SETTLED
 
       def initialize(settings)
         @settings = settings
@@ -57,7 +59,12 @@ module Memprof
         at_exit { finish }
         post
         trap_signal if @settings.signal
-        open_session
+        @settings.after_boot ? await_boot : open_session
+      end
+
+      # The program says that it has booted. True if it was waited for.
+      def booted
+        @boot&.finish || false
       end
 
       # In a forked child: from here on only what the child itself makes is its own.
@@ -71,7 +78,8 @@ module Memprof
           @notice.forked = true
           post
           @session&.close
-          open_session
+          # One that has not booted waits on.
+          open_session if @session || !@settings.after_boot
           @pid = Process.pid
         end
       end
@@ -93,6 +101,12 @@ module Memprof
       end
 
       private
+
+      def await_boot
+        require_relative "boot"
+        @boot = Boot.new { guard("process #{Process.pid} is not tracked") { open_session } }
+        @boot.wait
+      end
 
       def open_session
         @session = Session.prepare(sample: @settings.sample, stack: @settings.stack, strings: strings?)
@@ -117,6 +131,8 @@ module Memprof
       def on_signal
         guard("no report") do
           settle
+          raise Error, NOT_BOOTED unless @session
+
           @writing.synchronize do
             Native.quiet { warn_user("process #{Process.pid}, report #{@serial += 1}: #{write(@serial)}") }
             post
@@ -133,6 +149,7 @@ module Memprof
 
       def finish
         guard("no report of process #{Process.pid}") do
+          raise Error, NOT_BOOTED if @session.nil? && @settings.after_boot
           next unless @session
 
           @session.finish

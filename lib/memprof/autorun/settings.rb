@@ -12,6 +12,7 @@ module Memprof
         output: :itself.to_proc,     # path of the report; `%p` is the process id
         format: :to_sym.to_proc,
         limit: Kernel.method(:Integer),
+        after_boot: "1".method(:==), # track from the first request, example, test or job on
         peak: "1".method(:==),       # find when memory is largest, and by which sites
         sample: Kernel.method(:Integer),
         stack: Kernel.method(:Integer),

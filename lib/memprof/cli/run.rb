@@ -30,6 +30,10 @@ module Memprof
         file (report-1.txt), and continues. Choose one that the program does not use;
         URG is a good choice. Signals sent to memprof are passed on to the command.
 
+        With --after-boot each process is tracked from its first request (puma, unicorn,
+        webrick), RSpec example, test (Minitest, test-unit) or Sidekiq job on, or from
+        where the program calls Memprof.booted.
+
         With --peak the report begins with the lines whose objects there were, alive or
         not yet collected, when the process used most memory, and with its RSS, malloc
         and slots then.
@@ -50,6 +54,7 @@ module Memprof
           memprof run -f speedscope -o app.speedscope.json -- ruby -Ilib app.rb
           memprof run -o base.json -- rake spec
           memprof run --signal URG --output report.txt -- puma -p 3000
+          memprof run --after-boot -- rspec
           memprof run --peak -- rake import
           memprof run --trace -- rake import
           memprof run --malloc -o import.malloc -- rake import
@@ -107,6 +112,8 @@ module Memprof
         parser.on("--signal SIGNAL", "also report on this signal (default: none)") do |name|
           @options[:signal] = signal(name)
         end
+        flag(parser, "--after-boot", "track from the first request, example, test or",
+          "job on, or from Memprof.booted", :after_boot)
         flag(parser, "--peak", "also find when memory was largest, and which lines", "it belonged to", :peak)
         flag(parser, "--malloc", "record malloc; see below", :malloc)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
@@ -155,7 +162,7 @@ module Memprof
 
       # What shapes the other report has no meaning for this one.
       def check_tracing
-        other = @options.keys - %i[tracing output format]
+        other = @options.keys - %i[tracing output format after_boot]
         other << :format unless [nil, :json].include?(@options[:format])
         raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --trace" unless other.empty?
 

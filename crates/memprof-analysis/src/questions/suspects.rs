@@ -280,12 +280,15 @@ impl<'h> Search<'h> {
             *sum = sum.saturating_add(self.retained.get(node));
             members.push(node);
         }
-        let is_pool = |members: &[u32]| {
-            members.len() <= POOL && members.iter().all(|&node| self.is_stack(node))
-        };
-        let groups = by_class.into_values();
-        for (retained, members) in groups.filter(|(sum, _)| *sum >= self.least) {
-            if is_pool(&members) {
+        for (mut retained, mut members) in by_class.into_values() {
+            // The main thread, or one that holds something, may be among those of a pool.
+            let stacks = members.iter().filter(|&&node| self.is_stack(node));
+            let sizes: Vec<u64> = stacks.map(|&node| self.retained.get(node)).collect();
+            if (1..=POOL).contains(&sizes.len()) {
+                members.retain(|&node| !self.is_stack(node));
+                retained -= sizes.iter().sum::<u64>();
+            }
+            if retained < self.least {
                 continue;
             }
             let largest = members

@@ -157,6 +157,24 @@ fn stacks_of_threads_are_no_leak_unless_there_are_more_than_a_pool_has() {
 }
 
 #[test]
+fn the_main_thread_makes_no_leak_of_a_pool() {
+    let stacks = (0..9).map(|number| {
+        thing(address(number), Kind::DATA, "Thread")
+            .named("VM/thread")
+            .size(1 << 20)
+    });
+    let main = thing(address(20), Kind::DATA, "Thread")
+        .named("VM/thread")
+        .size(500)
+        .to("", address(21));
+    let things: Vec<Thing> = stacks
+        .chain([main, string(address(21), "local").size(400)])
+        .collect();
+    let roots: Vec<u64> = things.iter().map(|thing| thing.address).collect();
+    assert!(suspects(&heap(&[("vm", &roots[..10])], &things)).is_empty());
+}
+
+#[test]
 fn a_thread_that_gathers_is_a_suspect() {
     let things = [
         thing(address(0), Kind::DATA, "Thread")

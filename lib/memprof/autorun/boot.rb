@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Autorun
+    # The end of a program's boot: its first request, example, test or job, or the call of Memprof.booted.
+    # Loads nothing: what these run in is looked for as the program defines it.
+    class Boot
+      # The method that is called for each of them, by the name of its class. Those of servers, as not every
+      # application has middleware.
+      FIRST = {
+        "RSpec::Core::Example" => :run, "Minitest::Test" => :run, "Test::Unit::TestCase" => :run,
+        "Puma::Server" => :process_client, "Unicorn::HttpServer" => :process_client,
+        "WEBrick::HTTPServer" => :service, "Sidekiq::Processor" => :process
+      }.freeze
+      NAME = Module.instance_method(:name)
+      private_constant :FIRST, :NAME
+
+      # The block is called once.
+      def initialize(&finished)
+        @finished = finished
+        @lock = Mutex.new
+        @left = FIRST.dup
+      end
+
+      # Looks out for the classes.
+      def wait
+        @definitions = TracePoint.new(:end) { |point| defined(point.self) }
+        @definitions.enable
+      end
+
+      # The program has booted. True the first time.
+      def finish
+        return false if @over
+
+        @lock.synchronize do
+          return false if @over
+
+          @over = true
+        end
+        @definitions&.disable
+        @finished.call
+        true
+      end
+
+      private
+
+      def defined(mod)
+        return if @over || !(name = NAME.bind_call(mod)) || !(method = @left[name])
+        return unless mod.method_defined?(method) || mod.private_method_defined?(method)
+
+        @left.delete(name)
+        mod.prepend(hook(method, mod.private_method_defined?(method)))
+      end
+
+      def hook(method, hidden)
+        boot = self
+        Module.new do
+          define_method(method) do |*arguments, &block|
+            boot.finish
+            super(*arguments, &block)
+          end
+          ruby2_keywords(method)
+          private(method) if hidden
+        end
+      end
+    end
+  end
+end
