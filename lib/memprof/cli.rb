@@ -14,7 +14,8 @@ module Memprof
       "memory" => :Memory, "malloc" => :Malloc, "trace" => :Trace, "leaks" => :Leaks, "top" => :Top,
       "histogram" => :Histogram, "query" => :Query, "show" => :Show, "path" => :Path, "tree" => :Tree,
       "dups" => :Dups, "slots" => :Slots, "diff" => :Diff, "subset" => :Subset, "export" => :Export,
-      "console" => :Console, "web" => :Web, "convert" => :Convert, "help" => :Help
+      "console" => :Console, "web" => :Web, "convert" => :Convert, "completion" => :Completion,
+      "help" => :Help
     }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
@@ -48,6 +49,7 @@ module Memprof
     autoload :Console, "#{__dir__}/cli/console"
     autoload :Web, "#{__dir__}/cli/web"
     autoload :Convert, "#{__dir__}/cli/convert"
+    autoload :Completion, "#{__dir__}/cli/completion"
     autoload :Help, "#{__dir__}/cli/help"
     autoload :HeapCommand, "#{__dir__}/cli/heap_command"
     autoload :Classic, "#{__dir__}/cli/classic"

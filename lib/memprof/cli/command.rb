@@ -28,6 +28,9 @@ module Memprof
         "#{title}\n\n#{parser.help}\n#{self.class::DETAILS}"
       end
 
+      # The options, as OptionParser has them: what they are called, and what they do.
+      def switches = parser.top.list.grep(OptionParser::Switch)
+
       def show_help = @terminal.print(help) ? 0 : 2
 
       private
