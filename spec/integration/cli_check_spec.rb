@@ -127,6 +127,7 @@ RSpec.describe "memprof check" do
     Dir.mkdir(File.join(directory, "spec"))
     file("spec/import_spec.rb", "RSpec.describe('it') { it('runs') { load 'import.rb' } }")
     program("git", "[ $1 = checkout ] && cp import-$3.rb import.rb")
+    program("memprof", "exec #{RbConfig.ruby} #{ChildRuby::ROOT}/exe/memprof \"$@\"")
     program("rspec", "exec #{RbConfig.ruby} -e \"load Gem.bin_path('rspec-core', 'rspec')\" spec")
     summary = File.join(temporary, "summary.md")
     env = Documents.environment.merge("RUNNER_TEMP" => temporary, "GITHUB_STEP_SUMMARY" => summary,
