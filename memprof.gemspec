@@ -29,7 +29,7 @@ Gem::Specification.new do |spec|
     Dir[
       "*.md", "LICENSE.txt", "Cargo.{toml,lock}", ".yardopts",
       "{crates,ext}/**/*.{html,md,rb,rs,toml}", "docs/*.md", "{exe,lib,sig,web}/**/*"
-    ].select { |path| File.file?(path) }.reject { |path| path.match?(/\.(so|bundle|new)\z/) }.sort
+    ].select { |path| File.file?(path) }.reject { |path| path.match?(/\.(so|bundle|new|debug)\z/) }.sort
   end
   spec.bindir = "exe"
   spec.executables = ["memprof"]

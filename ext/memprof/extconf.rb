@@ -32,13 +32,23 @@ environment = ["env", "-u", "CARGO_BUILD_TARGET", "RUBY=#{RbConfig.ruby}"]
 build = [*environment, cargo, "build", "--locked", "--release", "--package", "memprof",
   "--manifest-path", File.join(root, "Cargo.toml"), "--target-dir", target]
 
+# The names of functions are an eighth of the library. They go into a file beside it, which crash reports of
+# Ruby and debuggers find by the link that the library has to it. Without binutils they stay where they are.
+objcopy = executable("objcopy") if RUBY_PLATFORM.include?("linux")
+symbols = "#{library}.debug"
+split = [
+  [objcopy, "--only-keep-debug", "#{library}.new", symbols],
+  [objcopy, "--strip-all", "--add-gnu-debuglink=#{symbols}", "#{library}.new"]
+]
+steps = objcopy ? split.map { |step| "\n\t#{step.map { |part| word(part) }.join(" ")}" }.join : ""
+
 File.write("Makefile", <<~MAKEFILE)
   all:
   \t#{build.map { |part| word(part) }.join(" ")}
 
   install: all
   \tmkdir -p #{word(File.dirname(library))}
-  \tcp #{word(built)} #{word("#{library}.new")}
+  \tcp #{word(built)} #{word("#{library}.new")}#{steps}
   \tmv #{word("#{library}.new")} #{word(library)}
   \trm -rf #{word(target)}
 

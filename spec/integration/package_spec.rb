@@ -57,13 +57,16 @@ RSpec.describe "The packaged gem", :package do
     expect(Dir[File.join(home, "{gems,extensions}/**/*.rlib")]).to be_empty
   end
 
-  it "has one library, which is small and knows the names of its functions" do
+  it "has one library, which is small, and the names of its functions beside it" do
     libraries = Dir[File.join(home, "**/*.{so,bundle,dylib}")]
     expect(libraries.size).to eq(1), libraries.join("\n")
     expect(File.size(libraries.first)).to be < 8 * 1024 * 1024
     files = Dir.glob(File.join(home, "{gems,extensions}/**/*"), File::FNM_DOTMATCH)
     expect(files.sum { |file| File.file?(file) ? File.size(file) : 0 }).to be < 16 * 1024 * 1024
-    expect(File.binread(libraries.first)).to include(".symtab") if RUBY_PLATFORM.include?("linux")
+    next unless RUBY_PLATFORM.include?("linux")
+
+    expect(File.binread(libraries.first)).to include(".gnu_debuglink")
+    expect(File.binread("#{libraries.first}.debug")).to include(".symtab")
   end
 
   it "needs no other gem, also under Bundler" do
