@@ -23,6 +23,16 @@ module Memprof
       raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
     end
 
+    # As {open}, and yields an IO that has a file descriptor, for the extension to write to.
+    def self.open_file(path_or_io, &block)
+      self.open(path_or_io) do |io|
+        next spool(io, &block) unless io.respond_to?(:fileno) && io.fileno
+
+        io.flush
+        yield(io)
+      end
+    end
+
     # Writes `text` to `path_or_io`, as {open} does.
     def self.write(path_or_io, text)
       self.open(path_or_io) { |io| io.write(text) }
@@ -126,6 +136,16 @@ module Memprof
         value
       ensure
         remove(temporary) if temporary
+      end
+
+      def spool(io)
+        require "tempfile"
+        Tempfile.create("memprof", binmode: true) do |file|
+          result = yield(file)
+          file.rewind
+          IO.copy_stream(file, io)
+          result
+        end
       end
 
       def remove(path)

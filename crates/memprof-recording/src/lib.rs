@@ -4,6 +4,7 @@
 //! The recorder (`memprof-native`) writes records with [`BlockWriter`]; [`read`] returns them; [`Summary`] adds them up.
 
 mod block;
+pub mod export;
 mod reader;
 mod record;
 mod summary;

@@ -1,3 +1,6 @@
+use std::io::Cursor;
+
+use crate::export::{Format, Value, export};
 use crate::{BlockWriter, Error, Event, Record, Summary, read};
 
 const A: Event = Event {
@@ -217,4 +220,53 @@ fn a_timeline_has_a_bounded_number_of_points() {
     assert!((256..=512).contains(&points.len()), "{}", points.len());
     assert_eq!(points.last().unwrap().ms, 4_999);
     assert!(points.windows(2).all(|pair| pair[0].ms < pair[1].ms));
+}
+
+fn exported(bytes: &[u8], format: Format) -> String {
+    let mut out = Vec::new();
+    export(&mut Cursor::new(bytes), format, Value::Peak, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn heaptrack_has_every_event() {
+    let text = exported(&file(&recording(), 4), Format::Heaptrack);
+    let expected = "v 10400 3\nX app.rb\nI 1000 0\ns 4 ruby\ns b /app/a.rb:3\ns 9 /app/a.rb\ni 1 1 2 3 3\n\
+        s d /lib/libpq.so\ns 2a /lib/libpq.so(PQexec+0x4) [0x7f0000001234]\ni 7f0000001234 4 5\nt 1 0\nt 2 1\n\
+        c 0\nR 1\na 3e8 1\n+ 0\na 18 2\n+ 1\n+ 0\nc a\nR 2\n- 0\n+ 1\n- 1\n+ 1\nc 14\nR 1\n";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn massif_has_the_peak_and_the_end() {
+    let text = exported(&file(&recording(), 4), Format::Massif);
+    let peak = "time=0\nmem_heap_B=2024\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=peak\n\
+        n2: 2024 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n \
+        n0: 2000 0x0: /app/a.rb:3 (/app/a.rb:3)\n \
+        n0: 24 0x0: /lib/libpq.so(PQexec+0x4) [0x7f0000001234]";
+    assert!(text.contains(peak), "{text}");
+    assert!(text.contains("time=20\nmem_heap_B=1048\n"), "{text}");
+    assert!(text.contains("heap_tree=detailed\nn2: 1048 "), "{text}");
+}
+
+#[test]
+fn collapsed_lines_are_ranked() {
+    let text = exported(&file(&recording(), 4), Format::Collapsed);
+    let expected = "/app/a.rb:3 2000\n/lib/libpq.so(PQexec+0x4) [0x7f0000001234] 24\n";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn what_is_damaged_or_cut_off_is_exported_as_far_as_it_goes() {
+    let bytes = file(&recording(), 4);
+    for format in [Format::Heaptrack, Format::Massif, Format::Collapsed] {
+        for length in 17..bytes.len() {
+            exported(&bytes[..length], format);
+        }
+        for bit in 17 * 8..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            exported(&bytes, format);
+        }
+    }
 }

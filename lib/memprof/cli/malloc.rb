@@ -24,17 +24,22 @@ module Memprof
         FILE is a recording, as `memprof run --malloc` and Memprof::Malloc.record write
         it: shown are the peak and which lines it belonged to, what is live at the end,
         most calls, most temporary blocks, sizes, and consumption over time. It may
-        still be written, or its process may have been killed.
+        still be written, or its process may have been killed. --format writes it for
+        heaptrack (heaptrack_print FILE), Massif (ms_print FILE) or flame graph scripts
+        (collapsed), to --output or stdout.
 
         Examples:
           memprof malloc -- rake import
           memprof malloc --output malloc.txt --min 100000 -- puma -p 3000
           memprof malloc -- psql -c 'select 1'
           memprof malloc --limit 5 import.malloc
+          memprof malloc --format heaptrack -o import.heaptrack import.malloc
       TEXT
       LIMIT = 20
       SHOWN = 10
-      private_constant :LIMIT, :SHOWN
+      FORMATS = %i[text json heaptrack massif collapsed].freeze
+      VALUES = %i[peak leaked allocated].freeze
+      private_constant :LIMIT, :SHOWN, :FORMATS, :VALUES
 
       # What Program hands to the command.
       Settings = Struct.new(:to_env) do
@@ -45,7 +50,8 @@ module Memprof
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
         return show(arguments) if recording?(arguments.first)
-        raise UsageError, "--json is for recordings; see `memprof help malloc`" if @options[:format]
+        other = @options.keys & %i[format value]
+        raise UsageError, "--#{other.first} is for recordings; see `memprof help malloc`" if other.any?
 
         environment = { "MEMPROF_MALLOC" => settings }
         environment.merge!(preload(arguments.first)) unless Program.ruby?(arguments.first)
@@ -66,13 +72,27 @@ module Memprof
         path, *extra = parser.permute(arguments)
         raise UsageError, "unexpected arguments: #{extra.join(" ")}; see `memprof help malloc`" if extra.any?
 
-        other = @options.keys - %i[limit format]
+        other = @options.keys - %i[limit format value output]
         raise UsageError, "--#{other.first} is for commands; see `memprof help malloc`" if other.any?
 
         recording = Memprof::Malloc::Recording.new(path)
-        @terminal.print(@options[:format] ? "#{recording.to_json}\n" : tables(recording)) ? 0 : 2
+        case format = @options.fetch(:format, :text)
+        when :text then write(tables(recording))
+        when :json then write("#{recording.to_json}\n")
+        else
+          output = @options[:output] ? output_path(@options[:output]) : $stdout
+          recording.write(output, format: format, value: @options.fetch(:value, :peak))
+          0
+        end
       rescue Memprof::Error => e
         raise UsageError, e.message
+      end
+
+      def write(text)
+        return @terminal.print(text) ? 0 : 2 unless @options[:output]
+
+        Output.write(output_path(@options[:output]), text)
+        0
       end
 
       def tables(recording)
@@ -80,12 +100,17 @@ module Memprof
       end
 
       def define_options(parser)
-        text(parser, "-o", "--output FILE", "append to a file (default: a table on stderr)", :output)
+        text(parser, "-o", "--output FILE", "append to a file (default: a table on stderr); of a",
+          "recording, write to it", :output)
         count(parser, "--limit N", "the first N locations of the table (default: 20;",
           "of a recording's tables 10)", :limit)
         byte_size(parser, "--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
         byte_size(parser, "--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
-        parser.on("--json", "a recording as JSON") { @options[:format] = :json }
+        one_of(parser, FORMATS, "-f", "--format FORMAT", "a recording as text, json, heaptrack, massif",
+          "or collapsed", :format)
+        json(parser)
+        one_of(parser, VALUES, "--value WHAT", "bytes in collapsed lines: peak, leaked or",
+          "allocated (default: peak)", :value)
       end
 
       def settings

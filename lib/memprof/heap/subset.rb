@@ -276,7 +276,7 @@ module Memprof
       # @return [nil]
       # @raise [Memprof::Error] if it can't be written
       def to_gml(path_or_io)
-        Exports.to(path_or_io) { |file| @native.to_gml(file.fileno) }
+        Output.open_file(path_or_io) { |file| @native.to_gml(file.fileno) }
         nil
       end
 
@@ -294,7 +294,8 @@ module Memprof
         require_relative "../dump"
         path = Output.file_path(path_or_io)
         words = Dump::Options.new(path, format: format, compression: compression).to_native
-        Exports.to(path_or_io) { |file| @native.save(file.fileno, words.values_at(:format, :compression)) }
+        words = words.values_at(:format, :compression)
+        Output.open_file(path_or_io) { |file| @native.save(file.fileno, words) }
         nil
       end
 

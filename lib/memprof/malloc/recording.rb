@@ -31,13 +31,16 @@ module Memprof
       end
 
       MAGIC = "memprof malloc 1\n".b.freeze
-      private_constant :MAGIC
+      FORMATS = %i[heaptrack massif collapsed].freeze
+      VALUES = %i[peak leaked allocated].freeze
+      private_constant :MAGIC, :FORMATS, :VALUES
 
       # @param path [String, Pathname]
       # @raise [Error] if the file can't be read, or is no recording of malloc
       # @example
       #   Memprof::Malloc::Recording.new("import.malloc")
       def initialize(path)
+        @path = path
         answer = File.open(path, "rb") { |file| Native.sum_up_recording(file.fileno) }
         raise Error, "can't read #{path}: this is no recording of malloc" unless answer
 
@@ -85,6 +88,33 @@ module Memprof
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_s(limit: 5)
       def to_s(limit: 10, color: false)
         Text.new(@summary, limit: limit, color: color).to_s
+      end
+
+      # Writes the recording in the format of another tool:
+      #
+      # - `:heaptrack`: for `heaptrack_print` and heaptrack's GUI (format 3), with every event;
+      # - `:massif`: for `ms_print` and massif-visualizer, the peak and the end with their locations;
+      # - `:collapsed`: lines of `location bytes`, for flame graph scripts.
+      #
+      # @param path_or_io [String, Pathname, IO]
+      # @param format [Symbol]
+      # @param value [Symbol] the bytes in lines of `:collapsed`: `:peak`, `:leaked` or `:allocated`
+      # @return [void]
+      # @raise [Error] if the file can't be read or written
+      # @example
+      #   Memprof::Malloc::Recording.new("import.malloc").write("import.massif", format: :massif)
+      def write(path_or_io, format:, value: :peak)
+        format = Output.check_format(format, FORMATS)
+        raise ArgumentError, "unknown value #{value.inspect}" unless VALUES.include?(value.to_sym)
+
+        Output.open_file(path_or_io) do |out|
+          File.open(@path, "rb") do |file|
+            Native.export_recording(file.fileno, out.fileno, format.name, value.name)
+          end
+        end
+        nil
+      rescue SystemCallError => e
+        raise Error, "can't read #{@path}: #{SystemCallError.new(nil, e.errno).message}"
       end
     end
   end

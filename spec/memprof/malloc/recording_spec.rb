@@ -2,6 +2,7 @@
 
 require "json"
 require "open3"
+require "stringio"
 require "tmpdir"
 
 RSpec.describe "Memprof::Malloc::Recording" do
@@ -57,6 +58,37 @@ RSpec.describe "Memprof::Malloc::Recording" do
       [one[:location], one.values_at(:allocations, :allocated_bytes, :leaked, :leaked_bytes)]
     end
     expect(counted).to eq(JSON.parse(counts))
+  end
+
+  # What heaptrack_print says behind a label.
+  def of_heaptrack(text, label) = text[/^#{label}: (.*)$/, 1]
+
+  it "is what heaptrack and Massif can read" do
+    in_child(<<~'RUBY')
+      Memprof::Malloc.record(PATH) do
+        $kept = "a" * 3_000_000
+        ("b" * 5_000_000).clear
+      end
+    RUBY
+    recording = Memprof::Malloc::Recording.new(path)
+    %i[heaptrack massif collapsed].each { |format| recording.write("#{path}.#{format}", format: format) }
+    expect(File.readlines("#{path}.collapsed").first).to match(/\A-e:4 50\d{5}\n\z/)
+    copy = StringIO.new
+    recording.write(copy, format: :collapsed, value: :leaked)
+    expect(copy.string.lines.first).to match(/\A-e:3 30\d{5}\n\z/)
+    total = recording.to_h[:total]
+    massif = File.read("#{path}.massif")
+    expect(massif.scan(/^mem_heap_B=(\d+)$/).flatten.map(&:to_i).max).to eq(total[:peak_bytes])
+    expect(massif).to match(/^heap_tree=peak\nn\d+: #{total[:peak_bytes]} .*\n n0: 50\d{5} 0x0: -e:4 /)
+    skip "heaptrack is not installed" unless system("which heaptrack_print", out: File::NULL)
+
+    text, = Open3.capture2("heaptrack_print", "--print-leaks=1", "#{path}.heaptrack")
+    megabytes = ->(bytes) { format("%.2fM", bytes / 1e6) }
+    expect(of_heaptrack(text, "peak heap memory consumption")).to eq(megabytes.(total[:peak_bytes]))
+    expect(of_heaptrack(text, "total memory leaked")).to eq(megabytes.(total[:leaked_bytes]))
+    expect(of_heaptrack(text, "calls to allocation functions")).to start_with("#{total[:allocations]} ")
+    expect(of_heaptrack(text, "temporary memory allocations")).to start_with("#{total[:temporary]} ")
+    expect(text).to match(/-e:3\n +at -e:3$/)
   end
 
   it "prints tables" do

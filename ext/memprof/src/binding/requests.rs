@@ -1,7 +1,7 @@
 //! `Memprof::Native.sum_up_requests`: what the traced requests of a file cost.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -47,6 +47,12 @@ fn sum_up(input: Input, options: Options, told: &AtomicU64) -> io::Result<String
 pub(super) struct Input {
     pub(super) file: File,
     pub(super) abandoned: Abandoned,
+}
+
+impl Seek for Input {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
 }
 
 impl Read for Input {

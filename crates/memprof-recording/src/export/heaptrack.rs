@@ -1,0 +1,117 @@
+//! heaptrack's data file, version 3: lines of a letter and hexadecimal numbers. What counts strings, frames and traces
+//! begins at 1, and allocations of a size and a trace at 0.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use rustc_hash::FxHashMap;
+
+use super::{one_line, written};
+use crate::reader::{Error, read};
+use crate::record::{Event, Record};
+
+/// The version of heaptrack that wrote such files first, and the version of the file.
+const VERSION: &str = "v 10400 3";
+const PAGE: u64 = 4096;
+/// The module of lines of Ruby.
+const RUBY: &str = "ruby";
+
+pub fn write<I: Read + Seek>(input: &mut I, out: &mut dyn Write) -> Result<(), Error> {
+    let names = names(input)?;
+    input.seek(SeekFrom::Start(0))?;
+    let mut lines = Lines {
+        out,
+        names,
+        strings: FxHashMap::default(),
+        allocations: FxHashMap::default(),
+        frames: 0,
+    };
+    let mut failed = None;
+    read(input, &mut |record| written(lines.add(record), &mut failed))?;
+    failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Names of native frames: they come at the end of a recording.
+fn names(input: &mut dyn Read) -> Result<FxHashMap<u64, String>, Error> {
+    let mut names = FxHashMap::default();
+    read(input, &mut |record| {
+        if let Record::Name { frame, text } = record {
+            names.insert(frame, String::from_utf8_lossy(text).into_owned());
+        }
+        true
+    })?;
+    Ok(names)
+}
+
+struct Lines<'a> {
+    out: &'a mut dyn Write,
+    names: FxHashMap<u64, String>,
+    strings: FxHashMap<String, u64>,
+    allocations: FxHashMap<(u64, u64), u64>,
+    frames: u64,
+}
+
+impl Lines<'_> {
+    fn add(&mut self, record: Record<'_>) -> io::Result<()> {
+        match record {
+            Record::Start { command, .. } => {
+                writeln!(self.out, "{VERSION}")?;
+                let command = one_line(&String::from_utf8_lossy(command));
+                writeln!(self.out, "X {command}\nI {PAGE:x} 0")
+            }
+            Record::Clock { ms, rss } => writeln!(self.out, "c {ms:x}\nR {:x}", rss / PAGE),
+            Record::RubyFrame { path, line, method } => {
+                let path = String::from_utf8_lossy(path).into_owned();
+                let function = match method {
+                    [] => format!("{path}:{line}"),
+                    _ => String::from_utf8_lossy(method).into_owned(),
+                };
+                let (module, function) = (self.string(RUBY)?, self.string(&function)?);
+                let file = self.string(&path)?;
+                self.frames += 1;
+                // Frames of Ruby have no address; one of their own keeps them apart.
+                let number = self.frames;
+                writeln!(
+                    self.out,
+                    "i {number:x} {module:x} {function:x} {file:x} {line:x}"
+                )
+            }
+            Record::NativeFrame {
+                address, module, ..
+            } => {
+                self.frames += 1;
+                let module = self.string(&String::from_utf8_lossy(module))?;
+                let mut line = format!("i {address:x} {module:x}");
+                if let Some(name) = self.names.get(&self.frames).cloned() {
+                    let _ = write!(line, " {:x}", self.string(&name)?);
+                }
+                writeln!(self.out, "{line}")
+            }
+            Record::Node { parent, frame } => writeln!(self.out, "t {frame:x} {parent:x}"),
+            Record::Allocation(event) => self.event('+', event),
+            Record::Free(event) => self.event('-', event),
+            Record::Name { .. } | Record::End { .. } => Ok(()),
+        }
+    }
+
+    fn event(&mut self, letter: char, Event { node, size }: Event) -> io::Result<()> {
+        let next = self.allocations.len() as u64;
+        let number = *self.allocations.entry((node, size)).or_insert(next);
+        if number == next {
+            writeln!(self.out, "a {size:x} {node:x}")?;
+        }
+        writeln!(self.out, "{letter} {number:x}")
+    }
+
+    /// The number of a string, which is written when it comes first.
+    fn string(&mut self, text: &str) -> io::Result<u64> {
+        let text = one_line(text);
+        if let Some(number) = self.strings.get(&text) {
+            return Ok(*number);
+        }
+        writeln!(self.out, "s {:x} {text}", text.len())?;
+        let number = self.strings.len() as u64 + 1;
+        self.strings.insert(text, number);
+        Ok(number)
+    }
+}
