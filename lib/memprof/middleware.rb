@@ -81,7 +81,8 @@ module Memprof
       @only = only
       @sample = sample
       @allocations = report == :allocations
-      @permit = permit.nil? ? Endpoint.method(:development?) : permit
+      # Loaded with the first request that asks: this may be a signal handler, which can load nothing.
+      @permit = permit.nil? ? ->(env) { Endpoint.development?(env) } : permit
       @warned = false
     end
 

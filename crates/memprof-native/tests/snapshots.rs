@@ -5,6 +5,7 @@
 ))]
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,10 +22,22 @@ impl Program {
         let child = Command::new("sh")
             .args(["-c", command])
             .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .unwrap();
         let program = Program(child);
-        program.until("has begun", |text| text.contains("Name:"));
+        let maps = format!("/proc/{}/maps", program.pid());
+        let beginning = Instant::now();
+        let is_code_of_libc = |line: &str| line.contains("r-xp") && line.contains("/libc");
+        while !fs::read_to_string(&maps)
+            .unwrap()
+            .lines()
+            .any(is_code_of_libc)
+        {
+            assert!(beginning.elapsed() < LIMIT, "never loaded");
+            thread::sleep(Duration::from_millis(1));
+        }
         program
     }
 
@@ -49,7 +62,9 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        // And all that it has started.
+        // SAFETY: sends a signal to the group of a child that was not waited for yet.
+        unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
         let _ = self.0.wait();
     }
 }

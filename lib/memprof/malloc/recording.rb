@@ -38,6 +38,7 @@ module Memprof
       # @param path [String, Pathname]
       # @raise [Error] if the file can't be read, or is no recording of malloc
       # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   Memprof::Malloc::Recording.new("import.malloc")
       def initialize(path)
         @path = path
@@ -51,6 +52,7 @@ module Memprof
 
       # @return [Boolean] false if the recording still runs, its process was killed, or the file is damaged
       # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   Memprof::Malloc::Recording.new("import.malloc").complete?
       def complete?
         @summary[:complete] && @summary[:damaged_at].nil?
@@ -70,11 +72,13 @@ module Memprof
       #
       # @return [Hash{Symbol => Object}]
       # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   Memprof::Malloc::Recording.new("import.malloc").to_h[:locations].max_by { |row| row[:leaked_bytes] }
       def to_h = @summary
 
       # @return [String] the same as a JSON document
       # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_json
       def to_json(*) = JSON.generate(@summary)
 
@@ -85,6 +89,7 @@ module Memprof
       # @param color [Boolean]
       # @return [String]
       # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_s(limit: 5)
       def to_s(limit: 10, color: false)
         Text.new(@summary, limit: limit, color: color).to_s
@@ -102,6 +107,7 @@ module Memprof
       # @return [void]
       # @raise [Error] if the file can't be read or written
       # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   Memprof::Malloc::Recording.new("import.malloc").write("import.massif", format: :massif)
       def write(path_or_io, format:, value: :peak)
         format = Output.check_format(format, FORMATS)

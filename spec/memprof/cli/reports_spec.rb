@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "memprof/autorun/settings"
 require "memprof/cli/reports"
 require "memprof/cli/terminal"
 require "tmpdir"
@@ -9,10 +10,13 @@ RSpec.describe Memprof::CLI::Reports do
     Dir.mktmpdir { |directory| Dir.mkdir(@directory = File.join(directory, "run")) && example.run }
   end
 
+  # That of a run whose reports are named after their processes.
+  def settings = instance_double(Memprof::Autorun::Settings, output: "report.%p")
+
   def show
     said = StringIO.new
     terminal = Memprof::CLI::Terminal.new(out: StringIO.new, err: said)
-    described_class.new(@directory, terminal, shown: false).show(1)
+    described_class.new(@directory, terminal, shown: false).show(1, settings)
     said.string
   end
 

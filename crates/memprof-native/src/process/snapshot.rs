@@ -272,17 +272,16 @@ fn catch(copy: i32, until: Instant) -> Result<(), SnapshotError> {
     }
 }
 
-/// The address of an instruction that calls the system: in the code that the kernel maps, or in libc's.
+/// The address of an instruction that calls the system: in the code that the kernel maps, in libc's, or anywhere else.
 fn instruction(thread: i32) -> Result<u64, SnapshotError> {
-    let maps = maps::of(thread)?;
-    let vdso = maps.iter().filter(|one| one.path == "[vdso]");
-    let libc = maps.iter().filter(|one| {
-        let name = one.path.rsplit('/').next().unwrap_or_default();
-        ["libc.so", "libc-2", "ld-musl"]
-            .iter()
-            .any(|known| name.starts_with(known))
+    let mut maps = maps::of(thread)?;
+    maps.retain(|one| one.executable);
+    maps.sort_by_key(|one| match one.path.rsplit('/').next() {
+        Some("[vdso]") => 0,
+        Some(name) if name.starts_with("libc") || name.starts_with("ld-") => 1,
+        _ => 2,
     });
-    for mapping in vdso.chain(libc).filter(|one| one.executable) {
+    for mapping in maps {
         let length = (mapping.end - mapping.start).min(SEARCHED as u64) as usize;
         let mut code = vec![0; length];
         if ptrace::read(thread, mapping.start, &mut code).is_err() {
