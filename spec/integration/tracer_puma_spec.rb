@@ -103,7 +103,11 @@ RSpec.describe "Memprof::Tracer in puma" do
   end
 
   it "counts for each of the requests that run at once what it does" do
-    serve("--threads", "5:5") { |port| expect(ask(port, 5, 8).size).to eq(40) }
+    serve("--threads", "5:5") do |port|
+      expect(ask(port, 5, 8).size).to eq(40)
+      # A request's line is written behind its answer.
+      eventually("a line for each") { files.sum { |file| File.foreach(file).count } == 40 }
+    end
     expect(files.size).to eq(1)
     expect_all_counted(40)
     expect(requests.map { |request| request["request"]["QUERY_STRING"] }.uniq).to eq(["a=b"])
