@@ -13,14 +13,14 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   def stranger(code, *command)
     reader, writer = IO.pipe
     pid = Process.spawn({ "RUBYOPT" => nil }, *command, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}",
-      out: writer, in: File::NULL)
+      out: writer, in: File::NULL, pgroup: true)
     writer.close
     raise "does not start" unless reader.gets == "ready\n"
 
     yield(pid, reader)
   ensure
     if pid
-      Process.kill(:KILL, pid)
+      Process.kill(:KILL, -pid) # and what it has forked
       Process.wait(pid)
     end
     reader&.close
