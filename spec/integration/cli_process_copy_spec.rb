@@ -102,6 +102,14 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     end
   end
 
+  it "dumps a process whose only thread waits without the GVL" do
+    stranger("#{planting}\nputs :ready\nIO.pipe[0].read") do |pid, _|
+      result = run_memprof("dump", "--pid", pid, "--out", "heap.json", timeout: 300)
+      expect(result.stderr).to include("paused for")
+      expect(planted("heap.json")).to eq(10_000)
+    end
+  end
+
   it "takes its library along where the process does not see it" do
     skip "needs unshare" unless system("unshare", "-m", "true", err: File::NULL)
     library = File.join(ChildRuby::LIB, "memprof")
