@@ -98,7 +98,7 @@ RSpec.describe Memprof::Memory do
         live = Memprof.memory
         text = "x" * 20_000_000
         Memprof.dump_all("2.json")
-        # The child's pages are those of its parent.
+        # The child's pages are those of its parent, but for those of files: it has the ones that it touched.
         Memprof.dump_all("forked.json", fork: true)
         Memprof.dump_all("objspace.json", format: :objspace)
         first, second, forked, other =
@@ -110,7 +110,7 @@ RSpec.describe Memprof::Memory do
         growth = first.diff(second).memory
         p near.call(growth[:objects], text.size), growth[:change] > 15_000_000
         child = forked.memory
-        p near.call(child.rss, second.memory.rss), child.items.sum(&:bytes) == child.rss
+        p child.rss.between?(text.size, second.memory.rss * 5 / 4), child.items.sum(&:bytes) == child.rss
         p child.pss, child.private_bytes, child.to_s.start_with?("RSS: \#{Memprof::Units.bytes(child.rss)}\\n")
         p other.memory
       RUBY
