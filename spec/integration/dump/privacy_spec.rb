@@ -92,9 +92,10 @@ RSpec.describe "Dumps without contents" do
     File.binread(path) + File.binread(text)
   end
 
+  # An address may have these digits, too: what comes before them is no digit of one.
   def leaks(name)
     text = bytes(name)
-    places = text.enum_for(:scan, /411111|secret_4/n).map { Regexp.last_match.begin(0) }
+    places = text.enum_for(:scan, /(?<![0-9a-fx])411111|secret_4/n).map { Regexp.last_match.begin(0) }
     places.map { |place| text[[place - 60, 0].max, 100] }
   end
 
