@@ -52,6 +52,8 @@ pub mod process;
 mod trace;
 #[cfg(interposed)]
 pub mod tracers;
+#[cfg(interposed)]
+pub mod unwind;
 
 #[cfg(interposed)]
 pub use {

@@ -17,6 +17,7 @@ use super::lookup::Lookup;
 use super::protected_pages::Pages;
 use super::watch;
 use crate::Refused;
+use crate::unwind;
 
 /// Hooks that are installed and removed together, and how many asked for them.
 struct Group {
@@ -129,6 +130,7 @@ pub(crate) fn notice() {
     }
     PENDING.store(true, SeqCst);
     serve();
+    unwind::refresh();
 }
 
 /// Does what others left to the holder of the lock.

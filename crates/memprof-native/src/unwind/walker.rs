@@ -1,0 +1,265 @@
+//! The stack of a thread, frame by frame.
+
+use framehop::{
+    CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder,
+};
+
+use super::objects;
+use super::stack_memory::StackMemory;
+
+/// What a thread needs to walk its stacks. All zero: new.
+pub(crate) struct Walker {
+    /// Rules for addresses that were met; allocated when the thread walks first.
+    rules: [Option<Box<Rules>>; RULES],
+    memory: StackMemory,
+    /// The frames of the walk before this one, innermost first, and of this one.
+    frames: [[Frame; MOST_FRAMES]; 2],
+    /// Which of them is the one before.
+    before: usize,
+    length: usize,
+}
+
+type Rules = CacheNative<MustNotAllocateDuringUnwind>;
+
+/// A cache has one place for each address, and two that share it are looked up anew each time: with several caches that
+/// is rare.
+const RULES: usize = 4;
+const MOST_FRAMES: usize = 512;
+/// Frames of this library at the top, at most.
+const OWN: usize = 64;
+
+/// A frame: where it returns to, and the stack pointer then.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Frame {
+    caller: usize,
+    stack: usize,
+}
+
+impl Default for Walker {
+    fn default() -> Walker {
+        Walker {
+            rules: [const { None }; RULES],
+            memory: StackMemory::default(),
+            frames: [[Frame::default(); MOST_FRAMES]; 2],
+            before: 0,
+            length: 0,
+        }
+    }
+}
+
+impl Walker {
+    /// Writes the return addresses of the calling thread's frames, innermost first, and returns how many. With `from`, the
+    /// address behind the call that led here, the frames before it are left out; 0 if it is not among them.
+    #[inline(never)]
+    pub(crate) fn walk(&mut self, into: &mut [usize], from: Option<usize>) -> usize {
+        let Some(objects) = objects::current() else {
+            return 0;
+        };
+        let (ip, mut registers, stack) = here();
+        let Walker {
+            rules,
+            memory,
+            frames: [one, other],
+            before,
+            length,
+        } = self;
+        memory.begin(stack);
+        let (old, new) = if *before == 0 {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        let old = &old[..*length];
+        let mut address = FrameAddress::InstructionPointer(ip);
+        let (mut count, mut own, mut seen) = (0, 0, 0);
+        let mut is_own = from.is_some();
+        let most = into.len().min(MOST_FRAMES);
+        while count < most {
+            let rules = rules[place(&address)].get_or_insert_with(Box::default);
+            let next =
+                objects
+                    .unwinder
+                    .unwind_frame(address, &mut registers, rules, &mut |at: u64| {
+                        memory.word(at as usize).ok_or(())
+                    });
+            let Ok(Some(caller)) = next else { break };
+            let (Some(next), true) = (
+                FrameAddress::from_return_address(caller),
+                objects.knows(caller as usize),
+            ) else {
+                break;
+            };
+            address = next;
+            let frame = Frame {
+                caller: caller as usize,
+                stack: registers.sp() as usize,
+            };
+            if is_own {
+                is_own = from != Some(frame.caller);
+                own += 1;
+                if own > OWN {
+                    break;
+                }
+            }
+            if is_own {
+                continue;
+            }
+            new[count] = frame;
+            count += 1;
+            seen += old[seen..]
+                .iter()
+                .take_while(|one| one.stack < frame.stack)
+                .count();
+            if old.get(seen) == Some(&frame) {
+                let rest = &old[seen + 1..];
+                let same = rest.iter().take_while(|one| is_there(memory, one)).count();
+                if same == rest.len() {
+                    let rest = &rest[..rest.len().min(most - count)];
+                    new[count..count + rest.len()].copy_from_slice(rest);
+                    count += rest.len();
+                    break;
+                }
+                // Up to the frame that is not what it was, there is no use in trying again.
+                seen += 1 + same;
+            }
+        }
+        for (place, frame) in into.iter_mut().zip(&new[..count]) {
+            *place = frame.caller;
+        }
+        *before = 1 - *before;
+        *length = count;
+        count
+    }
+}
+
+/// Whether a frame of the walk before is still on the stack: a return address lies below what the stack pointer is after
+/// the return. If all that are further out are where they were, with the addresses that they had, they are the same.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn is_there(memory: &mut StackMemory, frame: &Frame) -> bool {
+    memory.word(frame.stack.wrapping_sub(8)) == Some(frame.caller as u64)
+}
+
+/// Where a return address lies depends on the function.
+#[cfg(not(target_arch = "x86_64"))]
+fn is_there(_: &mut StackMemory, _: &Frame) -> bool {
+    false
+}
+
+#[inline(always)]
+fn place(address: &FrameAddress) -> usize {
+    (address.address().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % RULES
+}
+
+/// The registers of the calling function, which must not return before they are used; and the stack pointer.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn here() -> (u64, UnwindRegsNative, usize) {
+    let (ip, sp, bp): (u64, u64, u64);
+    // SAFETY: reads three registers.
+    unsafe {
+        std::arch::asm!("lea {}, [rip]", "mov {}, rsp", "mov {}, rbp",
+            out(reg) ip, out(reg) sp, out(reg) bp, options(nostack, nomem, preserves_flags));
+    }
+    (ip, UnwindRegsNative::new(ip, sp, bp), sp as usize)
+}
+
+/// The registers of the calling function, which must not return before they are used; and the stack pointer.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn here() -> (u64, UnwindRegsNative, usize) {
+    let (ip, sp, fp, lr): (u64, u64, u64, u64);
+    // SAFETY: reads four registers.
+    unsafe {
+        std::arch::asm!("adr {}, .", "mov {}, sp", "mov {}, x29", "mov {}, x30",
+            out(reg) ip, out(reg) sp, out(reg) fp, out(reg) lr, options(nostack, nomem, preserves_flags));
+    }
+    (ip, UnwindRegsNative::new(lr, sp, fp), sp as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{function, prepare};
+    use super::*;
+
+    #[inline(never)]
+    fn deep(levels: usize, work: &mut dyn FnMut()) {
+        if levels == 0 {
+            work();
+        } else {
+            deep(levels - 1, work);
+        }
+        std::hint::black_box(levels);
+    }
+
+    #[test]
+    fn a_stack_has_the_function_as_often_as_it_was_called() {
+        prepare();
+        let here = function(deep as *const () as usize).unwrap();
+        for levels in [1, 7, 60] {
+            let mut walker = Box::<Walker>::default();
+            let mut found = [0; 200];
+            let mut count = 0;
+            deep(levels, &mut || count = walker.walk(&mut found, None));
+            let calls = found[..count]
+                .iter()
+                .filter(|address| here.contains(address));
+            assert_eq!(calls.count(), levels + 1);
+        }
+    }
+
+    #[test]
+    fn what_is_before_a_call_is_left_out() {
+        prepare();
+        let mut walker = Box::<Walker>::default();
+        let (mut all, mut rest) = ([0; 200], [0; 200]);
+        let mut counts = (0, 0);
+        deep(20, &mut || {
+            let count = walker.walk(&mut all, None);
+            // Behind all those of `deep`, which return to one address.
+            counts = (count, walker.walk(&mut rest, Some(all[count - 4])));
+        });
+        let (whole, left) = counts;
+        assert!(whole > 24, "{whole}");
+        assert_eq!(all[whole - 4..whole], rest[..left]);
+        assert_eq!(walker.walk(&mut rest, Some(1)), 0);
+    }
+
+    #[test]
+    fn a_walk_after_another_finds_what_a_new_one_finds() {
+        prepare();
+        let mut walker = Box::<Walker>::default();
+        let (mut found, mut expected) = ([0; 300], [0; 300]);
+        let mut state = 0x1234_5678_9abc_def1u64;
+        for _ in 0..2_000 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let (levels, is_other) = (state as usize % 40, state & 64 == 0);
+            let mut work = || {
+                let mut fresh = Box::<Walker>::default();
+                let walkers = [(&mut *walker, &mut found), (&mut *fresh, &mut expected)];
+                let [count, other] = walkers.map(|(walker, into)| walker.walk(into, None));
+                // The first frames are those of the two calls.
+                assert_eq!(found[1..count], expected[1..other]);
+            };
+            if is_other {
+                deep(levels, &mut work);
+            } else {
+                deep_as_well(levels, &mut work);
+            }
+        }
+    }
+
+    /// Calls and is called by [`deep`].
+    #[inline(never)]
+    fn deep_as_well(levels: usize, work: &mut dyn FnMut()) {
+        let room = std::hint::black_box([levels; 16]);
+        if levels == 0 {
+            work();
+        } else {
+            deep(levels - 1, work);
+        }
+        std::hint::black_box(room);
+    }
+}
