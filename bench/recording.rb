@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# What does a recording of malloc that goes to a file cost, beside one in memory, and beside heaptrack?
+# What does a recording of malloc that goes to a file cost, with callers and with native frames, beside one in
+# memory and beside heaptrack? What does a stack of 50 frames?
 
 require_relative "support"
 require "tmpdir"
@@ -8,6 +9,7 @@ require "tmpdir"
 ROUNDS = Bench.size(9, 1)
 STRINGS = Bench.size(1_000_000, 2_000)
 CODE = "#{STRINGS}.times { |index| \"x\" * (100 + (index & 1023)) }"
+DEEP = "def deep(levels, &block) = levels.zero? ? block.call : deep(levels - 1, &block)\n"
 
 # Runs the storm in a process of its own, and returns the processor time of all that it started, in seconds.
 def run(*command, code)
@@ -23,13 +25,23 @@ def heaptrack
   path.find { |file| File.executable?(file) }
 end
 
+def record(file, options = "", code = CODE)
+  run("#{DEEP}Memprof::Malloc.record(#{file.dump}#{options}) { #{code} }")
+end
+
 Bench.title("What does a recording of malloc cost that goes to a file?")
 Dir.mktmpdir do |directory|
   file = File.join(directory, "app.malloc")
   variants = {
     "not recorded" => -> { run(CODE) },
     "in memory" => -> { run("Memprof::Malloc.start; #{CODE}") },
-    "to a file" => -> { run("Memprof::Malloc.record(#{file.dump}) { #{CODE} }") }
+    "to a file, lines" => -> { record(file, ", stack: 1") },
+    "to a file, with callers" => -> { record(file) },
+    "to a file, with native frames" => -> { record(file, ", native: true") },
+    "50 frames deep, not recorded" => -> { run("#{DEEP}deep(50) { #{CODE} }") },
+    "50 frames deep, lines" => -> { record(file, ", stack: 1", "deep(50) { #{CODE} }") },
+    "50 frames deep, with callers" => -> { record(file, "", "deep(50) { #{CODE} }") },
+    "50 frames deep, with native frames" => -> { record(file, ", native: true", "deep(50) { #{CODE} }") }
   }
   variants["heaptrack"] = -> { run(heaptrack, "--output", "#{directory}/h", CODE) } if heaptrack
   samples = Bench.in_turn(ROUNDS, variants)
@@ -40,5 +52,14 @@ Dir.mktmpdir do |directory|
     end)
   per_call = File.size(file) / Memprof::Malloc::Recording.new(file).to_h[:total][:allocations].to_f
   Bench.table(["bytes of the file", ""], [["for each call", format("%.2f", per_call)]])
-  puts "heaptrack is not installed." unless heaptrack
+  cost = ->(name, base) { samples[name].median - samples[base].median }
+  woven = cost.("50 frames deep, with native frames", "50 frames deep, lines") / STRINGS
+  rows = [Bench.limit("a woven stack of 50 frames", woven * 1e6, 3, 1, " us")]
+  if heaptrack
+    ratio = cost.("to a file, with native frames", "not recorded") / cost.("heaptrack", "not recorded")
+    rows << Bench.limit("a malloc with native frames / heaptrack", ratio, 0.5, 0.25)
+  else
+    puts "heaptrack is not installed."
+  end
+  Bench.table(Bench::LIMITS, rows)
 end

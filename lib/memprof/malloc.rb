@@ -27,7 +27,8 @@ module Memprof
   #
   # `MEMPROF_MALLOC=dump_path:FILE,dump_min:BYTES ruby -rmemprof/malloc app.rb` records a whole program, and
   # appends the lines of {dump} to the file at its end; `dump_fd:N` writes them to a descriptor (stderr
-  # without either). `sample:512KiB` records samples; `record:FILE` alone does what {record} does.
+  # without either). `sample:512KiB` records samples; `record:FILE`, also with `stack:N` or `native:true`,
+  # does what {record} does.
   #
   # @example Find the line that leaks
   #   require "memprof/malloc"
@@ -39,11 +40,13 @@ module Memprof
   #   location = Memprof::Malloc.locations.max_by(&:live_bytes)
   #   location.live_bytes >= 102_400 # => true
   module Malloc
+    autoload :InterpreterFunctions, "#{__dir__}/malloc/interpreter_functions"
     autoload :Recording, "#{__dir__}/malloc/recording"
     autoload :Text, "#{__dir__}/malloc/text"
 
     MAX_SAMPLE = (1 << 32) - 1
-    private_constant :MAX_SAMPLE
+    MAX_STACK = 512
+    private_constant :MAX_SAMPLE, :MAX_STACK
 
     class << self
       # Starts recording; what an earlier recording counted is dropped.
@@ -65,29 +68,37 @@ module Memprof
           raise ArgumentError, "sample is not between 1 B and 4 GiB: #{sample.inspect}"
         end
 
-        Native::Malloc.start(bytes)
+        Native::Malloc.start(bytes, 1)
       end
 
       # Records all blocks as {start} does, and writes each allocation and each free to a file while it
-      # happens. {Recording} and `memprof malloc FILE` read it: also while it grows, and after the process was
-      # killed. docs/recordings.md describes the format.
+      # happens, with the lines of Ruby that led there. {Recording} and `memprof malloc FILE` read it: also
+      # while it grows, and after the process was killed. docs/recordings.md describes the format.
       #
       # With a block the recording stops at its end; without one at {stop}, or at the end of the process. If
       # the file can't be written any more, as the disk is full, the file ends there, the program goes on, and
       # {stop} warns. A forked child does not write to the file.
       #
       # @param path [String, Pathname] created, or overwritten
+      # @param stack [Integer] calling frames that are kept of each allocation, 1 to 512; with 1 only the line
+      #   that allocates
+      # @param native [Boolean] native frames, too, as heaptrack has them: functions of C extensions, of
+      #   libraries and of Ruby itself, with Ruby's frames where the VM runs them
       # @yield what is recorded
       # @return [Object, nil] what the block returns
+      # @raise [ArgumentError] if `stack` is out of range
       # @raise [Error] if a recording runs already, or the file can't be written
       # @raise [Unsupported] as for {start}
       # @example
       #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
       #   puts Memprof::Malloc::Recording.new("import.malloc")
-      def record(path)
+      def record(path, stack: 64, native: false)
+        unless stack.is_a?(Integer) && stack.between?(1, MAX_STACK)
+          raise ArgumentError, "stack is not between 1 and #{MAX_STACK}: #{stack.inspect}"
+        end
         raise Error, "a recording of malloc runs already" if running?
 
-        start_writing(path)
+        start_writing(path, stack, native)
         return unless block_given?
 
         begin
@@ -248,10 +259,12 @@ module Memprof
 
       private
 
-      def start_writing(path)
+      def start_writing(path, stack, native)
+        InterpreterFunctions.find if native
         path = path.to_path if path.respond_to?(:to_path)
         File.open(path, File::WRONLY | File::CREAT | File::TRUNC | File::BINARY, 0o600) do |file|
-          Native::Malloc.record(file.fileno, $PROGRAM_NAME.dup.force_encoding(Encoding::UTF_8).scrub)
+          command = $PROGRAM_NAME.dup.force_encoding(Encoding::UTF_8).scrub
+          Native::Malloc.record(file.fileno, command, stack, native ? true : false)
         end
         @stops_at_exit ||= at_exit { stop }
       rescue SystemCallError => e

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_void};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use memprof_native::malloc::{self, Counts, Host, Line, Location, Position};
+use memprof_native::malloc::{self, Counts, Host, Line, Location, Position, Settings};
 use memprof_native::{Scope, Trace};
 use support::{Free, Library, Malloc, Rounds, Workshop, alone, count};
 
@@ -27,6 +27,8 @@ static HOST: Host = Host {
             line,
         })
     },
+    frames: |_| 0,
+    described: |_| None,
     generation: || GENERATION.load(Relaxed),
     is_quiet: || QUIET.get(),
 };
@@ -35,6 +37,13 @@ type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type ReallocArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
 type Strdup = unsafe extern "C" fn(*const c_char) -> *mut c_void;
+
+fn samples(sample: Option<NonZeroU32>) -> Settings {
+    Settings {
+        sample,
+        ..Settings::default()
+    }
+}
 
 fn at(line: u32) -> Location {
     Location::Line {
@@ -65,8 +74,8 @@ fn each_function_counts_at_its_line() {
         // SAFETY: functions of the library, of these types; each block is freed once.
         unsafe {
             let before = allocate(77);
-            assert_eq!(malloc::start(&HOST, None), Ok(true));
-            assert_eq!(malloc::start(&HOST, None), Ok(false));
+            assert_eq!(malloc::start(&HOST, Settings::default()), Ok(true));
+            assert_eq!(malloc::start(&HOST, Settings::default()), Ok(false));
             LINE.set(Some(1));
             let mut blocks = vec![
                 allocate(100),
@@ -124,7 +133,7 @@ fn what_runs_no_line_is_native_code_of_the_caller() {
     alone(|| {
         let (_shop, work) = work();
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-        malloc::start(&HOST, None).unwrap();
+        malloc::start(&HOST, Settings::default()).unwrap();
         // SAFETY: functions of the library, of these types.
         let block = unsafe { allocate(12_345) };
         let sites = malloc::sites();
@@ -147,7 +156,7 @@ fn quiet_threads_are_left_out_but_their_frees_count() {
     alone(|| {
         let (_shop, work) = work();
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-        malloc::start(&HOST, None).unwrap();
+        malloc::start(&HOST, Settings::default()).unwrap();
         LINE.set(Some(1));
         // SAFETY: functions of the library, of these types.
         unsafe {
@@ -171,11 +180,11 @@ fn a_trace_and_a_recording_count_the_same_calls() {
         for recorded_first in [true, false] {
             LINE.set(Some(7));
             if recorded_first {
-                malloc::start(&HOST, None).unwrap();
+                malloc::start(&HOST, Settings::default()).unwrap();
             }
             let trace = Trace::begin(&["memory"], Scope::Thread).unwrap();
             if !recorded_first {
-                malloc::start(&HOST, None).unwrap();
+                malloc::start(&HOST, Settings::default()).unwrap();
             }
             // SAFETY: a function of the library, of that type.
             assert_eq!(unsafe { rounds(10_000) }, 0);
@@ -211,7 +220,7 @@ fn sixteen_threads_free_each_others_samples_while_processes_are_forked() {
 fn exchange_blocks(sample: Option<NonZeroU32>) {
     let (_shop, work) = work();
     let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-    malloc::start(&HOST, sample).unwrap();
+    malloc::start(&HOST, samples(sample)).unwrap();
     let (sender, receiver) = crossbeam_queue();
     std::thread::scope(|scope| {
         for number in 0..16u32 {
@@ -264,7 +273,10 @@ fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
         let (_shop, work) = work();
         let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
         let realloc: Realloc = work.get("do_realloc");
-        assert_eq!(malloc::start(&HOST, NonZeroU32::new(4096)), Ok(true));
+        assert_eq!(
+            malloc::start(&HOST, samples(NonZeroU32::new(4096))),
+            Ok(true)
+        );
         assert_eq!(malloc::sample(), Some(4096));
         let kept: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
@@ -302,7 +314,7 @@ fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
         let sampled = malloc::live_blocks(&at(5));
         assert!(sampled.len() < kept / 2 && sampled.iter().any(|block| block.size == 1_000));
         malloc::stop().unwrap();
-        assert_eq!(malloc::start(&HOST, None), Ok(true));
+        assert_eq!(malloc::start(&HOST, Settings::default()), Ok(true));
         assert_eq!((malloc::sample(), counted(5)), (None, Counts::default()));
         // SAFETY: a function of the library, of that type.
         unsafe { allocate(3) };
@@ -345,7 +357,7 @@ fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
             FUNCTIONS = Some((work.get("do_malloc"), work.get("do_free")));
             libc::signal(libc::SIGUSR1, handler as *const () as usize);
         }
-        malloc::start(&HOST, None).unwrap();
+        malloc::start(&HOST, Settings::default()).unwrap();
         LINE.set(Some(1));
         // SAFETY: as above. A site with a block, so that the whole table is read.
         unsafe { FUNCTIONS.map(|(allocate, _)| allocate(10)) };

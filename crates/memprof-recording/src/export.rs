@@ -7,8 +7,11 @@ mod massif;
 use std::io::{self, Read, Seek, Write};
 use std::str::FromStr;
 
+use memprof_profile::export as profile;
+
 use crate::reader::Error;
-use crate::summary::{Row, Summary};
+use crate::stacks::Counts;
+use crate::summary::Summary;
 
 /// A format of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +20,10 @@ pub enum Format {
     Heaptrack,
     /// What Valgrind's Massif writes: for `ms_print` and massif-visualizer. It has sums.
     Massif,
-    /// Lines of `location bytes`, as scripts that draw flame graphs read them.
+    /// Lines of `frame;frame bytes`, outermost frame first, as scripts that draw flame graphs read them.
     Collapsed,
+    /// A format of allocation profiles that can show stacks.
+    Profile(profile::Format),
 }
 
 /// Which bytes of a location are meant where a format has room for one number.
@@ -33,11 +38,13 @@ pub enum Value {
 }
 
 impl Value {
-    fn of(self, row: &Row) -> u64 {
+    /// What it is of these counts.
+    #[must_use]
+    pub fn of(self, counts: &Counts) -> u64 {
         match self {
-            Value::Peak => row.peak_bytes,
-            Value::Leaked => row.leaked_bytes,
-            Value::Allocated => row.allocated_bytes,
+            Value::Peak => counts.peak_bytes,
+            Value::Leaked => counts.leaked_bytes,
+            Value::Allocated => counts.allocated_bytes,
         }
     }
 }
@@ -50,6 +57,10 @@ impl FromStr for Format {
             "heaptrack" => Ok(Format::Heaptrack),
             "massif" => Ok(Format::Massif),
             "collapsed" => Ok(Format::Collapsed),
+            "speedscope" | "firefox" | "pprof" => word
+                .parse()
+                .map(Format::Profile)
+                .map_err(|_| format!("unknown format {word:?}")),
             _ => Err(format!("unknown format {word:?}")),
         }
     }
@@ -83,20 +94,17 @@ pub fn export<I: Read + Seek>(
         Format::Heaptrack => heaptrack::write(input, out)?,
         Format::Massif => massif::write(&Summary::read(input)?, out)?,
         Format::Collapsed => collapsed::write(&Summary::read(input)?, value, out)?,
+        Format::Profile(format) => {
+            let profile = crate::profile::of(&Summary::read(input)?, value);
+            let shown = match value {
+                Value::Allocated => profile::Value::AllocatedBytes,
+                Value::Peak | Value::Leaked => profile::Value::RetainedBytes,
+            };
+            out.write_all(&profile::export(&profile, format, shown))?;
+        }
     }
     out.flush()?;
     Ok(())
-}
-
-/// Locations with their bytes, most first; those without any are left out.
-fn ranked(summary: &Summary, value: Value) -> Vec<(&str, u64)> {
-    let rows = summary.locations.iter();
-    let mut ranked: Vec<(&str, u64)> = rows
-        .map(|row| (row.location.as_str(), value.of(row)))
-        .filter(|(_, bytes)| *bytes > 0)
-        .collect();
-    ranked.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(other.0)));
-    ranked
 }
 
 /// A text without what would end the line that it is in.

@@ -5,16 +5,23 @@
 
 mod block;
 pub mod export;
+mod profile;
 mod reader;
 mod record;
+mod stacks;
 mod summary;
 mod timeline;
+mod tree;
 
 pub use block::BlockWriter;
 pub use reader::{End, Error, read};
 pub use record::{Event, Record};
-pub use summary::{Row, SizeClass, Summary};
+pub use stacks::{Counts, Frame, Native, Node, Row, Stacks};
+pub use summary::{SizeClass, Summary};
 pub use timeline::Point;
+pub use tree::{Direction, Tree, TreeRow};
 
+#[cfg(test)]
+mod stack_tests;
 #[cfg(test)]
 mod tests;

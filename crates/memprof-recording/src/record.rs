@@ -64,12 +64,14 @@ pub enum Record<'a> {
         /// Its frame.
         frame: u64,
     },
-    /// What a native frame is called.
+    /// The function of a native frame.
     Name {
         /// The frame.
         frame: u64,
-        /// As in `backtrace_symbols`.
-        text: &'a [u8],
+        /// How far behind its beginning the address is.
+        distance: u64,
+        /// Its name.
+        function: &'a [u8],
     },
     /// The first record.
     Start {
@@ -139,9 +141,14 @@ impl Record<'_> {
                 head(out, NODE, parent);
                 put(out, frame);
             }
-            Record::Name { frame, text } => {
+            Record::Name {
+                frame,
+                distance,
+                function,
+            } => {
                 head(out, NAME, frame);
-                put_text(out, text);
+                put(out, distance);
+                put_text(out, function);
             }
             Record::Start { pid, time, command } => {
                 head(out, OTHER, START);
@@ -203,7 +210,8 @@ impl<'a> Records<'a> {
             },
             NAME => Record::Name {
                 frame: number,
-                text: self.text()?,
+                distance: self.number()?,
+                function: self.text()?,
             },
             _ if number == START => Record::Start {
                 pid: self.number()?,

@@ -2,32 +2,12 @@
 
 use std::io::Read;
 
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::reader::{End, Error, read};
 use crate::record::{Event, Record};
+use crate::stacks::{Counts, Frame, Native, Node, Row, Stacks};
 use crate::timeline::{Point, Timeline};
-
-/// A location.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Row {
-    /// `file:line`, or native code; empty for a sum.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub location: String,
-    /// Calls of malloc and the like.
-    pub allocations: u64,
-    /// Their bytes.
-    pub allocated_bytes: u64,
-    /// Blocks that were freed by the very next event of the recording.
-    pub temporary: u64,
-    /// Bytes live when most bytes of all were live.
-    pub peak_bytes: u64,
-    /// Blocks live at the end.
-    pub leaked: u64,
-    /// Their bytes.
-    pub leaked_bytes: u64,
-}
 
 /// Blocks of a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -58,7 +38,7 @@ pub struct Summary {
     /// Blocks that could not be recorded.
     pub missed: u64,
     /// The sum of all rows, with the bytes at the peak.
-    pub total: Row,
+    pub total: Counts,
     /// When most bytes were live, in milliseconds, to the block of the file.
     pub peak_ms: u64,
     /// The greatest RSS that was seen, in bytes.
@@ -69,6 +49,11 @@ pub struct Summary {
     pub sizes: Vec<SizeClass>,
     /// Consumption over time.
     pub timeline: Vec<Point>,
+    /// Whether callers were recorded.
+    pub callers: bool,
+    /// The stacks that allocated.
+    #[serde(skip)]
+    pub stacks: Stacks,
 }
 
 impl Summary {
@@ -91,7 +76,7 @@ impl Summary {
 const MOST_NODES: usize = 1 << 23;
 const MOST_TEXT: usize = 1 << 28;
 
-/// What is counted at a location. `peak` is as of the peak with the number `seen`; if there was a later one, it is what
+/// What is counted at a node. `peak` is as of the peak with the number `seen`; if there was a later one, it is what
 /// is live, as nothing happened here since.
 #[derive(Default)]
 struct Counters {
@@ -106,12 +91,11 @@ struct Counters {
 
 #[derive(Default)]
 struct Sums {
-    /// Names of frames, and for each the first frame of the same name.
-    names: Vec<String>,
-    first: FxHashMap<String, usize>,
+    frames: Vec<Frame>,
+    nodes: Vec<Node>,
+    /// The place of each node's counters, + 1; 0: nothing happened there.
+    places: Vec<u32>,
     counters: Vec<Counters>,
-    /// The counters of each node.
-    nodes: Vec<u32>,
     text: usize,
     live: u64,
     live_bytes: u64,
@@ -166,34 +150,52 @@ impl Sums {
                 self.most_since_clock = self.live_bytes;
                 Some(())
             }
-            Record::RubyFrame { path, line, .. } => self.frame(format!("{}:{line}", text(path))),
+            Record::RubyFrame { path, line, method } => {
+                let size = path.len() + method.len();
+                let (path, method) = (text(path), text(method));
+                self.frame(size, Frame::Ruby { path, line, method })
+            }
             Record::NativeFrame {
                 address,
                 offset,
                 module,
-            } => self.frame(match module {
-                [] => format!("[{address:#x}]"),
-                _ => format!("{}(+{offset:#x}) [{address:#x}]", text(module)),
-            }),
+            } => {
+                let module = text(module);
+                let native = Native {
+                    address,
+                    offset,
+                    module,
+                    ..Native::default()
+                };
+                self.frame(native.module.len(), Frame::Native(native))
+            }
             Record::Node { parent, frame } => {
-                let frame = usize::try_from(frame).ok()?.checked_sub(1)?;
-                if frame >= self.names.len()
+                let frame = frame.checked_sub(1)?;
+                if frame >= self.frames.len() as u64
                     || parent > self.nodes.len() as u64
                     || self.nodes.len() >= MOST_NODES
                 {
                     return None;
                 }
-                self.nodes.push(frame as u32);
+                self.nodes.push(Node {
+                    parent: parent.checked_sub(1).map(|parent| parent as u32),
+                    frame: frame as u32,
+                });
+                self.places.push(0);
                 Some(())
             }
-            Record::Name { frame, text: name } => {
+            Record::Name {
+                frame,
+                distance,
+                function,
+            } => {
                 let frame = usize::try_from(frame).ok()?.checked_sub(1)?;
-                self.text += name.len();
-                if self.text > MOST_TEXT {
+                self.text += function.len();
+                let Frame::Native(native) = self.frames.get_mut(frame)? else {
                     return None;
-                }
-                *self.names.get_mut(frame)? = text(name);
-                Some(())
+                };
+                (native.distance, native.function) = (distance, text(function));
+                (self.text <= MOST_TEXT).then_some(())
             }
             Record::Start { pid, time, command } => {
                 (self.pid, self.started, self.command) = (pid, time, text(command));
@@ -206,20 +208,24 @@ impl Sums {
         }
     }
 
-    fn frame(&mut self, name: String) -> Option<()> {
-        self.text += name.len();
-        if self.text > MOST_TEXT || self.names.len() >= MOST_NODES {
+    fn frame(&mut self, size: usize, frame: Frame) -> Option<()> {
+        self.text += size;
+        if self.text > MOST_TEXT || self.frames.len() >= MOST_NODES {
             return None;
         }
-        self.names.push(name);
-        self.counters.push(Counters::default());
+        self.frames.push(frame);
         Some(())
     }
 
     /// The counters of an event, as they are before it.
     fn at(&mut self, node: u64) -> Option<&mut Counters> {
         let node = usize::try_from(node).ok()?.checked_sub(1)?;
-        let counters = self.counters.get_mut(*self.nodes.get(node)? as usize)?;
+        let place = self.places.get_mut(node)?;
+        if *place == 0 {
+            self.counters.push(Counters::default());
+            *place = self.counters.len() as u32;
+        }
+        let counters = &mut self.counters[*place as usize - 1];
         if counters.seen != self.peak_number {
             counters.peak = counters.live_bytes;
             counters.seen = self.peak_number;
@@ -265,7 +271,7 @@ impl Sums {
     }
 
     fn finish(mut self, end: End) -> Summary {
-        let locations = self.rows();
+        let stacks = self.stacks();
         let sizes = self.sizes.iter().enumerate();
         let sizes = sizes.filter(|(_, (calls, _))| *calls > 0);
         let sizes = sizes.map(|(power, &(allocations, allocated_bytes))| SizeClass {
@@ -284,8 +290,7 @@ impl Sums {
                 End::Complete | End::Open => None,
             },
             missed: self.missed,
-            total: Row {
-                location: String::new(),
+            total: Counts {
                 allocations: self.allocations,
                 allocated_bytes: self.allocated_bytes,
                 temporary: self.temporary,
@@ -295,39 +300,43 @@ impl Sums {
             },
             peak_ms: self.peak_ms,
             peak_rss: self.peak_rss,
-            locations,
+            locations: stacks.rows(),
             sizes: sizes.collect(),
             timeline: self.timeline.into_points(),
+            callers: stacks.have_callers(),
+            stacks,
         }
     }
 
-    /// Frames of the same name are one row.
-    fn rows(&mut self) -> Vec<Row> {
-        let mut rows: Vec<Row> = Vec::new();
-        let names = std::mem::take(&mut self.names);
-        for (name, counters) in names.into_iter().zip(&self.counters) {
-            if counters.allocations == 0 {
-                continue;
-            }
-            let at = *self.first.entry(name).or_insert_with_key(|name| {
-                rows.push(Row {
-                    location: name.clone(),
-                    ..Row::default()
-                });
-                rows.len() - 1
-            });
-            let row = &mut rows[at];
-            row.allocations += counters.allocations;
-            row.allocated_bytes += counters.allocated_bytes;
-            row.temporary += counters.temporary;
-            row.leaked += counters.live;
-            row.leaked_bytes += counters.live_bytes;
-            row.peak_bytes += if counters.seen == self.peak_number {
-                counters.peak
-            } else {
-                counters.live_bytes
-            };
+    fn stacks(&mut self) -> Stacks {
+        let at = |place: &u32| place.checked_sub(1).map(|at| &self.counters[at as usize]);
+        let counted = self.places.iter().enumerate();
+        let counts = counted.filter_map(|(node, place)| {
+            let counters = at(place).filter(|counters| counters.allocations > 0)?;
+            Some((node as u32, counters.counts(self.peak_number)))
+        });
+        Stacks {
+            counts: counts.collect(),
+            frames: std::mem::take(&mut self.frames),
+            nodes: std::mem::take(&mut self.nodes),
         }
-        rows
+    }
+}
+
+impl Counters {
+    /// What they say when the last peak had that number.
+    fn counts(&self, peak_number: u64) -> Counts {
+        Counts {
+            allocations: self.allocations,
+            allocated_bytes: self.allocated_bytes,
+            temporary: self.temporary,
+            peak_bytes: if self.seen == peak_number {
+                self.peak
+            } else {
+                self.live_bytes
+            },
+            leaked: self.live,
+            leaked_bytes: self.live_bytes,
+        }
     }
 }

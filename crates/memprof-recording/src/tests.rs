@@ -31,13 +31,13 @@ fn frames() -> Vec<Record<'static>> {
             frame: 1,
         },
         Record::Node {
-            parent: 1,
+            parent: 0,
             frame: 2,
         },
     ]
 }
 
-fn file(records: &[Record<'_>], records_a_block: usize) -> Vec<u8> {
+pub(crate) fn file(records: &[Record<'_>], records_a_block: usize) -> Vec<u8> {
     let mut writer = BlockWriter::new(Vec::new()).unwrap();
     for (number, record) in records.iter().enumerate() {
         writer.add(*record).unwrap();
@@ -64,14 +64,15 @@ fn recording() -> Vec<Record<'static>> {
         Record::Clock { ms: 20, rss: 8_000 },
         Record::Name {
             frame: 2,
-            text: b"/lib/libpq.so(PQexec+0x4) [0x7f0000001234]",
+            distance: 4,
+            function: b"PQexec",
         },
         Record::End { missed: 2 },
     ]);
     records
 }
 
-fn summary(bytes: &[u8]) -> Summary {
+pub(crate) fn summary(bytes: &[u8]) -> Summary {
     Summary::read(&mut &bytes[..]).unwrap()
 }
 
@@ -103,8 +104,12 @@ fn sums_have_the_peak_and_what_made_it_up() {
     assert_eq!((total.leaked, total.leaked_bytes), (3, 1_048));
     let row = |name| summary.locations.iter().find(|row| row.location == name);
     let ruby = row("/app/a.rb:3").unwrap();
-    assert_eq!((ruby.peak_bytes, ruby.leaked_bytes), (2_000, 1_000));
+    assert_eq!(
+        (ruby.counts.peak_bytes, ruby.counts.leaked_bytes),
+        (2_000, 1_000)
+    );
     let native = row("/lib/libpq.so(PQexec+0x4) [0x7f0000001234]").unwrap();
+    let native = native.counts;
     assert_eq!((native.peak_bytes, native.leaked_bytes), (24, 48));
     assert_eq!((native.temporary, native.allocations), (1, 3));
     let sizes: Vec<_> = summary
@@ -145,9 +150,9 @@ fn a_peak_is_that_of_a_slow_recount() {
     assert!(!summary.complete, "it was not stopped");
     let mut rows = summary.locations;
     rows.sort_by(|one, other| one.location.cmp(&other.location));
-    let peaks: Vec<_> = rows.iter().map(|row| row.peak_bytes).collect();
+    let peaks: Vec<_> = rows.iter().map(|row| row.counts.peak_bytes).collect();
     assert_eq!(peaks, peak);
-    let leaked: Vec<_> = rows.iter().map(|row| row.leaked_bytes).collect();
+    let leaked: Vec<_> = rows.iter().map(|row| row.counts.leaked_bytes).collect();
     assert_eq!(leaked, sums);
 }
 
@@ -199,7 +204,13 @@ fn what_cannot_be_is_damage() {
         },
         Record::Name {
             frame: 0,
-            text: b"",
+            distance: 0,
+            function: b"",
+        },
+        Record::Name {
+            frame: 1,
+            distance: 0,
+            function: b"not native",
         },
     ];
     for record in bad {
@@ -222,17 +233,21 @@ fn a_timeline_has_a_bounded_number_of_points() {
     assert!(points.windows(2).all(|pair| pair[0].ms < pair[1].ms));
 }
 
-fn exported(bytes: &[u8], format: Format) -> String {
+pub(crate) fn exported(bytes: &[u8], format: Format) -> String {
+    String::from_utf8(exported_bytes(bytes, format)).unwrap()
+}
+
+fn exported_bytes(bytes: &[u8], format: Format) -> Vec<u8> {
     let mut out = Vec::new();
     export(&mut Cursor::new(bytes), format, Value::Peak, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    out
 }
 
 #[test]
 fn heaptrack_has_every_event() {
     let text = exported(&file(&recording(), 4), Format::Heaptrack);
     let expected = "v 10400 3\nX app.rb\nI 1000 0\ns 4 ruby\ns b /app/a.rb:3\ns 9 /app/a.rb\ni 1 1 2 3 3\n\
-        s d /lib/libpq.so\ns 2a /lib/libpq.so(PQexec+0x4) [0x7f0000001234]\ni 7f0000001234 4 5\nt 1 0\nt 2 1\n\
+        s d /lib/libpq.so\ns 6 PQexec\ni 7f0000001234 4 5\nt 1 0\nt 2 0\n\
         c 0\nR 1\na 3e8 1\n+ 0\na 18 2\n+ 1\n+ 0\nc a\nR 2\n- 0\n+ 1\n- 1\n+ 1\nc 14\nR 1\n";
     assert_eq!(text, expected);
 }
@@ -243,7 +258,7 @@ fn massif_has_the_peak_and_the_end() {
     let peak = "time=0\nmem_heap_B=2024\nmem_heap_extra_B=0\nmem_stacks_B=0\nheap_tree=peak\n\
         n2: 2024 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n \
         n0: 2000 0x0: /app/a.rb:3 (/app/a.rb:3)\n \
-        n0: 24 0x0: /lib/libpq.so(PQexec+0x4) [0x7f0000001234]";
+        n0: 24 0x0: PQexec (libpq.so) (/lib/libpq.so(PQexec+0x4) [0x7f0000001234])\n";
     assert!(text.contains(peak), "{text}");
     assert!(text.contains("time=20\nmem_heap_B=1048\n"), "{text}");
     assert!(text.contains("heap_tree=detailed\nn2: 1048 "), "{text}");
@@ -252,21 +267,29 @@ fn massif_has_the_peak_and_the_end() {
 #[test]
 fn collapsed_lines_are_ranked() {
     let text = exported(&file(&recording(), 4), Format::Collapsed);
-    let expected = "/app/a.rb:3 2000\n/lib/libpq.so(PQexec+0x4) [0x7f0000001234] 24\n";
+    let expected = "/app/a.rb:3 2000\nPQexec (libpq.so) 24\n";
     assert_eq!(text, expected);
 }
 
 #[test]
 fn what_is_damaged_or_cut_off_is_exported_as_far_as_it_goes() {
     let bytes = file(&recording(), 4);
-    for format in [Format::Heaptrack, Format::Massif, Format::Collapsed] {
+    for format in [
+        "heaptrack",
+        "massif",
+        "collapsed",
+        "speedscope",
+        "firefox",
+        "pprof",
+    ] {
+        let format: Format = format.parse().unwrap();
         for length in 17..bytes.len() {
-            exported(&bytes[..length], format);
+            exported_bytes(&bytes[..length], format);
         }
         for bit in 17 * 8..bytes.len() * 8 {
             let mut bytes = bytes.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            exported(&bytes, format);
+            exported_bytes(&bytes, format);
         }
     }
 }

@@ -24,20 +24,23 @@ module Memprof
         FILE is a recording, as `memprof run --malloc` and Memprof::Malloc.record write
         it: shown are the peak and which lines it belonged to, what is live at the end,
         most calls, most temporary blocks, sizes, and consumption over time. It may
-        still be written, or its process may have been killed. --format writes it for
-        heaptrack (heaptrack_print FILE), Massif (ms_print FILE) or flame graph scripts
-        (collapsed), to --output or stdout.
+        still be written, or its process may have been killed. --tree shows instead what
+        called what, and --callers who called the lines that allocated. --format writes
+        it for heaptrack (heaptrack_print FILE), Massif (ms_print FILE), flame graph
+        scripts (collapsed), speedscope, the Firefox Profiler or pprof, to --output or
+        stdout.
 
         Examples:
           memprof malloc -- rake import
           memprof malloc --output malloc.txt --min 100000 -- puma -p 3000
           memprof malloc -- psql -c 'select 1'
           memprof malloc --limit 5 import.malloc
+          memprof malloc --callers --value leaked import.malloc
           memprof malloc --format heaptrack -o import.heaptrack import.malloc
       TEXT
       LIMIT = 20
       SHOWN = 10
-      FORMATS = %i[text json heaptrack massif collapsed].freeze
+      FORMATS = %i[text json heaptrack massif collapsed speedscope firefox pprof].freeze
       VALUES = %i[peak leaked allocated].freeze
       private_constant :LIMIT, :SHOWN, :FORMATS, :VALUES
 
@@ -50,7 +53,7 @@ module Memprof
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
         return show(arguments) if recording?(arguments.first)
-        other = @options.keys & %i[format value]
+        other = @options.keys & %i[format value tree callers]
         raise UsageError, "--#{other.first} is for recordings; see `memprof help malloc`" if other.any?
 
         environment = { "MEMPROF_MALLOC" => settings }
@@ -72,17 +75,14 @@ module Memprof
         path, *extra = parser.permute(arguments)
         raise UsageError, "unexpected arguments: #{extra.join(" ")}; see `memprof help malloc`" if extra.any?
 
-        other = @options.keys - %i[limit format value output]
+        other = @options.keys - %i[limit format value output tree callers]
         raise UsageError, "--#{other.first} is for commands; see `memprof help malloc`" if other.any?
 
         recording = Memprof::Malloc::Recording.new(path)
         case format = @options.fetch(:format, :text)
-        when :text then write(tables(recording))
-        when :json then write("#{recording.to_json}\n")
-        else
-          output = @options[:output] ? output_path(@options[:output]) : $stdout
-          recording.write(output, format: format, value: @options.fetch(:value, :peak))
-          0
+        when :text then write(text_of(recording))
+        when :json then write("#{json_of(recording)}\n")
+        else export(recording, format)
         end
       rescue Memprof::Error => e
         raise UsageError, e.message
@@ -95,9 +95,33 @@ module Memprof
         0
       end
 
-      def tables(recording)
-        recording.to_s(limit: @options.fetch(:limit, SHOWN), color: @terminal.color?)
+      def text_of(recording)
+        color = @terminal.color? && !@options[:output]
+        return recording.tree_text(direction, value: value, color: color) if direction
+
+        recording.to_s(limit: @options.fetch(:limit, SHOWN), color: color)
       end
+
+      def json_of(recording)
+        direction ? JSON.generate(recording.tree(direction, value: value)) : recording.to_json
+      end
+
+      def export(recording, format)
+        output = @options[:output] ? output_path(@options[:output]) : $stdout
+        if format == :pprof && !@options[:output] && @terminal.tty?
+          raise UsageError, "pprof is a binary format; give --output PATH"
+        end
+        recording.write(output, format: format, value: value)
+        0
+      end
+
+      def direction
+        return :bottom_up if @options[:callers]
+
+        :top_down if @options[:tree]
+      end
+
+      def value = @options.fetch(:value, :peak)
 
       def define_options(parser)
         text(parser, "-o", "--output FILE", "append to a file (default: a table on stderr); of a",
@@ -106,11 +130,18 @@ module Memprof
           "of a recording's tables 10)", :limit)
         byte_size(parser, "--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
         byte_size(parser, "--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
-        one_of(parser, FORMATS, "-f", "--format FORMAT", "a recording as text, json, heaptrack, massif",
-          "or collapsed", :format)
+        define_recording_options(parser)
+      end
+
+      def define_recording_options(parser)
+        flag(parser, "--tree", "a recording as a tree: what called what", :tree)
+        flag(parser, "--callers", "a recording as a tree from the lines that allocated", "to their callers",
+          :callers)
+        one_of(parser, FORMATS, "-f", "--format FORMAT", "a recording as text, json, heaptrack, massif,",
+          "collapsed, speedscope, firefox or pprof", :format)
         json(parser)
-        one_of(parser, VALUES, "--value WHAT", "bytes in collapsed lines: peak, leaked or",
-          "allocated (default: peak)", :value)
+        one_of(parser, VALUES, "--value WHAT", "bytes of trees and formats with stacks: peak,",
+          "leaked or allocated (default: peak)", :value)
       end
 
       def settings

@@ -20,7 +20,9 @@ module Memprof
       def run(arguments)
         path = checked_path
         File.unlink(path) if File.file?(path)
-        settings = Settings.new({ "MEMPROF_MALLOC" => "record:#{path}" })
+        wanted = { record: path, stack: @options[:stack], native: @options[:native] }.compact
+        variable = wanted.map { |name, value| "#{name}:#{value}" }.join(",")
+        settings = Settings.new({ "MEMPROF_MALLOC" => variable })
         status = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun").run
         tell(path)
         status
@@ -35,7 +37,7 @@ module Memprof
       end
 
       def checked_path
-        other = @options.keys - %i[malloc output]
+        other = @options.keys - %i[malloc output stack native]
         raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --malloc" if other.any?
 
         output = @options[:output]

@@ -42,8 +42,9 @@ module Memprof
         Memprof.trace does: objects, GC, system calls, SQL, caches, HTTP.
 
         With --malloc there is no report: the first Ruby process that starts records its
-        malloc to FILE, which --output names, and any other to FILE with its process id.
-        `memprof malloc FILE` shows it.
+        malloc to FILE, which --output names, and any other to FILE with its process id,
+        with 64 calling frames per allocation, or as --stack says, and with --native the
+        native frames, too. `memprof malloc FILE` shows it.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.
@@ -71,6 +72,8 @@ module Memprof
         raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
 
         return MallocRecording.new(@terminal, @options).run(arguments) if @options[:malloc]
+
+        raise UsageError, "--native needs --malloc" if @options[:native]
 
         check_tracing if @options[:tracing]
         refuse_binary_on_screen
@@ -116,9 +119,10 @@ module Memprof
           "job on, or from Memprof.booted", :after_boot)
         flag(parser, "--peak", "also find when memory was largest, and which lines", "it belonged to", :peak)
         flag(parser, "--malloc", "record malloc; see below", :malloc)
+        flag(parser, "--native", "with --malloc: native frames, too", :native)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
-        count(parser, "--stack N", "keep N calling frames per object (default: 1; for",
-          "formats with call stacks 64)", :stack)
+        count(parser, "--stack N", "keep N calling frames per object (default: 1; 64",
+          "with --malloc and formats with call stacks)", :stack)
       end
 
       def define_filter_options(parser)

@@ -5,9 +5,9 @@ module Memprof
     # What `MEMPROF_MALLOC` asks for: a recording from the load of memprof/malloc to the end of the process,
     # and a dump of it then. Settings are separated by commas: `dump_path:FILE` (appended to), `dump_fd:N`,
     # `dump_min:BYTES`, `table:ROWS` (a table instead of lines), `sample:SIZE`; or
-    # `record:FILE` alone: a recording that goes to the file.
+    # `record:FILE`, and `stack:N` and `native:true` with it: a recording that goes to the file.
     class Environment
-      SETTINGS = %w[dump_path dump_fd dump_min table sample record].freeze
+      SETTINGS = %w[dump_path dump_fd dump_min table sample record stack native].freeze
       private_constant :SETTINGS
 
       # Starts what the variable asks for; a mistake in it is a warning, as the program must run.
@@ -26,16 +26,25 @@ module Memprof
         @descriptor = number("dump_fd", 2)
         @rows = number("table", nil)
         @recording = @settings["record"]
-        raise ArgumentError, "record can't be combined" if @recording && @settings.size > 1
+        @stack = number("stack", nil)
+        other = @recording ? @settings.keys - %w[record stack native] : @settings.keys & %w[stack native]
+        return if other.empty?
+
+        raise ArgumentError, "#{other.first} can't be set #{@recording ? "with" : "without"} record"
       end
 
       def start
-        return Malloc.record(own(@recording)) if @recording
+        return record if @recording
 
         at_exit { dump } if Malloc.start(sample: @settings["sample"])
       end
 
       private
+
+      def record
+        native = @settings["native"] == "true"
+        Malloc.record(own(@recording), native: native, **{ stack: @stack }.compact)
+      end
 
       # The first process that comes has the path; others have their process id in it.
       def own(path)

@@ -17,6 +17,7 @@ module Memprof
     #   recording.complete?                              # => true
     class Recording
       autoload :Text, "#{__dir__}/recording/text"
+      autoload :TreeText, "#{__dir__}/recording/tree_text"
 
       # Whether the file is a recording, or begins like one.
       #
@@ -31,9 +32,10 @@ module Memprof
       end
 
       MAGIC = "memprof malloc 1\n".b.freeze
-      FORMATS = %i[heaptrack massif collapsed].freeze
+      FORMATS = %i[heaptrack massif collapsed speedscope firefox pprof].freeze
       VALUES = %i[peak leaked allocated].freeze
-      private_constant :MAGIC, :FORMATS, :VALUES
+      DIRECTIONS = %i[top_down bottom_up].freeze
+      private_constant :MAGIC, :FORMATS, :VALUES, :DIRECTIONS
 
       # @param path [String, Pathname]
       # @raise [Error] if the file can't be read, or is no recording of malloc
@@ -42,12 +44,10 @@ module Memprof
       #   Memprof::Malloc::Recording.new("import.malloc")
       def initialize(path)
         @path = path
-        answer = File.open(path, "rb") { |file| Native.sum_up_recording(file.fileno) }
+        answer = reading { |file| Native.sum_up_recording(file.fileno) }
         raise Error, "can't read #{path}: this is no recording of malloc" unless answer
 
         @summary = JSON.parse(answer, symbolize_names: true)
-      rescue SystemCallError => e
-        raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}"
       end
 
       # @return [Boolean] false if the recording still runs, its process was killed, or the file is damaged
@@ -67,6 +67,7 @@ module Memprof
       # - `:peak_ms`, `:peak_rss`: when most bytes were live, and the greatest RSS;
       # - `:locations`: the same as `:total` for each `:location`; `:peak_bytes` are those that were live when
       #   most bytes of all were;
+      # - `:callers`: whether there are callers (see {tree});
       # - `:sizes`: `:allocations` and `:allocated_bytes` of blocks `:up_to` a size;
       # - `:timeline`: `:ms`, `:live_bytes` (the most since the point before), `:rss`, `:allocations` so far.
       #
@@ -95,15 +96,59 @@ module Memprof
         Text.new(@summary, limit: limit, color: color).to_s
       end
 
+      # The stacks that allocated, added up to a tree.
+      #
+      # Each row is a frame: its `:location` (`file:line`, or native code), the `:bytes` of all stacks that go
+      # through it, and its `:depth`: how often the way there forked. A frame that has all the bytes of the
+      # row above is as deep as that. Children follow their parent, most bytes first. As far as they are
+      # known, a line of Ruby has its `:method`, and native code its `:module` (a path), the `:offset` there,
+      # and its `:function`.
+      #
+      # @param direction [Symbol] `:top_down` from the outermost frames to what they called, `:bottom_up` from
+      #   the lines that allocated to their callers
+      # @param value [Symbol] `:peak`, `:leaked` or `:allocated` bytes
+      # @param min [Float] the least share of all bytes that a row has
+      # @return [Array<Hash{Symbol => Object}>]
+      # @raise [ArgumentError] for another direction or value
+      # @raise [Error] if the file can't be read
+      # @example
+      #   Memprof::Malloc.record("import.malloc") { Array.new(10) { "x" * 10_000 } }
+      #   Memprof::Malloc::Recording.new("import.malloc").tree(:bottom_up).first[:bytes] >= 100_000 # => true
+      def tree(direction = :top_down, value: :peak, min: 0.01)
+        check(value, VALUES, "value")
+        check(direction, DIRECTIONS, "direction")
+        answer = reading do |file|
+          Native.tree_of_recording(file.fileno, direction.name, value.name, Float(min))
+        end
+        JSON.parse(answer, symbolize_names: true)
+      end
+
+      # {tree} for people.
+      #
+      # @param color [Boolean]
+      # @param (see #tree)
+      # @return [String]
+      # @raise (see #tree)
+      # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+      #   puts Memprof::Malloc::Recording.new("import.malloc").tree_text(:bottom_up)
+      def tree_text(direction = :top_down, value: :peak, min: 0.01, color: false)
+        rows = tree(direction, value: value, min: min)
+        TreeText.new(@summary, rows, direction: direction, value: value, min: min, color: color).to_s
+      end
+
       # Writes the recording in the format of another tool:
       #
       # - `:heaptrack`: for `heaptrack_print` and heaptrack's GUI (format 3), with every event;
-      # - `:massif`: for `ms_print` and massif-visualizer, the peak and the end with their locations;
-      # - `:collapsed`: lines of `location bytes`, for flame graph scripts.
+      # - `:massif`: for `ms_print` and massif-visualizer, the peak and the end with their stacks;
+      # - `:collapsed`: lines of `frame;frame bytes`, for flame graph scripts;
+      # - `:speedscope`, `:firefox`, `:pprof`: for https://www.speedscope.app, https://profiler.firefox.com
+      #   and https://github.com/google/pprof.
       #
       # @param path_or_io [String, Pathname, IO]
       # @param format [Symbol]
-      # @param value [Symbol] the bytes in lines of `:collapsed`: `:peak`, `:leaked` or `:allocated`
+      # @param value [Symbol] the bytes that stacks have, but for heaptrack and Massif: `:peak`, `:leaked` or
+      #   `:allocated`
       # @return [void]
       # @raise [Error] if the file can't be read or written
       # @example
@@ -111,16 +156,23 @@ module Memprof
       #   Memprof::Malloc::Recording.new("import.malloc").write("import.massif", format: :massif)
       def write(path_or_io, format:, value: :peak)
         format = Output.check_format(format, FORMATS)
-        raise ArgumentError, "unknown value #{value.inspect}" unless VALUES.include?(value.to_sym)
-
+        check(value, VALUES, "value")
         Output.open_file(path_or_io) do |out|
-          File.open(@path, "rb") do |file|
-            Native.export_recording(file.fileno, out.fileno, format.name, value.name)
-          end
+          reading { |file| Native.export_recording(file.fileno, out.fileno, format.name, value.name) }
         end
         nil
+      end
+
+      private
+
+      def reading(&block)
+        File.open(@path, "rb", &block)
       rescue SystemCallError => e
         raise Error, "can't read #{@path}: #{SystemCallError.new(nil, e.errno).message}"
+      end
+
+      def check(word, known, name)
+        raise ArgumentError, "unknown #{name} #{word.inspect}" unless known.include?(word)
       end
     end
   end

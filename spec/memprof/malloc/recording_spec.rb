@@ -72,14 +72,16 @@ RSpec.describe "Memprof::Malloc::Recording" do
     RUBY
     recording = Memprof::Malloc::Recording.new(path)
     %i[heaptrack massif collapsed].each { |format| recording.write("#{path}.#{format}", format: format) }
-    expect(File.readlines("#{path}.collapsed").first).to match(/\A-e:4 50\d{5}\n\z/)
+    expect(File.readlines("#{path}.collapsed")).to include(/;block in <main> \(-e:4\) 50\d{5}\n\z/)
     copy = StringIO.new
     recording.write(copy, format: :collapsed, value: :leaked)
-    expect(copy.string.lines.first).to match(/\A-e:3 30\d{5}\n\z/)
+    expect(copy.string.lines).to include(/;block in <main> \(-e:3\) 30\d{5}\n\z/)
     total = recording.to_h[:total]
     massif = File.read("#{path}.massif")
     expect(massif.scan(/^mem_heap_B=(\d+)$/).flatten.map(&:to_i).max).to eq(total[:peak_bytes])
-    expect(massif).to match(/^heap_tree=peak\nn\d+: #{total[:peak_bytes]} .*\n n0: 50\d{5} 0x0: -e:4 /)
+    expect(massif).to match(/^heap_tree=peak\nn\d+: #{total[:peak_bytes]} .*
+ n1: 50\d{5} 0x0: block in <main> \(-e:4\) \(-e:4\)
+  n0: 50\d{5} 0x0: <main> \(-e:2\)/)
     skip "heaptrack is not installed" unless system("which heaptrack_print", out: File::NULL)
 
     text, = Open3.capture2("heaptrack_print", "--print-leaks=1", "#{path}.heaptrack")
@@ -88,7 +90,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
     expect(of_heaptrack(text, "total memory leaked")).to eq(megabytes.(total[:leaked_bytes]))
     expect(of_heaptrack(text, "calls to allocation functions")).to start_with("#{total[:allocations]} ")
     expect(of_heaptrack(text, "temporary memory allocations")).to start_with("#{total[:temporary]} ")
-    expect(text).to match(/-e:3\n +at -e:3$/)
+    expect(text).to match(/block in <>\n +at -e:3$/)
   end
 
   it "prints tables" do
@@ -211,6 +213,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
       .to eq "memprof: --min is for commands; see `memprof help malloc`\n"
     expect(run_memprof("run", "--malloc", "true").stderr)
       .to eq "memprof: --malloc needs a file; give --output FILE\n"
+    expect(run_memprof("run", "--native", "true").stderr).to eq "memprof: --native needs --malloc\n"
     expect(run_memprof("run", "--malloc", "--peak", "-o", path, "true").stderr)
       .to eq "memprof: --peak cannot be used with --malloc\n"
   end

@@ -33,6 +33,8 @@ mod site_cache;
 #[cfg(interposed)]
 mod sites;
 #[cfg(interposed)]
+mod stack_cache;
+#[cfg(interposed)]
 mod stream;
 #[cfg(interposed)]
 mod tallies;
@@ -40,15 +42,19 @@ mod tallies;
 mod thread_memory;
 #[cfg(not(interposed))]
 mod unsupported;
+#[cfg(interposed)]
+mod weave;
 
 use std::ffi::{CString, c_char};
+use std::num::NonZeroU32;
+use std::ops::Range;
 
 #[cfg(interposed)]
 pub(crate) use recorder::{AT_FORK, allocated, forget, freed, reallocated};
 #[cfg(not(interposed))]
 pub use unsupported::{
-    Stream, counts, describe, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet,
-    sites, start, start_stream, stop,
+    Stream, counts, describe, is_recording, live_blocks, memsize, missed, reset, sample,
+    set_interpreter, set_quiet, sites, start, start_stream, stop,
 };
 #[cfg(interposed)]
 pub use {
@@ -58,7 +64,40 @@ pub use {
         start_stream, stop,
     },
     stream::Stream,
+    weave::set_interpreter,
 };
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Bytes between samples on average, of which only the blocks that they are in are recorded; counts are estimates then.
+    /// None: all blocks.
+    pub sample: Option<NonZeroU32>,
+    /// Frames of the interpreter's code that are kept of each stack, innermost first. With one, only the line that allocates.
+    pub stack: usize,
+    /// Native frames, too, with the interpreter's in place of its loop ([`Interpreter`]).
+    pub native: bool,
+}
+
+/// Where an interpreter's own functions are, in native stacks.
+#[derive(Clone, Debug, Default)]
+pub struct Interpreter {
+    /// The function that runs code of the interpreter: on a stack as often as it was entered from native code.
+    pub run: Range<usize>,
+    /// Functions between that one and the native code that it calls: their frames are left out.
+    pub between: Vec<Range<usize>>,
+}
+
+impl Default for Settings {
+    /// All blocks, by line.
+    fn default() -> Settings {
+        Settings {
+            sample: None,
+            stack: 1,
+            native: false,
+        }
+    }
+}
 
 /// The running line of a program.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +119,32 @@ pub enum Position {
     Code(usize),
 }
 
+/// A frame of the interpreter's code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Running {
+    /// The address behind the instruction that it runs, or that called the next frame.
+    pub instruction: usize,
+    /// The interpreter's name for its code, which is not 0.
+    pub code: usize,
+    /// Whether the interpreter was entered from native code with this frame.
+    pub is_entry: bool,
+}
+
+/// What a frame runs. The texts stay as they are until the hook returns.
+#[derive(Clone, Copy, Debug)]
+pub struct Described {
+    /// File.
+    pub path: *const [u8],
+    /// Its line.
+    pub line: u32,
+    /// Method.
+    pub method: *const [u8],
+    /// The block of the allocator that holds the instruction. As long as it is not freed, the instruction is of that line.
+    pub block: usize,
+    /// Whether it is the profiler's own: stacks have no such frames.
+    pub is_own: bool,
+}
+
 /// What the recorder asks of the interpreter. All are called inside an allocator's call, on any thread: they must
 /// not allocate where that is recorded, and wait for nothing.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +155,11 @@ pub struct Host {
     pub code_block: fn(usize) -> Option<usize>,
     /// The line that the calling thread runs; None if it runs no code of the interpreter right now.
     pub line: fn() -> Option<Line>,
+    /// Writes the calling thread's frames, innermost first, and returns how many; 0 if it runs no code of the interpreter
+    /// right now, or they can't be told.
+    pub frames: fn(&mut [Running]) -> usize,
+    /// What such a frame runs; None if that is not known.
+    pub described: fn(Running) -> Option<Described>,
     /// The number of garbage collections so far.
     pub generation: fn() -> u32,
     /// Whether the calling thread is not to be recorded. Only asked while [`set_quiet`] says that some thread is.
@@ -112,6 +182,15 @@ pub struct LiveBlock {
     pub size: u64,
     /// Garbage collections since it was allocated.
     pub age: u32,
+}
+
+/// A frame of a stack that allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// Where it is.
+    pub location: Location,
+    /// The method as the interpreter names it; empty if it is not known.
+    pub method: CString,
 }
 
 /// Where a block is allocated.
@@ -147,4 +226,18 @@ pub struct Counts {
     pub live: u64,
     /// Their bytes.
     pub live_bytes: u64,
+}
+
+impl Counts {
+    /// Adds what was counted elsewhere.
+    pub(crate) fn add(&mut self, other: Counts) {
+        self.allocations += other.allocations;
+        self.allocated_bytes += other.allocated_bytes;
+        self.frees += other.frees;
+        self.freed_bytes += other.freed_bytes;
+        self.age_total += other.age_total;
+        self.max_lifespan = self.max_lifespan.max(other.max_lifespan);
+        self.live += other.live;
+        self.live_bytes += other.live_bytes;
+    }
 }

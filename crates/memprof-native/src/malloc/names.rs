@@ -7,25 +7,37 @@ use std::mem::MaybeUninit;
 /// `backtrace_symbols`: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`.
 #[must_use]
 pub fn describe(address: usize) -> String {
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be asked for; the structure is there to be written.
-    let found = unsafe { libc::dladdr(address as *const _, info.as_mut_ptr()) } != 0;
-    // SAFETY: zeroes, and what the loader wrote.
-    let info = unsafe { info.assume_init() };
-    if !found {
+    let Some(info) = look_up(address) else {
         return format!("[{address:#x}]");
-    }
+    };
     let object = text(info.dli_fname).unwrap_or_default();
-    match text(info.dli_sname) {
-        Some(function) => {
-            let offset = address.wrapping_sub(info.dli_saddr as usize);
-            format!("{object}({function}+{offset:#x}) [{address:#x}]")
+    match name(&info, address) {
+        Some((function, distance)) => {
+            format!("{object}({function}+{distance:#x}) [{address:#x}]")
         }
         None => {
             let offset = address.wrapping_sub(info.dli_fbase as usize);
             format!("{object}(+{offset:#x}) [{address:#x}]")
         }
     }
+}
+
+/// The function that an address lies in, as far as exported names say, and how far behind its beginning.
+pub(super) fn function(address: usize) -> Option<(String, usize)> {
+    name(&look_up(address)?, address)
+}
+
+fn name(info: &libc::Dl_info, address: usize) -> Option<(String, usize)> {
+    let distance = address.wrapping_sub(info.dli_saddr as usize);
+    Some((text(info.dli_sname)?, distance))
+}
+
+fn look_up(address: usize) -> Option<libc::Dl_info> {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked for; the structure is there to be written.
+    let found = unsafe { libc::dladdr(address as *const _, info.as_mut_ptr()) } != 0;
+    // SAFETY: zeroes, and what the loader wrote.
+    found.then(|| unsafe { info.assume_init() })
 }
 
 fn text(name: *const c_char) -> Option<String> {

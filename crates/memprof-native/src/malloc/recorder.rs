@@ -1,7 +1,7 @@
 //! The recording that runs, if any.
 
+use std::collections::HashSet;
 use std::io;
-use std::num::NonZeroU32;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use super::block_table::{Block, GENERATION_BITS};
 use super::sites::{self, SiteId};
 use super::stream::{self, Stream};
-use super::{Counts, Host, LiveBlock, Location, Site};
-use super::{blocks, probes, sampling, site_cache, thread_memory};
+use super::{Counts, Host, LiveBlock, Location, Settings, Site};
+use super::{blocks, probes, sampling, site_cache, stack_cache, thread_memory};
 use crate::at_fork::AtFork;
 use crate::counters;
 use crate::interpose;
@@ -28,28 +28,35 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(std::ptr::null_mut());
 /// Held while a recording starts or stops.
 static SWITCH: Mutex<()> = Mutex::new(());
 
-/// Starts recording, from nothing. False if a recording runs already, which goes on. `sample`: bytes between samples on
-/// average, of which only the blocks that they are in are recorded; counts are estimates then.
+/// Starts recording, from nothing. False if a recording runs already, which goes on.
 ///
 /// # Errors
 ///
 /// When calls of the allocator can't be interposed in this process.
-pub fn start(host: &'static Host, sample: Option<NonZeroU32>) -> Result<bool, Refused> {
-    start_recording(host, sample, None)
+pub fn start(host: &'static Host, settings: Settings) -> Result<bool, Refused> {
+    start_recording(host, settings, None)
 }
 
-/// The same for all blocks, and writes them to a file as they come and go.
+/// The same, and writes all blocks to a file as they come and go; there are no samples.
 ///
 /// # Errors
 ///
 /// As for [`start`], and if the file can't be written.
-pub fn start_stream(host: &'static Host, stream: Stream) -> Result<bool, Refused> {
-    start_recording(host, None, Some(stream))
+pub fn start_stream(
+    host: &'static Host,
+    settings: Settings,
+    stream: Stream,
+) -> Result<bool, Refused> {
+    let all = Settings {
+        sample: None,
+        ..settings
+    };
+    start_recording(host, all, Some(stream))
 }
 
 fn start_recording(
     host: &'static Host,
-    sample: Option<NonZeroU32>,
+    settings: Settings,
     stream: Option<Stream>,
 ) -> Result<bool, Refused> {
     let _switch = SWITCH.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,11 +67,12 @@ fn start_recording(
         return Err(Refused::Unsupported(why));
     }
     trace::watch_forks();
+    stack_cache::prepare(settings);
     reading(|| {
         blocks::clear();
         sites::clear();
         site_cache::forget_positions();
-        sampling::set_period(sample.map(|bytes| u64::from(bytes.get())));
+        sampling::set_period(settings.sample.map(|bytes| u64::from(bytes.get())));
     });
     MISSED.store(0, Relaxed);
     HOST.store(std::ptr::from_ref(host).cast_mut(), Release);
@@ -137,7 +145,10 @@ pub fn sites() -> Vec<Site> {
 /// What was counted at a location; None if nothing was ever allocated there.
 #[must_use]
 pub fn counts(location: &Location) -> Option<Counts> {
-    reading(|| sites::find(location).map(sites::counts))
+    reading(|| {
+        let sites = sites::find(location);
+        (!sites.is_empty()).then(|| sites::counts(&sites))
+    })
 }
 
 /// The live blocks of a location, in no order.
@@ -145,10 +156,11 @@ pub fn counts(location: &Location) -> Option<Counts> {
 pub fn live_blocks(location: &Location) -> Vec<LiveBlock> {
     reading(|| {
         let mut found = Vec::new();
-        if let Some(site) = sites::find(location) {
+        let sites: HashSet<SiteId> = sites::find(location).into_iter().collect();
+        if !sites.is_empty() {
             let now = generation();
             blocks::each(|block| {
-                if block.site == site {
+                if sites.contains(&block.site) {
                     found.push(LiveBlock {
                         size: block.size,
                         age: age(block, now),
@@ -327,8 +339,16 @@ fn generation() -> u32 {
 #[inline(always)]
 fn site(thread: &counters::Block, host: &Host, caller: usize) -> Option<SiteId> {
     match thread_memory::of(thread) {
-        // SAFETY: the thread's own memory; it is in the recorder (`record`).
-        Some(memory) => unsafe { memory.own() }.sites.site(host, caller),
+        Some(memory) => {
+            // SAFETY: the thread's own memory; it is in the recorder (`record`).
+            let own = unsafe { memory.own() };
+            let stack = if stack_cache::is_on() {
+                own.stacks.site(host, caller)
+            } else {
+                None
+            };
+            stack.or_else(|| own.sites.site(host, caller))
+        }
         None => site_cache::site_without_cache(host, caller),
     }
 }

@@ -24,9 +24,26 @@ pub(super) fn forget_positions() {
     CODE.fetch_add(1, Release);
 }
 
+/// A number that is another one after positions were forgotten.
+#[inline(always)]
+pub(super) fn code() -> u64 {
+    CODE.load(Acquire)
+}
+
+/// Positions are not to be used any more: one did not stand for its line.
+#[cold]
+pub(super) fn distrust() {
+    DISTRUSTED.store(true, Relaxed);
+    forget_positions();
+}
+
+pub(super) fn is_distrusted() -> bool {
+    DISTRUSTED.load(Relaxed)
+}
+
 const CACHED: usize = 512;
 /// Positions of a thread that are compared with their lines before they are believed.
-const ENOUGH: u32 = 64;
+pub(super) const ENOUGH: u32 = 64;
 
 /// All zero: an empty cache.
 pub(super) struct SiteCache {
@@ -63,10 +80,7 @@ impl SiteCache {
             Position::Line => self.line_or_native(host, caller),
             Position::Code(position) => {
                 let known = self.positions[place(position, 0)];
-                if known.position == position
-                    && self.code == CODE.load(Acquire)
-                    && self.checked >= ENOUGH
-                {
+                if known.position == position && self.code == code() && self.checked >= ENOUGH {
                     return Some(known.site);
                 }
                 self.look_up(host, position, caller)
@@ -76,7 +90,7 @@ impl SiteCache {
 
     #[cold]
     fn look_up(&mut self, host: &Host, position: usize, caller: usize) -> Option<SiteId> {
-        let code = CODE.load(Acquire);
+        let code = code();
         if self.code != code {
             self.positions = [At {
                 position: 0,
@@ -92,11 +106,10 @@ impl SiteCache {
         let known = &mut self.positions[place(position, 0)];
         if known.position == position {
             if known.site != site {
-                DISTRUSTED.store(true, Relaxed);
-                forget_positions();
+                distrust();
             }
             self.checked = self.checked.saturating_add(1);
-        } else if !DISTRUSTED.load(Relaxed)
+        } else if !is_distrusted()
             && (host.code_block)(position).is_some_and(|block| blocks::mark_code(block).is_ok())
         {
             *known = At { position, site };
@@ -127,7 +140,7 @@ impl SiteCache {
             }
         }
         // SAFETY: the caller's path.
-        let site = sites::intern(unsafe { sites::line(Line { path, line }) })?;
+        let site = sites::intern_location(unsafe { sites::line(Line { path, line }) })?;
         *cached = Cached {
             address: path as usize,
             line,
@@ -144,7 +157,7 @@ impl SiteCache {
         if cached.address == address && cached.path.is_null() {
             return Some(cached.site);
         }
-        let site = sites::intern(Location::Native(address))?;
+        let site = sites::intern_location(Location::Native(address))?;
         *cached = Cached {
             address,
             line: 0,
@@ -157,7 +170,7 @@ impl SiteCache {
 
 /// A site without a cache, for threads that can't be given one.
 pub(super) fn site_without_cache(host: &Host, caller: usize) -> Option<SiteId> {
-    sites::intern(match (host.line)() {
+    sites::intern_location(match (host.line)() {
         // SAFETY: the host's path.
         Some(line) => unsafe { sites::line(line) },
         None => Location::Native(caller),
@@ -194,6 +207,8 @@ mod tests {
                 line: LINE.get(),
             })
         },
+        frames: |_| 0,
+        described: |_| None,
         generation: || 0,
         is_quiet: || false,
     };
@@ -206,7 +221,7 @@ mod tests {
     }
 
     fn location(site: SiteId) -> Location {
-        sites::location(site)
+        sites::node(site).1.location
     }
 
     fn cache() -> &'static mut SiteCache {

@@ -1,9 +1,10 @@
-//! Where blocks are allocated: a line of Ruby, or an address of native code; and the counters of each such site.
+//! Where blocks are allocated: a line of Ruby, or an address of native code, each with its callers if stacks are recorded;
+//! and the counters of each such site.
 //!
 //! Threads count in [`Tallies`] of their own; what these have no place for is counted here. A site's counts are the sum.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU32, AtomicU64,
@@ -12,12 +13,12 @@ use std::sync::atomic::{
 
 use super::tallies::Tallies;
 use super::thread_memory::ThreadMemory;
-use super::{Counts, Line, Location, Site, pages, sampling};
+use super::{Counts, Frame, Line, Location, Site, pages, sampling};
 use crate::counters;
 use crate::lock::Lock;
 
 /// A site's number. The first is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SiteId(pub u32);
 
 /// What a block counts for: itself, or in a recording of samples more than itself.
@@ -83,29 +84,45 @@ type Chunk = [Counters; SITES_A_CHUNK];
 static COUNTERS: [AtomicPtr<Chunk>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// The locations by number, and back. A path is kept for as long as the process lives: caches name it by address.
-struct Locations {
-    ids: Option<HashMap<Location, SiteId>>,
-    all: Vec<Location>,
+/// A site is a node in the tree of stacks: a frame, and the site of its caller.
+struct Node {
+    /// 0: none, or none that is kept; else the caller's number + 1.
+    caller: u32,
+    frame: u32,
+    /// The frame whose location is the site's: the innermost line of Ruby, or native code if there is none.
+    at: u32,
+}
+
+/// The sites by number, and back. A frame is kept for as long as the process lives: caches name its path by address.
+#[derive(Default)]
+struct Table {
+    nodes: Vec<Node>,
+    /// Sites by caller and frame, as [`Node`] has them.
+    ids: HashMap<(u32, u32), SiteId>,
+    frames: Vec<Frame>,
+    frame_ids: HashMap<Frame, u32>,
+    /// The sites whose stacks end at a location.
+    at: HashMap<Location, Vec<SiteId>>,
 }
 
 /// Its lock is held, too, while counts move from a thread to the site, and while they are read.
-static LOCATIONS: Lock<Locations> = Lock::new(Locations {
-    ids: None,
-    all: Vec::new(),
-});
+static TABLE: Lock<Option<Table>> = Lock::new(None);
 
-/// The site of a location. None if there are as many sites as there may be, or no memory. Allocates; what this library
-/// allocates is not recorded.
+fn with_table<T>(work: impl FnOnce(&mut Table) -> T) -> T {
+    TABLE.with(|table| work(table.get_or_insert_default()))
+}
+
+/// The site of a frame that this caller has called. None if there are as many sites as there may be, or no memory.
+/// Allocates; what this library allocates is not recorded.
 #[cold]
-pub(super) fn intern(location: Location) -> Option<SiteId> {
-    LOCATIONS.with(|locations| {
-        let Locations { ids, all } = locations;
-        let ids = ids.get_or_insert_default();
-        if let Some(id) = ids.get(&location) {
+pub(super) fn intern(caller: Option<SiteId>, frame: Frame) -> Option<SiteId> {
+    with_table(|table| {
+        let frame = table.frame(frame)?;
+        let caller = caller.map_or(0, |caller| caller.0 + 1);
+        if let Some(id) = table.ids.get(&(caller, frame)) {
             return Some(*id);
         }
-        let id = SiteId(u32::try_from(all.len()).ok()?);
+        let id = SiteId(u32::try_from(table.nodes.len()).ok()?);
         let chunk = COUNTERS.get(id.0 as usize / SITES_A_CHUNK)?;
         if chunk.load(Relaxed).is_null() {
             let counters: *mut Chunk = pages::map(1);
@@ -114,11 +131,49 @@ pub(super) fn intern(location: Location) -> Option<SiteId> {
             }
             chunk.store(counters, Release);
         }
-        all.push(location.clone());
-        ids.insert(location, id);
+        let at = table.location_of(caller, frame);
+        table.nodes.push(Node { caller, frame, at });
+        table.ids.insert((caller, frame), id);
+        let location = table.frames[at as usize].location.clone();
+        table.at.entry(location).or_default().push(id);
         COUNT.store(id.0 + 1, Release);
         Some(id)
     })
+}
+
+/// The site of a location whose callers are not kept.
+pub(super) fn intern_location(location: Location) -> Option<SiteId> {
+    let method = CString::default();
+    intern(None, Frame { location, method })
+}
+
+impl Table {
+    fn frame(&mut self, frame: Frame) -> Option<u32> {
+        if let Some(id) = self.frame_ids.get(&frame) {
+            return Some(*id);
+        }
+        let id = u32::try_from(self.frames.len()).ok()?;
+        self.frames.push(frame.clone());
+        self.frame_ids.insert(frame, id);
+        Some(id)
+    }
+
+    /// The frame whose location a site of this caller and frame has.
+    fn location_of(&self, caller: u32, frame: u32) -> u32 {
+        let is_line =
+            |frame: u32| matches!(self.frames[frame as usize].location, Location::Line { .. });
+        match caller.checked_sub(1) {
+            Some(caller) if !is_line(frame) => {
+                let at = self.nodes[caller as usize].at;
+                if is_line(at) { at } else { frame }
+            }
+            _ => frame,
+        }
+    }
+
+    fn location(&self, site: SiteId) -> &Location {
+        &self.frames[self.nodes[site.0 as usize].at as usize].location
+    }
 }
 
 /// The location of a line.
@@ -134,20 +189,24 @@ pub(super) unsafe fn line(line: Line) -> Location {
     }
 }
 
-/// The site of a location that was met already.
-pub(super) fn find(location: &Location) -> Option<SiteId> {
-    LOCATIONS.with(|locations| locations.ids.as_ref()?.get(location).copied())
+/// The sites of a location that was met already.
+pub(super) fn find(location: &Location) -> Vec<SiteId> {
+    with_table(|table| table.at.get(location).cloned().unwrap_or_default())
 }
 
-/// The location of a site.
-pub(super) fn location(site: SiteId) -> Location {
-    LOCATIONS.with(|locations| locations.all[site.0 as usize].clone())
+/// The site of a stack's caller, and the innermost frame.
+pub(super) fn node(site: SiteId) -> (Option<SiteId>, Frame) {
+    with_table(|table| {
+        let node = &table.nodes[site.0 as usize];
+        let caller = node.caller.checked_sub(1).map(SiteId);
+        (caller, table.frames[node.frame as usize].clone())
+    })
 }
 
-/// The text of a site's path; null if it is native code. Locations are never dropped, and the text of a CString does not
+/// The text of a site's path; null if it is native code. Frames are never dropped, and the text of a CString does not
 /// move with it.
 pub(super) fn path_of(site: SiteId) -> *const c_char {
-    LOCATIONS.with(|locations| match &locations.all[site.0 as usize] {
+    with_table(|table| match table.location(site) {
         Location::Line { path, .. } => path.as_ptr(),
         Location::Native(_) => ptr::null(),
     })
@@ -201,20 +260,12 @@ pub(super) fn count_free(tallies: Option<&Tallies>, site: SiteId, weight: Weight
 
 /// Moves what a thread has counted to the site, while no other thread reads. `take` returns it, and zeroes it there.
 pub(super) fn move_here(site: SiteId, take: impl FnOnce() -> Sums) {
-    LOCATIONS.with(|_| counters(site).add(take()));
+    TABLE.with(|_| counters(site).add(take()));
 }
 
 /// What threads have counted on their own. The lock is held meanwhile.
 fn memories() -> impl Iterator<Item = &'static ThreadMemory> {
     counters::blocks().filter_map(|block| block.existing_recorder_memory())
-}
-
-fn tallied_of(site: SiteId) -> Sums {
-    let mut sums = Sums::default();
-    for memory in memories() {
-        add(&mut sums, memory.tallies.sums_of(site));
-    }
-    sums
 }
 
 fn tallied() -> Vec<Sums> {
@@ -235,29 +286,47 @@ fn add(sums: &mut Sums, more: Sums) {
     }
 }
 
-/// What was counted at a site.
-pub(super) fn counts(site: SiteId) -> Counts {
-    LOCATIONS.with(|_| counters(site).counts(tallied_of(site)))
+/// What was counted at these sites together.
+pub(super) fn counts(sites: &[SiteId]) -> Counts {
+    TABLE.with(|_| {
+        let mut all = Counts::default();
+        for &site in sites {
+            let mut elsewhere = Sums::default();
+            for memory in memories() {
+                add(&mut elsewhere, memory.tallies.sums_of(site));
+            }
+            all.add(counters(site).counts(elsewhere));
+        }
+        all
+    })
 }
 
-/// All sites where something was counted.
+/// All locations where something was counted.
 pub(super) fn counted() -> Vec<Site> {
-    LOCATIONS.with(|locations| {
-        let sites = locations.all.iter().zip(tallied()).zip(all());
-        let sites = sites.map(|((location, sums), site)| (location, counters(site).counts(sums)));
-        sites
-            .filter(|(_, counts)| *counts != Counts::default())
-            .map(|(location, counts)| Site {
-                location: location.clone(),
-                counts,
-            })
-            .collect()
-    })
+    let mut found: HashMap<Location, Counts> = HashMap::new();
+    with_table(|table| {
+        for (site, sums) in all().zip(tallied()) {
+            let counts = counters(site).counts(sums);
+            if counts != Counts::default() {
+                let location = table.location(site);
+                match found.get_mut(location) {
+                    Some(sum) => sum.add(counts),
+                    None => {
+                        found.insert(location.clone(), counts);
+                    }
+                }
+            }
+        }
+    });
+    found
+        .into_iter()
+        .map(|(location, counts)| Site { location, counts })
+        .collect()
 }
 
 /// Counts from zero again; what is live stays so.
 pub(super) fn reset() {
-    LOCATIONS.with(|_| {
+    TABLE.with(|_| {
         for (site, sums) in all().zip(tallied()) {
             let counters = counters(site);
             for (at_reset, sum) in counters.at_reset.iter().zip(counters.sums(sums)) {
@@ -270,7 +339,7 @@ pub(super) fn reset() {
 
 /// Forgets all counts. Those of threads are of an earlier recording from now on.
 pub(super) fn clear() {
-    LOCATIONS.with(|_| {
+    TABLE.with(|_| {
         super::tallies::start_recording();
         for counters in all().map(counters) {
             counters.sums.iter().for_each(|sum| sum.store(0, Relaxed));
@@ -285,12 +354,12 @@ pub(super) fn clear() {
 
 /// Takes the lock, for a fork.
 pub(super) fn hold() {
-    LOCATIONS.take();
+    TABLE.take();
 }
 
 /// Releases it, in the parent and in the child.
 pub(super) fn release() {
-    LOCATIONS.release();
+    TABLE.release();
 }
 
 #[cfg(test)]
@@ -303,7 +372,7 @@ mod tests {
 
     #[test]
     fn counters_add_up() {
-        let site = intern(Location::Native(0xdead_0000)).unwrap();
+        let site = intern_location(Location::Native(0xdead_0000)).unwrap();
         count_allocation(None, site, block(100));
         count_allocation(None, site, block(50));
         count_free(None, site, block(100), 3);
@@ -318,8 +387,8 @@ mod tests {
             live: 0,
             live_bytes: 0,
         };
-        assert_eq!(counts(site), expected);
-        assert_eq!(find(&Location::Native(0xdead_0000)), Some(site));
+        assert_eq!(counts(&[site]), expected);
+        assert_eq!(find(&Location::Native(0xdead_0000)), [site]);
         count_allocation(None, site, block(7));
         reset();
         let expected = Counts {
@@ -327,6 +396,6 @@ mod tests {
             live_bytes: 7,
             ..Counts::default()
         };
-        assert_eq!(counts(site), expected);
+        assert_eq!(counts(&[site]), expected);
     }
 }

@@ -4,6 +4,7 @@
 //! it; it never waits for itself. It blocks all signals. When the file can't be written, the events end and the program goes on. A forked child has no
 //! such thread, and records in memory only.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -15,7 +16,7 @@ use memprof_recording::{BlockWriter, Event as Recorded, Record};
 
 use super::event_ring::{Event, Pushed, Ring};
 use super::sites::{self, SiteId};
-use super::{Location, names};
+use super::{Frame, Location, names};
 use crate::lock::Lock;
 use crate::process::maps::{self, Mapping};
 
@@ -57,7 +58,8 @@ pub(super) fn start(stream: Stream) -> io::Result<()> {
     let output = Output {
         blocks,
         known: Vec::new(),
-        defined: 0,
+        frames: HashMap::new(),
+        nodes: 0,
         natives: Vec::new(),
         maps: Vec::new(),
         since: Instant::now(),
@@ -182,8 +184,10 @@ struct Output {
     blocks: BlockWriter<File>,
     /// The node of each site; 0: it has none yet.
     known: Vec<u32>,
-    /// Frames, and as many nodes.
-    defined: u32,
+    /// The numbers of frames.
+    frames: HashMap<Frame, u32>,
+    /// How many nodes there are.
+    nodes: u32,
     /// Frames of native code with their addresses, to be named at the end.
     natives: Vec<(u32, usize)>,
     /// The mappings when native code was last looked up.
@@ -258,34 +262,55 @@ impl Output {
         })
     }
 
-    /// The node of a site, which is defined when it is met first.
+    /// The node of a site, which is defined when it is met first, its callers before it.
     fn node(&mut self, site: SiteId) -> io::Result<u32> {
-        let index = site.0 as usize;
-        if let Some(&node) = self.known.get(index) {
-            if node != 0 {
-                return Ok(node);
+        let mut new = Vec::new();
+        let (mut next, mut caller) = (Some(site), 0);
+        while let Some(site) = next {
+            let index = site.0 as usize;
+            if index >= self.known.len() {
+                self.known.resize(index + 1, 0);
             }
-        } else {
-            self.known.resize(index + 1, 0);
+            caller = self.known[index];
+            if caller != 0 {
+                break;
+            }
+            let (callers, frame) = sites::node(site);
+            new.push((index, frame));
+            next = callers;
         }
-        match sites::location(site) {
+        for (index, frame) in new.into_iter().rev() {
+            let frame = self.frame(frame)?;
+            self.nodes += 1;
+            self.blocks.add(Record::Node {
+                parent: u64::from(caller),
+                frame: u64::from(frame),
+            })?;
+            caller = self.nodes;
+            self.known[index] = caller;
+        }
+        Ok(caller)
+    }
+
+    /// The number of a frame, which is defined when it is met first.
+    fn frame(&mut self, frame: Frame) -> io::Result<u32> {
+        if let Some(&number) = self.frames.get(&frame) {
+            return Ok(number);
+        }
+        let number = self.frames.len() as u32 + 1;
+        match &frame.location {
             Location::Line { path, line } => self.blocks.add(Record::RubyFrame {
                 path: path.as_bytes(),
-                line: u64::from(line),
-                method: b"",
+                line: u64::from(*line),
+                method: frame.method.as_bytes(),
             })?,
             Location::Native(address) => {
-                self.natives.push((self.defined + 1, address));
-                self.native(address)?;
+                self.natives.push((number, *address));
+                self.native(*address)?;
             }
         }
-        self.defined += 1;
-        self.known[index] = self.defined;
-        self.blocks.add(Record::Node {
-            parent: 0,
-            frame: u64::from(self.defined),
-        })?;
-        Ok(self.defined)
+        self.frames.insert(frame, number);
+        Ok(number)
     }
 
     fn native(&mut self, address: usize) -> io::Result<()> {
@@ -306,9 +331,13 @@ impl Output {
     /// Names take the loader's lock, which a thread in a hook may have; no hook waits for this thread any more.
     fn end(&mut self) -> io::Result<()> {
         for (frame, address) in mem::take(&mut self.natives) {
-            let text = names::describe(address);
-            let (frame, text) = (u64::from(frame), text.as_bytes());
-            self.blocks.add(Record::Name { frame, text })?;
+            if let Some((function, distance)) = names::function(address) {
+                self.blocks.add(Record::Name {
+                    frame: u64::from(frame),
+                    distance: distance as u64,
+                    function: function.as_bytes(),
+                })?;
+            }
         }
         self.clock()?;
         let missed = super::recorder::missed();

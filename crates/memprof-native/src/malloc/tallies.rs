@@ -126,7 +126,7 @@ impl Tallies {
 #[cfg(test)]
 mod tests {
     use super::super::Location;
-    use super::super::sites::{Weight, count_allocation, count_free, counts, intern};
+    use super::super::sites::{Weight, count_allocation, count_free, counts, intern_location};
     use super::super::thread_memory::ThreadMemory;
     use crate::counters;
 
@@ -135,7 +135,7 @@ mod tests {
         let memory = counters::mine().recorder_memory(ThreadMemory::map).unwrap();
         let tallies = Some(&memory.tallies);
         let sites: Vec<_> = (0..1_000)
-            .map(|number| intern(Location::Native(0x7777_0000 + number)).unwrap())
+            .map(|number| intern_location(Location::Native(0x7777_0000 + number)).unwrap())
             .collect();
         let weight = |bytes| Weight { blocks: 1, bytes };
         for round in 0..200u64 {
@@ -147,7 +147,7 @@ mod tests {
             }
         }
         for (number, &site) in sites.iter().enumerate() {
-            let counts = counts(site);
+            let counts = counts(&[site]);
             let freed = if number % 3 == 0 { 200 } else { 0 };
             assert_eq!((counts.allocations, counts.allocated_bytes), (200, 19_900));
             assert_eq!((counts.frees, counts.age_total), (freed, 2 * freed));

@@ -5,6 +5,7 @@ use std::cell::UnsafeCell;
 use super::pages;
 use super::sampling::Sampler;
 use super::site_cache::SiteCache;
+use super::stack_cache::StackCache;
 use super::tallies::Tallies;
 use crate::counters;
 
@@ -18,6 +19,7 @@ pub(super) struct ThreadMemory {
 /// What only the thread itself touches.
 pub(super) struct Own {
     pub sites: SiteCache,
+    pub stacks: StackCache,
     pub sampler: Sampler,
 }
 

@@ -2,9 +2,8 @@
 
 use std::fs::File;
 use std::io;
-use std::num::NonZeroU32;
 
-use super::{Counts, Host, LiveBlock, Location, Site};
+use super::{Counts, Host, Interpreter, LiveBlock, Location, Settings, Site};
 use crate::Refused;
 
 /// Refuses.
@@ -12,11 +11,14 @@ use crate::Refused;
 /// # Errors
 ///
 /// Always [`Refused::Unsupported`].
-pub fn start(_host: &'static Host, _sample: Option<NonZeroU32>) -> Result<bool, Refused> {
+pub fn start(_host: &'static Host, _settings: Settings) -> Result<bool, Refused> {
     Err(Refused::Unsupported(
         "malloc is recorded on Linux only, on x86-64 and aarch64",
     ))
 }
+
+/// Does nothing.
+pub fn set_interpreter(_interpreter: Interpreter) {}
 
 /// Where a recording goes.
 #[derive(Debug)]
@@ -32,8 +34,12 @@ pub struct Stream {
 /// # Errors
 ///
 /// Always [`Refused::Unsupported`].
-pub fn start_stream(host: &'static Host, _stream: Stream) -> Result<bool, Refused> {
-    start(host, None)
+pub fn start_stream(
+    host: &'static Host,
+    settings: Settings,
+    _stream: Stream,
+) -> Result<bool, Refused> {
+    start(host, settings)
 }
 
 /// False: none runs.

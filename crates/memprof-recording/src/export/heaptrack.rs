@@ -35,8 +35,11 @@ pub fn write<I: Read + Seek>(input: &mut I, out: &mut dyn Write) -> Result<(), E
 fn names(input: &mut dyn Read) -> Result<FxHashMap<u64, String>, Error> {
     let mut names = FxHashMap::default();
     read(input, &mut |record| {
-        if let Record::Name { frame, text } = record {
-            names.insert(frame, String::from_utf8_lossy(text).into_owned());
+        if let Record::Name {
+            frame, function, ..
+        } = record
+        {
+            names.insert(frame, String::from_utf8_lossy(function).into_owned());
         }
         true
     })?;

@@ -3,15 +3,18 @@
 
 use std::io::{self, Write};
 
-use super::{Value, one_line, ranked};
+use super::{Value, one_line};
 use crate::summary::Summary;
+use crate::tree::{Children, Direction, Tree};
 
 /// Locations below this share are summed up: Massif's own default.
 const THRESHOLD: f64 = 0.01;
+/// Frames of a stack: Massif's own default.
+const DEPTH: usize = 30;
 const RULE: &str = "#-----------";
 
 /// What a snapshot says of its bytes.
-enum Tree {
+enum Contents {
     None,
     Of(Value, &'static str),
 }
@@ -31,17 +34,17 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     let (first, rest) = points.split_at(before);
     let mut number = 0;
     for (ms, bytes) in first {
-        snapshot(out, &mut number, (*ms, *bytes), summary, Tree::None)?;
+        snapshot(out, &mut number, (*ms, *bytes), summary, Contents::None)?;
     }
     snapshot(
         out,
         &mut number,
         peak,
         summary,
-        Tree::Of(Value::Peak, "peak"),
+        Contents::Of(Value::Peak, "peak"),
     )?;
     for (ms, bytes) in rest {
-        snapshot(out, &mut number, (*ms, *bytes), summary, Tree::None)?;
+        snapshot(out, &mut number, (*ms, *bytes), summary, Contents::None)?;
     }
     let end = (summary.ms.max(peak.0), summary.total.leaked_bytes);
     snapshot(
@@ -49,7 +52,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
         &mut number,
         end,
         summary,
-        Tree::Of(Value::Leaked, "detailed"),
+        Contents::Of(Value::Leaked, "detailed"),
     )
 }
 
@@ -58,7 +61,7 @@ fn snapshot(
     number: &mut usize,
     (ms, bytes): (u64, u64),
     summary: &Summary,
-    tree: Tree,
+    contents: Contents,
 ) -> io::Result<()> {
     writeln!(out, "{RULE}\nsnapshot={number}\n{RULE}")?;
     writeln!(
@@ -66,32 +69,51 @@ fn snapshot(
         "time={ms}\nmem_heap_B={bytes}\nmem_heap_extra_B=0\nmem_stacks_B=0"
     )?;
     *number += 1;
-    let Tree::Of(value, kind) = tree else {
+    let Contents::Of(value, kind) = contents else {
         return writeln!(out, "heap_tree=empty");
     };
     writeln!(out, "heap_tree={kind}")?;
-    let ranked = ranked(summary, value);
-    let least = bytes as f64 * THRESHOLD;
-    let shown = ranked.partition_point(|(_, bytes)| *bytes as f64 >= least);
-    let (shown, small) = ranked.split_at(shown);
-    let children = shown.len() + usize::from(!small.is_empty());
-    writeln!(
-        out,
-        "n{children}: {bytes} (heap allocation functions) malloc/new/new[], --alloc-fns, etc."
-    )?;
-    for (location, bytes) in shown {
-        let location = one_line(location);
-        writeln!(out, " n0: {bytes} 0x0: {location} ({location})")?;
+    let tree = Tree::new(&summary.stacks, Direction::BottomUp, value);
+    let least = (bytes as f64 * THRESHOLD).ceil() as u64;
+    write_branch(&tree, 0, 0, least.max(1), out)
+}
+
+/// A branch and what is inside of it.
+fn write_branch(
+    tree: &Tree<'_>,
+    at: usize,
+    depth: usize,
+    least: u64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let branch = tree.branch(at);
+    let children = if depth < DEPTH {
+        tree.children(at, least)
+    } else {
+        Children::default()
+    };
+    let count = children.shown.len() + usize::from(children.others > 0);
+    let (indent, bytes) = (" ".repeat(depth), branch.bytes);
+    write!(out, "{indent}n{count}: {bytes} ")?;
+    match tree.frame(at) {
+        None => writeln!(
+            out,
+            "(heap allocation functions) malloc/new/new[], --alloc-fns, etc."
+        )?,
+        Some(frame) => {
+            let (label, location) = (one_line(&frame.label()), one_line(&frame.location()));
+            writeln!(out, "0x0: {label} ({location})")?;
+        }
     }
-    if !small.is_empty() {
-        let (places, sum) = (
-            small.len(),
-            small.iter().map(|(_, bytes)| bytes).sum::<u64>(),
-        );
+    for child in children.shown {
+        write_branch(tree, child, depth + 1, least, out)?;
+    }
+    if children.others > 0 {
+        let (places, sum) = (children.others, children.other_bytes);
         let word = if places == 1 { "place" } else { "places" };
         writeln!(
             out,
-            " n0: {sum} in {places} {word}, below massif's threshold (1.00%)"
+            "{indent} n0: {sum} in {places} {word}, below massif's threshold (1.00%)"
         )?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use magnus::{Error, Module, Object, RModule, Ruby, Value, function};
 use memprof_native::Refused;
-use memprof_native::malloc::{self, Counts, Location, Stream};
+use memprof_native::malloc::{self, Counts, Location, Settings, Stream};
 
 use super::dump::{duplicate, failure};
 use super::native_trace::unsupported;
@@ -14,8 +14,10 @@ use crate::vm::malloc_host;
 
 pub fn init(native: RModule) -> Result<(), Error> {
     let module = native.define_module("Malloc")?;
-    module.define_singleton_method("start", function!(start, 1))?;
-    module.define_singleton_method("record", function!(record, 2))?;
+    module.define_singleton_method("start", function!(start, 2))?;
+    module.define_singleton_method("record", function!(record, 4))?;
+    module.define_singleton_method("native_stack", function!(native_stack, 0))?;
+    module.define_singleton_method("interpreter_functions", function!(interpreter_functions, 2))?;
     module.define_singleton_method("stop", function!(stop, 0))?;
     module.define_singleton_method("running?", function!(malloc::is_recording, 0))?;
     module.define_singleton_method("sample", function!(malloc::sample, 0))?;
@@ -28,20 +30,64 @@ pub fn init(native: RModule) -> Result<(), Error> {
     module.define_singleton_method("quiet", function!(quiet, 0))
 }
 
-/// False if it records already. `sample`: bytes between samples, nil for all blocks.
-fn start(ruby: &Ruby, sample: Option<NonZeroU32>) -> Result<bool, Error> {
+/// False if it records already. `sample`: bytes between samples, nil for all blocks. `stack`: frames that are kept.
+fn start(ruby: &Ruby, sample: Option<NonZeroU32>, stack: usize) -> Result<bool, Error> {
     malloc_host::prepare();
-    malloc::start(&malloc_host::HOST, sample).map_err(|why| unsupported(ruby, "malloc", &why))
+    let settings = Settings {
+        sample,
+        stack,
+        native: false,
+    };
+    malloc::start(&malloc_host::HOST, settings).map_err(|why| unsupported(ruby, "malloc", &why))
 }
 
 /// Records all blocks, and writes what happens to a file descriptor. False if it records already.
-fn record(ruby: &Ruby, descriptor: i32, command: String) -> Result<bool, Error> {
+fn record(
+    ruby: &Ruby,
+    descriptor: i32,
+    command: String,
+    stack: usize,
+    native: bool,
+) -> Result<bool, Error> {
     let file = duplicate(ruby, descriptor)?;
     malloc_host::prepare();
-    malloc::start_stream(&malloc_host::HOST, Stream { file, command }).map_err(|why| match why {
+    let settings = Settings {
+        sample: None,
+        stack,
+        native,
+    };
+    let stream = Stream { file, command };
+    malloc::start_stream(&malloc_host::HOST, settings, stream).map_err(|why| match why {
         Refused::File(error) => failure(ruby, &io::Error::other(error)),
         why => unsupported(ruby, "malloc", &why),
     })
+}
+
+/// The functions on the native stack, innermost first, without this library's, and the number of times that native code has
+/// called Ruby there.
+#[cfg(target_os = "linux")]
+fn native_stack() -> (Vec<usize>, usize) {
+    use memprof_native::unwind;
+
+    malloc_host::prepare();
+    unwind::prepare();
+    let functions = unwind::stack()
+        .into_iter()
+        .filter_map(|address| unwind::function(address - 1))
+        .map(|function| function.start);
+    (functions.collect(), malloc_host::calls_of_ruby())
+}
+
+/// Says what is the function that runs Ruby, and those between it and the functions in C that Ruby calls.
+#[cfg(target_os = "linux")]
+fn interpreter_functions(run: usize, between: Vec<usize>) {
+    use memprof_native::malloc::Interpreter;
+    use memprof_native::unwind;
+
+    malloc::set_interpreter(Interpreter {
+        run: unwind::function(run).unwrap_or_default(),
+        between: between.into_iter().filter_map(unwind::function).collect(),
+    });
 }
 
 /// False if none runs. Raises the system's error if the recording's file could not be written to its end.

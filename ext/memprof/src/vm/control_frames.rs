@@ -41,6 +41,7 @@ struct ControlFrame {
 
 /// Bits of a frame's flags, the word that its environment points to.
 pub const C_FRAME: VALUE = 0x80;
+const FINISH: VALUE = 0x20;
 const MAGIC: VALUE = 0x7fff_0001;
 const METHOD: VALUE = 0x1111_0001;
 const BLOCK: VALUE = 0x2222_0001;
@@ -124,6 +125,35 @@ pub unsafe fn running(context: *const Context) -> Option<(usize, VALUE)> {
         }
     }
     None
+}
+
+/// A frame of Ruby code.
+pub struct RubyFrame {
+    /// The instruction behind the one that runs.
+    pub instruction: usize,
+    /// Its iseq.
+    pub iseq: VALUE,
+    /// Whether `vm_exec` was called for it: it returns when the frame ends (VM_FRAME_FLAG_FINISH).
+    pub is_entry: bool,
+}
+
+/// All frames of Ruby code, innermost first.
+///
+/// # Safety
+/// As for [`running`]; and the result is used up before the thread goes on.
+pub unsafe fn ruby_frames(context: *const Context) -> impl Iterator<Item = RubyFrame> {
+    // SAFETY: as for this function.
+    unsafe {
+        frames(context).filter_map(|frame| {
+            let flags = *frame.environment;
+            // 3.1 has a frame below the first one that never runs.
+            (is_ruby(frame, flags) && flags & MAGIC != DUMMY).then_some(RubyFrame {
+                instruction: frame.pc as usize,
+                iseq: frame.iseq,
+                is_entry: flags & FINISH != 0,
+            })
+        })
+    }
 }
 
 /// The instructions of an iseq: the block that holds them. None if the instruction is not among them.

@@ -10,17 +10,20 @@ use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use memprof_native::malloc::{Host, Line, Location, Position};
+use memprof_native::malloc::{Described, Host, Line, Location, Position, Running};
+use rb_sys::VALUE;
 
 use super::quiet::Quiet;
 use super::symbols::{Symbols, symbols};
-use super::{control_frames, layouts, own_context};
+use super::{control_frames, frame_keys, layouts, own_context, ruby_object};
 
 /// The host that a recording is started with.
 pub static HOST: Host = Host {
     position,
     code_block,
     line,
+    frames,
+    described,
     generation,
     is_quiet,
 };
@@ -109,6 +112,57 @@ fn line() -> Option<Line> {
         (!path.is_null()).then_some(Line {
             path,
             line: line as u32,
+        })
+    }
+}
+
+/// The calling thread's frames of Ruby code, innermost first.
+fn frames(into: &mut [Running]) -> usize {
+    if !runs_ruby() || !READS_FRAMES.load(Ordering::Relaxed) || during_gc() {
+        return 0;
+    }
+    let context = own_context::get();
+    if context.is_null() {
+        return 0;
+    }
+    // SAFETY: the thread's own context, whose frames nobody else changes.
+    let frames = unsafe { control_frames::ruby_frames(context) };
+    let mut count = 0;
+    for (place, frame) in into.iter_mut().zip(frames) {
+        *place = Running {
+            instruction: frame.instruction,
+            code: frame.iseq as usize,
+            is_entry: frame.is_entry,
+        };
+        count += 1;
+    }
+    count
+}
+
+/// How often native code has called Ruby on the calling thread's stack; 0 if that can't be told.
+pub fn calls_of_ruby() -> usize {
+    let mut found = vec![Running::default(); 512];
+    let count = frames(&mut found);
+    found[..count].iter().filter(|frame| frame.is_entry).count()
+}
+
+/// What such a frame runs.
+fn described(frame: Running) -> Option<Described> {
+    let iseq = frame.code as VALUE;
+    // SAFETY: the iseq of a frame that was just read: it runs, and no collection does (`frames`). What is asked for reads
+    // the iseq and allocates nothing; its strings live as long as it does.
+    unsafe {
+        let block = control_frames::instructions(iseq, frame.instruction)?;
+        // The line is that of the instruction before, as the VM itself counts (calc_pos in vm_backtrace.c).
+        let at = ((frame.instruction - block) / size_of::<VALUE>()).saturating_sub(1);
+        let line = symbols().iseq_line_no?(iseq, at);
+        let path = ruby_object::bytes(rb_sys::rb_profile_frame_path(iseq))?;
+        Some(Described {
+            path,
+            line,
+            method: ruby_object::bytes(rb_sys::rb_profile_frame_label(iseq)).unwrap_or_default(),
+            block,
+            is_own: std::str::from_utf8(path).is_ok_and(frame_keys::is_own),
         })
     }
 }

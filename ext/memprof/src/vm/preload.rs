@@ -51,7 +51,11 @@ extern "C" fn start() {
         let Some(output) = open(&settings.to_string_lossy()) else {
             return;
         };
-        if malloc::start(&HOST, output.sample) == Ok(true) {
+        let recorded = malloc::Settings {
+            sample: output.sample,
+            ..malloc::Settings::default()
+        };
+        if malloc::start(&HOST, recorded) == Ok(true) {
             *OUTPUT.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(output);
             // SAFETY: the function is of a library that is never unloaded.
             unsafe { libc::atexit(finish) };

@@ -117,14 +117,24 @@ pub fn internal_name(flags: Flags) -> String {
 /// # Safety
 /// `value` is an immediate or an object that is alive.
 pub unsafe fn text(value: VALUE) -> Option<String> {
-    let api =
+    // SAFETY: the caller's.
+    let bytes = unsafe { bytes(value) };
+    bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Bytes of a String, if they may be read now; `None` if the value is none.
+///
+/// # Safety
+/// `value` is an immediate or an object that is alive; the bytes are used before the VM may change it.
+pub unsafe fn bytes<'a>(value: VALUE) -> Option<&'a [u8]> {
+    let is_immediate =
         rb_sys::StableApiDefinition::special_const_p(rb_sys::stable_api::get_default(), value);
     // SAFETY: not an immediate, so an object that is alive, as the caller vouches.
     unsafe {
-        if api || !Flags::of(value).is(ruby_value_type::RUBY_T_STRING) {
+        if is_immediate || !Flags::of(value).is(ruby_value_type::RUBY_T_STRING) {
             return None;
         }
-        string_bytes(value).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        string_bytes(value)
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Symbols {
     pub each_objects: Option<unsafe extern "C" fn(EachObjects, *mut c_void)>,
     /// All versions. Crashes when given a dead object, or a T_NODE.
     pub memsize_of: Option<unsafe extern "C" fn(VALUE) -> usize>,
+    /// All versions: the line of an iseq's instruction, by its place in words. Allocates nothing.
+    pub iseq_line_no: Option<unsafe extern "C" fn(VALUE, usize) -> c_uint>,
     /// All versions: name of an imemo type, as "iseq".
     pub imemo_name: Option<unsafe extern "C" fn(c_int) -> *const c_char>,
     /// 3.2 and later; in 3.1 every slot has 40 bytes.
@@ -139,6 +141,10 @@ pub fn symbols() -> &'static Symbols {
             remove_event_hook: function!(c"rb_remove_event_hook", unsafe extern "C" fn(RawHook) -> c_int),
             each_objects: function!(c"rb_objspace_each_objects", unsafe extern "C" fn(EachObjects, *mut c_void)),
             memsize_of: function!(c"rb_obj_memsize_of", unsafe extern "C" fn(VALUE) -> usize),
+            iseq_line_no: function!(
+                c"rb_iseq_line_no",
+                unsafe extern "C" fn(VALUE, usize) -> c_uint
+            ),
             imemo_name: function!(c"rb_imemo_name", unsafe extern "C" fn(c_int) -> *const c_char),
             slot_size: function!(c"rb_gc_obj_slot_size", unsafe extern "C" fn(VALUE) -> usize),
             garbage_object_p: function!(c"rb_objspace_garbage_object_p", unsafe extern "C" fn(VALUE) -> bool),

@@ -1,0 +1,187 @@
+//! The stacks of a recording: a tree of frames, with what was allocated at its nodes.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// No recorder keeps more of a stack: a damaged file may not make one of all its nodes.
+const MOST_FRAMES: usize = 4096;
+
+/// What was allocated somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Calls of malloc and the like.
+    pub allocations: u64,
+    /// Their bytes.
+    pub allocated_bytes: u64,
+    /// Blocks that were freed by the very next event of the recording.
+    pub temporary: u64,
+    /// Bytes live when most bytes of all were live.
+    pub peak_bytes: u64,
+    /// Blocks live at the end.
+    pub leaked: u64,
+    /// Their bytes.
+    pub leaked_bytes: u64,
+}
+
+impl Counts {
+    /// Adds what was allocated elsewhere.
+    pub fn add(&mut self, other: &Counts) {
+        self.allocations += other.allocations;
+        self.allocated_bytes += other.allocated_bytes;
+        self.temporary += other.temporary;
+        self.peak_bytes += other.peak_bytes;
+        self.leaked += other.leaked;
+        self.leaked_bytes += other.leaked_bytes;
+    }
+}
+
+/// A location.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// `file:line`, or native code where no Ruby ran.
+    pub location: String,
+    /// What was allocated there.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// A frame.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Frame {
+    /// A line of Ruby.
+    Ruby {
+        /// File as Ruby names it.
+        path: String,
+        /// Its line.
+        line: u64,
+        /// Method; may be empty.
+        method: String,
+    },
+    /// Native code.
+    Native(Native),
+}
+
+/// Native code: the address behind a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Native {
+    /// The address.
+    pub address: u64,
+    /// Path of the object that it is in; empty if that is not known.
+    pub module: String,
+    /// Its place in the file of the object.
+    pub offset: u64,
+    /// The function, as far as exported names tell; else empty.
+    pub function: String,
+    /// How far behind the function's beginning it is.
+    pub distance: u64,
+}
+
+impl Native {
+    /// In the form of glibc's `backtrace_symbols`.
+    fn location(&self) -> String {
+        let Native {
+            address,
+            module,
+            offset,
+            function,
+            distance,
+        } = self;
+        match (module.as_str(), function.as_str()) {
+            ("", "") => format!("[{address:#x}]"),
+            (_, "") => format!("{module}(+{offset:#x}) [{address:#x}]"),
+            _ => format!("{module}({function}+{distance:#x}) [{address:#x}]"),
+        }
+    }
+
+    /// The function with its object's name, or the place there.
+    fn label(&self) -> String {
+        let module = self.module.rsplit('/').next().unwrap_or_default();
+        match (module, self.function.as_str()) {
+            ("", "") => self.location(),
+            (_, "") => format!("{module}+{:#x}", self.offset),
+            (_, function) => format!("{function} ({module})"),
+        }
+    }
+}
+
+impl Frame {
+    /// Where it is: `file:line`, or native code.
+    #[must_use]
+    pub fn location(&self) -> String {
+        match self {
+            Frame::Ruby { path, line, .. } => format!("{path}:{line}"),
+            Frame::Native(native) => native.location(),
+        }
+    }
+
+    /// What it is called for people: its method or function with where that is, or that alone.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self {
+            Frame::Ruby { method, .. } if method.is_empty() => self.location(),
+            Frame::Ruby { method, .. } => format!("{method} ({})", self.location()),
+            Frame::Native(native) => native.label(),
+        }
+    }
+}
+
+/// A node of the tree: a frame that its parent called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// The caller's place in [`Stacks::nodes`], which is before this one's. None: the outermost frame that is known.
+    pub parent: Option<u32>,
+    /// Its place in [`Stacks::frames`].
+    pub frame: u32,
+}
+
+/// The stacks of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stacks {
+    /// Frames.
+    pub frames: Vec<Frame>,
+    /// The tree.
+    pub nodes: Vec<Node>,
+    /// The nodes whose innermost frame allocated, and what.
+    pub counts: Vec<(u32, Counts)>,
+}
+
+impl Stacks {
+    /// The nodes of a stack, innermost first.
+    pub fn path(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let callers = |&node: &u32| self.nodes[node as usize].parent;
+        std::iter::successors(Some(node), callers).take(MOST_FRAMES)
+    }
+
+    /// The frame of a node.
+    #[must_use]
+    pub fn frame(&self, node: u32) -> &Frame {
+        &self.frames[self.nodes[node as usize].frame as usize]
+    }
+
+    /// Whether any stack has more than one frame.
+    #[must_use]
+    pub fn have_callers(&self) -> bool {
+        self.nodes.iter().any(|node| node.parent.is_some())
+    }
+
+    /// What was allocated by location: the innermost line of Ruby, or native code in a stack without any.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut places: FxHashMap<String, usize> = FxHashMap::default();
+        for (node, counts) in &self.counts {
+            let is_ruby = |node: &u32| matches!(self.frame(*node), Frame::Ruby { .. });
+            let at = self.path(*node).find(is_ruby).unwrap_or(*node);
+            let location = self.frame(at).location();
+            let place = *places.entry(location).or_insert_with_key(|location| {
+                rows.push(Row {
+                    location: location.clone(),
+                    ..Row::default()
+                });
+                rows.len() - 1
+            });
+            rows[place].counts.add(counts);
+        }
+        rows
+    }
+}

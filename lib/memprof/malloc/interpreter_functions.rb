@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+require_relative "../native"
+
+module Memprof
+  module Malloc
+    # Finds the VM's functions on native stacks, by trying: the one that runs Ruby code, which is there once
+    # for each time that native code called Ruby, and those between it and the functions in C that Ruby
+    # calls. Libraries don't export their names.
+    class InterpreterFunctions
+      # A comparison is a method in C that calls Ruby.
+      class Probe
+        include Comparable
+
+        attr_reader :stack
+
+        def <=>(_other)
+          @stack = Native::Malloc.native_stack
+          0
+        end
+      end
+      private_constant :Probe
+
+      # Tells the recorder what it found.
+      #
+      # A stack is an Array of functions, innermost first, each known by its address, and the number of
+      # times that native code called Ruby there.
+      def self.find
+        stacks = {
+          here: Native::Malloc.native_stack,
+          block: call_block { Native::Malloc.native_stack },
+          nested: call_block { call_block { Native::Malloc.native_stack } },
+          method: Probe.new.tap { |probe| probe.between?(probe, probe) }.stack,
+          thread: Thread.new { Native::Malloc.native_stack }.value
+        }
+        new(stacks).find
+      end
+
+      # A method in C calls the block.
+      def self.call_block
+        result = nil
+        "a".each_char { result = yield }
+        result
+      end
+      private_class_method :call_block
+
+      # How many calls of Ruby more there are than here.
+      CALLS = { block: 1, nested: 2, method: 1 }.freeze
+      private_constant :CALLS
+
+      def initialize(stacks)
+        @functions = stacks.transform_values(&:first)
+        @calls = stacks.transform_values(&:last)
+      end
+
+      def find
+        run = @functions[:thread].reverse.find { |function| runs_ruby?(function) }
+        unless run && @calls.all? { |name, calls| @functions[name].count(run) == calls }
+          raise Unsupported, "native frames can't be recorded: the VM's functions were not found on the stack"
+        end
+
+        Native::Malloc.interpreter_functions(run, @functions[:here].take_while { |function| function != run })
+      end
+
+      private
+
+      def runs_ruby?(function)
+        here = @functions[:here].count(function)
+        @functions[:thread].count(function) == 1 &&
+          CALLS.all? { |name, calls| @functions[name].count(function) == here + calls }
+      end
+    end
+  end
+end

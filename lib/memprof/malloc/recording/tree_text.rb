@@ -1,0 +1,78 @@
+# frozen_string_literal: true
+
+require_relative "../../paint"
+require_relative "../../paths"
+require_relative "../../printable"
+require_relative "../../units"
+
+module Memprof
+  module Malloc
+    class Recording
+      # The stacks of a recording as a tree for people.
+      class TreeText
+        VALUES = { peak: "Live at the peak", leaked: "Live at the end", allocated: "Allocated" }.freeze
+        DIRECTIONS = {
+          top_down: "from the outermost frames down", bottom_up: "from what allocated to its callers"
+        }.freeze
+        private_constant :VALUES, :DIRECTIONS
+
+        def initialize(summary, rows, direction:, value:, min:, color:)
+          @summary = summary
+          @rows = rows
+          @direction = direction
+          @value = value
+          @min = min
+          @paint = Paint.new(color)
+        end
+
+        def to_s
+          return "#{heading}Nothing.\n" if total.zero?
+
+          before = nil
+          lines = @rows.map { |row| line(row, before).tap { before = row } }
+          "#{heading}#{lines.join}#{note}"
+        end
+
+        private
+
+        def total = @summary[:total].fetch(:"#{@value}_bytes")
+
+        def heading
+          title = "#{VALUES.fetch(@value)}: #{Units.bytes(total)}, #{DIRECTIONS.fetch(@direction)}"
+          "#{@paint.call(title, :bold)}\n"
+        end
+
+        # A frame that has all of what the one above it has needs no number of its own.
+        def line(row, before)
+          is_same = before && row.values_at(:depth, :bytes) == before.values_at(:depth, :bytes)
+          bytes = is_same ? "" : Units.bytes(row[:bytes])
+          share = is_same ? "" : Units.percent(row[:bytes], total)
+          numbers = "#{@paint.call(bytes.rjust(11), :red)} #{share.rjust(6)}"
+          "#{numbers}  #{"  " * row[:depth]}#{@paint.call(frame(row), :cyan)}\n"
+        end
+
+        def frame(row)
+          Printable.line(row[:module] ? native(row) : ruby(row))
+        end
+
+        def ruby(row)
+          @directory ||= Paths.working_directory
+          location = Paths.short(row[:location], @directory)
+          row[:method] ? "#{row[:method]} (#{location})" : location
+        end
+
+        def native(row)
+          object = File.basename(row[:module])
+          row[:function] ? "#{row[:function]} (#{object})" : format("%s+0x%x", object, row[:offset])
+        end
+
+        def note
+          least = "What has less than #{Units.percent(@min, 1)} is left out.\n"
+          return least if @summary[:callers]
+
+          "#{least}The recording has no callers: it was made with a stack of one frame.\n"
+        end
+      end
+    end
+  end
+end
