@@ -75,9 +75,12 @@ impl Malloc {
         let (in_arenas, elsewhere) = (facts.mappings.malloc, facts.mappings.anonymous);
         if allocator.name == "glibc" {
             let (mut arenas, mut mapped) = (Rest(in_arenas), Rest(elsewhere));
-            let in_use = arenas.take(allocator.in_use()) + mapped.take(allocator.mapped);
+            let in_arenas = arenas.take(allocator.in_use());
+            let in_blocks = mapped.take(allocator.mapped);
+            // The kernel makes one mapping of a block and the arena that it lies beside.
+            let beside = arenas.take(allocator.mapped - in_blocks);
             return Some(Malloc {
-                in_use,
+                in_use: in_arenas + in_blocks + beside,
                 free: arenas.0,
                 other: mapped.0,
             });
@@ -275,6 +278,16 @@ mod tests {
         assert_eq!(bytes("malloc"), 500);
         // What is resident of 900, and of the anonymous memory without mapped blocks.
         assert_eq!((bytes("malloc_free"), bytes("other")), (300, 300));
+    }
+
+    #[test]
+    fn a_mapped_block_beside_an_arena_is_in_use() {
+        // 1000 in arenas and 500 elsewhere, of 800 that are in mapped blocks.
+        let ledger = Ledger::new(facts(allocator("glibc", 100, 900, 800)), Some(HEAP));
+        let bytes = |key| ledger.bytes(key);
+        assert_eq!((bytes("objects"), bytes("iseqs")), (300, 100));
+        assert_eq!(bytes("malloc"), 100 + 500 + 300 - 400);
+        assert_eq!((bytes("malloc_free"), bytes("other")), (600, 0));
     }
 
     #[test]
