@@ -60,9 +60,12 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     in_child("#{program}\nrun")
     import = ["import (-e:7)", "rows (-e:3)", "block in rows (-e:3)", "row (-e:4)"]
     expect(ending(import).values.sum).to be_between(30 * 10_000, 30 * 10_000 + 20_000)
-    export = ["block in run (template.erb:7)", "export (-e:8)", "row (-e:4)"]
+    # A block that runs evaluated code has a name of its own from 3.4 on.
+    block = RUBY_VERSION < "3.4" ? "block in run" : "<compiled>"
+    export = ["#{block} (template.erb:7)", "export (-e:8)", "row (-e:4)"]
     expect(ending(export).values.sum).to be_between(60_000, 70_000)
-    expect(stacks.keys.map(&:first).uniq).to eq ["<main> (-e:16)"]
+    # During a collection no frame of Ruby is read.
+    expect(stacks.keys.filter_map(&:first).uniq).to eq ["<main> (-e:16)"]
     expect(recording.to_h[:callers]).to be true
     row = recording.to_h[:locations].find { |one| one[:location] == "-e:4" }
     expect(row[:leaked_bytes]).to be_between(360_000, 390_000)
@@ -141,13 +144,13 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
   it "name functions of a library that is loaded meanwhile" do
     in_child(<<~'RUBY')
       def load_late
-        require "bigdecimal"
-        $digits = BigDecimal("7" * 200_000)
+        require "zlib"
+        $zip = Zlib::Deflate.new.tap { |zip| zip << "x" }
       end
       Memprof::Malloc.record(PATH, native: true) { load_late }
     RUBY
     frames = StringIO.new.tap { |lines| recording.write(lines, format: :collapsed, value: :leaked) }.string
-    expect(frames.lines.grep(/;load_late \(-e:4\);.*bigdecimal\.so/)).not_to be_empty
+    expect(frames.lines.grep(/;load_late \(-e:4\);.*zlib\.so.*libz\.so/)).not_to be_empty
   end
 
   it "stand forks, signals, exceptions and GC.stress beside native frames" do

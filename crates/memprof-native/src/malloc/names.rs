@@ -1,16 +1,17 @@
 //! Addresses of native code in words.
 
 use std::ffi::{CStr, c_char};
+use std::fs;
 use std::mem::MaybeUninit;
 
 /// The object and the function that an address lies in, as far as its exported names say, in the form of glibc's
-/// `backtrace_symbols`: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`.
+/// `backtrace_symbols`: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. The object has the name that the kernel knows it by.
 #[must_use]
 pub fn describe(address: usize) -> String {
     let Some(info) = look_up(address) else {
         return format!("[{address:#x}]");
     };
-    let object = text(info.dli_fname).unwrap_or_default();
+    let object = kernels_name(text(info.dli_fname).unwrap_or_default());
     match name(&info, address) {
         Some((function, distance)) => {
             format!("{object}({function}+{distance:#x}) [{address:#x}]")
@@ -20,6 +21,16 @@ pub fn describe(address: usize) -> String {
             format!("{object}(+{offset:#x}) [{address:#x}]")
         }
     }
+}
+
+/// The loader knows a library by the name that it was asked for, and a program by the one that it was started with.
+fn kernels_name(object: String) -> String {
+    let path = if object.starts_with('/') {
+        fs::canonicalize(&object)
+    } else {
+        fs::read_link("/proc/self/exe")
+    };
+    path.map_or(object, |path| path.display().to_string())
 }
 
 /// The function that an address lies in, as far as exported names say, and how far behind its beginning.
