@@ -53,6 +53,8 @@ module Memprof
     autoload :Help, "#{__dir__}/cli/help"
     autoload :HeapCommand, "#{__dir__}/cli/heap_command"
     autoload :Classic, "#{__dir__}/cli/classic"
+    autoload :Defaults, "#{__dir__}/cli/defaults"
+    autoload :ManPage, "#{__dir__}/cli/man_page"
 
     # Runs a command line.
     def self.start(arguments)

@@ -20,6 +20,8 @@ module Memprof
         rest = parse(arguments)
         return show_help if @options[:help]
 
+        @given = @options
+        @options = defaults.merge(@given)
         call(rest)
       end
 
@@ -36,6 +38,18 @@ module Memprof
       private
 
       def verb = VERBS.key(self.class.name.split("::").last.to_sym)
+
+      # The options on the command line, without those of the file of defaults.
+      attr_reader :given
+
+      # What the file of defaults says.
+      def defaults
+        file = Defaults.new(verb)
+        arguments = file.arguments(switches)
+        @options = {}
+        file.blame { parse(arguments) } if arguments.any?
+        @options
+      end
 
       def parse(arguments)
         arrange(parser, arguments)

@@ -5,7 +5,7 @@ module Memprof
     # `memprof help`: the list of verbs, or what one of them takes.
     class Help < Command
       SUMMARY = "shows this list, or the options of a command"
-      USAGE = "[COMMAND]"
+      USAGE = "[--man] [COMMAND]"
       DETAILS = ""
 
       def call(arguments)
@@ -13,10 +13,14 @@ module Memprof
         raise UsageError, "unexpected arguments: #{rest.join(" ")}; help takes one command" unless rest.empty?
         return CLI.command(verb, @terminal).show_help if verb
 
-        @terminal.print(overview) ? 0 : 2
+        @terminal.print(@options[:man] ? ManPage.new(@terminal).to_s : overview) ? 0 : 2
       end
 
       private
+
+      def define_options(parser)
+        flag(parser, "--man", "all commands as a manual page: memprof help --man |", "man -l -", :man)
+      end
 
       def overview
         verbs = VERBS.map { |name, constant| format("  %-11s%s", name, CLI.const_get(constant)::SUMMARY) }

@@ -53,7 +53,7 @@ module Memprof
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
         return show(arguments) if recording?(arguments.first)
-        other = @options.keys & %i[format value tree callers]
+        other = given.keys & %i[format value tree callers]
         raise UsageError, "--#{other.first} is for recordings; see `memprof help malloc`" if other.any?
 
         environment = { "MEMPROF_MALLOC" => settings }
@@ -75,7 +75,7 @@ module Memprof
         path, *extra = parser.permute(arguments)
         raise UsageError, "unexpected arguments: #{extra.join(" ")}; see `memprof help malloc`" if extra.any?
 
-        other = @options.keys - %i[limit format value output tree callers]
+        other = given.keys - %i[limit format value output tree callers]
         raise UsageError, "--#{other.first} is for commands; see `memprof help malloc`" if other.any?
 
         recording = Memprof::Malloc::Recording.new(path)

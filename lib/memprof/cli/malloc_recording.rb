@@ -12,9 +12,10 @@ module Memprof
       end
       private_constant :Settings
 
-      def initialize(terminal, options)
+      def initialize(terminal, options, given)
         super(terminal)
         @options = options
+        @given = given
       end
 
       def run(arguments)
@@ -37,7 +38,7 @@ module Memprof
       end
 
       def checked_path
-        other = @options.keys - %i[malloc output stack native]
+        other = given.keys - %i[malloc output stack native]
         raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --malloc" if other.any?
 
         output = @options[:output]

@@ -71,9 +71,9 @@ module Memprof
       def call(arguments)
         raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
 
-        return MallocRecording.new(@terminal, @options).run(arguments) if @options[:malloc]
+        return MallocRecording.new(@terminal, @options, given).run(arguments) if @options[:malloc]
 
-        raise UsageError, "--native needs --malloc" if @options[:native]
+        raise UsageError, "--native needs --malloc" if given[:native]
 
         check_tracing if @options[:tracing]
         refuse_binary_on_screen
@@ -166,8 +166,8 @@ module Memprof
 
       # What shapes the other report has no meaning for this one.
       def check_tracing
-        other = @options.keys - %i[tracing output format after_boot]
-        other << :format unless [nil, :json].include?(@options[:format])
+        other = given.keys - %i[tracing output format after_boot]
+        other << :format unless [nil, :json].include?(given[:format])
         raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --trace" unless other.empty?
 
         @options[:format] = :json

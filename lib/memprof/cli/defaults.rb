@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+module Memprof
+  module CLI
+    # Options of a command that the file `.memprof.yml` in the working directory gives, or the one that
+    # MEMPROF_CONFIG names:
+    #
+    #   run:
+    #     stack: 16
+    #     ignore-files: /gems/
+    #   leaks:
+    #     limit: 5
+    class Defaults
+      FILE = ".memprof.yml"
+      private_constant :FILE
+
+      def initialize(verb, path = ENV.fetch("MEMPROF_CONFIG", nil))
+        @verb = verb
+        @is_named = !path.nil?
+        @path = path || FILE
+      end
+
+      # The options as they would be written on the command line.
+      def arguments(switches)
+        options = read.fetch(@verb, nil) || {}
+        refuse("#{@verb} is no table of options") unless options.is_a?(Hash)
+
+        known = switches.flat_map(&:long)
+        options.flat_map { |name, value| written("--#{name.to_s.tr("_", "-")}", value, known) }
+      end
+
+      # Runs the block, in which what the file says is wrong.
+      def blame
+        yield
+      rescue UsageError => e
+        raise UsageError, "#{@path}: #{e.message}"
+      end
+
+      private
+
+      def written(name, value, known)
+        refuse("memprof #{@verb} has no option #{name}") unless known.include?(name)
+
+        case value
+        when true then [name]
+        when false, nil then known & [name.sub("--", "--no-")]
+        when Array then value.flat_map { |one| written(name, one, known) }
+        when String, Numeric, Symbol then ["#{name}=#{value}"]
+        else refuse("#{name} of #{@verb} is neither a text nor a number")
+        end
+      end
+
+      def read
+        return {} if @path.empty? || (!@is_named && !File.file?(@path))
+
+        require "yaml"
+        commands = YAML.safe_load(File.read(@path, encoding: "UTF-8")) || {}
+        refuse("it is no table of commands") unless commands.is_a?(Hash)
+        unknown = commands.keys - VERBS.keys
+        refuse("there is no command #{unknown.first.inspect}") if unknown.any?
+
+        commands
+      rescue Psych::Exception, ArgumentError => e
+        refuse(e.message.lines.first.chomp)
+      rescue SystemCallError => e
+        raise UsageError, "cannot read #{@path}: #{SystemCallError.new(nil, e.errno).message}"
+      end
+
+      def refuse(message)
+        raise UsageError, "#{@path}: #{message}"
+      end
+    end
+  end
+end
