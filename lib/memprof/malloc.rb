@@ -42,6 +42,7 @@ module Memprof
   module Malloc
     autoload :InterpreterFunctions, "#{__dir__}/malloc/interpreter_functions"
     autoload :Recording, "#{__dir__}/malloc/recording"
+    autoload :Stacks, "#{__dir__}/malloc/stacks"
     autoload :Text, "#{__dir__}/malloc/text"
 
     MAX_SAMPLE = (1 << 32) - 1
@@ -54,21 +55,28 @@ module Memprof
       # With `sample:` only samples are recorded, one in so many bytes on average, at a small part of the
       # cost. All counts are unbiased estimates then; {Location#each} yields the sampled blocks.
       #
+      # With `stack:` or `native:` also who called is recorded, for {tree} and {write}.
+      #
       # @param sample [Integer, String, nil] bytes between samples (`"512 KiB"`); nil records all blocks
+      # @param stack [Integer] calling frames that are kept of each allocation, 1 to 512; with 1 only the line
+      #   that allocates
+      # @param native [Boolean] native frames, too (see {record})
       # @return [Boolean] false if a recording runs already
-      # @raise [ArgumentError] if `sample` is no size between 1 B and 4 GiB
+      # @raise [ArgumentError] if `sample` is no size between 1 B and 4 GiB, or `stack` is out of range
       # @raise [Unsupported] where calls can't be interposed: on systems other than Linux on x86-64 and
       #   aarch64, and where Ruby has an allocator built in
       # @example
       #   Memprof::Malloc.start # => true
       #   Memprof::Malloc.stop
-      def start(sample: nil)
+      def start(sample: nil, stack: 1, native: false)
+        check_stack(stack)
         bytes = sample && ByteSize.read(sample)
         unless bytes.nil? || bytes.between?(1, MAX_SAMPLE)
           raise ArgumentError, "sample is not between 1 B and 4 GiB: #{sample.inspect}"
         end
 
-        Native::Malloc.start(bytes, 1)
+        InterpreterFunctions.find if native
+        Native::Malloc.start(bytes, stack, native ? true : false)
       end
 
       # Records all blocks as {start} does, and writes each allocation and each free to a file while it
@@ -93,9 +101,7 @@ module Memprof
       #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
       #   puts Memprof::Malloc::Recording.new("import.malloc")
       def record(path, stack: 64, native: false)
-        unless stack.is_a?(Integer) && stack.between?(1, MAX_STACK)
-          raise ArgumentError, "stack is not between 1 and #{MAX_STACK}: #{stack.inspect}"
-        end
+        check_stack(stack)
         raise Error, "a recording of malloc runs already" if running?
 
         start_writing(path, stack, native)
@@ -257,7 +263,57 @@ module Memprof
         Text.new(limit: limit).to_s(color: color)
       end
 
+      # The stacks that allocated since the start, added up to a tree, as {Recording#tree} has it.
+      #
+      # @param direction [Symbol] `:top_down` from the outermost frames to what they called, `:bottom_up` from
+      #   the lines that allocated to their callers
+      # @param value [Symbol] `:live` or `:allocated` bytes
+      # @param min [Float] the least share of all bytes that a row has
+      # @return [Array<Hash{Symbol => Object}>]
+      # @raise [ArgumentError] for another direction or value
+      # @example
+      #   Memprof::Malloc.start(stack: 64)
+      #   text = "x" * 10_000
+      #   Memprof::Malloc.stop
+      #   Memprof::Malloc.tree(:bottom_up).first[:bytes] >= text.size # => true
+      def tree(direction = :top_down, value: :live, min: 0.01)
+        Stacks.new(direction, value, min).rows
+      end
+
+      # {tree} for people.
+      #
+      # @param color [Boolean]
+      # @param (see #tree)
+      # @return [String]
+      # @raise (see #tree)
+      # @example
+      #   puts Memprof::Malloc.tree_text(:bottom_up)
+      def tree_text(direction = :top_down, value: :live, min: 0.01, color: false)
+        Stacks.new(direction, value, min).to_s(color: color)
+      end
+
+      # Writes the stacks that allocated since the start in the format of another tool (see
+      # {Recording#write}).
+      #
+      # @param path_or_io [String, Pathname, IO]
+      # @param format [Symbol] `:collapsed`, `:speedscope`, `:firefox` or `:pprof`
+      # @param value [Symbol] `:live` or `:allocated`: what stacks have in formats with one number
+      # @return [void]
+      # @raise [ArgumentError] for another format or value
+      # @raise [Error] if the file can't be written
+      # @example
+      #   Memprof::Malloc.write("malloc.folded", format: :collapsed)
+      def write(path_or_io, format:, value: :live)
+        Stacks.write(path_or_io, format, value)
+      end
+
       private
+
+      def check_stack(stack)
+        return if stack.is_a?(Integer) && stack.between?(1, MAX_STACK)
+
+        raise ArgumentError, "stack is not between 1 and #{MAX_STACK}: #{stack.inspect}"
+      end
 
       def start_writing(path, stack, native)
         InterpreterFunctions.find if native

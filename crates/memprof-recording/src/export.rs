@@ -90,12 +90,31 @@ pub fn export<I: Read + Seek>(
     value: Value,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
+    if format == Format::Heaptrack {
+        heaptrack::write(input, out)?;
+        out.flush()?;
+        return Ok(());
+    }
+    Ok(export_summary(&Summary::read(input)?, format, value, out)?)
+}
+
+/// Writes what a recording adds up to in another format.
+///
+/// # Errors
+///
+/// When it can't be written, or the format has events.
+pub fn export_summary(
+    summary: &Summary,
+    format: Format,
+    value: Value,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     match format {
-        Format::Heaptrack => heaptrack::write(input, out)?,
-        Format::Massif => massif::write(&Summary::read(input)?, out)?,
-        Format::Collapsed => collapsed::write(&Summary::read(input)?, value, out)?,
+        Format::Heaptrack => return Err(io::ErrorKind::Unsupported.into()),
+        Format::Massif => massif::write(summary, out)?,
+        Format::Collapsed => collapsed::write(summary, value, out)?,
         Format::Profile(format) => {
-            let profile = crate::profile::of(&Summary::read(input)?, value);
+            let profile = crate::profile::of(summary, value);
             let shown = match value {
                 Value::Allocated => profile::Value::AllocatedBytes,
                 Value::Peak | Value::Leaked => profile::Value::RetainedBytes,
@@ -103,8 +122,7 @@ pub fn export<I: Read + Seek>(
             out.write_all(&profile::export(&profile, format, shown))?;
         }
     }
-    out.flush()?;
-    Ok(())
+    out.flush()
 }
 
 /// A text without what would end the line that it is in.

@@ -52,7 +52,7 @@ pub enum Record<'a> {
     NativeFrame {
         /// Address behind the call.
         address: u64,
-        /// Place in the file of the module.
+        /// How far it is from where the module begins in memory.
         offset: u64,
         /// Path of the module; empty if it is not known.
         module: &'a [u8],

@@ -68,7 +68,7 @@ pub struct Native {
     pub address: u64,
     /// Path of the object that it is in; empty if that is not known.
     pub module: String,
-    /// Its place in the file of the object.
+    /// How far it is from where the object begins in memory, as `addr2line` takes it.
     pub offset: u64,
     /// The function, as far as exported names tell; else empty.
     pub function: String,
@@ -78,7 +78,8 @@ pub struct Native {
 
 impl Native {
     /// In the form of glibc's `backtrace_symbols`.
-    fn location(&self) -> String {
+    #[must_use]
+    pub fn location(&self) -> String {
         let Native {
             address,
             module,

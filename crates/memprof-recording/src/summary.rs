@@ -21,7 +21,7 @@ pub struct SizeClass {
 }
 
 /// A recording, summed up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
     /// What was run.
     pub command: String,
@@ -57,6 +57,23 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// What is recorded in memory, without events: what is live is live at the peak and at the end.
+    #[must_use]
+    pub fn of_stacks(stacks: Stacks) -> Summary {
+        let mut total = Counts::default();
+        for (_, counts) in &stacks.counts {
+            total.add(counts);
+        }
+        Summary {
+            pid: u64::from(std::process::id()),
+            total,
+            locations: stacks.rows(),
+            callers: stacks.have_callers(),
+            stacks,
+            ..Summary::default()
+        }
+    }
+
     /// Reads a recording.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ pub struct TreeRow {
     /// The path of the object that its native code is in, if that is known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub module: String,
-    /// The place in that object's file.
+    /// How far it is from where that object begins in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// Bytes of all stacks that go through it.

@@ -177,6 +177,35 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     expect(recording.to_h[:total][:allocations]).to be > 900
   end
 
+  it "are recorded in memory, too, and as samples" do
+    out = in_child(<<~RUBY)
+      #{native}
+      def sampled = 20_000.times { ($strings ||= []) << ("s" * 1_000) }
+      Memprof::Malloc.start(stack: 64, native: true)
+      in_c
+      Memprof::Malloc.stop
+      tree = Memprof::Malloc.tree(:bottom_up)
+      puts tree.find { |row| row[:method] == "block in in_c" }[:bytes] >= 300_000
+      puts Memprof::Malloc.tree_text.lines.first, Memprof::Malloc.tree_text[/in_c.*/]
+      Memprof::Malloc.write(PATH, format: :collapsed)
+      Memprof::Malloc.write($stdout, format: :speedscope)
+      puts
+      Memprof::Malloc.start(sample: 65_536, stack: 64, native: true)
+      sampled
+      Memprof::Malloc.stop
+      puts Memprof::Malloc.tree(:top_down, value: :allocated).find { |row| row[:method] == "sampled" }[:bytes]
+    RUBY
+    found, title, line, speedscope, sampled = out.lines(chomp: true)
+    expect([found, line]).to eq ["true", "in_c (-e:2)"]
+    expect(title).to match(/\ALive: [\d.]+ KiB, from the outermost frames down\z/)
+    expect(JSON.parse(speedscope)).to include("name" => "-e")
+    expect(File.read(path)).to match(/;in_c \(-e:2\);.*block in in_c \(-e:2\);.* \d+$/)
+    # 20 MB in samples of 64 KiB on average: a standard deviation of 6 %.
+    expect(Integer(sampled)).to be_between(13_000_000, 28_000_000)
+    expect(in_child("begin; Memprof::Malloc.tree(value: :peak); rescue => e; puts e.message; end"))
+      .to eq "unknown value :peak\n"
+  end
+
   it "are recorded and shown by the command" do
     ran = run_memprof("run", "--malloc", "--native", "--stack", "20", "-o", path, "--", RbConfig.ruby, "-e",
       "#{native}\nin_c")

@@ -54,14 +54,14 @@ pub(crate) use recorder::{AT_FORK, allocated, forget, freed, reallocated};
 #[cfg(not(interposed))]
 pub use unsupported::{
     Stream, counts, describe, is_recording, live_blocks, memsize, missed, reset, sample,
-    set_interpreter, set_quiet, sites, start, start_stream, stop,
+    set_interpreter, set_quiet, sites, stacks, start, start_stream, stop,
 };
 #[cfg(interposed)]
 pub use {
     names::describe,
     recorder::{
-        counts, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet, sites, start,
-        start_stream, stop,
+        counts, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet, sites,
+        stacks, start, start_stream, stop,
     },
     stream::Stream,
     weave::set_interpreter,

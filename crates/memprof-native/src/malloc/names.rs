@@ -4,22 +4,30 @@ use std::ffi::{CStr, c_char};
 use std::fs;
 use std::mem::MaybeUninit;
 
+use memprof_recording::Native;
+
 /// The object and the function that an address lies in, as far as its exported names say, in the form of glibc's
 /// `backtrace_symbols`: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. The object has the name that the kernel knows it by.
 #[must_use]
 pub fn describe(address: usize) -> String {
+    native(address).location()
+}
+
+/// What is known of an address.
+pub(super) fn native(address: usize) -> Native {
     let Some(info) = look_up(address) else {
-        return format!("[{address:#x}]");
+        return Native {
+            address: address as u64,
+            ..Native::default()
+        };
     };
-    let object = kernels_name(text(info.dli_fname).unwrap_or_default());
-    match name(&info, address) {
-        Some((function, distance)) => {
-            format!("{object}({function}+{distance:#x}) [{address:#x}]")
-        }
-        None => {
-            let offset = address.wrapping_sub(info.dli_fbase as usize);
-            format!("{object}(+{offset:#x}) [{address:#x}]")
-        }
+    let (function, distance) = name(&info, address).unwrap_or_default();
+    Native {
+        address: address as u64,
+        module: kernels_name(text(info.dli_fname).unwrap_or_default()),
+        offset: address.wrapping_sub(info.dli_fbase as usize) as u64,
+        function,
+        distance: distance as u64,
     }
 }
 

@@ -8,11 +8,13 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, PoisonError};
 
+use memprof_recording::{self as recorded, Stacks};
+
 use super::block_table::{Block, GENERATION_BITS};
 use super::sites::{self, SiteId};
 use super::stream::{self, Stream};
 use super::{Counts, Host, LiveBlock, Location, Settings, Site};
-use super::{blocks, probes, sampling, site_cache, stack_cache, thread_memory};
+use super::{blocks, names, probes, sampling, site_cache, stack_cache, thread_memory};
 use crate::at_fork::AtFork;
 use crate::counters;
 use crate::interpose;
@@ -140,6 +142,37 @@ pub fn sample() -> Option<u64> {
 #[must_use]
 pub fn sites() -> Vec<Site> {
     reading(sites::counted)
+}
+
+/// The stacks of all sites, with what was counted there. What is live counts as live at the peak and at the end.
+#[must_use]
+pub fn stacks() -> Stacks {
+    let (frames, nodes, counts) = reading(sites::tree);
+    // Asks the loader, whose lock a thread in a hook may have: not while the tables' are held.
+    let frames = frames.into_iter().map(|frame| match frame.location {
+        Location::Line { path, line } => recorded::Frame::Ruby {
+            path: path.to_string_lossy().into_owned(),
+            line: u64::from(line),
+            method: frame.method.to_string_lossy().into_owned(),
+        },
+        Location::Native(address) => recorded::Frame::Native(names::native(address)),
+    });
+    let counts = counts.into_iter().map(|(node, counts)| {
+        let counts = recorded::Counts {
+            allocations: counts.allocations,
+            allocated_bytes: counts.allocated_bytes,
+            temporary: 0,
+            peak_bytes: counts.live_bytes,
+            leaked: counts.live,
+            leaked_bytes: counts.live_bytes,
+        };
+        (node, counts)
+    });
+    Stacks {
+        frames: frames.collect(),
+        nodes,
+        counts: counts.collect(),
+    }
 }
 
 /// What was counted at a location; None if nothing was ever allocated there.

@@ -324,6 +324,21 @@ pub(super) fn counted() -> Vec<Site> {
         .collect()
 }
 
+/// All sites as a tree, and what was counted at them.
+pub(super) fn tree() -> (Vec<Frame>, Vec<memprof_recording::Node>, Vec<(u32, Counts)>) {
+    with_table(|table| {
+        let nodes = table.nodes.iter().map(|node| memprof_recording::Node {
+            parent: node.caller.checked_sub(1),
+            frame: node.frame,
+        });
+        let counts = all().zip(tallied()).filter_map(|(site, sums)| {
+            let counts = counters(site).counts(sums);
+            (counts != Counts::default()).then_some((site.0, counts))
+        });
+        (table.frames.clone(), nodes.collect(), counts.collect())
+    })
+}
+
 /// Counts from zero again; what is live stays so.
 pub(super) fn reset() {
     TABLE.with(|_| {

@@ -320,11 +320,17 @@ impl Output {
             self.maps = maps::of(std::process::id() as i32).unwrap_or_default();
         }
         let mapping = self.maps.iter().find(is_here);
-        let mapping = mapping.filter(|one| one.path.starts_with('/'));
+        let module = mapping.map_or("", |one| one.path.as_str());
+        let module = if module.starts_with('/') { module } else { "" };
+        let parts = self.maps.iter().filter(|one| one.path == module);
+        let base = parts
+            .map(|one| one.start)
+            .min()
+            .filter(|_| !module.is_empty());
         self.blocks.add(Record::NativeFrame {
             address,
-            offset: mapping.map_or(0, |one| address - one.start + one.offset),
-            module: mapping.map_or(b"", |one| one.path.as_bytes()),
+            offset: base.map_or(0, |base| address - base),
+            module: module.as_bytes(),
         })
     }
 

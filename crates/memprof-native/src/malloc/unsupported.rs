@@ -20,6 +20,12 @@ pub fn start(_host: &'static Host, _settings: Settings) -> Result<bool, Refused>
 /// Does nothing.
 pub fn set_interpreter(_interpreter: Interpreter) {}
 
+/// None.
+#[must_use]
+pub fn stacks() -> memprof_recording::Stacks {
+    memprof_recording::Stacks::default()
+}
+
 /// Where a recording goes.
 #[derive(Debug)]
 pub struct Stream {

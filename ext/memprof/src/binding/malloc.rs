@@ -14,7 +14,7 @@ use crate::vm::malloc_host;
 
 pub fn init(native: RModule) -> Result<(), Error> {
     let module = native.define_module("Malloc")?;
-    module.define_singleton_method("start", function!(start, 2))?;
+    module.define_singleton_method("start", function!(start, 3))?;
     module.define_singleton_method("record", function!(record, 4))?;
     module.define_singleton_method("native_stack", function!(native_stack, 0))?;
     module.define_singleton_method("interpreter_functions", function!(interpreter_functions, 2))?;
@@ -31,12 +31,17 @@ pub fn init(native: RModule) -> Result<(), Error> {
 }
 
 /// False if it records already. `sample`: bytes between samples, nil for all blocks. `stack`: frames that are kept.
-fn start(ruby: &Ruby, sample: Option<NonZeroU32>, stack: usize) -> Result<bool, Error> {
+fn start(
+    ruby: &Ruby,
+    sample: Option<NonZeroU32>,
+    stack: usize,
+    native: bool,
+) -> Result<bool, Error> {
     malloc_host::prepare();
     let settings = Settings {
         sample,
         stack,
-        native: false,
+        native,
     };
     malloc::start(&malloc_host::HOST, settings).map_err(|why| unsupported(ruby, "malloc", &why))
 }

@@ -3,8 +3,10 @@
 use std::io;
 
 use magnus::{Error, Object, RModule, Ruby, function};
-use memprof_recording::export::{Format, Value, export};
-use memprof_recording::{Direction, Error as Unreadable, Summary, Tree};
+use memprof_native::malloc;
+use memprof_recording::export::{Format, Value, export, export_summary};
+use memprof_recording::{Direction, Error as Unreadable, Summary, Tree, TreeRow};
+use serde_json::json;
 
 use super::dump::{duplicate, failure};
 use super::job;
@@ -13,6 +15,8 @@ use super::requests::Input;
 pub fn init(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("sum_up_recording", function!(sum_up_recording, 1))?;
     native.define_singleton_method("tree_of_recording", function!(tree_of_recording, 4))?;
+    native.define_singleton_method("tree_of_malloc", function!(tree_of_malloc, 3))?;
+    native.define_singleton_method("export_malloc", function!(export_malloc, 4))?;
     native.define_singleton_method("export_recording", function!(export_recording, 4))
 }
 
@@ -36,10 +40,58 @@ fn tree_of_recording(
     let direction: Direction = direction.parse().map_err(wrong)?;
     let value: Value = value.parse().map_err(wrong)?;
     summed_up(ruby, descriptor, move |summary| {
-        let tree = Tree::new(&summary.stacks, direction, value);
-        let least = (least * value.of(&summary.total) as f64).ceil() as u64;
-        Ok(serde_json::to_string(&tree.rows(least))?)
+        Ok(serde_json::to_string(&tree(
+            &summary, direction, value, least,
+        ))?)
     })
+}
+
+fn tree(summary: &Summary, direction: Direction, value: Value, least: f64) -> Vec<TreeRow> {
+    let least = (least * value.of(&summary.total) as f64).ceil() as u64;
+    Tree::new(&summary.stacks, direction, value).rows(least)
+}
+
+/// The same of what is recorded in memory, with its sums: JSON of `total`, `callers` and `rows`.
+fn tree_of_malloc(
+    ruby: &Ruby,
+    direction: String,
+    value: String,
+    least: f64,
+) -> Result<String, Error> {
+    let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
+    let direction: Direction = direction.parse().map_err(wrong)?;
+    let value: Value = value.parse().map_err(wrong)?;
+    let summary = Summary::of_stacks(malloc::stacks());
+    let answer = json!({
+        "total": summary.total,
+        "callers": summary.callers,
+        "rows": tree(&summary, direction, value, least),
+    });
+    Ok(answer.to_string())
+}
+
+/// Writes what is recorded in memory to a file descriptor.
+fn export_malloc(
+    ruby: &Ruby,
+    to: i32,
+    format: String,
+    value: String,
+    command: String,
+) -> Result<(), Error> {
+    let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
+    let format: Format = format.parse().map_err(wrong)?;
+    let value: Value = value.parse().map_err(wrong)?;
+    let out = duplicate(ruby, to)?;
+    let summary = Summary {
+        command,
+        ..Summary::of_stacks(malloc::stacks())
+    };
+    let work = move |_| {
+        let mut out = io::BufWriter::with_capacity(1 << 16, out);
+        export_summary(&summary, format, value, &mut out)
+    };
+    let outcome = job::run_with(ruby, "recording", work, || Ok(()))?;
+    outcome.map_err(|error| failure(ruby, &error))
 }
 
 fn summed_up(

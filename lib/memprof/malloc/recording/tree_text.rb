@@ -10,7 +10,9 @@ module Memprof
     class Recording
       # The stacks of a recording as a tree for people.
       class TreeText
-        VALUES = { peak: "Live at the peak", leaked: "Live at the end", allocated: "Allocated" }.freeze
+        VALUES = {
+          live: "Live", peak: "Live at the peak", leaked: "Live at the end", allocated: "Allocated"
+        }.freeze
         DIRECTIONS = {
           top_down: "from the outermost frames down", bottom_up: "from what allocated to its callers"
         }.freeze
