@@ -37,7 +37,9 @@ storm
 samples = Bench.in_turn(ROUNDS, {
   "freed at once" => -> { Bench.cpu { storm } },
   "freed at once, recorded" => -> { recorded { Bench.cpu { storm } } },
-  "freed at once, sampled" => -> { recorded(sample: "512 KiB") { Bench.cpu { storm } } }
+  "freed at once, sampled" => -> { recorded(sample: "512 KiB") { Bench.cpu { storm } } },
+  "freed at once, sampled with native stacks" =>
+    -> { recorded(sample: "512 KiB", stack: 64, native: true) { Bench.cpu { storm } } }
 })
 # Later, as each GC of a storm would mark what is kept.
 samples.merge!(Bench.in_turn(ROUNDS, { "kept" => -> { fill }, "kept, recorded" => -> { recorded { fill } } }))
@@ -47,6 +49,7 @@ ratio = ->(name, how = "recorded") { samples["#{name}, #{how}"].median / samples
 Bench.table(Bench::LIMITS, [
   Bench.limit("freed at once, relative to not recorded", ratio.call("freed at once"), 1.45, 1.25),
   Bench.limit("the same, sampled at 512 KiB", ratio.call("freed at once", "sampled"), 1.05, 1.03),
+  Bench.limit("with native stacks", ratio.call("freed at once", "sampled with native stacks"), 1.05, 1.03),
   Bench.limit("bytes per live block", bytes_per_block, 32, 16)
 ])
 Bench.table(["", "median"], [["kept, relative to not recorded", format("%.2f", ratio.call("kept"))]])

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use memprof_profile::export as profile;
 
 use crate::reader::Error;
+use crate::selection::Selection;
 use crate::stacks::Counts;
 use crate::summary::Summary;
 
@@ -79,7 +80,8 @@ impl FromStr for Value {
     }
 }
 
-/// Writes a recording in another format, up to its last whole block.
+/// Writes a recording in another format, up to its last whole block. Formats with events have all of it, whatever is
+/// selected.
 ///
 /// # Errors
 ///
@@ -88,6 +90,7 @@ pub fn export<I: Read + Seek>(
     input: &mut I,
     format: Format,
     value: Value,
+    selection: &Selection,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     if format == Format::Heaptrack {
@@ -95,7 +98,8 @@ pub fn export<I: Read + Seek>(
         out.flush()?;
         return Ok(());
     }
-    Ok(export_summary(&Summary::read(input)?, format, value, out)?)
+    let summary = Summary::read_part(input, selection)?;
+    Ok(export_summary(&summary, format, value, out)?)
 }
 
 /// Writes what a recording adds up to in another format.

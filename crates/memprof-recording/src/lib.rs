@@ -8,14 +8,17 @@ pub mod export;
 mod profile;
 mod reader;
 mod record;
+mod selection;
 mod stacks;
 mod summary;
+mod sums;
 mod timeline;
 mod tree;
 
 pub use block::BlockWriter;
 pub use reader::{End, Error, read};
 pub use record::{Event, Record};
+pub use selection::{Selection, Suppressions};
 pub use stacks::{Counts, Frame, Native, Node, Row, Stacks};
 pub use summary::{SizeClass, Summary};
 pub use timeline::Point;

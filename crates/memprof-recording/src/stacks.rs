@@ -149,7 +149,12 @@ pub struct Stacks {
 impl Stacks {
     /// The nodes of a stack, innermost first.
     pub fn path(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let callers = |&node: &u32| self.nodes[node as usize].parent;
+        Stacks::path_in(&self.nodes, node)
+    }
+
+    /// The same in a tree.
+    pub(crate) fn path_in(nodes: &[Node], node: u32) -> impl Iterator<Item = u32> + '_ {
+        let callers = |&node: &u32| nodes[node as usize].parent;
         std::iter::successors(Some(node), callers).take(MOST_FRAMES)
     }
 

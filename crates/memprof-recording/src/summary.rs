@@ -4,10 +4,11 @@ use std::io::Read;
 
 use serde::Serialize;
 
-use crate::reader::{End, Error, read};
-use crate::record::{Event, Record};
-use crate::stacks::{Counts, Frame, Native, Node, Row, Stacks};
-use crate::timeline::{Point, Timeline};
+use crate::reader::{Error, read};
+use crate::selection::Selection;
+use crate::stacks::{Counts, Row, Stacks};
+use crate::sums::Sums;
+use crate::timeline::Point;
 
 /// Blocks of a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,6 +50,10 @@ pub struct Summary {
     pub sizes: Vec<SizeClass>,
     /// Consumption over time.
     pub timeline: Vec<Point>,
+    /// Blocks live at the end that are not counted, as they are known leaks.
+    pub suppressed: u64,
+    /// Their bytes.
+    pub suppressed_bytes: u64,
     /// Whether callers were recorded.
     pub callers: bool,
     /// The stacks that allocated.
@@ -80,280 +85,26 @@ impl Summary {
     ///
     /// When it is none, or can't be read.
     pub fn read(input: &mut dyn Read) -> Result<Summary, Error> {
-        let mut sums = Sums {
-            sizes: vec![(0, 0); CLASSES],
-            ..Sums::default()
-        };
+        Summary::read_part(input, &Selection::default())
+    }
+
+    /// Reads a part of a recording.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or can't be read.
+    pub fn read_part(input: &mut dyn Read, selection: &Selection) -> Result<Summary, Error> {
+        let mut sums = Sums::new(selection);
         let end = read(input, &mut |record| sums.add(record).is_some())?;
-        Ok(sums.finish(end))
-    }
-}
-
-/// No recorder makes more: so much memory a damaged file may take.
-const MOST_NODES: usize = 1 << 23;
-const MOST_TEXT: usize = 1 << 28;
-
-/// What is counted at a node. `peak` is as of the peak with the number `seen`; if there was a later one, it is what
-/// is live, as nothing happened here since.
-#[derive(Default)]
-struct Counters {
-    allocations: u64,
-    allocated_bytes: u64,
-    temporary: u64,
-    live: u64,
-    live_bytes: u64,
-    peak: u64,
-    seen: u64,
-}
-
-#[derive(Default)]
-struct Sums {
-    frames: Vec<Frame>,
-    nodes: Vec<Node>,
-    /// The place of each node's counters, + 1; 0: nothing happened there.
-    places: Vec<u32>,
-    counters: Vec<Counters>,
-    text: usize,
-    live: u64,
-    live_bytes: u64,
-    peak_bytes: u64,
-    peak_number: u64,
-    peak_ms: u64,
-    most_since_clock: u64,
-    last: Option<Event>,
-    allocations: u64,
-    allocated_bytes: u64,
-    temporary: u64,
-    sizes: Vec<(u64, u64)>,
-    timeline: Timeline,
-    ms: u64,
-    peak_rss: u64,
-    pid: u64,
-    started: u64,
-    command: String,
-    missed: u64,
-}
-
-/// One for each power of two.
-const CLASSES: usize = 65;
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The class of a size: that of the next power of two.
-fn class(size: u64) -> usize {
-    match size {
-        0..=8 => 3,
-        _ => (64 - (size - 1).leading_zeros()) as usize,
-    }
-}
-
-impl Sums {
-    /// None for a record that can't be.
-    fn add(&mut self, record: Record<'_>) -> Option<()> {
-        match record {
-            Record::Allocation(event) => self.allocate(event),
-            Record::Free(event) => self.free(event),
-            Record::Clock { ms, rss } => {
-                self.ms = self.ms.max(ms);
-                self.peak_rss = self.peak_rss.max(rss);
-                self.timeline.add(Point {
-                    ms: self.ms,
-                    live_bytes: self.most_since_clock,
-                    rss,
-                    allocations: self.allocations,
-                });
-                self.most_since_clock = self.live_bytes;
-                Some(())
-            }
-            Record::RubyFrame { path, line, method } => {
-                let size = path.len() + method.len();
-                let (path, method) = (text(path), text(method));
-                self.frame(size, Frame::Ruby { path, line, method })
-            }
-            Record::NativeFrame {
-                address,
-                offset,
-                module,
-            } => {
-                let module = text(module);
-                let native = Native {
-                    address,
-                    offset,
-                    module,
-                    ..Native::default()
-                };
-                self.frame(native.module.len(), Frame::Native(native))
-            }
-            Record::Node { parent, frame } => {
-                let frame = frame.checked_sub(1)?;
-                if frame >= self.frames.len() as u64
-                    || parent > self.nodes.len() as u64
-                    || self.nodes.len() >= MOST_NODES
-                {
-                    return None;
-                }
-                self.nodes.push(Node {
-                    parent: parent.checked_sub(1).map(|parent| parent as u32),
-                    frame: frame as u32,
-                });
-                self.places.push(0);
-                Some(())
-            }
-            Record::Name {
-                frame,
-                distance,
-                function,
-            } => {
-                let frame = usize::try_from(frame).ok()?.checked_sub(1)?;
-                self.text += function.len();
-                let Frame::Native(native) = self.frames.get_mut(frame)? else {
-                    return None;
-                };
-                (native.distance, native.function) = (distance, text(function));
-                (self.text <= MOST_TEXT).then_some(())
-            }
-            Record::Start { pid, time, command } => {
-                (self.pid, self.started, self.command) = (pid, time, text(command));
-                Some(())
-            }
-            Record::End { missed } => {
-                self.missed = missed;
-                Some(())
-            }
+        let mut summary = sums.finish(end);
+        let suppressed = selection.suppressions.apply(&mut summary.stacks);
+        if suppressed.leaked > 0 {
+            (summary.suppressed, summary.suppressed_bytes) =
+                (suppressed.leaked, suppressed.leaked_bytes);
+            summary.total.leaked -= suppressed.leaked;
+            summary.total.leaked_bytes -= suppressed.leaked_bytes;
+            summary.locations = summary.stacks.rows();
         }
-    }
-
-    fn frame(&mut self, size: usize, frame: Frame) -> Option<()> {
-        self.text += size;
-        if self.text > MOST_TEXT || self.frames.len() >= MOST_NODES {
-            return None;
-        }
-        self.frames.push(frame);
-        Some(())
-    }
-
-    /// The counters of an event, as they are before it.
-    fn at(&mut self, node: u64) -> Option<&mut Counters> {
-        let node = usize::try_from(node).ok()?.checked_sub(1)?;
-        let place = self.places.get_mut(node)?;
-        if *place == 0 {
-            self.counters.push(Counters::default());
-            *place = self.counters.len() as u32;
-        }
-        let counters = &mut self.counters[*place as usize - 1];
-        if counters.seen != self.peak_number {
-            counters.peak = counters.live_bytes;
-            counters.seen = self.peak_number;
-        }
-        Some(counters)
-    }
-
-    fn allocate(&mut self, event: Event) -> Option<()> {
-        let size = event.size;
-        let sum = self.live_bytes.checked_add(size)?;
-        let total = self.allocated_bytes.checked_add(size)?;
-        let counters = self.at(event.node)?;
-        counters.allocations += 1;
-        counters.allocated_bytes += size;
-        counters.live += 1;
-        counters.live_bytes += size;
-        (self.live_bytes, self.allocated_bytes) = (sum, total);
-        self.live += 1;
-        self.allocations += 1;
-        let (calls, bytes) = &mut self.sizes[class(size)];
-        *calls += 1;
-        *bytes += size;
-        if sum > self.peak_bytes {
-            self.peak_bytes = sum;
-            self.peak_ms = self.ms;
-            self.peak_number += 1;
-        }
-        self.most_since_clock = self.most_since_clock.max(sum);
-        self.last = Some(event);
-        Some(())
-    }
-
-    fn free(&mut self, event: Event) -> Option<()> {
-        let is_temporary = self.last.take() == Some(event);
-        let counters = self.at(event.node)?;
-        counters.live = counters.live.checked_sub(1)?;
-        counters.live_bytes = counters.live_bytes.checked_sub(event.size)?;
-        counters.temporary += u64::from(is_temporary);
-        self.live -= 1;
-        self.live_bytes -= event.size;
-        self.temporary += u64::from(is_temporary);
-        Some(())
-    }
-
-    fn finish(mut self, end: End) -> Summary {
-        let stacks = self.stacks();
-        let sizes = self.sizes.iter().enumerate();
-        let sizes = sizes.filter(|(_, (calls, _))| *calls > 0);
-        let sizes = sizes.map(|(power, &(allocations, allocated_bytes))| SizeClass {
-            up_to: 1u64.checked_shl(power as u32).unwrap_or(u64::MAX),
-            allocations,
-            allocated_bytes,
-        });
-        Summary {
-            command: self.command,
-            pid: self.pid,
-            started: self.started,
-            ms: self.ms,
-            complete: end == End::Complete,
-            damaged_at: match end {
-                End::Damaged(at) => Some(at),
-                End::Complete | End::Open => None,
-            },
-            missed: self.missed,
-            total: Counts {
-                allocations: self.allocations,
-                allocated_bytes: self.allocated_bytes,
-                temporary: self.temporary,
-                peak_bytes: self.peak_bytes,
-                leaked: self.live,
-                leaked_bytes: self.live_bytes,
-            },
-            peak_ms: self.peak_ms,
-            peak_rss: self.peak_rss,
-            locations: stacks.rows(),
-            sizes: sizes.collect(),
-            timeline: self.timeline.into_points(),
-            callers: stacks.have_callers(),
-            stacks,
-        }
-    }
-
-    fn stacks(&mut self) -> Stacks {
-        let at = |place: &u32| place.checked_sub(1).map(|at| &self.counters[at as usize]);
-        let counted = self.places.iter().enumerate();
-        let counts = counted.filter_map(|(node, place)| {
-            let counters = at(place).filter(|counters| counters.allocations > 0)?;
-            Some((node as u32, counters.counts(self.peak_number)))
-        });
-        Stacks {
-            counts: counts.collect(),
-            frames: std::mem::take(&mut self.frames),
-            nodes: std::mem::take(&mut self.nodes),
-        }
-    }
-}
-
-impl Counters {
-    /// What they say when the last peak had that number.
-    fn counts(&self, peak_number: u64) -> Counts {
-        Counts {
-            allocations: self.allocations,
-            allocated_bytes: self.allocated_bytes,
-            temporary: self.temporary,
-            peak_bytes: if self.seen == peak_number {
-                self.peak
-            } else {
-                self.live_bytes
-            },
-            leaked: self.live,
-            leaked_bytes: self.live_bytes,
-        }
+        Ok(summary)
     }
 }

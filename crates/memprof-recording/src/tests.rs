@@ -1,7 +1,7 @@
 use std::io::Cursor;
 
 use crate::export::{Format, Value, export};
-use crate::{BlockWriter, Error, Event, Record, Summary, read};
+use crate::{BlockWriter, Error, Event, Record, Selection, Summary, read};
 
 const A: Event = Event {
     node: 1,
@@ -157,6 +157,60 @@ fn a_peak_is_that_of_a_slow_recount() {
 }
 
 #[test]
+fn a_range_counts_what_happened_in_it_and_keeps_what_was_live() {
+    let bytes = file(&recording(), 4);
+    let part = |from_ms, to_ms| {
+        let selection = Selection {
+            from_ms,
+            to_ms,
+            ..Selection::default()
+        };
+        Summary::read_part(&mut &bytes[..], &selection).unwrap()
+    };
+    let late = part(10, None);
+    // One of A was freed, and B allocated, freed and allocated.
+    assert_eq!(
+        (late.total.allocations, late.total.allocated_bytes),
+        (2, 48)
+    );
+    assert_eq!((late.total.peak_bytes, late.peak_ms), (2_024, 10));
+    assert_eq!(late.total.leaked_bytes, 1_048);
+    let early = part(0, Some(10));
+    assert_eq!(
+        (early.total.allocations, early.total.leaked_bytes),
+        (5, 1_048)
+    );
+    let start = part(0, Some(9));
+    assert_eq!(
+        (start.total.allocations, start.total.leaked_bytes),
+        (3, 2_024)
+    );
+    assert_eq!(part(100, None).total.allocations, 0);
+    assert_eq!(part(0, None), summary(&bytes));
+}
+
+#[test]
+fn known_leaks_are_not_counted() {
+    let bytes = file(&recording(), 4);
+    let part = |text: &str| {
+        let selection = Selection {
+            suppressions: text.parse().unwrap(),
+            ..Selection::default()
+        };
+        Summary::read_part(&mut &bytes[..], &selection).unwrap()
+    };
+    let without = part("leak:PQ*c$\n");
+    assert_eq!((without.suppressed, without.suppressed_bytes), (2, 48));
+    assert_eq!(
+        (without.total.leaked, without.total.leaked_bytes),
+        (1, 1_000)
+    );
+    assert_eq!(without.total.peak_bytes, 2_024);
+    assert_eq!(part("leak:a.rb:3").suppressed_bytes, 1_000);
+    assert_eq!(part("leak:none"), summary(&bytes));
+}
+
+#[test]
 fn a_file_that_was_cut_off_is_read_up_to_the_last_whole_block() {
     let bytes = file(&recording(), 4);
     let mut most = 0;
@@ -239,7 +293,8 @@ pub(crate) fn exported(bytes: &[u8], format: Format) -> String {
 
 fn exported_bytes(bytes: &[u8], format: Format) -> Vec<u8> {
     let mut out = Vec::new();
-    export(&mut Cursor::new(bytes), format, Value::Peak, &mut out).unwrap();
+    let all = Selection::default();
+    export(&mut Cursor::new(bytes), format, Value::Peak, &all, &mut out).unwrap();
     out
 }
 

@@ -8,7 +8,7 @@ module Memprof
     # `memprof malloc`: malloc of a whole program, Ruby or not; and what a recording of one adds up to.
     class Malloc < Command
       SUMMARY = "runs a command, reports which lines call malloc"
-      USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS] | [OPTIONS] FILE"
+      USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS] | FILE [LATER]"
       DETAILS = <<~TEXT
         Records malloc from the start of COMMAND to its end. Each Ruby process that
         comes of it prints a table to stderr when it ends: the lines whose memory is
@@ -28,7 +28,7 @@ module Memprof
         called what, and --callers who called the lines that allocated. --format writes
         it for heaptrack (heaptrack_print FILE), Massif (ms_print FILE), flame graph
         scripts (collapsed), speedscope, the Firefox Profiler or pprof, to --output or
-        stdout.
+        stdout. With LATER, another recording of the program: what changed by location.
 
         Examples:
           memprof malloc -- rake import
@@ -36,13 +36,15 @@ module Memprof
           memprof malloc -- psql -c 'select 1'
           memprof malloc --limit 5 import.malloc
           memprof malloc --callers --value leaked import.malloc
+          memprof malloc before.malloc after.malloc
           memprof malloc --format heaptrack -o import.heaptrack import.malloc
       TEXT
       LIMIT = 20
       SHOWN = 10
       FORMATS = %i[text json heaptrack massif collapsed speedscope firefox pprof].freeze
       VALUES = %i[peak leaked allocated].freeze
-      private_constant :LIMIT, :SHOWN, :FORMATS, :VALUES
+      RECORDINGS_ONLY = %i[format value tree callers from to suppressions].freeze
+      private_constant :LIMIT, :SHOWN, :FORMATS, :VALUES, :RECORDINGS_ONLY
 
       # What Program hands to the command.
       Settings = Struct.new(:to_env) do
@@ -53,7 +55,7 @@ module Memprof
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
         return show(arguments) if recording?(arguments.first)
-        other = given.keys & %i[format value tree callers]
+        other = given.keys & RECORDINGS_ONLY
         raise UsageError, "--#{other.first} is for recordings; see `memprof help malloc`" if other.any?
 
         environment = { "MEMPROF_MALLOC" => settings }
@@ -72,13 +74,14 @@ module Memprof
       end
 
       def show(arguments)
-        path, *extra = parser.permute(arguments)
+        path, later, *extra = parser.permute(arguments)
         raise UsageError, "unexpected arguments: #{extra.join(" ")}; see `memprof help malloc`" if extra.any?
 
-        other = given.keys - %i[limit format value output tree callers]
+        other = given.keys - RECORDINGS_ONLY - %i[limit output]
         raise UsageError, "--#{other.first} is for commands; see `memprof help malloc`" if other.any?
+        return compare(path, later) if later
 
-        recording = Memprof::Malloc::Recording.new(path)
+        recording = open_recording(path)
         case format = @options.fetch(:format, :text)
         when :text then write(text_of(recording))
         when :json then write("#{json_of(recording)}\n")
@@ -86,6 +89,26 @@ module Memprof
         end
       rescue Memprof::Error => e
         raise UsageError, e.message
+      end
+
+      def open_recording(path)
+        suppressions = @options[:suppressions] && File.read(@options[:suppressions], encoding: "UTF-8")
+        Memprof::Malloc::Recording.new(path, from: @options.fetch(:from, 0), to: @options[:to],
+          suppressions: suppressions)
+      rescue ArgumentError => e
+        raise UsageError, "#{@options[:suppressions]}: #{e.message}"
+      end
+
+      def compare(path, later)
+        comparison = open_recording(path).compare(open_recording(later))
+        format = @options.fetch(:format, :text)
+        unless %i[text json].include?(format)
+          invalid("--format", format, "text or json: two recordings are compared")
+        end
+        return write("#{comparison.to_json}\n") if format == :json
+
+        color = @terminal.color? && !@options[:output]
+        write(comparison.to_s(limit: @options.fetch(:limit, SHOWN), color: color))
       end
 
       def write(text)
@@ -131,6 +154,7 @@ module Memprof
         byte_size(parser, "--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
         byte_size(parser, "--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
         define_recording_options(parser)
+        define_selection(parser)
       end
 
       def define_recording_options(parser)
@@ -142,6 +166,22 @@ module Memprof
         json(parser)
         one_of(parser, VALUES, "--value WHAT", "bytes of trees and formats with stacks: peak,",
           "leaked or allocated (default: peak)", :value)
+      end
+
+      # A part of a recording.
+      def define_selection(parser)
+        seconds(parser, "--from SECONDS", "count calls, and look for the peak, from then on", :from)
+        seconds(parser, "--to SECONDS", "take the recording to end then", :to)
+        text(parser, "--suppressions FILE", "leave out leaks that FILE names, as",
+          "LeakSanitizer does: leak:libpq.so", :suppressions)
+      end
+
+      def seconds(parser, *definition, name)
+        parser.on(*definition, Float) do |value|
+          invalid(definition, value, "a number of seconds") if value.negative? || !value.finite?
+
+          @options[name] = value
+        end
       end
 
       def settings

@@ -16,6 +16,7 @@ module Memprof
     #   recording.to_h[:total][:peak_bytes] >= 1_000_000 # => true
     #   recording.complete?                              # => true
     class Recording
+      autoload :Comparison, "#{__dir__}/recording/comparison"
       autoload :Text, "#{__dir__}/recording/text"
       autoload :TreeText, "#{__dir__}/recording/tree_text"
 
@@ -35,16 +36,27 @@ module Memprof
       FORMATS = %i[heaptrack massif collapsed speedscope firefox pprof].freeze
       VALUES = %i[peak leaked allocated].freeze
       DIRECTIONS = %i[top_down bottom_up].freeze
-      private_constant :MAGIC, :FORMATS, :VALUES, :DIRECTIONS
+      MOST_MILLISECONDS = 1 << 52
+      private_constant :MAGIC, :FORMATS, :VALUES, :DIRECTIONS, :MOST_MILLISECONDS
 
       # @param path [String, Pathname]
+      # @param from [Numeric] seconds after the start: calls and temporary blocks are counted, and the peak is
+      #   looked for, from there on; what was live then is still live. To a tenth of a second
+      # @param to [Numeric, nil] seconds after the start where the recording is taken to end
+      # @param suppressions [String, nil] known leaks, which are not counted as live at the end, in the syntax
+      #   of LeakSanitizer: a line each, as `leak:libpq.so`, with a pattern for a function, a file or an
+      #   object in any frame of the stack
+      # @raise [ArgumentError] if a suppression is none
       # @raise [Error] if the file can't be read, or is no recording of malloc
       # @example
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
-      #   Memprof::Malloc::Recording.new("import.malloc")
-      def initialize(path)
+      #   Memprof::Malloc::Recording.new("import.malloc", suppressions: "leak:config/boot.rb")
+      def initialize(path, from: 0, to: nil, suppressions: nil)
         @path = path
-        answer = reading { |file| Native.sum_up_recording(file.fileno) }
+        milliseconds = ->(seconds) { (Float(seconds) * 1000).round.clamp(0, MOST_MILLISECONDS) }
+        range = { from_ms: milliseconds.call(from), to_ms: to && milliseconds.call(to) }
+        @selection = JSON.generate(**range, suppressions: suppressions.to_s)
+        answer = reading { |file| Native.sum_up_recording(file.fileno, @selection) }
         raise Error, "can't read #{path}: this is no recording of malloc" unless answer
 
         @summary = JSON.parse(answer, symbolize_names: true)
@@ -68,6 +80,7 @@ module Memprof
       # - `:locations`: the same as `:total` for each `:location`; `:peak_bytes` are those that were live when
       #   most bytes of all were;
       # - `:callers`: whether there are callers (see {tree});
+      # - `:suppressed`, `:suppressed_bytes`: blocks live at the end that are known leaks, and not counted;
       # - `:sizes`: `:allocations` and `:allocated_bytes` of blocks `:up_to` a size;
       # - `:timeline`: `:ms`, `:live_bytes` (the most since the point before), `:rss`, `:allocations` so far.
       #
@@ -118,7 +131,7 @@ module Memprof
         check(value, VALUES, "value")
         check(direction, DIRECTIONS, "direction")
         answer = reading do |file|
-          Native.tree_of_recording(file.fileno, direction.name, value.name, Float(min))
+          Native.tree_of_recording(file.fileno, direction.name, value.name, Float(min), @selection)
         end
         JSON.parse(answer, symbolize_names: true)
       end
@@ -135,6 +148,18 @@ module Memprof
       def tree_text(direction = :top_down, value: :peak, min: 0.01, color: false)
         rows = tree(direction, value: value, min: min)
         TreeText.new(@summary, rows, direction: direction, value: value, min: min, color: color).to_s
+      end
+
+      # What changed by location from this recording to a later one, of the same program after a change.
+      #
+      # @param after [Recording]
+      # @return [Comparison]
+      # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+      #   recording = Memprof::Malloc::Recording.new("import.malloc")
+      #   puts recording.compare(recording)
+      def compare(after)
+        Comparison.new(self, after)
       end
 
       # Writes the recording in the format of another tool:
@@ -158,7 +183,9 @@ module Memprof
         format = Output.check_format(format, FORMATS)
         check(value, VALUES, "value")
         Output.open_file(path_or_io) do |out|
-          reading { |file| Native.export_recording(file.fileno, out.fileno, format.name, value.name) }
+          reading do |file|
+            Native.export_recording(file.fileno, out.fileno, format.name, value.name, @selection)
+          end
         end
         nil
       end

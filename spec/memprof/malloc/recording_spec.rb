@@ -198,6 +198,33 @@ RSpec.describe "Memprof::Malloc::Recording" do
     expect(result.stdout).to eq "a recording of malloc runs already\nno recording at all\n"
   end
 
+  it "is compared with another, without leaks that are known, and in part" do
+    in_child(<<~'RUBY')
+      def import(size) = ($kept ||= []) << ("a" * size)
+      def known = $known = "b" * 150_000
+      Memprof::Malloc.record("#{PATH}.old") { import(300_000) }
+      Memprof::Malloc.record(PATH) { known; import(400_000); 3.times { import(50_000) } }
+    RUBY
+    old = Memprof::Malloc::Recording.new("#{path}.old")
+    new = Memprof::Malloc::Recording.new(path, suppressions: "# once\nleak:^known$\n")
+    expect(new.to_h).to include(suppressed: (be >= 1), suppressed_bytes: about(150_001))
+    expect(new.to_s).to match(/^Known leaks, not counted: 1[45]\d\.\d KiB in \d+ blocks?\.$/)
+    change = old.compare(new).to_h[:locations].find { |row| row[:location] == "-e:2" }
+    expect(change).to include(before: a_hash_including(leaked_bytes: about(300_001)),
+      change: a_hash_including(allocations: (be >= 1), leaked_bytes: be_within(10_000).of(250_000)))
+    expect(old.compare(new).to_s).to match(/^Change, live at the end .*\n +\+2[345]\d\.\d KiB .* -e:2$/)
+    expect(old.compare(old).to_h[:locations]).to eq []
+    late = Memprof::Malloc::Recording.new(path, from: 3_000).to_h
+    expect(late[:total]).to include(allocations: 0, leaked_bytes: (be >= 700_000))
+    File.write("#{path}.known", "race:x")
+    shown = run_memprof("malloc", "#{path}.old", path)
+    expect([shown.stderr, shown.stdout]).to match(["", /^live at the peak +\+/])
+    expect(run_memprof("malloc", "--suppressions", "#{path}.known", path).stderr)
+      .to eq "memprof: #{path}.known: line 1 is no suppression: race:x\n"
+    expect(run_memprof("malloc", "--from", "-1", path).stderr)
+      .to start_with 'memprof: invalid --from "-1.0"; expected a number of seconds'
+  end
+
   it "is written by memprof run --malloc for each Ruby process, and shown by memprof malloc" do
     code = 'kept = "a" * 900_000; system("RBCONFIG -e 1") unless ENV["INNER"]; exit 3'
     code = code.sub("RBCONFIG", RbConfig.ruby)

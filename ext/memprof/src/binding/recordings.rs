@@ -5,7 +5,8 @@ use std::io;
 use magnus::{Error, Object, RModule, Ruby, function};
 use memprof_native::malloc;
 use memprof_recording::export::{Format, Value, export, export_summary};
-use memprof_recording::{Direction, Error as Unreadable, Summary, Tree, TreeRow};
+use memprof_recording::{Direction, Error as Unreadable, Selection, Summary, Tree, TreeRow};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::dump::{duplicate, failure};
@@ -13,16 +14,20 @@ use super::job;
 use super::requests::Input;
 
 pub fn init(native: RModule) -> Result<(), Error> {
-    native.define_singleton_method("sum_up_recording", function!(sum_up_recording, 1))?;
-    native.define_singleton_method("tree_of_recording", function!(tree_of_recording, 4))?;
+    native.define_singleton_method("sum_up_recording", function!(sum_up_recording, 2))?;
+    native.define_singleton_method("tree_of_recording", function!(tree_of_recording, 5))?;
     native.define_singleton_method("tree_of_malloc", function!(tree_of_malloc, 3))?;
     native.define_singleton_method("export_malloc", function!(export_malloc, 4))?;
-    native.define_singleton_method("export_recording", function!(export_recording, 4))
+    native.define_singleton_method("export_recording", function!(export_recording, 5))
 }
 
-/// Reads a file descriptor to its end. The answer is JSON; nil if it is no recording.
-fn sum_up_recording(ruby: &Ruby, descriptor: i32) -> Result<Option<String>, Error> {
-    summed_up(ruby, descriptor, |summary| {
+/// Reads a file descriptor to its end. `selection` is JSON; so is the answer, which is nil if it is no recording.
+fn sum_up_recording(
+    ruby: &Ruby,
+    descriptor: i32,
+    selection: String,
+) -> Result<Option<String>, Error> {
+    summed_up(ruby, descriptor, &selection, |summary| {
         Ok(serde_json::to_string(&summary)?)
     })
 }
@@ -35,14 +40,33 @@ fn tree_of_recording(
     direction: String,
     value: String,
     least: f64,
+    selection: String,
 ) -> Result<Option<String>, Error> {
     let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
     let direction: Direction = direction.parse().map_err(wrong)?;
     let value: Value = value.parse().map_err(wrong)?;
-    summed_up(ruby, descriptor, move |summary| {
+    summed_up(ruby, descriptor, &selection, move |summary| {
         Ok(serde_json::to_string(&tree(
             &summary, direction, value, least,
         ))?)
+    })
+}
+
+/// A selection as the caller has it.
+#[derive(Deserialize)]
+struct Wanted {
+    from_ms: u64,
+    to_ms: Option<u64>,
+    suppressions: String,
+}
+
+fn selected(ruby: &Ruby, json: &str) -> Result<Selection, Error> {
+    let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
+    let wanted: Wanted = serde_json::from_str(json).map_err(|error| wrong(error.to_string()))?;
+    Ok(Selection {
+        from_ms: wanted.from_ms,
+        to_ms: wanted.to_ms,
+        suppressions: wanted.suppressions.parse().map_err(wrong)?,
     })
 }
 
@@ -97,13 +121,15 @@ fn export_malloc(
 fn summed_up(
     ruby: &Ruby,
     descriptor: i32,
+    selection: &str,
     answer: impl FnOnce(Summary) -> io::Result<String> + Send + 'static,
 ) -> Result<Option<String>, Error> {
     let file = duplicate(ruby, descriptor)?;
+    let selection = selected(ruby, selection)?;
     let work = move |abandoned| {
         // Blocks are read in two pieces, one of them of four bytes.
         let mut input = io::BufReader::with_capacity(1 << 18, Input { file, abandoned });
-        match Summary::read(&mut input) {
+        match Summary::read_part(&mut input, &selection) {
             Ok(summary) => answer(summary).map(Some),
             Err(Unreadable::NoRecording) => Ok(None),
             Err(Unreadable::Io(error)) => Err(error),
@@ -120,15 +146,17 @@ fn export_recording(
     to: i32,
     format: String,
     value: String,
+    selection: String,
 ) -> Result<(), Error> {
     let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
     let format: Format = format.parse().map_err(wrong)?;
     let value: Value = value.parse().map_err(wrong)?;
+    let selection = selected(ruby, &selection)?;
     let (file, out) = (duplicate(ruby, from)?, duplicate(ruby, to)?);
     let work = move |abandoned| {
         let mut input = io::BufReader::with_capacity(1 << 18, Input { file, abandoned });
         let mut out = io::BufWriter::with_capacity(1 << 16, out);
-        export(&mut input, format, value, &mut out)
+        export(&mut input, format, value, &selection, &mut out)
     };
     let outcome = job::run_with(ruby, "recording", work, || Ok(()))?;
     outcome.map_err(|error| match error {

@@ -62,7 +62,14 @@ module Memprof
           is_open = !damaged && !@summary[:complete]
           lines << "The recording still runs, or its process was killed." if is_open
           lines << "#{Units.count(missed)} blocks could not be recorded." if missed.positive?
+          lines << suppressed if @summary[:suppressed].positive?
           lines
+        end
+
+        def suppressed
+          blocks = @summary[:suppressed]
+          "Known leaks, not counted: #{Units.bytes(@summary[:suppressed_bytes])} in " \
+            "#{Units.count(blocks)} block#{"s" if blocks > 1}."
         end
 
         def ranking(heading, key, unit)

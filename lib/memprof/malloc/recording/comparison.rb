@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "../../paint"
+require_relative "../../paths"
+require_relative "../../printable"
+require_relative "../../table"
+require_relative "../../units"
+
+module Memprof
+  module Malloc
+    class Recording
+      # What changed by location between two recordings, of a program before and after a change to its code.
+      # {Recording#compare} returns it.
+      #
+      # @example
+      #   Memprof::Malloc.record("before.malloc") { "x" * 10_000 }
+      #   Memprof::Malloc.record("after.malloc") { "x" * 20_000 }
+      #   before, after = %w[before.malloc after.malloc].map { |path| Memprof::Malloc::Recording.new(path) }
+      #   changes = before.compare(after).to_h[:locations].map { |row| row[:change][:allocated_bytes] }
+      #   changes.sum >= 10_000 # => true
+      class Comparison
+        # What is compared, in words.
+        TABLES = {
+          peak_bytes: ["live at the peak", :bytes], leaked_bytes: ["live at the end", :bytes],
+          allocated_bytes: ["allocated", :bytes], allocations: ["calls", :count]
+        }.freeze
+        COUNTS = %i[allocations allocated_bytes temporary peak_bytes leaked leaked_bytes].freeze
+        NONE = COUNTS.to_h { |key| [key, 0] }.freeze
+        private_constant :TABLES, :COUNTS, :NONE
+
+        # @param before [Recording]
+        # @param after [Recording]
+        # @example
+        #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+        #   recording = Memprof::Malloc::Recording.new("import.malloc")
+        #   Memprof::Malloc::Recording::Comparison.new(recording, recording)
+        def initialize(before, after)
+          @before = before.to_h
+          @after = after.to_h
+        end
+
+        # - `:total`: `:before`, `:after` and `:change`, each with the numbers of {Recording#to_h}'s `:total`;
+        # - `:locations`: the same for each `:location` where something changed, in no order.
+        #
+        # @return [Hash{Symbol => Object}]
+        # @example
+        #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+        #   recording = Memprof::Malloc::Recording.new("import.malloc")
+        #   recording.compare(recording).to_h[:locations] # => []
+        def to_h
+          @to_h ||= { total: changed(@before[:total], @after[:total]), locations: locations }
+        end
+
+        # @return [String] the same as a JSON document
+        # @example
+        #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+        #   recording = Memprof::Malloc::Recording.new("import.malloc")
+        #   puts recording.compare(recording).to_json
+        def to_json(*) = JSON.generate(to_h)
+
+        # Tables for people: what changed most at the peak, at the end, in bytes allocated and in calls.
+        #
+        # @param limit [Integer] rows of each table
+        # @param color [Boolean]
+        # @return [String]
+        # @example
+        #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+        #   recording = Memprof::Malloc::Recording.new("import.malloc")
+        #   puts recording.compare(recording).to_s
+        def to_s(limit: 10, color: false)
+          paint = Paint.new(color)
+          totals = Table.new.name("").number("Change").number("Before").number("After")
+          TABLES.each { |key, (name, unit)| totals.row(name, *numbers(to_h[:total], key, unit)) }
+          tables = TABLES.map { |key, (name, unit)| ranking(key, name, unit, limit, paint) }
+          [totals.to_text(paint), *tables.compact].join("\n")
+        end
+
+        private
+
+        def locations
+          before, after = [@before, @after].map { |one| one[:locations].to_h { |row| [row[:location], row] } }
+          rows = (before.keys | after.keys).map do |location|
+            { location: location, **changed(before.fetch(location, NONE), after.fetch(location, NONE)) }
+          end
+          rows.reject { |row| row[:change].values.all?(&:zero?) }
+        end
+
+        def changed(before, after)
+          before, after = [before, after].map { |row| row.slice(*COUNTS) }
+          { before: before, after: after, change: COUNTS.to_h { |key| [key, after[key] - before[key]] } }
+        end
+
+        def ranking(key, name, unit, limit, paint)
+          rows = to_h[:locations].reject { |row| row[:change][key].zero? }
+          return if rows.empty?
+
+          table = Table.new.number("Change, #{name}", style: :red).number("Before").number("After")
+            .name("Allocated at", style: :cyan)
+          rows.sort_by { |row| [-row[:change][key].abs, row[:location]] }.first(limit).each do |row|
+            table.row(*numbers(row, key, unit), shown(row[:location]))
+          end
+          more = rows.size - limit
+          table.to_text(paint) + (more.positive? ? "#{Units.count(more)} more\n" : "")
+        end
+
+        def numbers(row, key, unit)
+          change, before, after = row.values_at(:change, :before, :after).map { |counts| counts[key] }
+          sign = "+" if change.positive?
+          ["#{sign}#{Units.public_send(unit, change)}",
+            *[before, after].map { |number| Units.public_send(unit, number) }]
+        end
+
+        def shown(location)
+          @directory ||= Paths.working_directory
+          Printable.line(Paths.short(location, @directory))
+        end
+      end
+    end
+  end
+end
