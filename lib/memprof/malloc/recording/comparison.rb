@@ -15,10 +15,10 @@ module Memprof
       #
       # @example
       #   Memprof::Malloc.record("before.malloc") { "x" * 10_000 }
-      #   Memprof::Malloc.record("after.malloc") { "x" * 20_000 }
+      #   Memprof::Malloc.record("after.malloc") { "x" * 500_000 }
       #   before, after = %w[before.malloc after.malloc].map { |path| Memprof::Malloc::Recording.new(path) }
       #   changes = before.compare(after).to_h[:locations].map { |row| row[:change][:allocated_bytes] }
-      #   changes.sum >= 10_000 # => true
+      #   changes.sum >= 400_000 # => true
       class Comparison
         # What is compared, in words.
         TABLES = {
