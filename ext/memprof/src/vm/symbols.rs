@@ -88,6 +88,11 @@ pub struct Symbols {
     pub gc_disable_no_rest: Option<unsafe extern "C" fn() -> VALUE>,
     /// 4.0: calls the function while other Ractors are paused.
     pub with_barrier: Option<unsafe extern "C" fn(Locked, *mut c_void) -> VALUE>,
+    /// 3.1 and 3.2: waits for the VM's lock, and notes in the variable how often this Ractor has it. Without it no other
+    /// Ractor gets a page of slots, or collects.
+    pub vm_lock: Option<unsafe extern "C" fn(*mut c_uint)>,
+    /// Its counterpart.
+    pub vm_unlock: Option<unsafe extern "C" fn(*mut c_uint)>,
     /// All versions: whether the calling thread is one of Ruby's. May be called on any thread.
     pub native_thread_p: Option<unsafe extern "C" fn() -> c_int>,
     /// All versions: 0 for a thread of Ruby's that has given up the GVL. May be called on any thread.
@@ -212,6 +217,8 @@ pub fn symbols() -> &'static Symbols {
                 c"rb_vm_lock_with_barrier",
                 unsafe extern "C" fn(Locked, *mut c_void) -> VALUE
             ),
+            vm_lock: function!(c"rb_vm_lock_enter_body", unsafe extern "C" fn(*mut c_uint)),
+            vm_unlock: function!(c"rb_vm_lock_leave_body", unsafe extern "C" fn(*mut c_uint)),
             native_thread_p: function!(c"ruby_native_thread_p", unsafe extern "C" fn() -> c_int),
             thread_has_gvl_p: function!(c"ruby_thread_has_gvl_p", unsafe extern "C" fn() -> c_int),
             add_thread_hook: function!(

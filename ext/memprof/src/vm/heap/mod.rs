@@ -36,9 +36,11 @@ mod unlabeled_refs;
 mod visitor;
 mod walk;
 
-use std::ffi::c_void;
+use std::ffi::{c_uint, c_void};
 use std::fs::File;
 use std::io;
+use std::thread;
+use std::time::Duration;
 
 use memprof_dump::binary::Binary;
 use memprof_dump::format::{self, Compression, Dump, Format, Options};
@@ -110,13 +112,27 @@ fn check() -> io::Result<()> {
             "this Ruby lacks a function by which its heap is read",
         ));
     }
-    // SAFETY: reads a flag of the VM.
-    if unsafe { rb_sys::rb_during_gc() } != 0 {
+    if is_collecting() {
         return Err(io::Error::other(
             "the heap cannot be read during a garbage collection",
         ));
     }
     Ok(())
+}
+
+/// Whether a collection runs that this is called in. One of another Ractor ends soon.
+fn is_collecting() -> bool {
+    const PATIENCE: u32 = 100;
+    // SAFETY: reads a flag of the VM.
+    let during_gc = || unsafe { rb_sys::rb_during_gc() } != 0;
+    for _ in 0..PATIENCE {
+        if !during_gc() {
+            return false;
+        }
+        drop(VmLock::take());
+        thread::sleep(Duration::from_millis(1));
+    }
+    during_gc()
 }
 
 /// Dumps the heap to a file. Called with the GVL, after [`prepare`].
@@ -225,13 +241,15 @@ fn with_quiet_heap<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
             }
         }
     }
-    // SAFETY: called with the GVL, outside a collection. Ends one that is under way.
-    let disabled = unsafe { rb_sys::rb_gc_disable() } as VALUE;
-    let _enable = Enable(disabled == rb_sys::Qfalse as VALUE);
-    barrier(work)
+    barrier(|| {
+        // SAFETY: called with the GVL, outside a collection. Ends one that is under way.
+        let disabled = unsafe { rb_sys::rb_gc_disable() } as VALUE;
+        let _enable = Enable(disabled == rb_sys::Qfalse as VALUE);
+        work()
+    })
 }
 
-/// Calls `work` while other Ractors are paused, where the VM can do that (4.0).
+/// Calls `work` while other Ractors are paused, where the VM can do that (4.0), or while they get no new memory (up to 3.2).
 fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     struct Call<W, T> {
         work: Option<W>,
@@ -254,8 +272,11 @@ fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     match symbols().with_barrier {
         // SAFETY: called with the GVL; the function is given the call, which outlives it.
         Some(with_barrier) => unsafe { with_barrier(function, (&raw mut call).cast()) },
-        // SAFETY: as above.
-        None => unsafe { function((&raw mut call).cast()) },
+        None => {
+            let _lock = VmLock::take();
+            // SAFETY: as above.
+            unsafe { function((&raw mut call).cast()) }
+        }
     };
     return call.outcome;
 
@@ -263,6 +284,30 @@ fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         _: &Call<W, T>,
     ) -> unsafe extern "C" fn(*mut c_void) -> VALUE {
         run::<W, T>
+    }
+}
+
+/// Holds the VM's lock, where the VM has one that others can take.
+struct VmLock(Option<c_uint>);
+
+impl VmLock {
+    fn take() -> VmLock {
+        let (Some(lock), Some(_)) = (symbols().vm_lock, symbols().vm_unlock) else {
+            return VmLock(None);
+        };
+        let mut level = 0;
+        // SAFETY: called with the GVL; the lock is released by the same thread, when the value is dropped.
+        unsafe { lock(&raw mut level) };
+        VmLock(Some(level))
+    }
+}
+
+impl Drop for VmLock {
+    fn drop(&mut self) {
+        if let (Some(level), Some(unlock)) = (&mut self.0, symbols().vm_unlock) {
+            // SAFETY: taken by this thread, at this level.
+            unsafe { unlock(std::ptr::from_mut(level)) };
+        }
     }
 }
 
