@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use framehop::{
     ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder, UnwinderNative,
@@ -37,7 +37,10 @@ struct Object {
 
 static CURRENT: AtomicPtr<Objects> = AtomicPtr::new(ptr::null_mut());
 static IS_ON: AtomicBool = AtomicBool::new(false);
+/// Held by the thread that reads tables.
 static CHANGES: Mutex<()> = Mutex::new(());
+/// Whether objects were loaded that it may not have seen.
+static PENDING: AtomicBool = AtomicBool::new(false);
 
 /// The objects; None before they are prepared.
 #[inline(always)]
@@ -53,11 +56,26 @@ pub fn prepare() {
 }
 
 /// Reads the tables of objects that were loaded meanwhile, if stacks are wanted. Must not be called in a hook.
+///
+/// Never waits: a thread that is at it looks again, and one that was when the process was forked is not there any more.
 pub(crate) fn refresh() {
     if !IS_ON.load(Relaxed) {
         return;
     }
-    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    PENDING.store(true, SeqCst);
+    while PENDING.load(SeqCst) {
+        let _changes = match CHANGES.try_lock() {
+            Ok(changes) => changes,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        PENDING.store(false, SeqCst);
+        update();
+    }
+}
+
+/// Called by one thread at a time.
+fn update() {
     let before = current();
     let mut found = Found {
         before: before.map_or(&[], |objects| &objects.known),
