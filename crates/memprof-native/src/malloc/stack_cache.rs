@@ -1,6 +1,6 @@
 //! The last stack of a thread, and the sites of those before: a stack is mostly the last one but for a few frames.
 //!
-//! Frames are known by their instructions, as in [`site_cache`](super::site_cache). A stack is followed from its outermost
+//! Frames are known by their instructions, as in [`site_cache`]. A stack is followed from its outermost
 //! frame inwards through the tree of sites: as far as it is the last one nothing is looked up, and from there on each frame
 //! by its caller's site and its instruction. Native frames are known by their return addresses.
 
