@@ -51,7 +51,7 @@ module Memprof
         raise UsageError, "--out-degree takes no OUT" if out && @options[:out_degree]
         check_out(out) if out
         set = open_heap(file).subset
-        sizes = @steps.map { |step, value| (set = take(set, step, value)).size }
+        sizes = steps.map { |step, value| (set = take(set, step, value)).size }
         out ? write(set, out) : show(set, sizes)
       rescue ArgumentError, Memprof::Error => e
         raise UsageError, e.message
@@ -60,10 +60,11 @@ module Memprof
       private
 
       def define_own_options(parser)
-        @steps = []
         STEPS.each do |step, (argument, *text)|
           name = "--#{step.name.tr("_", "-")}"
-          parser.on([name, argument].compact.join(" "), *text) { |value| @steps << [step, value] }
+          parser.on([name, argument].compact.join(" "), *text) do |value|
+            (@options[:steps] ||= []) << [step, value]
+          end
         end
         count(parser, "--depth N", "references to follow, for --subgraph-of", :depth)
         count(parser, "--min N", "more than N references (--parents-of),", "N or more (--out-degree)",
@@ -72,6 +73,8 @@ module Memprof
         limit(parser, "the first N rows", 20)
         flag(parser, "--force", "replace OUT if it exists", :force)
       end
+
+      def steps = @options.fetch(:steps, [])
 
       def take(set, step, value) = Loading.busy(@terminal) { public_step(set, step, value) }
 
@@ -137,12 +140,12 @@ module Memprof
       end
 
       def answer(set, sizes)
-        steps = @steps.zip(sizes).map do |(step, value), size|
+        taken = steps.zip(sizes).map do |(step, value), size|
           { step: step.name.tr("_", "-"), value: value, objects: size }.compact
         end
         rows = @options[:out_degree] ? out_degree(set) : classes(set)
         limit = @options.fetch(:limit, 20)
-        { objects: set.size, rows: rows.first(limit), more: [rows.size - limit, 0].max, steps: steps,
+        { objects: set.size, rows: rows.first(limit), more: [rows.size - limit, 0].max, steps: taken,
           missing: @missing }.compact
       end
 
