@@ -26,9 +26,12 @@ module Memprof
       end
 
       # The gem json, which memprof does not load before the program is under way: under Bundler that would be
-      # another one than its lockfile has.
+      # another one than its lockfile has. Another thread may be loading it: then this one waits.
       def json
-        load("json") unless defined?(::JSON.generate)
+        return if @json
+
+        load("json")
+        @json = true
       end
     end
   end
