@@ -38,6 +38,8 @@ module LeakyRails
           response = http.get("/products/#{@visits += 1}")
           raise "#{response.code}: #{response.body}" unless response.code == "200"
         end
+        # The stack of the thread that served the last one may still have what it looked at.
+        3.times { http.get("/about") }
       end
     end
 
