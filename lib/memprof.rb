@@ -26,6 +26,7 @@ require "memprof/tracing"
 #   puts Memprof.growth { (@log ||= []) << "line" }
 module Memprof
   autoload :Census, "memprof/census"
+  autoload :Core, "memprof/core"
   autoload :Dump, "memprof/dump"
   autoload :Filter, "memprof/filter"
   autoload :Growth, "memprof/growth"

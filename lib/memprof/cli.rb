@@ -11,11 +11,11 @@ module Memprof
     VERBS = {
       "run" => :Run, "check" => :Check, "track" => :Track, "dump" => :Dump, "start" => :Start,
       "stop" => :Stop, "stats" => :Stats, "stack" => :Stack, "boot" => :Boot, "require" => :Require,
-      "memory" => :Memory, "malloc" => :Malloc, "trace" => :Trace, "leaks" => :Leaks, "top" => :Top,
-      "histogram" => :Histogram, "query" => :Query, "show" => :Show, "path" => :Path, "tree" => :Tree,
-      "dups" => :Dups, "slots" => :Slots, "diff" => :Diff, "subset" => :Subset, "export" => :Export,
-      "console" => :Console, "web" => :Web, "convert" => :Convert, "completion" => :Completion,
-      "help" => :Help
+      "memory" => :Memory, "malloc" => :Malloc, "core" => :Core, "trace" => :Trace, "leaks" => :Leaks,
+      "top" => :Top, "histogram" => :Histogram, "query" => :Query, "show" => :Show, "path" => :Path,
+      "tree" => :Tree, "dups" => :Dups, "slots" => :Slots, "diff" => :Diff, "subset" => :Subset,
+      "export" => :Export, "console" => :Console, "web" => :Web, "convert" => :Convert,
+      "completion" => :Completion, "help" => :Help
     }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
@@ -32,6 +32,7 @@ module Memprof
     autoload :Boot, "#{__dir__}/cli/boot"
     autoload :Require, "#{__dir__}/cli/require"
     autoload :Malloc, "#{__dir__}/cli/malloc"
+    autoload :Core, "#{__dir__}/cli/core"
     autoload :Memory, "#{__dir__}/cli/memory"
     autoload :Trace, "#{__dir__}/cli/trace"
     autoload :Leaks, "#{__dir__}/cli/leaks"

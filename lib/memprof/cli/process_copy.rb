@@ -5,25 +5,18 @@ require "securerandom"
 require_relative "../clock"
 require_relative "../errors"
 require_relative "../native"
+require_relative "../process_copying"
 
 module Memprof
   module CLI
     # Asks a copy of a process, made for this question by one of its threads: the process itself loads
     # nothing, and waits for some milliseconds. In the copy our library is loaded, and answers.
     class ProcessCopy
-      # The moment may be a bad one: in a garbage collection, or while another thread has a lock.
-      ATTEMPTS = 30
-      AGAIN = %i[died busy collecting no_ruby stuck].freeze
+      include ProcessCopying
+
       STUCK = 3 # seconds without work
       GLANCE = 0.1
-      REMEDIES = {
-        forbidden: "tracing it is not permitted: run memprof as root, or set " \
-                   "/proc/sys/kernel/yama/ptrace_scope to 0; in a container add the capability SYS_PTRACE",
-        traced: "a debugger or strace traces it: end that first",
-        foreign: "it runs code of another architecture than this memprof",
-        gone: "it ended"
-      }.freeze
-      private_constant :ATTEMPTS, :AGAIN, :STUCK, :GLANCE, :REMEDIES
+      private_constant :STUCK, :GLANCE
 
       # Seconds for which the process waited, in all.
       attr_reader :pause
@@ -58,9 +51,8 @@ module Memprof
 
           if kind == :library && !@given
             library = give(library)
-          elsif AGAIN.include?(kind) && @attempts < ATTEMPTS
-            sleep(0.001 * @attempts)
-          else
+          elsif !again?(kind, @attempts)
+
             refuse(kind, answer)
           end
         end
@@ -138,7 +130,7 @@ module Memprof
       end
 
       def refuse(kind, why)
-        raise UsageError, "process #{@target.pid}: #{REMEDIES.fetch(kind, why)}"
+        raise UsageError, "process #{@target.pid}: #{remedy(kind, why)}"
       end
 
       # Whether a process does anything.

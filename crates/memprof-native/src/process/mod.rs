@@ -10,6 +10,7 @@
 mod calls;
 mod error;
 pub(crate) mod maps;
+mod own_copy;
 mod ptrace;
 mod snapshot;
 mod symbols;
@@ -23,5 +24,6 @@ mod registers;
 
 pub use calls::{Answer, Argument, Call};
 pub use error::SnapshotError;
+pub use own_copy::OwnCopy;
 pub use snapshot::Snapshot;
 pub use symbols::Symbols;

@@ -72,6 +72,16 @@ impl Snapshot {
         self.copy
     }
 
+    /// General registers of the thread when it was copied, in the order of the kernel.
+    pub fn registers(&self) -> Vec<u64> {
+        let count = size_of::<Registers>() / size_of::<u64>();
+        // SAFETY: the kernel's structure consists of words on both processors, and lives as long as this.
+        let words = unsafe {
+            std::slice::from_raw_parts(std::ptr::from_ref(&self.registers).cast::<u64>(), count)
+        };
+        words.to_vec()
+    }
+
     /// Nothing that the copy writes to the process's standard output or error is the process's.
     fn silence(&self) -> Result<(), SnapshotError> {
         let path = registers::below_stack(&self.registers, 64);

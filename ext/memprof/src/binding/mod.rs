@@ -9,6 +9,7 @@ mod job;
 mod malloc;
 mod native;
 mod native_files;
+mod native_image;
 mod native_iseqs;
 mod native_memory;
 mod native_profile;
@@ -27,6 +28,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     native_profile::init(ruby, native)?;
     dump::init(ruby, native)?;
     native_files::init(ruby, native)?;
+    native_image::init(ruby, native)?;
     heap::init(ruby, native)?;
     convert_dump::init(ruby, native)?;
     count_objects::init(native)?;

@@ -1,5 +1,5 @@
-//! `Memprof::Native`: a copy of another process, in which a function of this library is called. One at a time, by the
-//! thread that began it: the kernel knows a tracer by its thread.
+//! `Memprof::Native`: a copy of another process, in which a function of this library is called, or whose memory is read. One
+//! at a time, by the thread that began it: the kernel knows a tracer by its thread.
 
 use magnus::{Error, Object, RModule, Ruby};
 
@@ -20,6 +20,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
 
     native.define_singleton_method("ruby_version_of", function!(linux::ruby_version_of, 1))?;
     native.define_singleton_method("snapshot", function!(linux::snapshot, 4))?;
+    native.define_singleton_method("image_of_snapshot", function!(linux::image, 2))?;
     native.define_singleton_method("wait_for_snapshot", function!(linux::wait, 1))?;
     native.define_singleton_method("drop_snapshot", function!(linux::drop_snapshot, 0))
 }
@@ -30,10 +31,14 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
 ))]
 mod linux {
     use std::cell::RefCell;
-    use std::time::Duration;
+    use std::fs;
+    use std::time::{Duration, Instant};
 
     use magnus::{Error, RArray, Ruby};
-    use memprof_native::process::{Answer, Argument, Snapshot, SnapshotError, Symbols};
+    use memprof_image::{Image, Machine, Thread, waiting_threads};
+    use memprof_native::process::{Answer, Argument, OwnCopy, Snapshot, SnapshotError, Symbols};
+
+    use super::super::native_image::NativeImage;
 
     /// Time for a function that takes microseconds, or for a library to be loaded: one that takes longer waits for a lock
     /// that another thread had.
@@ -42,7 +47,7 @@ mod linux {
     const NONE: Argument<'_> = Argument::Number(0);
 
     thread_local! {
-        static SNAPSHOT: RefCell<Option<Snapshot>> = const { RefCell::new(None) };
+        static SNAPSHOT: RefCell<Option<Copy>> = const { RefCell::new(None) };
     }
 
     /// Why there is no copy, or no answer: a word for the caller, and a text.
@@ -95,7 +100,7 @@ mod linux {
             Ok(snapshot) => {
                 array.push(snapshot.pause.as_secs_f64())?;
                 array.push(snapshot.pid())?;
-                SNAPSHOT.set(Some(snapshot));
+                SNAPSHOT.set(Some(Copy::Other(snapshot)));
             }
             Err(why) => push_failure(ruby, array, why)?,
         }
@@ -141,12 +146,84 @@ mod linux {
         Ok(copy)
     }
 
+    /// A copy that is kept until it is dropped: of another process, or of this one.
+    pub enum Copy {
+        Other(Snapshot),
+        Own(#[expect(dead_code, reason = "it ends when it is dropped")] OwnCopy),
+    }
+
+    /// Copies the process of a thread. Returns the pause in seconds and the memory of the copy, which can be asked until the
+    /// copy is dropped; or why there is none.
+    pub fn image(ruby: &Ruby, pid: u32, thread: i32) -> Result<RArray, Error> {
+        let array = ruby.ary_new();
+        match copied(pid, thread) {
+            Ok((pause, mut image, copy)) => {
+                image.pid = Some(pid);
+                array.push(pause)?;
+                array.push(NativeImage::of(ruby, image)?)?;
+                SNAPSHOT.set(Some(copy));
+            }
+            Err(why) => push_failure(ruby, array, why)?,
+        }
+        Ok(array)
+    }
+
+    fn copied(pid: u32, thread: i32) -> Result<(f64, Image, Copy), Failure> {
+        let unreadable = |error: memprof_image::Error| ("system", error.to_string());
+        if SNAPSHOT.with_borrow(Option::is_some) {
+            return Err(("system", "this thread reads another copy".into()));
+        }
+        if pid == std::process::id() {
+            let start = Instant::now();
+            let copy = OwnCopy::make().map_err(|error| ("system", error.to_string()))?;
+            let pause = start.elapsed().as_secs_f64();
+            let child = copy.pid() as u32;
+            // PID/task/TID
+            let own = fs::read_link("/proc/thread-self").unwrap_or_default();
+            let own = own.file_name().and_then(|name| name.to_str()?.parse().ok());
+            let others = waiting_threads(pid)
+                .into_iter()
+                .filter(|thread| Some(thread.id) != own);
+            let threads = wait_until_it_waits(child)
+                .into_iter()
+                .chain(others)
+                .collect();
+            let image = Image::of_process(child, threads).map_err(unreadable)?;
+            return Ok((pause, image, Copy::Own(copy)));
+        }
+        let snapshot = Snapshot::take(thread).map_err(|error| failure(&error))?;
+        let threads = threads_of(pid, thread as u32, &snapshot);
+        let image = Image::of_process(snapshot.pid() as u32, threads).map_err(unreadable)?;
+        Ok((snapshot.pause.as_secs_f64(), image, Copy::Other(snapshot)))
+    }
+
+    /// The only thread of our copy, when it has begun to wait; it has done nothing by then but to return from a call.
+    fn wait_until_it_waits(copy: u32) -> Vec<Thread> {
+        let until = Instant::now() + SHORT;
+        loop {
+            let threads = waiting_threads(copy);
+            if !threads.is_empty() || Instant::now() > until {
+                return threads;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    /// The thread that was copied with all its registers, and others that waited, with where their stacks ended.
+    fn threads_of(pid: u32, copied: u32, snapshot: &Snapshot) -> Vec<Thread> {
+        let own = Thread::of_registers(copied, snapshot.registers(), Machine::own());
+        let others = waiting_threads(pid)
+            .into_iter()
+            .filter(|thread| thread.id != copied);
+        own.into_iter().chain(others).collect()
+    }
+
     /// Waits so many seconds for the answer: its text, nil if it is not there yet, or why there is none.
     pub fn wait(ruby: &Ruby, seconds: f64) -> Result<RArray, Error> {
         let array = ruby.ary_new();
         let limit = Duration::try_from_secs_f64(seconds).unwrap_or(SHORT);
         let outcome = SNAPSHOT.with_borrow_mut(|snapshot| {
-            let Some(snapshot) = snapshot else {
+            let Some(Copy::Other(snapshot)) = snapshot else {
                 return Err(SnapshotError::Gone);
             };
             match snapshot.pending().wait(limit)? {

@@ -1,0 +1,142 @@
+//! An image with all that is known of its memory.
+
+use std::sync::OnceLock;
+
+use crate::blocks::{Block, Kind};
+use crate::glibc::GlibcHeap;
+use crate::image::Image;
+use crate::memory_map::MemoryMap;
+use crate::references::{Node, References};
+use crate::ruby_pages::{ObjectType, RubyPages};
+use crate::sets::{SetName, Sets};
+
+/// An image, its blocks, Ruby's pages, and the references between them.
+#[derive(Debug)]
+pub struct Analysis {
+    /// The memory.
+    pub image: Image,
+    /// Ruby's heap.
+    pub ruby: RubyPages,
+    /// malloc's.
+    pub heap: GlibcHeap,
+    /// What the rest of the writable memory is.
+    pub map: MemoryMap,
+    references: OnceLock<References>,
+    sets: Sets,
+}
+
+impl Analysis {
+    /// Reads pages and blocks of an image; references when they are asked for.
+    #[must_use]
+    pub fn new(image: Image) -> Analysis {
+        let ruby = RubyPages::find(&image);
+        let pages: Vec<_> = ruby.ranges().collect();
+        let heap = GlibcHeap::read(&image, &pages);
+        let map = MemoryMap::new(&image, &heap, &ruby);
+        Analysis {
+            image,
+            ruby,
+            heap,
+            map,
+            references: OnceLock::new(),
+            sets: Sets::default(),
+        }
+    }
+
+    /// Bytes that it takes itself: mostly blocks and references.
+    #[must_use]
+    pub fn memsize(&self) -> usize {
+        let references = self.references.get().map_or(0, |references| {
+            let graph = references.graph();
+            (graph.offsets.len() + graph.targets.len()) * 4
+        });
+        size_of::<Analysis>() + self.heap.blocks.len() * 16 + references
+    }
+
+    /// References between blocks and objects.
+    pub fn references(&self) -> &References {
+        self.references
+            .get_or_init(|| References::find(&self.image, &self.heap.blocks, &self.ruby, &self.map))
+    }
+
+    /// Whether a block is in a set.
+    pub fn contains(&self, set: SetName, number: u32) -> bool {
+        let blocks = &self.heap.blocks;
+        // These need no references, which take longest.
+        let kind = blocks.get(number).map(|block| block.kind);
+        match set {
+            SetName::Allocations => kind.is_some(),
+            SetName::Used => kind == Some(Kind::Used),
+            SetName::Free => kind.is_some_and(|kind| kind != Kind::Used),
+            SetName::ThreadCached => kind == Some(Kind::ThreadCached),
+            _ => self.sets.contains(self.references(), blocks, set, number),
+        }
+    }
+
+    /// Whether a block or an object is reachable from outside of malloc's memory and Ruby's heap.
+    pub fn is_anchored(&self, node: u32) -> bool {
+        self.sets.anchored(self.references()).contains(node)
+    }
+
+    /// What an address points into.
+    pub fn node_at(&self, address: u64) -> Option<u32> {
+        self.references()
+            .node_at(&self.heap.blocks, &self.ruby, address)
+    }
+
+    /// The slot of Ruby's heap that an address lies in, not only at its beginning.
+    pub fn object_around(&self, address: u64) -> Option<u32> {
+        let page = &self.ruby.pages[self.ruby.containing(address)?];
+        let offset = address.checked_sub(page.slots)?;
+        self.node_at(address - offset % page.slot_size)
+    }
+
+    /// What a node is.
+    pub fn node(&self, node: u32) -> Node {
+        self.references().node(&self.ruby, node)
+    }
+
+    /// The block of a number.
+    #[must_use]
+    pub fn block(&self, number: u32) -> Option<Block> {
+        self.heap.blocks.get(number)
+    }
+
+    /// The address of the object of Ruby that a block belongs to, and whether it references the block itself.
+    pub fn owner(&self, number: u32) -> Option<(u64, bool)> {
+        let references = self.references();
+        let owner = self.sets.owner(references, number)?;
+        let directly = references
+            .graph()
+            .edges(owner)
+            .any(|target| target == number);
+        match self.node(owner) {
+            Node::Slot(address) => Some((address, directly)),
+            Node::Block(_) => None,
+        }
+    }
+
+    /// What the object at an address is; None if the slot is empty.
+    #[must_use]
+    pub fn object_type(&self, address: u64) -> Option<ObjectType> {
+        ObjectType::of_flags(self.image.word(address)?)
+    }
+
+    /// The first word of a block if it points to memory of a file that nobody writes to: as tables of virtual functions do.
+    #[must_use]
+    pub fn signature(&self, block: Block) -> Option<u64> {
+        let word = (block.size >= 8).then(|| self.image.word(block.address))??;
+        let segment = self.image.segment(word)?;
+        (segment.file.is_some() && !segment.access.write).then_some(word)
+    }
+
+    /// A file and the offset of an address in it, as `libpq.so.5+0x1f2`.
+    #[must_use]
+    pub fn in_file(&self, address: u64) -> Option<String> {
+        let file = self.image.segment(address)?.file?;
+        let path = self.image.files.get(file as usize)?;
+        let first = (self.image.segments.iter()).find(|segment| segment.file == Some(file))?;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        Some(format!("{name}+{:#x}", address - first.start))
+    }
+}

@@ -1,0 +1,148 @@
+//! Chunks of a heap, one after the other.
+//!
+//! A chunk is a word that belongs to the one before if that is used, its size with three flags, and the block. Whether it is
+//! free is a flag of the chunk after it.
+
+use std::ops::Range;
+
+use crate::image::{Image, WINDOW, WORD, Words};
+
+/// Flags of a size: the chunk before is used, it was mapped on its own, it is not of the first arena.
+const PREVIOUS_USED: u64 = 1;
+const MAPPED: u64 = 2;
+const FLAGS: u64 = 7;
+/// What stands before a block.
+pub(crate) const HEADER: u64 = 2 * WORD;
+const MIN_CHUNK: u64 = 4 * WORD;
+const PAGE: u64 = 4096;
+/// As many chunks in a row are no accident.
+const CONVINCING: usize = 24;
+/// Alignments of mapped blocks, as powers of two: from what all have up to a huge page of 1 GiB.
+const ALIGNMENTS: std::ops::RangeInclusive<u32> = 5..=30;
+
+/// What a walk found.
+pub(crate) enum Found {
+    /// A block: its address, its size, whether it is used.
+    Block(u64, u64, bool),
+    /// The end of the heap that the arena grows at, with its bytes.
+    Top(u64),
+    /// A size that makes no sense, at this chunk.
+    Corrupt(u64),
+    /// Bytes that were skipped after that.
+    Skipped(u64),
+}
+
+/// Walks a heap. `top` is the last chunk of its arena, which may be in another heap.
+pub(crate) fn walk(image: &Image, heap: &Range<u64>, top: u64, mut found: impl FnMut(Found)) {
+    let mut words = image.words(WINDOW);
+    let mut chunk = heap.start;
+    while chunk + HEADER <= heap.end {
+        if chunk == top {
+            let size = words.at(chunk + WORD).unwrap_or(0) & !FLAGS;
+            found(Found::Top(size.min(heap.end - chunk)));
+            return;
+        }
+        let Some(size) = words.at(chunk + WORD) else {
+            found(Found::Skipped(heap.end - chunk));
+            return;
+        };
+        // Where a heap was left, and where something else moved the break, two small chunks stand.
+        let is_fence =
+            size & !FLAGS == HEADER || size & !FLAGS == 0 && chunk + MIN_CHUNK >= heap.end;
+        let next = if is_fence {
+            None
+        } else {
+            sound(&mut words, chunk, size, heap)
+        };
+        if let Some((size, used)) = next {
+            found(Found::Block(chunk + HEADER, size - WORD, used));
+            chunk += size;
+            continue;
+        }
+        if is_fence && heap.end - chunk <= 2 * MIN_CHUNK {
+            return;
+        }
+        if !is_fence {
+            found(Found::Corrupt(chunk));
+        }
+        let Some(next) = resume(&mut words, chunk + HEADER, heap, top) else {
+            found(Found::Skipped(heap.end - chunk));
+            return;
+        };
+        found(Found::Skipped(next - chunk));
+        chunk = next;
+    }
+}
+
+/// Size of a chunk, and whether it is used, if both make sense.
+fn sound(words: &mut Words<'_>, chunk: u64, size: u64, heap: &Range<u64>) -> Option<(u64, bool)> {
+    let bytes = size & !FLAGS;
+    let next = chunk.checked_add(bytes)?;
+    if bytes < MIN_CHUNK || bytes % HEADER != 0 || next + HEADER > heap.end || size & MAPPED != 0 {
+        return None;
+    }
+    Some((bytes, words.at(next + WORD)? & PREVIOUS_USED != 0))
+}
+
+/// Where chunks go on after what is none.
+fn resume(words: &mut Words<'_>, from: u64, heap: &Range<u64>, top: u64) -> Option<u64> {
+    let mut candidate = from;
+    while candidate + MIN_CHUNK <= heap.end {
+        let mut chunk = candidate;
+        let mut count = 0;
+        while count < CONVINCING && chunk != top {
+            let size = words.at(chunk + WORD)?;
+            let Some((size, _)) = sound(words, chunk, size, heap) else {
+                break;
+            };
+            chunk += size;
+            count += 1;
+        }
+        if count == CONVINCING || (chunk == top && count > 0) {
+            return Some(candidate);
+        }
+        candidate += HEADER;
+    }
+    None
+}
+
+/// Blocks that have a mapping of their own, in memory that belongs to no arena: their address and size, and what they take.
+pub(crate) fn mapped(
+    image: &Image,
+    range: Range<u64>,
+    mut found: impl FnMut(u64, u64, Range<u64>),
+) {
+    let mut words = image.words(1 << 16);
+    let mut page = range.start.next_multiple_of(PAGE);
+    while page < range.end {
+        let block = mapped_at(&mut words, page, page, range.end).map(|first| {
+            // One with an alignment begins later; the header of the whole mapping is still there.
+            let leads = ALIGNMENTS.map(|bit| (1 << bit) - HEADER);
+            let aligned =
+                leads.filter_map(|lead| mapped_at(&mut words, page + lead, page, range.end));
+            aligned
+                .filter(|(.., end)| *end == first.2)
+                .last()
+                .unwrap_or(first)
+        });
+        match block {
+            Some((address, size, end)) => {
+                found(address, size, page..end);
+                page = end;
+            }
+            None => page += PAGE,
+        }
+    }
+}
+
+/// The address, size and end of a block with a mapping of its own, if its chunk is here and its mapping begins at `start`.
+fn mapped_at(words: &mut Words<'_>, chunk: u64, start: u64, limit: u64) -> Option<(u64, u64, u64)> {
+    if chunk >= limit || words.at(chunk)? != chunk - start {
+        return None;
+    }
+    let size = words.at(chunk + WORD)?;
+    let bytes = size & !FLAGS;
+    let end = chunk.checked_add(bytes)?;
+    let is_mapped = size & FLAGS == MAPPED && bytes > HEADER && end % PAGE == 0 && end <= limit;
+    is_mapped.then(|| (chunk + HEADER, bytes - HEADER, end))
+}

@@ -1,0 +1,35 @@
+//! The memory of a process from outside: an [`Image`] is memory by address, with its mappings, threads and files. It comes
+//! from an ELF core file or from a process that stands still. What glibc's malloc and Ruby have in it is found by invariants, neither by symbols nor by
+//! tables of versions. An [`Analysis`] joins the two: blocks know the objects of Ruby they belong to, and what anchors them.
+//!
+//! Nothing here knows a VM or stops a process.
+
+mod address_index;
+mod analysis;
+mod blocks;
+mod elf_core;
+mod error;
+mod glibc;
+mod image;
+mod memory_map;
+mod notes;
+mod owners;
+mod process_image;
+pub mod questions;
+mod ranges;
+mod references;
+mod ruby_pages;
+mod segment;
+mod sets;
+
+pub use analysis::Analysis;
+pub use blocks::{Block, Blocks, Kind};
+pub use error::Error;
+pub use glibc::{Arena, Corruption, GlibcHeap};
+pub use image::{Image, Machine, Thread, Words};
+pub use memory_map::{Anchor, MemoryMap};
+pub use process_image::waiting_threads;
+pub use references::{AnchorPoint, Node, References};
+pub use ruby_pages::{ObjectType, RubyPage, RubyPages};
+pub use segment::{Access, Segment};
+pub use sets::SetName;

@@ -1,0 +1,110 @@
+//! What the writable memory of a process is.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::glibc::GlibcHeap;
+use crate::image::Image;
+use crate::ranges;
+use crate::ruby_pages::RubyPages;
+use crate::segment::Segment;
+
+/// Below the stack pointer a function may have variables (the red zone of x86-64).
+const RED_ZONE: u64 = 128;
+/// What libc has behind the thread pointer.
+const THREAD: u64 = 0x900;
+const PAGE: u64 = 4096;
+
+/// What is at a place from which a reference anchors a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Anchor {
+    /// A register of a thread.
+    Register,
+    /// The part of a thread's stack that is in use.
+    Stack,
+    /// A variable of the program or a library.
+    Static,
+    /// Other memory that neither malloc nor Ruby's heap has: another allocator's, stacks of fibers, variables of threads.
+    External,
+}
+
+/// The writable memory of a process, in ranges.
+#[derive(Debug, Default)]
+pub struct MemoryMap {
+    /// The stack of each thread that is in use, in the order of the threads.
+    pub stacks: Vec<Range<u64>>,
+    /// Variables of the program and its libraries.
+    pub statics: Vec<Range<u64>>,
+    /// What is neither of these, nor malloc's nor Ruby's.
+    pub external: Vec<Range<u64>>,
+}
+
+impl MemoryMap {
+    /// Takes apart what neither malloc nor Ruby has.
+    #[must_use]
+    pub fn new(image: &Image, heap: &GlibcHeap, ruby: &RubyPages) -> MemoryMap {
+        let stacks = image.threads.iter().map(|thread| {
+            let at = thread.stack_pointer.saturating_sub(RED_ZONE);
+            let Some(segment) = image.segment(thread.stack_pointer) else {
+                return 0..0;
+            };
+            let own = thread
+                .thread_pointer
+                .filter(|pointer| (thread.stack_pointer..segment.end).contains(pointer));
+            let end = own.map_or(segment.end, |pointer| {
+                (pointer + THREAD).next_multiple_of(PAGE).min(segment.end)
+            });
+            at.max(segment.start)..end
+        });
+        let stacks: Vec<Range<u64>> = stacks.collect();
+        // What is below the stack pointer is what former calls left.
+        let unused = (stacks.iter())
+            .filter_map(|stack| Some(image.segment(stack.start)?.start..stack.start));
+        let taken = (stacks.iter().cloned())
+            .chain(unused)
+            .chain(heap.heaps())
+            .chain(heap.mapped.iter().cloned())
+            .chain(ruby.ranges());
+        let taken = ranges::sorted(taken.collect());
+        let statics = ranges::sorted(static_segments(image).map(Segment::readable).collect());
+        let all = image.writable_runs(|_| true);
+        let rest = ranges::without(&all, &taken);
+        let external = ranges::without(&rest, &statics);
+        MemoryMap {
+            stacks,
+            statics: ranges::without(&statics, &taken),
+            external,
+        }
+    }
+
+    /// What an address would anchor as.
+    #[must_use]
+    pub fn anchor_at(&self, address: u64) -> Option<Anchor> {
+        if self.stacks.iter().any(|stack| stack.contains(&address)) {
+            return Some(Anchor::Stack);
+        }
+        let lies_in = |all| ranges::containing(all, address).is_some();
+        if lies_in(&self.statics) {
+            Some(Anchor::Static)
+        } else {
+            lies_in(&self.external).then_some(Anchor::External)
+        }
+    }
+}
+
+/// Writable memory of files, and what stands behind it without a gap: variables that are zero at first.
+fn static_segments(image: &Image) -> impl Iterator<Item = &Segment> {
+    let mut end = None;
+    image.segments.iter().filter(move |segment| {
+        let continues = end == Some(segment.start) && segment.is_anonymous();
+        let is_static = segment.access.write && segment.file.is_some();
+        end = if segment.file.is_some() {
+            Some(segment.end)
+        } else {
+            None
+        };
+        is_static || continues
+    })
+}

@@ -1,0 +1,104 @@
+//! The memory of a process that is there. It should not run meanwhile, or be a copy that does not run: what is read would
+//! not fit together.
+
+use std::fs::{self, File};
+
+use crate::error::{Error, unreadable};
+use crate::image::{Image, Machine, Thread};
+use crate::segment::{Access, Segment};
+
+impl Image {
+    /// Opens the memory of a process.
+    ///
+    /// # Errors
+    /// If it may not be read.
+    pub fn of_process(pid: u32, threads: Vec<Thread>) -> Result<Image, Error> {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+        let source = File::open(format!("/proc/{pid}/mem"))?;
+        let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let mut files: Vec<String> = Vec::new();
+        let segments: Vec<Segment> = maps
+            .lines()
+            .filter_map(|line| segment(line, &mut files))
+            .collect();
+        if segments.is_empty() {
+            return unreadable("the process has no memory");
+        }
+        Ok(Image {
+            source,
+            segments,
+            files,
+            threads,
+            machine: Machine::own(),
+            command: command.trim_end().to_owned(),
+            pid: Some(pid),
+            signal: None,
+            missing: 0,
+        })
+    }
+}
+
+/// Threads of a process that wait for the system, with their stack pointers: what the kernel tells of threads without
+/// stopping them. Their other registers are not known.
+#[must_use]
+pub fn waiting_threads(pid: u32) -> Vec<Thread> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let ids = tasks.into_iter().flatten().flatten();
+    let ids = ids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut threads: Vec<Thread> = ids
+        .filter_map(|id: u32| {
+            // The number of the call and its arguments, the stack pointer, the instruction; or "running".
+            let call = fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
+            let mut last = call
+                .split_ascii_whitespace()
+                .rev()
+                .map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+            Some(Thread {
+                id,
+                instruction: last.next()??,
+                stack_pointer: last.next()??,
+                ..Thread::default()
+            })
+        })
+        .collect();
+    threads.sort_by_key(|thread| thread.id);
+    threads
+}
+
+/// `55d9-55da rw-p 00000000 08:01 123 /usr/bin/ruby`; all of it can be read where the process can.
+fn segment(line: &str, files: &mut Vec<String>) -> Option<Segment> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let start = u64::from_str_radix(start, 16).ok()?;
+    let end = u64::from_str_radix(end, 16).ok()?;
+    let access = words.next()?.as_bytes();
+    let has = |place: usize, letter| access.get(place) == Some(&letter);
+    let access = Access {
+        read: has(0, b'r'),
+        write: has(1, b'w'),
+        execute: has(2, b'x'),
+    };
+    // The path is the rest of the line, with its blanks.
+    let path = line.find('/').map(|at| &line[at..]);
+    let file = path.map(|path| {
+        if files.last().map(String::as_str) != Some(path) {
+            files.push(path.to_owned());
+        }
+        files.len() as u32 - 1
+    });
+    // The kernel's own pages can be executed, but not all of them read.
+    let is_kernels = line.ends_with("[vvar]") || line.ends_with("[vsyscall]");
+    let stored = if access.read && !is_kernels {
+        end - start
+    } else {
+        0
+    };
+    Some(Segment {
+        start,
+        end,
+        stored,
+        offset: start,
+        access,
+        file,
+    })
+}

@@ -1,0 +1,170 @@
+//! What is at an address.
+
+use serde::{Deserialize, Serialize};
+
+use super::Address;
+use super::selection::{Signature, slot};
+use crate::analysis::Analysis;
+use crate::blocks::Kind;
+use crate::memory_map::Anchor;
+use crate::sets::SetName;
+
+/// The address.
+#[derive(Deserialize)]
+pub struct Question {
+    address: Address,
+}
+
+/// What is there.
+#[derive(Serialize)]
+pub struct Answer {
+    address: Address,
+    #[serde(flatten)]
+    place: Place,
+    /// The file that is mapped there, with the offset.
+    file: Option<String>,
+}
+
+/// A place.
+#[derive(Debug, Serialize)]
+#[serde(tag = "place", rename_all = "snake_case")]
+pub(crate) enum Place {
+    /// A block of malloc's.
+    Block {
+        /// Where it begins.
+        start: Address,
+        size: u64,
+        kind: Kind,
+        signature: Option<String>,
+        /// For used blocks: `anchored`, `garbage`, `leaked` or `unreferenced`.
+        state: Option<&'static str>,
+        /// The object of Ruby that it belongs to.
+        owner: Option<Object>,
+    },
+    /// An object of Ruby.
+    Object {
+        #[serde(flatten)]
+        object: Object,
+        anchored: bool,
+    },
+    /// A page of Ruby's heap, but no object.
+    RubyPage { start: Address },
+    /// The stack of a thread.
+    Stack { thread: u32 },
+    /// A variable of a library or the program.
+    Static,
+    /// Writable memory that is neither malloc's nor Ruby's.
+    External,
+    /// Memory that cannot be written to.
+    Constant,
+    /// Nothing is mapped.
+    Unmapped,
+}
+
+/// An object of Ruby.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Object {
+    pub object: Address,
+    pub r#type: &'static str,
+}
+
+impl Object {
+    pub fn at(analysis: &Analysis, address: u64) -> Option<Object> {
+        Some(Object {
+            object: Address(address),
+            r#type: analysis.object_type(address)?.name(),
+        })
+    }
+}
+
+impl Question {
+    pub(crate) fn of(address: Address) -> Question {
+        Question { address }
+    }
+
+    /// Looks it up.
+    pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
+        let Address(address) = self.address;
+        Ok(Answer {
+            address: self.address,
+            place: place(analysis, address),
+            file: analysis.in_file(address),
+        })
+    }
+}
+
+/// What is at an address.
+pub(crate) fn place(analysis: &Analysis, address: u64) -> Place {
+    if let Some(number) = analysis.heap.blocks.containing(address) {
+        return block(analysis, number);
+    }
+    if let Some(page) = analysis.ruby.containing(address) {
+        let object = analysis.object_around(address);
+        let start = object.and_then(|node| slot(analysis, node));
+        return match start.and_then(|start| Object::at(analysis, start)) {
+            Some(object) => Place::Object {
+                object,
+                anchored: object_is_anchored(analysis, address),
+            },
+            None => Place::RubyPage {
+                start: Address(analysis.ruby.pages[page].address),
+            },
+        };
+    }
+    match analysis.map.anchor_at(address) {
+        Some(Anchor::Stack) => {
+            let stack = analysis
+                .map
+                .stacks
+                .iter()
+                .position(|stack| stack.contains(&address));
+            let thread = stack.and_then(|number| analysis.image.threads.get(number));
+            Place::Stack {
+                thread: thread.map_or(0, |thread| thread.id),
+            }
+        }
+        Some(Anchor::Static) => Place::Static,
+        Some(_) => Place::External,
+        None if analysis.image.segment(address).is_none() => Place::Unmapped,
+        None if analysis
+            .image
+            .segment(address)
+            .is_some_and(|segment| segment.access.write) =>
+        {
+            Place::External
+        }
+        None => Place::Constant,
+    }
+}
+
+fn object_is_anchored(analysis: &Analysis, address: u64) -> bool {
+    let node = analysis.object_around(address);
+    node.is_some_and(|node| analysis.is_anchored(node))
+}
+
+fn block(analysis: &Analysis, number: u32) -> Place {
+    let Some(block) = analysis.block(number) else {
+        return Place::Unmapped;
+    };
+    let states = [
+        ("anchored", SetName::Anchored),
+        ("garbage", SetName::Garbage),
+        ("unreferenced", SetName::Unreferenced),
+        ("leaked", SetName::Leaked),
+    ];
+    let state = states
+        .iter()
+        .find(|(_, set)| analysis.contains(*set, number))
+        .map(|(name, _)| *name);
+    let owner = (block.kind == Kind::Used)
+        .then(|| analysis.owner(number))
+        .flatten();
+    Place::Block {
+        start: Address(block.address),
+        size: block.size,
+        kind: block.kind,
+        signature: Signature::of(analysis, number, block).text(),
+        state,
+        owner: owner.and_then(|(object, _)| Object::at(analysis, object)),
+    }
+}

@@ -1,0 +1,156 @@
+//! Why a block or an object is still there: a shortest chain of references from outside.
+
+use memprof_heap::graph::NONE;
+use serde::{Deserialize, Serialize};
+
+use super::Address;
+use super::describe::{self, Place};
+use super::selection::slot;
+use crate::analysis::Analysis;
+use crate::memory_map::Anchor;
+use crate::references::AnchorPoint;
+
+/// As many referrers of a leaked block are named.
+const MAX_REFERRERS: usize = 10;
+
+/// The address.
+#[derive(Deserialize)]
+pub struct Question {
+    address: Address,
+}
+
+/// What is there, and what references it.
+#[derive(Serialize)]
+pub struct Answer {
+    #[serde(flatten)]
+    described: describe::Answer,
+    /// What the chain begins at; None if nothing anchors it.
+    anchor: Option<Origin>,
+    /// From the anchor point to the block itself.
+    chain: Vec<Step>,
+    /// Blocks and objects that reference it, if nothing anchors it.
+    referrers: Vec<Step>,
+}
+
+/// A place outside of malloc's memory and Ruby's heap.
+#[derive(Serialize)]
+struct Origin {
+    anchor: Anchor,
+    /// Its address; the number of a register.
+    from: Address,
+    thread: Option<u32>,
+    file: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    address: Address,
+    #[serde(flatten)]
+    place: Place,
+}
+
+impl Question {
+    /// Looks for the chain.
+    pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
+        let Address(address) = self.address;
+        let described = describe::Question::of(self.address).answer(analysis)?;
+        let node = analysis
+            .node_at(address)
+            .or_else(|| analysis.object_around(address));
+        let mut answer = Answer {
+            described,
+            anchor: None,
+            chain: Vec::new(),
+            referrers: Vec::new(),
+        };
+        let Some(node) = node else {
+            return Ok(answer);
+        };
+        match chain(analysis, node) {
+            Some((point, chain)) => {
+                answer.anchor = Some(origin(analysis, point));
+                answer.chain = chain.into_iter().map(|node| step(analysis, node)).collect();
+            }
+            None => {
+                let graph = analysis.references().graph();
+                let referrers = graph
+                    .nodes()
+                    .filter(|other| graph.row(*other).contains(&node))
+                    .take(MAX_REFERRERS);
+                answer.referrers = referrers.map(|node| step(analysis, node)).collect();
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// A shortest way from an anchor point to a node; of several the one from a variable.
+fn chain(analysis: &Analysis, node: u32) -> Option<(AnchorPoint, Vec<u32>)> {
+    if !analysis.is_anchored(node) {
+        return None;
+    }
+    let references = analysis.references();
+    let graph = references.graph();
+    let mut before = vec![NONE; graph.len()];
+    let mut points = references.anchor_points.clone();
+    points.sort_by_key(|point| (rank(point.anchor), point.node));
+    let mut queue: Vec<u32> = Vec::new();
+    for point in &points {
+        if before[point.node as usize] == NONE {
+            before[point.node as usize] = point.node;
+            queue.push(point.node);
+        }
+    }
+    let mut next = 0;
+    while before[node as usize] == NONE {
+        let from = *queue.get(next)?;
+        next += 1;
+        for target in graph.edges(from) {
+            if before[target as usize] == NONE {
+                before[target as usize] = from;
+                queue.push(target);
+            }
+        }
+    }
+    let mut chain = vec![node];
+    let mut at = node;
+    while before[at as usize] != at {
+        at = before[at as usize];
+        chain.push(at);
+    }
+    chain.reverse();
+    let point = points.into_iter().find(|point| point.node == at)?;
+    Some((point, chain))
+}
+
+fn rank(anchor: Anchor) -> u8 {
+    match anchor {
+        Anchor::Static => 0,
+        Anchor::Stack => 1,
+        Anchor::Register => 2,
+        Anchor::External => 3,
+    }
+}
+
+fn origin(analysis: &Analysis, point: AnchorPoint) -> Origin {
+    let thread = point
+        .thread
+        .and_then(|number| analysis.image.threads.get(number as usize));
+    Origin {
+        anchor: point.anchor,
+        from: Address(point.from),
+        thread: thread.map(|thread| thread.id),
+        file: (point.anchor == Anchor::Static)
+            .then(|| analysis.in_file(point.from))
+            .flatten(),
+    }
+}
+
+fn step(analysis: &Analysis, node: u32) -> Step {
+    let block = analysis.block(node).map(|block| block.address);
+    let address = block.or_else(|| slot(analysis, node)).unwrap_or(0);
+    Step {
+        address: Address(address),
+        place: describe::place(analysis, address),
+    }
+}

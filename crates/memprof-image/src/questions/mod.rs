@@ -1,0 +1,87 @@
+//! Questions to an image and their answers: a question is what serde reads from JSON parameters, an answer what it writes.
+//! Addresses are strings, as `0x7f12a0`.
+
+mod arenas;
+mod contents;
+mod count;
+mod describe;
+mod explain;
+mod list;
+mod objects;
+mod overview;
+mod regions;
+mod selection;
+mod summarize;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::analysis::Analysis;
+
+pub use selection::Selection;
+
+/// Answers a question in JSON.
+///
+/// # Errors
+/// If there is no such question, or its parameters make no sense.
+pub fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Result<String, String> {
+    match question {
+        "arenas" => answer(analysis, parameters, arenas::Question::answer),
+        "contents" => answer(analysis, parameters, contents::Question::answer),
+        "count" => answer(analysis, parameters, count::Question::answer),
+        "describe" => answer(analysis, parameters, describe::Question::answer),
+        "explain" => answer(analysis, parameters, explain::Question::answer),
+        "list" => answer(analysis, parameters, list::Question::answer),
+        "objects" => answer(analysis, parameters, objects::Question::answer),
+        "overview" => answer(analysis, parameters, overview::Question::answer),
+        "regions" => answer(analysis, parameters, regions::Question::answer),
+        "summarize" => answer(analysis, parameters, summarize::Question::answer),
+        _ => Err(format!("no such question: {question:?}")),
+    }
+}
+
+fn answer<Q: DeserializeOwned, A: Serialize>(
+    analysis: &Analysis,
+    parameters: Value,
+    compute: impl Fn(&Q, &Analysis) -> Result<A, String>,
+) -> Result<String, String> {
+    let question = serde_json::from_value(parameters).map_err(|error| error.to_string())?;
+    serde_json::to_string(&compute(&question, analysis)?).map_err(|error| error.to_string())
+}
+
+/// An address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub u64);
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#x}", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        u64::from_str_radix(digits, 16)
+            .map(Address)
+            .map_err(|_| serde::de::Error::custom(format!("\"{text}\" is no address")))
+    }
+}
+
+/// How many blocks, and how many bytes they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Total {
+    /// Blocks.
+    pub count: u64,
+    /// Bytes that can be used.
+    pub bytes: u64,
+}
+
+impl Total {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}

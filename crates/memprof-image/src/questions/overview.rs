@@ -1,0 +1,156 @@
+//! What an image is of, and where its writable memory goes.
+
+use serde::{Deserialize, Serialize};
+
+use super::Total;
+use crate::analysis::Analysis;
+use crate::glibc::Corruption;
+use crate::image::Machine;
+use crate::sets::SetName;
+
+/// Nothing is asked.
+#[derive(Deserialize)]
+pub struct Question {}
+
+/// The answer. Sizes are in bytes.
+#[derive(Serialize)]
+pub struct Answer {
+    command: String,
+    pid: Option<u32>,
+    signal: Option<u32>,
+    machine: &'static str,
+    threads: usize,
+    /// Bytes that the file should have and has not.
+    missing: u64,
+    /// `glibc`, or that of the library that is loaded; None if nothing is known.
+    allocator: Option<String>,
+    /// Writable memory that the image has.
+    writable: u64,
+    /// Memory of arenas, and how many there are.
+    arenas: Total,
+    /// Blocks with a mapping of their own.
+    mapped: Total,
+    /// Pages of Ruby's heap; None if it is no Ruby.
+    ruby_pages: Option<Total>,
+    stacks: Total,
+    statics: Total,
+    /// Mappings of others, and what they have that is not zero: to pages.
+    external: Total,
+    /// Pages of them that consist of zeros.
+    zeros: u64,
+    used: Total,
+    free: Total,
+    thread_cached: Total,
+    /// Free bytes at the ends of arenas.
+    tops: u64,
+    owned: Total,
+    native: Total,
+    garbage: Total,
+    leaked: Total,
+    unreferenced: Total,
+    corruptions: Vec<Corruption>,
+    /// Bytes of arenas that could not be read as chunks.
+    skipped: u64,
+}
+
+impl Question {
+    /// Adds everything up.
+    pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
+        let (image, heap, map) = (&analysis.image, &analysis.heap, &analysis.map);
+        let sum = |ranges: &mut dyn Iterator<Item = std::ops::Range<u64>>| {
+            let mut total = Total::default();
+            ranges.for_each(|range| total.add(range.end - range.start));
+            total
+        };
+        let of = |set| {
+            let mut total = Total::default();
+            for (number, block) in heap.blocks.iter().enumerate() {
+                if analysis.contains(set, number as u32) {
+                    total.add(block.size);
+                }
+            }
+            total
+        };
+        let ruby = sum(&mut analysis.ruby.ranges());
+        let external = sum(&mut map.external.iter().cloned());
+        let zeros = map
+            .external
+            .iter()
+            .map(|range| zeros(analysis, range.clone()))
+            .sum();
+        Ok(Answer {
+            command: image.command.clone(),
+            pid: image.pid,
+            signal: image.signal,
+            machine: match image.machine {
+                Machine::X86_64 => "x86-64",
+                Machine::Aarch64 => "aarch64",
+            },
+            threads: image.threads.len(),
+            missing: image.missing,
+            allocator: allocator(analysis),
+            writable: sum(&mut image.writable_runs(|_| true).into_iter()).bytes,
+            arenas: Total {
+                count: heap.arenas.len() as u64,
+                bytes: sum(&mut heap.heaps()).bytes,
+            },
+            mapped: sum(&mut heap.mapped.iter().cloned()),
+            ruby_pages: (ruby.count > 0).then_some(ruby),
+            stacks: sum(&mut map.stacks.iter().cloned()),
+            statics: sum(&mut map.statics.iter().cloned()),
+            external: Total {
+                bytes: external.bytes - zeros,
+                ..external
+            },
+            zeros,
+            used: of(SetName::Used),
+            free: of(SetName::Free),
+            thread_cached: of(SetName::ThreadCached),
+            tops: heap.tops.iter().sum(),
+            owned: of(SetName::Owned),
+            native: of(SetName::Native),
+            garbage: of(SetName::Garbage),
+            leaked: of(SetName::Leaked),
+            unreferenced: of(SetName::Unreferenced),
+            corruptions: heap.corruptions.clone(),
+            skipped: heap.skipped,
+        })
+    }
+}
+
+/// The allocator that the process used, by its library.
+fn allocator(analysis: &Analysis) -> Option<String> {
+    const OTHERS: [(&str, &str); 5] = [
+        ("libjemalloc", "jemalloc"),
+        ("libtcmalloc", "tcmalloc"),
+        ("libmimalloc", "mimalloc"),
+        ("ld-musl", "musl"),
+        ("libc.musl", "musl"),
+    ];
+    let names = || {
+        let files = analysis.image.files.iter();
+        files.map(|path| path.rsplit('/').next().unwrap_or(path))
+    };
+    let other = OTHERS
+        .iter()
+        .find(|(library, _)| names().any(|name| name.starts_with(library)));
+    match other {
+        Some((_, allocator)) => Some((*allocator).to_owned()),
+        None => (!analysis.heap.arenas.is_empty()).then(|| "glibc".to_owned()),
+    }
+}
+
+/// Bytes of pages that consist of zeros: most of them were never written to.
+fn zeros(analysis: &Analysis, range: std::ops::Range<u64>) -> u64 {
+    const PAGE: u64 = 4096;
+    let mut used = 0;
+    let mut last = None;
+    analysis.image.each_word(range.clone(), |address, word| {
+        if word != 0 && last != Some(address / PAGE) {
+            last = Some(address / PAGE);
+            let page = address & !(PAGE - 1);
+            used += range.end.min(page + PAGE) - range.start.max(page);
+        }
+    });
+    range.end - range.start - used
+}

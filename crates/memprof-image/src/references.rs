@@ -1,0 +1,275 @@
+//! References between blocks and objects: each aligned word that is the address of one.
+
+use memprof_heap::graph::Graph;
+
+use crate::address_index::{AddressIndex, Place};
+use crate::blocks::{Blocks, Kind};
+use crate::image::{Image, WORD};
+use crate::memory_map::{Anchor, MemoryMap};
+use crate::ruby_pages::{ObjectType, RubyPages};
+
+/// Pieces of memory in which references are looked for at once.
+const PIECE: usize = 1 << 20;
+/// Rows of the graph begin at numbers of four bytes.
+const MAX_EDGES: usize = u32::MAX as usize;
+
+/// A reference from outside of malloc's memory and Ruby's heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AnchorPoint {
+    /// The block or object that is referenced.
+    pub node: u32,
+    /// From what.
+    pub anchor: Anchor,
+    /// From where: an address, or the number of a register.
+    pub from: u64,
+    /// The thread, by its place in [`Image::threads`], of a register or a stack.
+    pub thread: Option<u32>,
+}
+
+/// Blocks and objects as nodes of a graph: blocks first, by their numbers, then the slots of each page.
+#[derive(Debug)]
+pub struct References {
+    index: AddressIndex,
+    /// The node of the first slot of each page.
+    first_slots: Vec<u32>,
+    blocks: u32,
+    offsets: Vec<u32>,
+    targets: Vec<u32>,
+    /// References from outside, by node. Of each kind only the first one.
+    pub anchor_points: Vec<AnchorPoint>,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A block, by number.
+    Block(u32),
+    /// A slot of Ruby's heap, by address.
+    Slot(u64),
+}
+
+impl References {
+    /// Looks for all references.
+    #[must_use]
+    pub fn find(image: &Image, blocks: &Blocks, ruby: &RubyPages, map: &MemoryMap) -> References {
+        let mut nodes = blocks.len() as u32;
+        let mut first_slots = Vec::with_capacity(ruby.pages.len());
+        for page in &ruby.pages {
+            first_slots.push(nodes);
+            nodes += page.count as u32;
+        }
+        let mut references = References {
+            index: AddressIndex::new(blocks, ruby),
+            first_slots,
+            blocks: blocks.len() as u32,
+            offsets: Vec::with_capacity(nodes as usize + 1),
+            targets: Vec::new(),
+            anchor_points: Vec::new(),
+        };
+        references.offsets.push(0);
+        references.of_blocks(image, blocks, ruby);
+        references.of_slots(image, blocks, ruby);
+        references.of_anchors(image, blocks, ruby, map);
+        references
+    }
+
+    /// As a graph.
+    #[must_use]
+    pub fn graph(&self) -> Graph<'_> {
+        Graph {
+            offsets: &self.offsets,
+            targets: &self.targets,
+            ..Graph::default()
+        }
+    }
+
+    /// How many blocks and slots there are.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.offsets.len() as u32 - 1
+    }
+
+    /// What a node is.
+    #[must_use]
+    pub fn node(&self, ruby: &RubyPages, node: u32) -> Node {
+        if node < self.blocks {
+            return Node::Block(node);
+        }
+        let page = self.first_slots.partition_point(|first| *first <= node) - 1;
+        let number = u64::from(node - self.first_slots[page]);
+        let page = &ruby.pages[page];
+        Node::Slot(page.slots + number * page.slot_size)
+    }
+
+    /// The node that an address points into.
+    #[inline]
+    #[must_use]
+    pub fn node_at(&self, blocks: &Blocks, ruby: &RubyPages, address: u64) -> Option<u32> {
+        match self.index.place(blocks, ruby, address)? {
+            Place::Block(block) => Some(block),
+            Place::Slot(page, slot) => Some(self.first_slots[page as usize] + slot as u32),
+        }
+    }
+
+    /// The nodes of slots.
+    #[must_use]
+    pub fn slots(&self) -> std::ops::Range<u32> {
+        self.blocks..self.nodes()
+    }
+
+    fn of_blocks(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) {
+        let mut pieces = Pieces::new(image);
+        let mut heap_pages: Vec<u64> = ruby.pages.iter().map(|page| page.heap_page).collect();
+        heap_pages.sort_unstable();
+        for (number, block) in blocks.iter().enumerate() {
+            if block.kind == Kind::Used {
+                // What describes a page has the address of its first slot, and that of the first free one.
+                let describes_page = heap_pages.binary_search(&block.address).is_ok();
+                let end = block.address + (block.size & !(WORD - 1));
+                let row = pieces.words(block.address, end);
+                self.row(blocks, ruby, number as u32, describes_page, row);
+            }
+            self.offsets.push(self.targets.len() as u32);
+        }
+    }
+
+    fn of_slots(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) {
+        let mut pieces = Pieces::new(image);
+        let mut node = self.blocks;
+        for page in &ruby.pages {
+            for slot in page.each_slot() {
+                let flags = pieces.word(slot);
+                if flags.and_then(ObjectType::of_flags).is_some() {
+                    let row = pieces.words(slot + WORD, slot + page.slot_size);
+                    self.row(blocks, ruby, node, false, row);
+                }
+                node += 1;
+                self.offsets.push(self.targets.len() as u32);
+            }
+        }
+    }
+
+    fn row(
+        &mut self,
+        blocks: &Blocks,
+        ruby: &RubyPages,
+        node: u32,
+        no_slots: bool,
+        mut row: Row<'_, '_>,
+    ) {
+        let first = self.targets.len();
+        while let Some(words) = row.next() {
+            for word in words.chunks_exact(WORD as usize) {
+                let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                let target = match self.index.place(blocks, ruby, word) {
+                    Some(Place::Block(block)) => block,
+                    Some(Place::Slot(page, slot)) if !no_slots => {
+                        self.first_slots[page as usize] + slot as u32
+                    }
+                    _ => continue,
+                };
+                let row = &self.targets[first..];
+                if target != node && row.last() != Some(&target) && first + row.len() < MAX_EDGES {
+                    self.targets.push(target);
+                }
+            }
+        }
+    }
+
+    fn of_anchors(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages, map: &MemoryMap) {
+        let mut points = Vec::new();
+        let mut add = |anchor, thread: Option<usize>, from, word| {
+            points.extend(self.node_at(blocks, ruby, word).map(|node| AnchorPoint {
+                node,
+                anchor,
+                from,
+                thread: thread.map(|thread| thread as u32),
+            }));
+        };
+        for (number, thread) in image.threads.iter().enumerate() {
+            for (register, word) in (0..).zip(&thread.registers) {
+                add(Anchor::Register, Some(number), register, *word);
+            }
+        }
+        for (number, stack) in map.stacks.iter().enumerate() {
+            let stack = stack.clone();
+            image.each_word(stack, |at, word| add(Anchor::Stack, Some(number), at, word));
+        }
+        let all = [
+            (Anchor::Static, &map.statics),
+            (Anchor::External, &map.external),
+        ];
+        for (anchor, ranges) in all {
+            for range in ranges {
+                image.each_word(range.clone(), |at, word| add(anchor, None, at, word));
+            }
+        }
+        points.sort_unstable();
+        points.dedup_by_key(|point| (point.node, point.anchor));
+        self.anchor_points = points;
+    }
+}
+
+/// Memory that is read from one end to the other, in large pieces.
+struct Pieces<'i> {
+    image: &'i Image,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'i> Pieces<'i> {
+    fn new(image: &'i Image) -> Pieces<'i> {
+        Pieces {
+            image,
+            start: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Memory from an address on, as much as is there; all of it if it is not more than a piece.
+    fn from(&mut self, address: u64, end: u64) -> &[u8] {
+        let wanted = (end - address).min(PIECE as u64);
+        let end_of_piece = self.start + self.bytes.len() as u64;
+        if address < self.start || address + wanted > end_of_piece {
+            self.start = address;
+            self.bytes.resize(PIECE, 0);
+            let count = self.image.read(address, &mut self.bytes);
+            self.bytes.truncate(count);
+        }
+        let first = (address - self.start) as usize;
+        let behind = first.saturating_add(wanted as usize).min(self.bytes.len());
+        self.bytes.get(first..behind).unwrap_or_default()
+    }
+
+    fn word(&mut self, address: u64) -> Option<u64> {
+        let bytes = self.from(address, address + WORD).try_into().ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
+    fn words<'p>(&'p mut self, address: u64, end: u64) -> Row<'p, 'i> {
+        Row {
+            pieces: self,
+            address,
+            end,
+        }
+    }
+}
+
+/// The words of a block or an object, piece by piece.
+struct Row<'p, 'i> {
+    pieces: &'p mut Pieces<'i>,
+    address: u64,
+    end: u64,
+}
+
+impl Row<'_, '_> {
+    fn next(&mut self) -> Option<&[u8]> {
+        if self.address >= self.end {
+            return None;
+        }
+        let bytes = self.pieces.from(self.address, self.end);
+        let whole = bytes.len() & !(WORD as usize - 1);
+        self.address += whole as u64;
+        (whole > 0).then(|| &bytes[..whole])
+    }
+}

@@ -1,0 +1,221 @@
+//! Sets of blocks, in the words of chap, and those that Ruby's heap adds.
+
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use memprof_heap::graph::{BitSet, NONE, reachable, reachable_without};
+
+use crate::blocks::{Blocks, Kind};
+use crate::memory_map::Anchor;
+use crate::owners::owners;
+use crate::references::References;
+
+/// A set of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetName {
+    /// All blocks.
+    Allocations,
+    /// Those that were not freed.
+    Used,
+    /// Those that were.
+    Free,
+    /// Free ones that their thread has at hand.
+    ThreadCached,
+    /// Used ones that are reachable from outside of the heap.
+    Anchored,
+    /// Used ones that are referenced directly from there.
+    AnchorPoints,
+    /// Reachable from one kind of place.
+    AnchoredBy(Anchor),
+    /// Referenced directly from one kind of place.
+    AnchorPointsOf(Anchor),
+    /// Reachable from stacks and registers only.
+    ThreadOnlyAnchored,
+    /// Referenced directly by these only, and not reachable otherwise.
+    ThreadOnlyAnchorPoints,
+    /// Used ones that nothing references that is reachable, and no object of Ruby either.
+    Leaked,
+    /// Leaked ones that no leaked one references.
+    Unreferenced,
+    /// Used ones that only garbage of Ruby references: its next GC frees them.
+    Garbage,
+    /// Used ones that belong to objects of Ruby: these reference them, or reach them and variables of C code do not.
+    Owned,
+    /// Used ones that belong to C code, Ruby's own among it.
+    Native,
+}
+
+const NAMES: [(&str, SetName); 21] = [
+    ("allocations", SetName::Allocations),
+    ("used", SetName::Used),
+    ("free", SetName::Free),
+    ("threadcached", SetName::ThreadCached),
+    ("anchored", SetName::Anchored),
+    ("anchorpoints", SetName::AnchorPoints),
+    ("stackanchored", SetName::AnchoredBy(Anchor::Stack)),
+    ("registeranchored", SetName::AnchoredBy(Anchor::Register)),
+    ("staticanchored", SetName::AnchoredBy(Anchor::Static)),
+    ("externalanchored", SetName::AnchoredBy(Anchor::External)),
+    ("stackanchorpoints", SetName::AnchorPointsOf(Anchor::Stack)),
+    (
+        "registeranchorpoints",
+        SetName::AnchorPointsOf(Anchor::Register),
+    ),
+    (
+        "staticanchorpoints",
+        SetName::AnchorPointsOf(Anchor::Static),
+    ),
+    (
+        "externalanchorpoints",
+        SetName::AnchorPointsOf(Anchor::External),
+    ),
+    ("threadonlyanchored", SetName::ThreadOnlyAnchored),
+    ("threadonlyanchorpoints", SetName::ThreadOnlyAnchorPoints),
+    ("leaked", SetName::Leaked),
+    ("unreferenced", SetName::Unreferenced),
+    ("garbage", SetName::Garbage),
+    ("owned", SetName::Owned),
+    ("native", SetName::Native),
+];
+
+impl FromStr for SetName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SetName, String> {
+        let found = NAMES.iter().find(|(name, _)| *name == text);
+        found.map(|(_, set)| *set).ok_or_else(|| {
+            let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            format!(
+                "there is no set \"{text}\"; expected one of: {}",
+                names.join(", ")
+            )
+        })
+    }
+}
+
+/// The blocks and objects that are reachable from where, computed when they are first asked for.
+#[derive(Debug, Default)]
+pub struct Sets {
+    anchored: OnceLock<BitSet>,
+    anchored_by: [OnceLock<BitSet>; 4],
+    of_objects: OnceLock<BitSet>,
+    native: OnceLock<BitSet>,
+    owners: OnceLock<Vec<u32>>,
+    referenced_leaks: OnceLock<BitSet>,
+}
+
+const ANCHORS: [Anchor; 4] = [
+    Anchor::Register,
+    Anchor::Stack,
+    Anchor::Static,
+    Anchor::External,
+];
+
+impl Sets {
+    /// What is reachable from outside: blocks, and objects of Ruby.
+    pub fn anchored<'s>(&'s self, references: &References) -> &'s BitSet {
+        self.anchored
+            .get_or_init(|| reachable(&references.graph(), &points(references, &ANCHORS)))
+    }
+
+    /// Whether a block is in a set.
+    pub fn contains(
+        &self,
+        references: &References,
+        blocks: &Blocks,
+        set: SetName,
+        number: u32,
+    ) -> bool {
+        let Some(block) = blocks.get(number) else {
+            return false;
+        };
+        let used = block.kind == Kind::Used;
+        let anchored = || self.anchored(references).contains(number);
+        let leaked = || !anchored() && !self.of_objects(references).contains(number);
+        let is_point = |anchors: &[Anchor]| {
+            points_of(references, number).any(|anchor| anchors.contains(&anchor))
+        };
+        let only_threads = || {
+            anchored()
+                && !self.by(references, Anchor::Static).contains(number)
+                && !self.by(references, Anchor::External).contains(number)
+        };
+        match set {
+            SetName::Allocations => true,
+            SetName::Used => used,
+            SetName::Free => !used,
+            SetName::ThreadCached => block.kind == Kind::ThreadCached,
+            _ if !used => false,
+            SetName::Anchored => anchored(),
+            SetName::AnchorPoints => is_point(&ANCHORS),
+            SetName::AnchoredBy(anchor) => self.by(references, anchor).contains(number),
+            SetName::AnchorPointsOf(anchor) => is_point(&[anchor]),
+            SetName::ThreadOnlyAnchored => only_threads(),
+            SetName::ThreadOnlyAnchorPoints => only_threads() && is_point(&ANCHORS),
+            SetName::Leaked => leaked(),
+            SetName::Unreferenced => {
+                leaked() && !self.referenced_leaks(references, blocks).contains(number)
+            }
+            SetName::Garbage => !anchored() && !leaked(),
+            SetName::Owned => self.owner(references, number).is_some(),
+            SetName::Native => {
+                !self.contains(references, blocks, SetName::Owned, number) && !leaked()
+            }
+        }
+    }
+
+    /// The node of the object of Ruby that a block belongs to.
+    pub fn owner(&self, references: &References, number: u32) -> Option<u32> {
+        let owners = (self.owners).get_or_init(|| owners(references, self.native(references)));
+        (owners.get(number as usize).copied()).filter(|owner| *owner != NONE)
+    }
+
+    fn by<'s>(&'s self, references: &References, anchor: Anchor) -> &'s BitSet {
+        self.anchored_by[anchor as usize]
+            .get_or_init(|| reachable(&references.graph(), &points(references, &[anchor])))
+    }
+
+    /// Reachable from objects of Ruby, whether these are garbage or not.
+    fn of_objects<'s>(&'s self, references: &References) -> &'s BitSet {
+        self.of_objects.get_or_init(|| {
+            let slots: Vec<u32> = references.slots().collect();
+            reachable(&references.graph(), &slots)
+        })
+    }
+
+    /// Reachable from variables of C code, but not by way of an object of Ruby.
+    fn native<'s>(&'s self, references: &References) -> &'s BitSet {
+        self.native.get_or_init(|| {
+            let graph = references.graph();
+            let slots = BitSet::of(graph.len(), references.slots());
+            let from = points(references, &[Anchor::Static, Anchor::External]);
+            reachable_without(&graph, &from, &slots)
+        })
+    }
+
+    fn referenced_leaks<'s>(&'s self, references: &References, blocks: &Blocks) -> &'s BitSet {
+        self.referenced_leaks.get_or_init(|| {
+            let graph = references.graph();
+            let all = (0..blocks.len() as u32)
+                .filter(|number| self.contains(references, blocks, SetName::Leaked, *number))
+                .flat_map(|number| graph.edges(number));
+            BitSet::of(graph.len(), all)
+        })
+    }
+}
+
+fn points(references: &References, anchors: &[Anchor]) -> Vec<u32> {
+    let wanted = |point: &&crate::references::AnchorPoint| anchors.contains(&point.anchor);
+    (references.anchor_points.iter())
+        .filter(wanted)
+        .map(|point| point.node)
+        .collect()
+}
+
+fn points_of(references: &References, node: u32) -> impl Iterator<Item = Anchor> + '_ {
+    let points = &references.anchor_points;
+    let first = points.partition_point(|point| point.node < node);
+    (points[first..].iter())
+        .take_while(move |point| point.node == node)
+        .map(|point| point.anchor)
+}

@@ -1,0 +1,67 @@
+//! `Memprof::Native::Image`: a core file, or the memory of a process, to ask. Questions and answers are JSON ([`memprof_image::questions`]).
+
+use std::sync::Arc;
+
+use magnus::{
+    Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, function, method,
+};
+use memprof_image::{Analysis, Error as Unreadable, Image, questions};
+
+use super::dump::{duplicate, failure};
+use super::job;
+
+/// An image that is open. It never changes.
+#[derive(TypedData)]
+#[magnus(class = "Memprof::Native::Image", free_immediately, size)]
+pub(super) struct NativeImage(Arc<Analysis>);
+
+impl NativeImage {
+    /// Reads blocks and references of an image.
+    pub fn of(ruby: &Ruby, image: Image) -> Result<NativeImage, Error> {
+        let analysis = job::run(ruby, "image", move |_| Arc::new(Analysis::new(image)))?;
+        Ok(NativeImage(analysis))
+    }
+}
+
+impl DataTypeFunctions for NativeImage {
+    fn size(&self) -> usize {
+        self.0.memsize()
+    }
+}
+
+pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
+    let image = native.define_class("Image", ruby.class_object())?;
+    image.undef_default_alloc_func();
+    image.define_singleton_method("open", function!(open, 1))?;
+    image.define_method("ask", method!(ask, 2))
+}
+
+/// Reads the core file of a file descriptor.
+fn open(ruby: &Ruby, descriptor: i32) -> Result<NativeImage, Error> {
+    let file = duplicate(ruby, descriptor)?;
+    let analysis = job::run(ruby, "image", move |_| {
+        Image::of_core(file).map(Analysis::new)
+    })?;
+    match analysis {
+        Ok(analysis) => Ok(NativeImage(Arc::new(analysis))),
+        Err(Unreadable::Io(error)) => Err(failure(ruby, &error)),
+        Err(error @ Unreadable::Unreadable(_)) => {
+            Err(failure(ruby, &std::io::Error::other(error.to_string())))
+        }
+    }
+}
+
+/// Puts a question; parameters and answer are JSON.
+fn ask(
+    ruby: &Ruby,
+    image: &NativeImage,
+    question: String,
+    parameters: String,
+) -> Result<String, Error> {
+    let analysis = Arc::clone(&image.0);
+    let answer = job::run(ruby, "image", move |_| {
+        let parameters = serde_json::from_str(&parameters).map_err(|error| error.to_string())?;
+        questions::ask(&analysis, &question, parameters)
+    })?;
+    answer.map_err(|message| Error::new(ruby.exception_arg_error(), message))
+}

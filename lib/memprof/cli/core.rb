@@ -1,0 +1,143 @@
+# frozen_string_literal: true
+
+require "json"
+require "shellwords"
+require_relative "heap_command"
+
+module Memprof
+  module CLI
+    # `memprof core`: what is in a core file or the memory of a process, in the words of chap.
+    class Core < HeapCommand
+      autoload :Answers, "#{__dir__}/core/answers"
+      autoload :Request, "#{__dir__}/core/request"
+      autoload :Summary, "#{__dir__}/core/summary"
+
+      SUMMARY = "shows what is used, free and leaked in a core file or process"
+      USAGE = "[OPTIONS] FILE | PID [VERB SET ...]"
+      DETAILS = <<~TEXT
+        FILE is a core file of any 64-bit Linux process that uses glibc's malloc, Ruby
+        or not, as the kernel or gcore writes it: nothing had to be loaded, no symbols
+        are needed. Of a process that runs, a copy is read, which takes it milliseconds
+        and the permission to trace it. Without a verb: where the memory went, and what
+        is leaked.
+
+        Verbs: count, summarize, list, enumerate, show, describe, explain; dump ADDRESS
+        SIZE. Sets: allocations, used, free, threadcached, anchored, anchorpoints,
+        leaked, unreferenced, garbage, owned, native; stack-, register-, static-,
+        external- and threadonly- before anchored and anchorpoints; arenas, objects,
+        stacks, modules, writable, readonly, rxonly, inaccessible; allocation, incoming,
+        exactincoming, outgoing, freeoutgoing ADDRESS; chain ADDRESS OFFSET.
+
+        A set may be followed by a signature, a pattern (%RubyString), - or ?, and by
+        /minsize, /maxsize, /size, /minincoming, /maxincoming, /minoutgoing,
+        /maxoutgoing, /minfreeoutgoing, /maxfreeoutgoing, /skip, /showUpTo N,
+        /sortby bytes|counts. Numbers are hexadecimal, as in chap. With - in place of a
+        verb, commands are read from stdin, a line each.
+
+        Examples:
+          memprof core core.4711
+          memprof core 4711 summarize leaked
+          memprof core core.4711 list used %RubyString /minsize 1MiB
+          memprof core core.4711 explain 55d90dacc010
+          memprof core core.4711 - < script.chap
+      TEXT
+      FORMATS = %i[text json].freeze
+      PID = /\A[1-9]\d{0,9}\z/
+      private_constant :FORMATS, :PID
+
+      def call(arguments)
+        file, *words = arguments
+        raise UsageError, "FILE or PID is missing; see `memprof help core`" unless file
+
+        requests = requests(words)
+        opened(file) do |core|
+          next Summary.new(self, @terminal, file, core).tell if words.empty?
+
+          requests.all? { |request| answer(core, request) } ? 0 : 2
+        end
+      rescue ArgumentError, Memprof::Error => e
+        raise UsageError, e.message
+      end
+
+      # Also what Summary prints.
+      public :present, :next_steps, :output_format
+
+      private
+
+      # A file may have any name.
+      def opened(of, &block)
+        if PID.match?(of) && !File.exist?(of)
+          load_library
+          return Memprof::Core.of(of.to_i, &block)
+        end
+        check_readable(of, stdin: false)
+        load_library
+        block.call(Loading.busy(@terminal) { Memprof::Core.open(of) })
+      end
+
+      # What comes after FILE may begin with a dash: a signature, stdin.
+      def arrange(parser, arguments)
+        rest = parser.order(arguments)
+        options = rest.drop(1).take_while { |word| word.start_with?("--") || word == "-f" }
+        options.empty? ? rest : [rest.first, *parser.order(rest.drop(1))]
+      end
+
+      def define_options(parser)
+        one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
+        json(parser)
+        flag(parser, "--no-pager", "never page long output", :no_pager)
+      end
+
+      # Requests are read one by one from stdin, so that a wrong one does not hide the answers before it.
+      def requests(words)
+        return [Request.new(words)] unless words == ["-"] || words.empty?
+
+        $stdin.each_line.lazy.map { |line| line.sub(/#.*/, "").split }.reject(&:empty?)
+          .map { |line| Request.new(line) }
+      end
+
+      def answer(core, request)
+        return @terminal.puts(JSON.generate(data(core, request))) if output_format == :json
+
+        buffer = +""
+        Answers.new(core).each_line(request) do |line|
+          buffer << line << "\n"
+          next if buffer.bytesize < (1 << 16)
+          return false unless @terminal.print(buffer)
+
+          buffer.clear
+        end
+        buffer.empty? || @terminal.print(buffer)
+      end
+
+      def data(core, request)
+        return { words: core.words(request.address, request.size) } if request.dump?
+        return { regions: core.regions(request.set) } if request.region?
+        return core.arenas if request.set == "arenas"
+        return core.objects if request.set == "objects"
+
+        of_blocks(core, request)
+      end
+
+      def of_blocks(core, request)
+        set = request.set
+        restrictions = request.restrictions
+        case request.verb
+        when "count" then core.count(set, **restrictions)
+        when "summarize" then core.summarize(set, **restrictions)
+        when "describe", "explain"
+          return core.public_send(request.verb, request.address) if set == "allocation"
+
+          { blocks: blocks(core, request).map { |block| core.public_send(request.verb, block[:address]) } }
+        else { blocks: blocks(core, request) }
+        end
+      end
+
+      def blocks(core, request)
+        all = core.each(request.set, contents: request.verb == "show", **request.restrictions)
+          .lazy.drop(request.skip)
+        request.limit ? all.first(request.limit) : all.to_a
+      end
+    end
+  end
+end

@@ -1,0 +1,171 @@
+# frozen_string_literal: true
+
+require_relative "../../units"
+
+module Memprof
+  module CLI
+    class Core
+      # A core file at a glance: where its writable memory went, and what is leaked.
+      class Summary
+        SIZES = 5
+        TYPES = 8
+        private_constant :SIZES, :TYPES
+
+        def initialize(command, terminal, file, core)
+          @command = command
+          @terminal = terminal
+          @file = file
+          @core = core
+          @answer = Loading.busy(terminal) { core.overview }
+        end
+
+        def tell
+          status = @command.present(data) { |page| lay_out(page) }
+          @command.next_steps(steps)
+          status
+        end
+
+        private
+
+        def data
+          return @answer unless @command.output_format == :json
+
+          @answer.merge(leaks: @core.summarize(:leaked), objects: @core.objects)
+        end
+
+        def lay_out(page)
+          page.heading(heading)
+          page.facts(facts)
+          page.listing(memory, heading: "Writable memory")
+          page.listing(leaks, heading: "Leaked: neither memory nor objects reference these blocks") if leaked?
+          page.listing(objects, heading: "Objects of Ruby") if @answer[:ruby_pages]
+          notes.each { |note| page.paragraph("Note: #{note}.") }
+        end
+
+        def heading
+          name = [@answer[:command], ("process #{@answer[:pid]}" if @answer[:pid])].compact.join(", ")
+          return "#{name}, paused for #{(@core.pause * 1000).round(1)} ms" if @core.pause
+
+          "#{File.basename(@file)}: #{name}"
+        end
+
+        def facts
+          arenas = @answer[:arenas]
+          {
+            "Processor" => @answer[:machine], "Threads" => @answer[:threads],
+            "Signal" => signal,
+            "Allocator" => allocator(arenas),
+            "Ruby's heap" => pages
+          }
+        end
+
+        def signal
+          number = @answer[:signal]
+          number && "#{number} (#{Signal.signame(number) || "unknown"})"
+        end
+
+        def allocator(arenas)
+          name = @answer[:allocator] or return "unknown"
+          return "#{name}, whose blocks memprof cannot read" if arenas[:count].zero?
+
+          "#{name}, #{Cell.plural(arenas[:count], "arena")}, #{Units.bytes(arenas[:bytes])}; " \
+            "#{Cell.plural(@answer[:mapped][:count], "block")} outside of them"
+        end
+
+        def pages
+          pages = @answer[:ruby_pages] or return
+          "#{Cell.plural(pages[:count], "page")} of #{Units.bytes(pages[:bytes] / pages[:count])}"
+        end
+
+        def memory
+          listing = Listing.new.column("Size", :bytes, :bytes).column("Share", :percent, :percent)
+            .column("Count", :count, :count).column("What", :name, :what)
+          rows.sort_by { |_, bytes, _| -bytes }.each do |what, bytes, count|
+            next if bytes.zero?
+
+            listing.row(bytes, bytes * 100.0 / @answer[:writable], count, what)
+          end
+          listing
+        end
+
+        def rows
+          rows = known
+          rest = @answer[:writable] - rows.sum { |_, bytes, _| bytes }
+          [*rows, ["unused stack, headers of blocks, what is between them", [rest, 0].max, nil]]
+        end
+
+        def known
+          owned, garbage = @answer.values_at(:owned, :garbage)
+          {
+            "blocks of Ruby objects" => owned.to_h { |key, value| [key, value - garbage[key]] },
+            "blocks of garbage: the next GC frees them" => garbage,
+            "blocks of C code, the VM's among them" => @answer[:native],
+            "leaked blocks" => @answer[:leaked], "free blocks" => @answer[:free],
+            "free ends of arenas" => { bytes: @answer[:tops] },
+            "pages of Ruby's heap" => @answer[:ruby_pages] || { bytes: 0 },
+            "stacks in use" => @answer[:stacks], "variables of libraries" => @answer[:statics],
+            "other mappings" => @answer[:external],
+            "other mappings, zero: mostly never written to" => { bytes: @answer[:zeros] }
+          }.map { |what, total| [what, total[:bytes], total[:count]] }
+        end
+
+        def leaked? = @answer[:leaked][:count].positive?
+
+        def leaks
+          answer = @core.summarize(:leaked)
+          listing = Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
+            .column("Each", :bytes, :size).column("What", :name, :what)
+          named = answer[:rows].map { |row| [row[:bytes], row[:count], nil, row[:place] || row[:name]] }
+          sizes = answer[:sizes].map { |row| [row[:bytes], row[:count], row[:size], nil] }
+          [*named, *sizes].max_by(SIZES, &:first).each { |row| listing.row(*row) }
+          listing
+        end
+
+        # The size whose leaked blocks have most bytes.
+        def most_of_one_size
+          size = @core.summarize(:leaked)[:sizes].first&.fetch(:size)
+          size ? { min_size: size, max_size: size } : {}
+        end
+
+        def objects
+          listing = Listing.new.column("Blocks", :bytes, :blocks).column("Slots", :bytes, :bytes)
+            .column("Objects", :count, :count).column("Garbage", :count, :garbage)
+            .column("Type", :name, :type)
+          @core.objects[:rows].first(TYPES).each do |row|
+            listing.row(row[:blocks][:bytes], row[:bytes], row[:count], row[:garbage], row[:type])
+          end
+          listing
+        end
+
+        def notes
+          corrupt = @answer[:corruptions]
+          missing, skipped = @answer.values_at(:missing, :skipped)
+          notes = corrupt.first(3).map { |one| corruption(one) }
+          notes << "#{corrupt.size - 3} places more are damaged" if corrupt.size > 3
+          notes << "#{Units.bytes(skipped)} of arenas could not be read as blocks" if skipped.positive?
+          return notes unless missing.positive?
+
+          ["#{Units.bytes(missing)} are cut off the file; what is known is incomplete", *notes]
+        end
+
+        def corruption(one)
+          what = one[:what] == "size" ? "an impossible size" : "a broken list of free blocks (#{one[:what]})"
+          "the heap is damaged: #{what} at #{one[:address]}"
+        end
+
+        def steps
+          return [] unless @answer[:arenas][:count].positive?
+
+          file = ["core", @file]
+          steps = [[[*file, "summarize", "used"], "by signature and owner"]]
+          return steps unless leaked?
+
+          largest = @core.each(:leaked, **most_of_one_size).first
+          one = largest[:address].delete_prefix("0x")
+          steps.unshift([[*file, "show", "allocation", one], "what one contains"])
+          steps.unshift([[*file, "summarize", "leaked"], "all leaked blocks by size"])
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,244 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+require_relative "loading"
+require_relative "native"
+require_relative "process_copying"
+
+module Memprof
+  # A core file, or the memory of a process, to ask: the blocks of glibc's malloc that the process has,
+  # which of them are used, free or leaked, what anchors them, and which objects of Ruby they belong to. The
+  # process need not have loaded anything, and need not be a Ruby; without symbols nothing is missing.
+  #
+  # A reference is an aligned word that points anywhere into a block, or to the beginning of an object. A
+  # used block is *anchored* if it is reachable from registers, stacks or variables, through blocks and
+  # objects; it is *garbage* if only objects reach it that are not anchored themselves, and *leaked* if not
+  # even these do.
+  #
+  # Sets, each of them a name: `allocations`, `used`, `free`, `threadcached`, `anchored`, `anchorpoints`,
+  # the same two of one kind (`stackanchored`, `registeranchorpoints`, `staticanchored`, `externalanchored`,
+  # `threadonlyanchored`, ...), `leaked`, `unreferenced`, `garbage`, `owned` (by objects of Ruby), `native`;
+  # with `of: ADDRESS` also `allocation`, `incoming`, `exactincoming`, `outgoing`, `freeoutgoing` and
+  # `chain` (with `offset:`).
+  #
+  # Restrictions, each of them an option: `signature:` (an address; `"%RubyString"` for blocks of Strings,
+  # `"-"` for those without a signature, `"?"` without a pattern too), `min_size:`, `max_size:`,
+  # `min_incoming:`, `max_incoming:`, `min_outgoing:`, `max_outgoing:`, `min_free_outgoing:`,
+  # `max_free_outgoing:`. Sizes are bytes; addresses are Strings, as `"0x7f12a0"`.
+  #
+  # @example What a process leaked in C
+  #   Memprof::Core.of do |core|
+  #     p core.count(:leaked)
+  #     core.each(:leaked, min_size: 1024) { |block| p block[:address], block[:size] }
+  #   end
+  class Core
+    # Blocks that are fetched at once.
+    PIECE = 10_000
+    private_constant :PIECE
+
+    class << self
+      include ProcessCopying
+
+      # @param path [String, Pathname] an ELF core file of a 64-bit process, by the kernel or gcore
+      # @return [Core]
+      # @raise [Error] if it can't be read, or is none
+      # @example Where a core file is
+      #   Memprof::Core.open("core.4711").count(:leaked) if File.exist?("core.4711")
+      def open(path)
+        path = File.path(path)
+        File.open(path, "rb") { |file| new(Native::Image.open(file.fileno)) }
+      rescue SystemCallError => e
+        raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}", cause: nil
+      rescue Error => e
+        raise Error, "can't read #{path}: #{e.message}", cause: nil
+      end
+
+      # The memory of a running process instead of a core file: of a copy, for which it waits some
+      # milliseconds. Nothing is loaded into it. Linux only; for another process run as its user or as root,
+      # with the permission to trace it (ptrace).
+      #
+      # Of threads other than the one that was copied, registers are not known; of those that ran, all of
+      # their stack counts as external memory.
+      #
+      # @param pid [Integer] this process, if it is not given
+      # @yieldparam core [Core] the copy, which ends with the block
+      # @return [Object] what the block returns
+      # @raise [Error] if it can't be copied, or in the block of another `of`
+      # @example
+      #   Memprof::Core.of { |core| puts core.count(:used) }
+      def of(pid = Process.pid)
+        pause, image = copied(pid)
+        core = new(image, pause)
+        begin
+          yield core
+        ensure
+          core.finish
+          Native.drop_snapshot
+        end
+      end
+
+      private
+
+      # The pause in seconds, and the memory.
+      def copied(pid)
+        raise Unsupported, "processes are copied on Linux only" unless Native.respond_to?(:image_of_snapshot)
+
+        (1..).each do |attempt|
+          threads = Dir.children("/proc/#{pid}/task").map(&:to_i).sort
+          kind, image = Native.image_of_snapshot(pid, threads[attempt % threads.size])
+          return kind, image unless kind.is_a?(Symbol)
+          raise Error, "process #{pid}: #{remedy(kind, image)}" unless again?(kind, attempt)
+        end
+      rescue Errno::ENOENT, Errno::ESRCH
+        raise Error, "there is no process #{pid}", cause: nil
+      end
+    end
+
+    # @return [Float, nil] seconds for which the process waited, if it runs
+    # @example
+    #   Memprof::Core.of { |core| core.pause < 1 }
+    attr_reader :pause
+
+    # @api private
+    def initialize(native, pause = nil)
+      @native = native
+      @pause = pause
+    end
+
+    # @api private
+    def finish
+      @native = nil
+    end
+
+    # What the memory is of, and where the writable part goes:
+    #
+    # - `:count` and `:bytes` of `:used`, `:free`, `:thread_cached`, `:owned`, `:native`, `:garbage`,
+    #   `:leaked` and `:unreferenced` blocks, of `:arenas`, `:mapped` blocks, `:ruby_pages`, `:stacks`,
+    #   `:statics`, and `:external` memory without its `:zeros` (bytes in pages of zeros);
+    # - `:writable`, all of it, and `:tops`, the free ends of arenas, in bytes;
+    # - `:command`, `:pid`, `:signal`, `:machine`, `:threads`, `:allocator`;
+    # - `:missing` bytes that were cut off the file, `:corruptions` of the heap, `:skipped` bytes of it.
+    #
+    # @return [Hash{Symbol => Object}]
+    # @example
+    #   Memprof::Core.of { |core| core.overview[:allocator] }
+    def overview = ask(:overview)
+
+    # @param set [Symbol, String] see {Core}
+    # @param restrictions [Hash] see {Core}
+    # @return [Hash{Symbol => Integer}] `:count` and `:bytes`
+    # @raise [ArgumentError] if there is no such set or restriction
+    # @example
+    #   Memprof::Core.of { |core| core.count(:used, min_size: 1 << 20) }
+    def count(set = :allocations, **restrictions) = ask(:count, selection(set, restrictions))
+
+    # Blocks by what tells them apart: `:rows` with `:kind` (`signature`: the first word points to constant
+    # data, at `:place`; `pattern`: an object of Ruby has it), `:name`, `:count` and `:bytes`; the others,
+    # `:unrecognized`, by `:sizes`.
+    #
+    # @param set (see #count)
+    # @param restrictions (see #count)
+    # @return [Hash{Symbol => Object}]
+    # @raise (see #count)
+    # @example
+    #   Memprof::Core.of { |core| core.summarize(:leaked)[:sizes].first }
+    def summarize(set = :used, **restrictions) = ask(:summarize, selection(set, restrictions))
+
+    # Each block, by address: `:address`, `:size`, `:kind` (`used`, `free`, `thread_cached`) and
+    # `:signature`.
+    #
+    # @param set (see #count)
+    # @param contents [Boolean] also `:words`, what it contains
+    # @param restrictions (see #count)
+    # @yieldparam block [Hash{Symbol => Object}]
+    # @return [self, Enumerator] an Enumerator without a block
+    # @raise (see #count)
+    # @example
+    #   Memprof::Core.of { |core| core.each(:free, min_size: 1 << 20).sum { |block| block[:size] } }
+    def each(set = :allocations, contents: false, **restrictions)
+      return enum_for(:each, set, contents: contents, **restrictions) unless block_given?
+
+      from = 0
+      while from
+        part = ask(:list, selection: selection(set, restrictions), from: from, limit: contents ? 100 : PIECE,
+          contents: contents)
+        part[:blocks].each { |block| yield block }
+        from = part[:next]
+      end
+      self
+    end
+
+    # What is at an address: `:place` (`block`, `object`, `ruby_page`, `stack`, `static`, `external`,
+    # `constant`, `unmapped`) and what is known of that; of a block `:start`, `:size`, `:kind`,
+    # `:signature`, `:state` (`anchored`, `garbage`, `leaked`, `unreferenced`) and `:owner`, the object of
+    # Ruby that it belongs to.
+    #
+    # @param address [String, Integer]
+    # @return [Hash{Symbol => Object}]
+    # @example
+    #   Memprof::Core.of { |core| core.describe("0x55d90dacc010")[:state] }
+    def describe(address) = ask(:describe, address: address(address))
+
+    # The same with `:anchor`, what a shortest chain of references to it begins at, and `:chain`, its steps;
+    # without an anchor with the `:referrers` it has, if any.
+    #
+    # @param address (see #describe)
+    # @return [Hash{Symbol => Object}]
+    # @example
+    #   Memprof::Core.of { |core| core.explain("0x55d90dacc010")[:chain].map { |step| step[:address] } }
+    def explain(address) = ask(:explain, address: address(address))
+
+    # Arenas with their `:size`, `:used` and `:free` blocks, `:largest_free` block and `:top_size`, and the
+    # `:mapped` blocks outside of them.
+    #
+    # @return [Hash{Symbol => Object}]
+    # @example
+    #   Memprof::Core.of { |core| core.arenas[:arenas].size }
+    def arenas = ask(:arenas)
+
+    # Objects of Ruby: `:rows` with `:type`, `:count`, `:bytes` of slots, those that are `:garbage`, and the
+    # `:blocks` that they own; and `:empty` slots.
+    #
+    # @return [Hash{Symbol => Object}]
+    # @example
+    #   Memprof::Core.of { |core| core.objects[:rows].first[:type] }
+    def objects = ask(:objects)
+
+    # Ranges of memory with `:address`, `:size`, `:file`, `:thread`.
+    #
+    # @param kind [Symbol] `:stacks`, `:modules`, `:writable`, `:readonly`, `:rxonly`, `:inaccessible`
+    # @return [Array<Hash{Symbol => Object}>]
+    # @example
+    #   Memprof::Core.of { |core| core.regions(:modules).map { |region| region[:file] } }
+    def regions(kind) = ask(:regions, kind: kind)[:regions]
+
+    # Words of memory, as far as the file has them: up to 1 MiB.
+    #
+    # @param address (see #describe)
+    # @param size [Integer] in bytes
+    # @return [Array<String>]
+    # @raise [ArgumentError] if the size is larger
+    # @example
+    #   Memprof::Core.of { |core| core.words("0x55d90dacc010", 16) }
+    def words(address, size) = ask(:contents, address: address(address), size: size)[:words]
+
+    # @return [String]
+    def inspect = "#<#{self.class}>"
+
+    private
+
+    def ask(question, parameters = {})
+      raise Error, "the copy of the process ended with the block of Core.of" unless @native
+
+      Loading.json
+      JSON.parse(@native.ask(question.to_s, JSON.generate(parameters)), symbolize_names: true)
+    end
+
+    def selection(set, restrictions)
+      restrictions = restrictions.merge(of: address(restrictions[:of])) if restrictions[:of]
+      { set: set, **restrictions }
+    end
+
+    def address(address) = address.is_a?(Integer) ? "0x#{address.to_s(16)}" : address.to_s
+  end
+end

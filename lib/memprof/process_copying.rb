@@ -1,0 +1,30 @@
+# frozen_string_literal: true
+
+module Memprof
+  # What there is to do when a process could not be copied.
+  module ProcessCopying
+    # The moment may be a bad one: in a garbage collection, or while another thread has a lock.
+    ATTEMPTS = 30
+    AGAIN = %i[died busy collecting no_ruby stuck].freeze
+    REMEDIES = {
+      forbidden: "tracing it is not permitted: run memprof as root, or set " \
+                 "/proc/sys/kernel/yama/ptrace_scope to 0; in a container add the capability SYS_PTRACE",
+      traced: "a debugger or strace traces it: end that first",
+      foreign: "it runs code of another architecture than this memprof",
+      gone: "it ended"
+    }.freeze
+    private_constant :ATTEMPTS, :AGAIN, :REMEDIES
+
+    private
+
+    # Whether another attempt makes sense. Waits a moment before it, longer each time.
+    def again?(kind, attempts)
+      return false unless AGAIN.include?(kind) && attempts < ATTEMPTS
+
+      sleep(0.001 * attempts)
+      true
+    end
+
+    def remedy(kind, why) = REMEDIES.fetch(kind, why)
+  end
+end

@@ -1,0 +1,132 @@
+# frozen_string_literal: true
+
+require "json"
+require "tmpdir"
+
+RSpec.describe "memprof core" do
+  before do
+    skip "processes are copied on Linux" unless RUBY_PLATFORM.include?("linux")
+    skip "needs root, or the permission to trace any process" unless Process.euid.zero?
+  end
+
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  planted = <<~RUBY
+    KEPT = Array.new(100) { |index| "k" * (20_000 + index) }
+    Array.new(3) { Thread.new { sleep } }
+    GC.start
+    GC.disable
+    puts "ready"
+    $stdin.read
+  RUBY
+
+  # A process that has not loaded memprof.
+  def stranger(code)
+    IO.popen({ "RUBYOPT" => nil }, [RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}"], "r+") do |io|
+      raise "does not start" unless io.gets == "ready\n"
+
+      yield(io.pid)
+      io.close_write
+    end
+  end
+
+  def core(*words, input: "")
+    stdout, stderr, status = run_memprof("core", *words.map(&:to_s), input: input)
+    expect(status.exitstatus).to eq(0), stderr
+    expect(stderr).to eq("").or start_with("\nNext:\n  memprof core ")
+    stdout
+  end
+
+  def json(*words) = JSON.parse(core("--json", *words))
+
+  it "shows where the memory of a process went, which goes on" do
+    stranger(planted) do |pid|
+      text = core(pid)
+      expect(text).to match(/\A\S+, process #{pid}, paused for [\d.]+ ms\n/)
+      expect(text).to match(/^Allocator +glibc, \d+ arenas?, /)
+      expect(text).to match(/^Ruby's heap +\d+ pages of \d+\.0 KiB$/)
+      expect(text).to match(/^ +[\d.]+ [KM]iB +[\d.]+ % +[\d,]+  blocks of Ruby objects$/)
+      expect(text).to match(/[\d,]+  STRING$/)
+      expect(text.lines.map { |line| line.chomp.length }.max).to be <= 100
+      expect(File.read("/proc/#{pid}/task/#{pid}/children")).to eq("")
+    end
+  end
+
+  it "answers in the words of chap" do
+    stranger(planted) do |pid|
+      strings = "used %RubyString /minsize 4e20 /maxsize 4f4c"
+      counted = core(pid, "count", *strings.split)
+      expect(counted).to match(/\A100 allocations use 0x\h+ \(2,0\d\d,\d{3}\) bytes\.\n\z/)
+      listed = core(pid, "list", *strings.split, "/showUpTo", "2").lines
+      expect(listed[0]).to match(/\AUsed allocation at \h+ of size 4e\h+\n\z/)
+      expect(listed[1..2]).to eq(["It matches pattern %RubyString.\n", "\n"])
+      address = listed.first[/at (\h+)/, 1]
+      expect(core(pid, "explain", address))
+        .to match(/\AAddress #{address} is at offset 0 of\nan anchored allocation at /)
+        .and match(/^It belongs to the STRING at \h+\.$/)
+        .and match(/^It appears to be (?:in)?directly \S+ anchored\.$/)
+        .and match(/^The STRING at \h+ references the allocation at #{address} of size \h+\.$/)
+      expect(core(pid, "dump", address, "20")).to match(/\A\h+:  6b6b6b6b6b6b6b6b  6b6b6b6b6b6b6b6b\n/)
+      expect(core(pid, "describe", "stacks")).to match(/thread #{pid}, stack pointer \h+$/)
+      expect(core(pid, "describe", "arenas")).to match(/^Arena at 0x\h+ has size 0x\h+ \(\d+\),$/)
+      expect(core(pid, "summarize", "used"))
+        .to match(/^Pattern %RubyString has \d+ instances taking 0x\h+\([\d,]+\) bytes\.$/)
+        .and match(/^   Unrecognized allocations of size 0x\h+ have \d+ instances/)
+    end
+  end
+
+  it "reads a script from stdin, and answers in JSON" do
+    stranger(planted) do |pid|
+      script = "count used\n# a comment\n\ncount stacks\nenumerate leaked /showUpTo 1\n"
+      answers = core(pid, "-", input: script)
+      expect(answers).to match(/\A\d+ allocations use .* bytes\.\n4 stacks use /)
+      expect(json(pid, "count", "used")).to include("count" => be > 10_000, "bytes" => be > 2_000_000)
+      expect(json(pid, "list", "used", "/showUpTo", "3")["blocks"].size).to eq(3)
+      expect(json(pid)).to include("allocator" => "glibc", "leaks" => include("total"),
+        "objects" => include("rows"))
+      modules = json(pid, "list", "modules")["regions"].map { |region| region["file"] }
+      expect(modules).to include(match(/libc/))
+    end
+  end
+
+  it "reads a core file of gcore" do
+    skip "gcore is not installed (the package gdb)" unless system("which gcore > /dev/null")
+
+    stranger(planted) do |pid|
+      live = json(pid)
+      written = system("gcore", "-o", "core", pid.to_s, out: File::NULL, err: File::NULL)
+      skip "gcore may not trace" unless written
+      dumped = json("core.#{pid}")
+      expect(dumped.values_at("pid", "threads", "missing", "corruptions")).to eq([pid, 4, 0, []])
+      same = %w[used free ruby_pages]
+      expect(dumped.values_at(*same)).to eq(live.values_at(*same))
+      expect(dumped["leaked"]["count"]).to be_between(0, live["leaked"]["count"] + 20)
+      expect(core("core.#{pid}")).to match(/\Acore\.#{pid}: \S+, process #{pid}\n/)
+      File.truncate("core.#{pid}", File.size("core.#{pid}") / 2)
+      expect(core("core.#{pid}")).to match(/^Note: .* are cut off the file; what is known is incomplete\.$/)
+    end
+  end
+
+  {
+    [] => "FILE or PID is missing; see `memprof help core`",
+    %w[/no/such/file] => "cannot read /no/such/file: no such file",
+    %w[FILE] => "can't read FILE: this is no ELF core file",
+    %w[FILE sum] => "there is no command \"sum\"; expected one of: count, summarize, list, enumerate, " \
+                    "show, describe, explain, dump",
+    %w[FILE count] => "count needs a set or an address, as leaked",
+    %w[FILE count used /extend x] => "memprof core has no switch /extend",
+    %w[FILE count used /minsize] => "/minsize needs a value",
+    %w[FILE count used /minsize many] =>
+      "invalid /minsize \"many\"; expected a hexadecimal number, or a size as 64KiB",
+    %w[FILE count incoming] => "incoming needs an address",
+    %w[FILE count incoming xyz] => "\"xyz\" is no address",
+    %w[FILE dump 1000] => "invalid SIZE \"\"; expected a hexadecimal number, or a size as 64KiB",
+    %w[999999999] => "there is no process 999999999"
+  }.each do |words, message|
+    it "says what is wrong: memprof core #{words.join(" ")}" do
+      File.write("FILE", "text")
+      stdout, stderr, status = run_memprof("core", *words)
+      expect([stdout, stderr, status.exitstatus]).to eq(["", "memprof: #{message}\n", 2])
+    end
+  end
+end

@@ -1,0 +1,163 @@
+# frozen_string_literal: true
+
+require "json"
+
+RSpec.describe Memprof::Core do
+  before { skip "processes are copied on Linux" unless RUBY_PLATFORM.include?("linux") }
+
+  # Each in a process of its own, as it is copied.
+  def in_child(code)
+    result = run_ruby(%(require "memprof"; require "json"; $stdout.sync = true\n#{code}))
+    expect([result.stderr, result.status.exitstatus]).to eq(["", 0])
+    JSON.parse(result.stdout)
+  end
+
+  it "has the objects that ObjectSpace counts" do
+    counts = in_child(<<~RUBY)
+      Memprof::Core.of { } # loads what it needs
+      GC.start
+      counted = ObjectSpace.count_objects
+      Memprof::Core.of do |core|
+        objects = core.objects
+        types = objects[:rows].to_h { |row| [:"T_\#{row[:type]}", row[:count]] }
+        slots = types.values.sum + objects[:empty][:count]
+        puts JSON.generate(types: types, slots: slots, counted: counted)
+      end
+    RUBY
+    counted = counts["counted"]
+    expect(counts["slots"]).to eq(counted["TOTAL"])
+    off = counted.except("TOTAL", "FREE").reject do |type, count|
+      (counts["types"].fetch(type, 0) - count).abs <= 100
+    end
+    expect(off).to eq({})
+  end
+
+  it "knows which objects blocks belong to, and what anchors them" do
+    found = in_child(<<~RUBY)
+      KEPT = Array.new(200) { |index| "k" * (20_000 + index) }
+      def garbage = 50.times { |index| "g" * (40_000 + index) }
+      GC.start
+      GC.disable
+      garbage
+      Memprof::Core.of do |core|
+        kept = core.each(:owned, min_size: 20_000, max_size: 20_300).to_a
+        explained = kept.map { |block| core.explain(block[:address]) }
+        puts JSON.generate(
+          kept: core.count(:anchored, signature: "%RubyString", min_size: 20_000, max_size: 20_300),
+          garbage: core.count(:garbage, signature: "%RubyString", min_size: 40_000, max_size: 40_100),
+          owners: explained.map { |block| block[:owner][:type] }.uniq, states: explained.map { |block| block[:state] }.uniq,
+          ends: explained.map { |block| block[:chain].last[:address] == block[:start] }.uniq,
+          anchors: explained.map { |block| block[:anchor][:anchor] }.uniq)
+      end
+    RUBY
+    expect(found["kept"]["count"]).to eq(200)
+    # The stack may still have the last ones.
+    expect(found["garbage"]["count"]).to be_between(40, 50)
+    expect(found.values_at("owners", "states", "ends")).to eq([["STRING"], ["anchored"], [true]])
+    expect(found["anchors"]).to all(match(/\A(?:static|stack|external|register)\z/))
+  end
+
+  it "finds what C code leaked" do
+    skip "this Ruby has no fiddle" unless run_ruby('require "fiddle"').success?
+
+    found = in_child(<<~RUBY)
+      require "fiddle"
+      MASK = 0x5555_5555_5555
+      # The address of the first block is in the second one.
+      def leak
+        300.times do
+          inner = Fiddle.malloc(3000)
+          Fiddle::Pointer.new(Fiddle.malloc(3100))[0, 8] = [inner].pack("Q")
+        end
+        KEPT << (Fiddle.malloc(3200) ^ MASK)
+      end
+      KEPT = []
+      leak
+      GC.start
+      Memprof::Core.of do |core|
+        sizes = { min_size: 3000, max_size: 3120 }
+        puts JSON.generate(leaked: core.count(:leaked, **sizes), unreferenced: core.count(:unreferenced, **sizes),
+          referrers: core.each(:leaked, min_size: 3000, max_size: 3016).first(5).map do |block|
+            core.explain(block[:address])[:referrers].map { |step| step[:size] }
+          end)
+      end
+    RUBY
+    # Words that a call has left on the stack may look like references.
+    expect(found["leaked"]["count"]).to be_between(580, 600)
+    expect(found["unreferenced"]["count"]).to be_between(290, 300)
+    expect(found["referrers"].flatten).to all(be_between(3100, 3120))
+  end
+
+  it "has sets that add up" do
+    counts = in_child(<<~RUBY)
+      Memprof::Core.of do |core|
+        sets = %i[allocations used free threadcached anchored garbage leaked unreferenced owned native anchorpoints
+                  staticanchored stackanchored registeranchored externalanchored threadonlyanchored]
+        puts JSON.generate(sets.to_h { |set| [set, core.count(set)[:count]] }.merge(
+          listed: core.each(:used).count, overview: core.overview))
+      end
+    RUBY
+    overview = counts.delete("overview")
+    expect(counts["allocations"]).to eq(counts["used"] + counts["free"])
+    expect(counts["used"]).to eq(counts.values_at("anchored", "garbage", "leaked").sum)
+    expect(counts["used"]).to eq(counts.values_at("owned", "native", "leaked").sum)
+    expect(counts["listed"]).to eq(counts["used"])
+    expect(counts["free"]).to be >= counts["threadcached"]
+    expect(counts["leaked"]).to be >= counts["unreferenced"]
+    expect(counts["anchored"]).to be >= counts["staticanchored"]
+    expect(overview).to include("allocator" => "glibc", "corruptions" => [], "skipped" => 0, "missing" => 0)
+    blocks = overview.values_at("used", "free").sum { |total| total["bytes"] }
+    headers = 8 * counts["allocations"]
+    memory = overview.values_at("arenas", "mapped").sum { |total| total["bytes"] } - overview["tops"]
+    # Mapped blocks have two words of their own.
+    expect(memory - blocks - headers).to be_between(0, overview["mapped"]["count"] * 8192)
+  end
+
+  it "copies the process without a trace, with threads, in GC stress and in forks" do
+    found = in_child(<<~RUBY)
+      threads = Array.new(3) { Thread.new { loop { "x" * 10_000 } } }
+      child = fork { sleep }
+      reaped = []
+      waiter = Thread.new { reaped << Process.wait }
+      GC.stress = true
+      counts = Array.new(3) { Memprof::Core.of { |core| core.count(:used)[:count] } }
+      GC.stress = false
+      GC.auto_compact = true if GC.respond_to?(:auto_compact=)
+      counts << Memprof::Core.of { |core| core.count(:used)[:count] }
+      children = File.read("/proc/self/task/\#{$$}/children").split.map(&:to_i)
+      Process.kill(:KILL, child)
+      waiter.join
+      reader, writer = IO.pipe
+      other = fork { writer.puts(Memprof::Core.of { |core| core.count(:used)[:count] }) }
+      writer.close
+      counts << reader.read.to_i
+      Process.wait(other)
+      puts JSON.generate(counts: counts, children: children == [child], reaped: reaped == [child])
+    RUBY
+    expect(found["counts"]).to all(be > 1000)
+    expect(found.values_at("children", "reaped")).to eq([true, true])
+  end
+
+  it "says what is wrong" do
+    expect { described_class.open("/no/such/file") }
+      .to raise_error(Memprof::Error, %r{can't read /no/such/file: No such})
+    expect { described_class.open(__FILE__) }
+      .to raise_error(Memprof::Error, /core_spec\.rb: this is no ELF core file/)
+    expect { described_class.open(RbConfig.ruby) }.to raise_error(Memprof::Error, /but no core file/)
+    expect { described_class.of(1 << 30) { nil } }.to raise_error(Memprof::Error, /there is no process/)
+    described_class.of do |core|
+      expect { core.count(:everything) }
+        .to raise_error(ArgumentError, /no set "everything"; expected one of: allocations/)
+      expect { core.count(:used, least: 1) }.to raise_error(ArgumentError, /least/)
+      expect { core.describe("zzz") }.to raise_error(ArgumentError, /"zzz" is no address/)
+      expect { core.count(:incoming) }.to raise_error(ArgumentError, /incoming needs an address/)
+      expect { core.words("0x0", 1 << 30) }.to raise_error(ArgumentError, /too many/)
+      expect(core.describe("0x0")).to include(place: "unmapped")
+      expect(core.words("0x0", 16)).to eq([])
+      expect { described_class.of { nil } }.to raise_error(Memprof::Error, /reads another copy/)
+      expect(core.count(:used)[:count]).to be > 1000
+    end
+    ended = described_class.of(&:itself)
+    expect { ended.overview }.to raise_error(Memprof::Error, /ended with the block/)
+  end
+end
