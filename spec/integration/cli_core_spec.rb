@@ -66,7 +66,7 @@ RSpec.describe "memprof core" do
         .and match(/^It belongs to the STRING at \h+\.$/)
         .and match(/^It appears to be (?:in)?directly \S+ anchored\.$/)
         .and match(/^The STRING at \h+ references the allocation at #{address} of size \h+\.$/)
-      expect(core(pid, "dump", address, "20")).to match(/\A\h+:  6b6b6b6b6b6b6b6b  6b6b6b6b6b6b6b6b\n/)
+      expect(core(pid, "dump", address, "20")).to match(/\A\h+:  6b6b6b6b6b6b6b6b  6b6b6b6b6b6b6b6b  k{16}\n/)
       expect(core(pid, "describe", "stacks")).to match(/thread #{pid}, stack pointer \h+$/)
       expect(core(pid, "describe", "arenas")).to match(/^Arena at 0x\h+ has size 0x\h+ \(\d+\),$/)
       expect(core(pid, "summarize", "used"))
@@ -79,7 +79,7 @@ RSpec.describe "memprof core" do
     stranger(planted) do |pid|
       script = "count used\n# a comment\n\ncount stacks\nenumerate leaked /showUpTo 1\n"
       answers = core(pid, "-", input: script)
-      expect(answers).to match(/\A\d+ allocations use .* bytes\.\n4 stacks use /)
+      expect(answers).to match(/\A\d+ allocations use .* bytes\.\n[45] stacks use /)
       expect(json(pid, "count", "used")).to include("count" => be > 10_000, "bytes" => be > 2_000_000)
       expect(json(pid, "list", "used", "/showUpTo", "3")["blocks"].size).to eq(3)
       expect(json(pid)).to include("allocator" => "glibc", "leaks" => include("total"),
@@ -97,7 +97,8 @@ RSpec.describe "memprof core" do
       written = system("gcore", "-o", "core", pid.to_s, out: File::NULL, err: File::NULL)
       skip "gcore may not trace" unless written
       dumped = json("core.#{pid}")
-      expect(dumped.values_at("pid", "threads", "missing", "corruptions")).to eq([pid, 4, 0, []])
+      expect(dumped.values_at("pid", "missing", "corruptions")).to eq([pid, 0, []])
+      expect(dumped["threads"]).to eq(live["threads"]).and be >= 4 # the VM may have one of its own
       same = %w[used free ruby_pages]
       expect(dumped.values_at(*same)).to eq(live.values_at(*same))
       expect(dumped["leaked"]["count"]).to be_between(0, live["leaked"]["count"] + 20)

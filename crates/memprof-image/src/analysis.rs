@@ -102,10 +102,15 @@ impl Analysis {
         self.heap.blocks.get(number)
     }
 
+    /// The node of the object of Ruby that a block belongs to.
+    pub fn owner_node(&self, number: u32) -> Option<u32> {
+        self.sets.owner(self.references(), number)
+    }
+
     /// The address of the object of Ruby that a block belongs to, and whether it references the block itself.
     pub fn owner(&self, number: u32) -> Option<(u64, bool)> {
         let references = self.references();
-        let owner = self.sets.owner(references, number)?;
+        let owner = self.owner_node(number)?;
         let directly = references
             .graph()
             .edges(owner)

@@ -65,6 +65,7 @@ impl MemoryMap {
         let taken = (stacks.iter().cloned())
             .chain(unused)
             .chain(heap.heaps())
+            .chain(heap.arenas.iter().map(crate::glibc::Arena::range))
             .chain(heap.mapped.iter().cloned())
             .chain(ruby.ranges());
         let taken = ranges::sorted(taken.collect());

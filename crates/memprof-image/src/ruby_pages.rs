@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::image::{GLIMPSE, Image, WORD, Words};
 
 const PAGE_SIZES: [u64; 2] = [1 << 16, 1 << 14];
-/// A header is before the first slot, with room to align it.
-const MAX_HEADER: u64 = 0x200;
+/// A header is before the first slot, with room to align it: as much as a slot of 640 bytes.
+const MAX_HEADER: u64 = 0x400;
 /// The fields that are looked for stand among the first ones.
 const FIELDS: u64 = 16 * WORD;
 const MIN_SLOT: u64 = 32;

@@ -63,6 +63,12 @@ impl Arena {
         }
     }
 
+    /// The memory of the arena itself. Its bins have addresses of chunks, which lie in the blocks before these.
+    #[must_use]
+    pub fn range(&self) -> Range<u64> {
+        self.address..self.bins.saturating_add(SYSTEM_MEMORY + 2 * WORD)
+    }
+
     /// The head of each bin.
     pub fn each_bin(&self) -> impl Iterator<Item = u64> + use<> {
         (self.bins..).step_by(BIN as usize).take(BINS as usize)
@@ -118,8 +124,7 @@ fn arenas_with_heaps(image: &Image, words: &mut Words<'_>) -> Vec<Arena> {
         let own = heaps.iter().filter(|(owner, _)| *owner == address);
         let heaps = own.map(|(_, other)| {
             let head = if other.start == heap.start {
-                // The arena itself stands there: attached threads, and two numbers of bytes are behind `next_free`.
-                arena.bins + SYSTEM_MEMORY + 2 * WORD
+                arena.range().end
             } else {
                 other.start + info
             };

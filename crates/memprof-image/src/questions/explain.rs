@@ -66,7 +66,7 @@ impl Question {
         let Some(node) = node else {
             return Ok(answer);
         };
-        match chain(analysis, node) {
+        match chain_by_owner(analysis, node).or_else(|| chain(analysis, node)) {
             Some((point, chain)) => {
                 answer.anchor = Some(origin(analysis, point));
                 answer.chain = chain.into_iter().map(|node| step(analysis, node)).collect();
@@ -82,6 +82,16 @@ impl Question {
         }
         Ok(answer)
     }
+}
+
+/// The way of the object that a block belongs to, and from there to the block: it says more than a pointer that C code has.
+fn chain_by_owner(analysis: &Analysis, node: u32) -> Option<(AnchorPoint, Vec<u32>)> {
+    let (_, true) = analysis.owner(node)? else {
+        return None;
+    };
+    let (point, mut steps) = chain(analysis, analysis.owner_node(node)?)?;
+    steps.push(node);
+    Some((point, steps))
 }
 
 /// A shortest way from an anchor point to a node; of several the one from a variable.

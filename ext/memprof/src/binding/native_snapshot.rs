@@ -100,7 +100,7 @@ mod linux {
             Ok(snapshot) => {
                 array.push(snapshot.pause.as_secs_f64())?;
                 array.push(snapshot.pid())?;
-                SNAPSHOT.set(Some(Copy::Other(snapshot)));
+                SNAPSHOT.set(Some(Copy::Other(Box::new(snapshot))));
             }
             Err(why) => push_failure(ruby, array, why)?,
         }
@@ -148,7 +148,7 @@ mod linux {
 
     /// A copy that is kept until it is dropped: of another process, or of this one.
     pub enum Copy {
-        Other(Snapshot),
+        Other(Box<Snapshot>),
         Own(#[expect(dead_code, reason = "it ends when it is dropped")] OwnCopy),
     }
 
@@ -194,7 +194,11 @@ mod linux {
         let snapshot = Snapshot::take(thread).map_err(|error| failure(&error))?;
         let threads = threads_of(pid, thread as u32, &snapshot);
         let image = Image::of_process(snapshot.pid() as u32, threads).map_err(unreadable)?;
-        Ok((snapshot.pause.as_secs_f64(), image, Copy::Other(snapshot)))
+        Ok((
+            snapshot.pause.as_secs_f64(),
+            image,
+            Copy::Other(Box::new(snapshot)),
+        ))
     }
 
     /// The only thread of our copy, when it has begun to wait; it has done nothing by then but to return from a call.
