@@ -32,6 +32,9 @@ module Memprof
 
         load("json")
         @json = true
+      rescue LoadError
+        # Loaded before, and the load path has changed since, or the root.
+        raise unless defined?(JSON.generate)
       end
     end
   end
