@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use memprof_image::{Image, waiting_threads};
 
@@ -30,9 +32,20 @@ impl Planted {
             .expect("a line");
         let words = line.split_whitespace().skip(1);
         let addresses = words.map(|word| u64::from_str_radix(word, 16).expect("an address"));
-        Planted {
+        let planted = Planted {
             addresses: addresses.collect(),
             child,
+        };
+        planted.wait();
+        planted
+    }
+
+    /// Until both of its threads wait: the line is out before they do, and then they still allocate.
+    fn wait(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while waiting_threads(self.child.id()).len() < 2 {
+            assert!(Instant::now() < deadline, "its threads run on");
+            thread::sleep(Duration::from_millis(1));
         }
     }
 

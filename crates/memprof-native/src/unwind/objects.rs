@@ -4,10 +4,10 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{
-    AtomicBool, AtomicPtr,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    AtomicBool, AtomicPtr, AtomicU32,
+    Ordering::{Acquire, Release, SeqCst},
 };
-use std::sync::{Arc, Mutex, TryLockError};
+use std::{process, sync::Arc, thread};
 
 use framehop::{
     ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder, UnwinderNative,
@@ -37,8 +37,8 @@ struct Object {
 
 static CURRENT: AtomicPtr<Objects> = AtomicPtr::new(ptr::null_mut());
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// Held by the thread that reads tables.
-static CHANGES: Mutex<()> = Mutex::new(());
+/// The process whose thread reads tables; 0: none does.
+static READER: AtomicU32 = AtomicU32::new(0);
 /// Whether objects were loaded that it may not have seen.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
@@ -49,28 +49,55 @@ pub(super) fn current() -> Option<&'static Objects> {
     unsafe { CURRENT.load(Acquire).as_ref() }
 }
 
-/// Reads the tables of all objects, and from now on those of what is loaded later. Must not be called in a hook.
+/// Reads the tables of all objects, and from now on those of what is loaded later. Waits for a thread that is at it, and must
+/// not be called in a hook.
 pub fn prepare() {
-    IS_ON.store(true, Relaxed);
-    refresh();
+    IS_ON.store(true, SeqCst);
+    while !read_tables() {
+        thread::yield_now();
+    }
 }
 
 /// Reads the tables of objects that were loaded meanwhile, if stacks are wanted. Must not be called in a hook.
 ///
-/// Never waits: a thread that is at it looks again, and one that was when the process was forked is not there any more.
+/// Never waits: a thread that is at it looks again.
 pub(crate) fn refresh() {
-    if !IS_ON.load(Relaxed) {
-        return;
+    if IS_ON.load(SeqCst) {
+        read_tables();
     }
+}
+
+/// Returns false if another thread is at it, which looks again.
+fn read_tables() -> bool {
     PENDING.store(true, SeqCst);
     while PENDING.load(SeqCst) {
-        let _changes = match CHANGES.try_lock() {
-            Ok(changes) => changes,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
+        let Some(_reading) = Reading::begin() else {
+            return false;
         };
         PENDING.store(false, SeqCst);
         update();
+    }
+    true
+}
+
+/// Held by the thread that reads tables.
+struct Reading;
+
+impl Reading {
+    /// None while another thread reads. One that did when the process was forked is not there any more.
+    fn begin() -> Option<Reading> {
+        let own = process::id();
+        let take = |reader| (reader != own).then_some(own);
+        READER
+            .fetch_update(SeqCst, SeqCst, take)
+            .ok()
+            .map(|_| Reading)
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        READER.store(0, SeqCst);
     }
 }
 
