@@ -88,6 +88,29 @@ RSpec.describe Memprof::Core do
     expect(found["referrers"].flatten).to all(be_between(3100, 3120))
   end
 
+  it "finds the first arena of a heap that is in pieces, where hardly a bin is empty" do
+    skip "this Ruby has no fiddle" unless run_ruby('require "fiddle"').success?
+
+    counts = in_child(<<~RUBY)
+      require "fiddle"
+      # Blocks of up to 32 MiB stay in the heap from now on, as they do when a program frees large ones: M_MMAP_THRESHOLD.
+      Fiddle::Function.new(Fiddle.dlopen(nil)["mallopt"], [Fiddle::TYPE_INT] * 2, Fiddle::TYPE_INT).call(-3, 32 << 20)
+      sizes = (1..62).map { |bin| 16 * bin } + (1..60).map { |bin| 1024 + (64 * bin) }
+      sizes += (16..128).map { |step| 512 * step } + (1..40).map { |step| 32_768 * step }
+      3.times { Fiddle.free(Fiddle.malloc(2000)) }
+      freed = sizes.flat_map do |size|
+        Array.new(12) { [Fiddle.malloc(size), Fiddle.malloc(24)].first }
+      end
+      freed.each { |address| Fiddle.free(address) }
+      # Sorts them into their bins.
+      Fiddle.free(Fiddle.malloc(4 << 20))
+      puts JSON.generate(Memprof::Core.of { |core| core.overview })
+    RUBY
+    expect(counts["used"]["count"]).to be > 3000
+    expect(counts["free"]["count"]).to be > 1000
+    expect(counts["corruptions"]).to eq([])
+  end
+
   it "has sets that add up" do
     counts = in_child(<<~RUBY)
       Memprof::Core.of do |core|

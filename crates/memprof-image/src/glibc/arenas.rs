@@ -1,9 +1,9 @@
 //! Where glibc's arenas are, found by their shape: no symbols, no table of versions.
 //!
 //! An arena (`malloc_state`) has 127 bins, each a list whose head is part of the arena. A bin that is empty points to itself,
-//! and most are empty. The heaps of all arenas but the first one begin at multiples of 64 MiB, with a `heap_info` that
-//! points to their arena. Arenas form a ring. From glibc 2.43 on there are no fastbins, which stood before the bins: what is
-//! between the head of the arena and its bins tells.
+//! and the last one always is; the list of another one leads back to its head. The heaps of all arenas but the first one begin
+//! at multiples of 64 MiB, with a `heap_info` that points to their arena. Arenas form a ring. From glibc 2.43 on there are no
+//! fastbins, which stood before the bins: what is between the head of the arena and its bins tells.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,8 +27,9 @@ const MIN_BINS_OFFSET: u64 = 0x18;
 /// Sizes of `heap_info` before and since glibc 2.35.
 const HEAP_INFOS: [u64; 2] = [0x20, 0x30];
 const MAX_ARENAS: usize = 1 << 16;
-/// As many bins are empty at least, even of a heap that is in pieces.
-const EMPTY_BINS: u64 = 8;
+/// As many lists of bins lead back to their heads at least, even if most of a heap is missing or damaged. They need not be
+/// empty: of a heap that is in pieces, nearly no bin is.
+const CLOSED_BINS: u64 = 8;
 
 /// An arena.
 #[derive(Clone, Debug)]
@@ -159,8 +160,8 @@ fn bins_of(words: &mut Words<'_>, arena: u64) -> Option<u64> {
         .find(|bins| are_bins(words, *bins))
 }
 
-/// Whether bins begin here: all of them point somewhere, and enough to themselves. What stands before and behind them has to
-/// fit, too: the last chunk and the last remainder would look like one bin more.
+/// Whether bins begin here: all of them point somewhere, and enough lead back. What stands before and behind them has to fit,
+/// too: the last chunk and the last remainder would look like one bin more.
 fn are_bins(words: &mut Words<'_>, bins: u64) -> bool {
     let leads_somewhere = |words: &mut Words<'_>, at| {
         let address = words.at(at).filter(|address| *address % WORD == 0);
@@ -169,16 +170,26 @@ fn are_bins(words: &mut Words<'_>, bins: u64) -> bool {
     if !leads_somewhere(words, bins - TOP) || !leads_somewhere(words, bins + NEXT) {
         return false;
     }
-    let mut empty = 0;
+    let mut closed = 0;
     for head in (bins..).step_by(BIN as usize).take(BINS as usize) {
         match (words.at(head), words.at(head + WORD)) {
-            (Some(first), Some(last)) if first == head - BIN && last == head - BIN => empty += 1,
             (Some(first), Some(last))
-                if first != 0 && last != 0 && first % BIN == 0 && last % BIN == 0 => {}
+                if first != 0 && last != 0 && first % BIN == 0 && last % BIN == 0 =>
+            {
+                closed += u64::from(is_closed(words, head - BIN, first, last));
+            }
             _ => return false,
         }
     }
-    empty >= EMPTY_BINS
+    closed >= CLOSED_BINS
+}
+
+/// Whether a list leads back to its head, which looks like a chunk: the first chunk behind it names it as the one before, and
+/// the last one as the one after. An empty list is its own first and last.
+fn is_closed(words: &mut Words<'_>, head: u64, first: u64, last: u64) -> bool {
+    let (next, previous) = (2 * WORD, 3 * WORD);
+    let word = |words: &mut Words<'_>, chunk: u64, offset| words.at(chunk.checked_add(offset)?);
+    word(words, first, previous) == Some(head) && word(words, last, next) == Some(head)
 }
 
 /// The first arena is a variable of libc.
