@@ -173,6 +173,8 @@ fn are_bins(words: &mut Words<'_>, bins: u64) -> bool {
     let mut closed = 0;
     for head in (bins..).step_by(BIN as usize).take(BINS as usize) {
         match (words.at(head), words.at(head + WORD)) {
+            // Chunks are aligned, but an empty list names its head, which is not from glibc 2.43 on.
+            (Some(first), Some(last)) if first == head - BIN && last == head - BIN => closed += 1,
             (Some(first), Some(last))
                 if first != 0 && last != 0 && first % BIN == 0 && last % BIN == 0 =>
             {
@@ -185,7 +187,7 @@ fn are_bins(words: &mut Words<'_>, bins: u64) -> bool {
 }
 
 /// Whether a list leads back to its head, which looks like a chunk: the first chunk behind it names it as the one before, and
-/// the last one as the one after. An empty list is its own first and last.
+/// the last one as the one after.
 fn is_closed(words: &mut Words<'_>, head: u64, first: u64, last: u64) -> bool {
     let (next, previous) = (2 * WORD, 3 * WORD);
     let word = |words: &mut Words<'_>, chunk: u64, offset| words.at(chunk.checked_add(offset)?);
