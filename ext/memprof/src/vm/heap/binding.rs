@@ -11,9 +11,11 @@ use magnus::value::ReprValue;
 use magnus::{Error, RArray, Ruby, TryConvert, Value};
 use rb_sys::{ID, VALUE};
 
+use super::finalizer_table::{FinalizerTable, Known};
 use super::locals::{LocalTable, Probe};
 use super::typed_data::{self, DataTypes, Samples};
 use crate::vm::layouts;
+use crate::vm::protect::protect;
 
 /// One object of each type that is looked into; procs whose local variables are known, with different numbers of
 /// parameters and of others.
@@ -24,12 +26,12 @@ const SAMPLES: &str = "\
     proc { |memprof_d, memprof_e| memprof_f = memprof_g = memprof_h = memprof_i = memprof_j = 0; \
     [memprof_f, memprof_g, memprof_h, memprof_i, memprof_j] },\
     proc { memprof_k = memprof_l = memprof_m = memprof_n = memprof_o = 0; \
-    [memprof_k, memprof_l, memprof_m, memprof_n, memprof_o] }]]";
+    [memprof_k, memprof_l, memprof_m, memprof_n, memprof_o] }], Object.new, Thread.main]";
 
 /// Letters of the variables of each of the procs.
 const NAMES: [&str; 3] = ["abc", "defghij", "klmno"];
 
-/// The types, and where iseqs have the names of their variables: found out once.
+/// The types, where iseqs have the names of their variables, and where the VM has finalizers: found out once.
 pub fn data_types(ruby: &Ruby) -> Result<DataTypes, Error> {
     static FOUND: OnceLock<DataTypes> = OnceLock::new();
     match FOUND.get() {
@@ -63,7 +65,27 @@ fn find(ruby: &Ruby) -> Result<DataTypes, Error> {
     };
     let probes: Option<Vec<Probe>> = probes.into_iter().collect();
     let locals = probes.as_deref().and_then(LocalTable::find);
-    Ok(DataTypes::new(&samples, locals))
+    Ok(DataTypes {
+        locals,
+        finalizers: find_finalizers(object(9)?, samples.proc, object(10)?),
+        ..DataTypes::new(&samples)
+    })
+}
+
+/// Defines a finalizer, finds it, and takes it back.
+fn find_finalizers(object: VALUE, finalizer: VALUE, main_thread: VALUE) -> Option<FinalizerTable> {
+    layouts::check().ok()?;
+    let known = Known {
+        object,
+        finalizer,
+        main_thread: typed_data::data(main_thread)?,
+    };
+    // SAFETY: an object that is not frozen, and a Proc.
+    protect(|| unsafe { rb_sys::rb_define_finalizer(object, finalizer) }).ok()?;
+    let found = FinalizerTable::find(&known);
+    // SAFETY: the same object.
+    let _ = protect(|| unsafe { rb_sys::rb_undefine_finalizer(object) });
+    found
 }
 
 fn probe(proc: VALUE, letters: &str, path: VALUE) -> Option<Probe> {

@@ -12,6 +12,7 @@ mod contents;
 mod copy_memory;
 mod details;
 pub mod file;
+mod finalizer_table;
 pub mod forked_dump;
 pub mod imemo;
 mod ivars;

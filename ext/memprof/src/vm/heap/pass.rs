@@ -43,7 +43,8 @@ impl<W: LiveWriter> Pass<'_, W> {
         }
         self.objects()?;
         if self.walk.scope.session.is_none() {
-            let finalizers = super::roots::finalizers(&self.walk.finalizers);
+            let finalizers =
+                super::roots::finalizers(&self.walk.finalizers, &self.walk.finalizer_arrays);
             self.writer
                 .note(&self.walk.names.tables, NoteKind::Finalizers, &finalizers)?;
         }

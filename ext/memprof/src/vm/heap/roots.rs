@@ -2,16 +2,22 @@
 
 use std::io;
 
-use memprof_dump::record::{Edge, Label, Value};
+use memprof_dump::record::{Edge, Label, NameId, Value};
 use memprof_dump::writer::LiveWriter;
 use rb_sys::VALUE;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::name_table::Names;
 use super::pass::Pass;
 use super::reach::reachable_from_roots;
+use crate::vm::classes;
+use crate::vm::ruby_object::{self, Flags};
 
 /// Names of global variables by the address of their values.
 pub type Globals = FxHashMap<u64, String>;
+
+/// The category of what finalizers retain. Ruby 4.0 retains it, but does not report it.
+const FINALIZERS: &str = "finalizers";
 
 /// Writes the roots.
 pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
@@ -21,6 +27,13 @@ pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
         Some((last, objects)) if last == category => objects.push(object),
         _ => roots.push((category.to_owned(), vec![object])),
     });
+    let mut finalizer_labels = FxHashMap::default();
+    // Without labels the roots are those that the VM reports.
+    if let (true, Some(table)) = (walk.scope.labels, walk.data_types.finalizers) {
+        walk.finalizer_arrays = table.entries();
+        finalizer_labels = labels_of_finalizers(&walk.finalizer_arrays, &mut walk.names);
+        roots.extend(unreported(&walk.finalizer_arrays, &roots));
+    }
     for (category, objects) in roots {
         let mut edges = Vec::with_capacity(objects.len());
         for object in objects {
@@ -28,7 +41,7 @@ pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
                 Some(name) if category == "global_tbl" => {
                     Label::Global(walk.names.tables.intern(name))
                 }
-                _ => Label::None,
+                _ => (finalizer_labels.get(&object)).map_or(Label::None, |name| Label::Role(*name)),
             };
             edges.push(Edge {
                 label,
@@ -42,14 +55,48 @@ pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
     Ok(())
 }
 
-/// The note about finalizers: pairs of an object and its finalizers, which the VM does not list.
-pub fn finalizers(objects: &[u64]) -> String {
-    let pairs: Vec<String> = objects
+/// "finalizer of Order" for each array of finalizers.
+fn labels_of_finalizers(
+    arrays: &FxHashMap<u64, u64>,
+    names: &mut Names,
+) -> FxHashMap<VALUE, NameId> {
+    let labels = arrays.iter().filter_map(|(object, array)| {
+        // SAFETY: the VM's table has addresses of slots, also of objects whose finalizer is due.
+        let class = unsafe {
+            let object = *object as VALUE;
+            (Flags::of(object).holds_object()).then(|| ruby_object::class_word(object))?
+        };
+        let name = classes::display_name(class)?;
+        let label = names.tables.intern(&format!("finalizer of {name}"));
+        Some((*array as VALUE, label))
+    });
+    labels.collect()
+}
+
+/// The arrays of finalizers that no root leads to, as a category.
+fn unreported(
+    arrays: &FxHashMap<u64, u64>,
+    roots: &[(String, Vec<VALUE>)],
+) -> Option<(String, Vec<VALUE>)> {
+    let reported: FxHashSet<VALUE> = roots
         .iter()
-        .map(|object| format!("[\"{object:#x}\",null]"))
+        .flat_map(|(_, objects)| objects.clone())
         .collect();
+    let mut others: Vec<VALUE> = (arrays.values().map(|array| *array as VALUE))
+        .filter(|array| !reported.contains(array))
+        .collect();
+    others.sort_unstable();
+    (!others.is_empty()).then(|| (FINALIZERS.to_owned(), others))
+}
+
+/// The note about finalizers: pairs of an object and the array of its finalizers, `null` where that could not be found.
+pub fn finalizers(objects: &[u64], arrays: &FxHashMap<u64, u64>) -> String {
+    let pairs = objects.iter().map(|object| match arrays.get(object) {
+        Some(array) => format!("[\"{object:#x}\",\"{array:#x}\"]"),
+        None => format!("[\"{object:#x}\",null]"),
+    });
     format!(
         "{{\"_id\":\"finalizers\",\"type\":\"finalizers\",\"data\":[{}]}}",
-        pairs.join(",")
+        pairs.collect::<Vec<_>>().join(",")
     )
 }

@@ -5,6 +5,7 @@ use memprof_dump::record::{Label, Value};
 use rb_sys::{ID, StableApiDefinition, VALUE, rb_data_type_t, ruby_value_type};
 use rustc_hash::FxHashMap;
 
+use super::finalizer_table::FinalizerTable;
 use super::locals::LocalTable;
 use super::walk::Walk;
 use super::{details, imemo, method, ruby_value, stack_variables};
@@ -23,6 +24,8 @@ pub struct DataTypes {
     pub identity: usize,
     /// Where an iseq has the names of its local variables.
     pub locals: Option<LocalTable>,
+    /// Where the VM has the finalizers of objects.
+    pub finalizers: Option<FinalizerTable>,
     /// Facts about threads that were asked for beforehand: key and JSON.
     pub threads: FxHashMap<u64, Vec<(String, String)>>,
 }
@@ -42,7 +45,7 @@ pub struct Samples {
 }
 
 impl DataTypes {
-    pub fn new(samples: &Samples, locals: Option<LocalTable>) -> Self {
+    pub fn new(samples: &Samples) -> Self {
         DataTypes {
             proc: data_type(samples.proc) as usize,
             method: data_type(samples.method) as usize,
@@ -57,8 +60,7 @@ impl DataTypes {
                 [Some(identity), Some(table)] if identity != table => identity,
                 _ => 0,
             },
-            locals,
-            threads: FxHashMap::default(),
+            ..DataTypes::default()
         }
     }
 }

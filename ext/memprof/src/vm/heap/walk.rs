@@ -59,6 +59,8 @@ pub struct Walk {
     members: FxHashMap<VALUE, Rc<[NameId]>>,
     /// Objects that have a finalizer.
     pub finalizers: Vec<u64>,
+    /// The arrays of finalizers of those, as far as they could be found.
+    pub finalizer_arrays: FxHashMap<u64, u64>,
     /// What the collector said last.
     pub collector: collector::Last,
     error: Option<io::Error>,
@@ -83,6 +85,7 @@ impl Walk {
             digits: Vec::new(),
             members: FxHashMap::default(),
             finalizers: Vec::new(),
+            finalizer_arrays: FxHashMap::default(),
             collector: collector::Last::default(),
             error: None,
         }
