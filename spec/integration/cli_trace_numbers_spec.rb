@@ -2,10 +2,9 @@
 
 require "fileutils"
 require "json"
-require "memprof/trace/log"
 require "tmpdir"
 
-# What `memprof trace` says, computed once more in the simplest way, by Memprof::Trace::Log.
+# What `memprof trace` says, computed once more in the simplest way, by NaiveTraceLog.
 RSpec.describe "memprof trace, compared with a naive aggregate" do
   let(:directory) { Dir.mktmpdir("memprof-spec-") }
   let(:path) { File.join(directory, "requests.json") }
@@ -13,7 +12,7 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
   after { FileUtils.rm_rf(directory) }
 
   def naive(by, sort, limit)
-    log = File.open(path, "rb") { |io| Memprof::Trace::Log.read(io) }
+    log = File.open(path, "rb") { |io| NaiveTraceLog.read(io) }
     time = ->(entry) { entry.start&.utc&.strftime("%Y-%m-%dT%H:%M:%S.%6NZ") }
     starts = log.entries.filter_map(&:start)
     groups = log.groups(by, sort)

@@ -6,8 +6,11 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
+    /// Time.
     Seconds,
+    /// Memory.
     Bytes,
+    /// Calls, objects.
     Count,
 }
 

@@ -1,22 +1,33 @@
 //! Files of traced requests, one JSON document a line: what the requests cost, by group and by kind of cost.
 //!
 //! A file may have gigabytes. So a line is read, and forgotten: what stays are sums, the names of groups, and 16 bytes for
-//! each cost of each request, which go to a temporary file where they are many (`columns.rs`).
+//! each cost of each request, which go to a temporary file where they are many (`cost_columns.rs`). A [`Log`] also keeps the costs of each request, for pages that ask about one file many times.
 
 mod cost_columns;
 mod entry;
 mod kinds;
 mod line;
 mod lines;
+mod log;
+mod log_questions;
 mod number;
+mod requests;
 mod stats;
 mod summary;
 mod time;
 mod tracer;
 mod value;
 
+pub use kinds::Unit;
+pub use log::Log;
 pub use stats::Cost;
 pub use summary::{By, Options, Summary, read};
+
+/// Whether a text is a traced request, or a traced block.
+#[must_use]
+pub fn is_request(line: &str) -> bool {
+    line::Line::read(line).is_some()
+}
 
 #[cfg(test)]
 mod tests;

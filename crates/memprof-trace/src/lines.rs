@@ -37,8 +37,9 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The next line without its line feed; `None` at the end.
-    pub fn next(&mut self) -> io::Result<Option<Found<'_>>> {
+    /// The next line without its line feed, where it begins, and where the next one does; `None` at the end.
+    pub fn next(&mut self) -> io::Result<Option<(Found<'_>, u64, u64)>> {
+        let offset = self.position();
         let mut searched = self.begin;
         let mut too_long = false;
         loop {
@@ -46,7 +47,7 @@ impl<R: Read> Lines<R> {
             if let Some(length) = memchr::memchr(b'\n', new) {
                 let line = self.begin..searched + length;
                 self.begin = line.end + 1;
-                return Ok(Some(self.found(line, too_long)));
+                return Ok(Some((self.found(line, too_long), offset, self.position())));
             }
             if self.end - self.begin > LONGEST {
                 too_long = true;
@@ -59,9 +60,14 @@ impl<R: Read> Lines<R> {
                 let line = self.begin..self.end;
                 self.begin = self.end;
                 let last = too_long || !line.is_empty();
-                return Ok(last.then(|| self.found(line, too_long)));
+                return Ok(last.then(|| (self.found(line, too_long), offset, self.done)));
             }
         }
+    }
+
+    /// How many bytes of the input are before the next line.
+    fn position(&self) -> u64 {
+        self.done - (self.end - self.begin) as u64
     }
 
     /// Moves what is left to the beginning; grows, if that is all of it.

@@ -11,14 +11,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::cost_columns::Columns;
 use crate::entry::Entry;
 use crate::kinds::Kinds;
-use crate::line::Line;
-use crate::lines::{Found, Lines};
 use crate::number::{Number, Sum};
+use crate::requests;
 use crate::stats::Cost;
 use crate::time;
-
-/// Bytes between two reports of the progress.
-const STEP: u64 = 1 << 20;
 
 /// What makes a group of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,10 +101,13 @@ pub struct Worst {
     pub costs: Vec<(String, Number)>,
 }
 
-fn as_map<S: Serializer>(costs: &[(String, Number)], serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_map<S: Serializer, K: AsRef<str>>(
+    costs: &[(K, Number)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(costs.len()))?;
     for (kind, cost) in costs {
-        map.serialize_entry(kind, cost)?;
+        map.serialize_entry(kind.as_ref(), cost)?;
     }
     map.end()
 }
@@ -118,35 +117,18 @@ fn as_map<S: Serializer>(costs: &[(String, Number)], serializer: S) -> Result<S:
 /// # Errors
 /// If it cannot be read, or there is no room for temporary files.
 pub fn read(input: impl Read, options: Options, progress: impl Fn(u64)) -> io::Result<Summary> {
-    let mut lines = Lines::new(input);
     let mut reader = Reader::new(options);
-    let mut number = 0;
-    let mut told = 0;
-    while let Some(found) = lines.next()? {
-        number += 1;
-        let entry = match &found {
-            Found::Text(text) if is_blank(text) => continue,
-            Found::Text(text) => Line::read(text).and_then(Entry::of),
-            Found::TooLong => None,
-        };
+    requests::each(input, progress, |place, entry| {
         let taken = match entry {
-            Some(entry) => reader.take(number, &entry)?,
+            Some(entry) => reader.take(place.line, &entry)?,
             None => false,
         };
         if !taken {
-            reader.skip(number);
+            reader.skip(place.line);
         }
-        if lines.done >= told + STEP {
-            told = lines.done;
-            progress(told);
-        }
-    }
+        Ok(())
+    })?;
     reader.finish()
-}
-
-fn is_blank(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_whitespace() || byte == 0 || byte == 0x0b)
 }
 
 /// What is known of a group while the file is read.

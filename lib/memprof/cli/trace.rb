@@ -2,7 +2,6 @@
 
 require "json"
 require_relative "heap_command"
-require_relative "../trace/log/entry"
 
 module Memprof
   module CLI
@@ -174,7 +173,7 @@ module Memprof
 
       def heading(kind) = HEADINGS.fetch(kind, kind)
 
-      def unit(kind) = Memprof::Trace::Log::Entry.unit(kind)
+      def unit(kind) = Native.unit_of_cost(kind.to_s).to_sym
     end
   end
 end

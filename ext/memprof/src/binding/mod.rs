@@ -16,6 +16,7 @@ mod native_profile;
 mod native_snapshot;
 mod native_trace;
 mod recordings;
+mod request_log;
 mod requests;
 mod trace_report;
 
@@ -38,6 +39,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     native_trace::init(ruby, native)?;
     trace_report::init(ruby, native)?;
     requests::init(ruby, native)?;
+    request_log::init(ruby, native)?;
     malloc::init(native)?;
     recordings::init(native)?;
     native::init(ruby, native)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../cell"
-require_relative "../../trace/log"
+require_relative "../../native"
 require_relative "../html"
 
 module Memprof
@@ -14,9 +14,11 @@ module Memprof
         private_constant :HEIGHT, :STRIP
 
         def cost(kind, value)
-          unit = Memprof::Trace::Log::Entry.unit(kind)
+          unit = unit_of_cost(kind)
           Cell.text(unit == :seconds ? value : value&.round, unit)
         end
+
+        def unit_of_cost(kind) = Native.unit_of_cost(kind.to_s).to_sym
 
         def request_url(line) = url(page.within("/requests/#{line}"))
 

@@ -2,7 +2,7 @@
 
 require "memprof/trace"
 require "memprof/trace/keeper"
-require "memprof/trace/log"
+require "memprof/trace/journal"
 
 module Memprof
   class Web

@@ -12,23 +12,20 @@ module Memprof
         def title = "Traced requests of process #{Process.pid}"
 
         def data
-          log = Memprof::Trace::Log.new
-          live.recorder.records.each.with_index(1) do |record, number|
-            log.add(Memprof::Trace::Journal.json(record), number)
-          end
-          sort = word(:sort, ["time", *log.kinds], "time")
+          requests = Records::Traces.parse(LiveRequestsFile.lines(live).join)
+          sort = word(:sort, ["time", *requests.kinds], "time")
           {
-            pid: Process.pid, state: live.recorder.state, sort: sort, costs: log.costs,
-            rows: log.worst(sort).map { |entry| row(entry) }
+            pid: Process.pid, state: live.recorder.state, sort: sort, costs: requests.costs,
+            rows: requests.worst(sort)[:requests].map { |row| flat(row) }
           }
         end
 
         private
 
-        def row(entry)
+        def flat(row)
           {
-            number: entry.line, action: entry.action, path: entry.path, status: entry.status,
-            start: entry.start&.utc&.strftime("%F %T.%3N UTC"), **entry.costs.transform_keys(&:to_sym)
+            number: row[:line], action: row[:action], path: row[:path], status: row[:status],
+            start: Records::Traces.stamp(row[:start]), **row[:costs]
           }
         end
       end
@@ -55,8 +52,12 @@ module Memprof
       class LiveRequestsFile < LivePage
         at "/live/requests-file"
 
+        def self.lines(live)
+          live.recorder.records.map { |record| Memprof::Trace::Journal.json(record) }
+        end
+
         def download
-          lines = live.recorder.records.map { |record| Memprof::Trace::Journal.json(record) }
+          lines = LiveRequestsFile.lines(live)
           Response.download("memprof_tracer-#{Process.pid}.json", "application/json", lines)
         end
       end

@@ -21,17 +21,16 @@ module Memprof
         def scripts = ["timeline.js"]
 
         def data
-          log = content.log
-          groups = wanted.groups(by.to_sym, sort)
+          groups = content.groups(range, by, sort, limit)
           {
-            requests: log.entries.size, broken: log.broken, **period, duration: content.duration,
-            range: range && { from: range[0], to: range[1], requests: wanted.log.entries.size },
-            kinds: log.kinds, costs: wanted.costs, groups: groups.first(limit),
-            more_groups: [groups.size - limit, 0].max, **worst, timeline: timeline
+            requests: content.size, broken: content.broken, **period, duration: content.duration,
+            range: range && { from: range[0], to: range[1], requests: content.count(range) },
+            kinds: content.kinds, costs: content.costs(range), groups: groups[:groups],
+            more_groups: groups[:more], **worst, timeline: timeline
           }
         end
 
-        def sort = word(:sort, content.log.kinds, "time")
+        def sort = word(:sort, content.kinds, "time")
 
         def by = word(:by, BY, "action")
 
@@ -51,11 +50,6 @@ module Memprof
 
         def limit = whole(:groups, GROUPS)
 
-        # What came in the part of the time that is wanted.
-        def wanted
-          @wanted ||= range ? content.within(*range) : content
-        end
-
         def seconds(name)
           value = text(name) or return
           number = Float(value, exception: false)
@@ -65,15 +59,10 @@ module Memprof
         end
 
         def worst
-          chosen = wanted.worst(sort)
-          chosen = chosen.select { |entry| entry.public_send(by) == text(:only) } if text(:only)
-          rows = existing(chosen.drop((number - 1) * EACH).first(EACH), number)
-          { chosen: chosen.size, worst: rows.map { |entry| row(entry) } }
-        end
-
-        def row(entry)
-          { line: entry.line, action: entry.action, path: entry.path, status: entry.status,
-            start: stamp(entry.start), costs: entry.costs }
+          answer = content.worst(sort, within: range, by: by, only: text(:only), limit: EACH,
+            offset: (number - 1) * EACH)
+          rows = existing(answer[:requests], number)
+          { chosen: answer[:total], worst: rows.map { |row| row.merge(start: stamp(row[:start])) } }
         end
 
         def period
@@ -86,7 +75,7 @@ module Memprof
           line.merge(from: stamp(line[:from]))
         end
 
-        def stamp(time) = time&.utc&.strftime("%F %T.%3N UTC")
+        def stamp(microseconds) = Records::Traces.stamp(microseconds)
       end
     end
   end

@@ -10,28 +10,19 @@ module Memprof
         at "/traces/:id/requests/:line"
         about :trace
 
-        def title = entry_of_line.action
+        def title = request[:action]
 
         def breadcrumbs = [*super, [record.name, within]]
 
         def data
-          entry = entry_of_line
-          { line: entry.line, action: entry.action, path: entry.path, status: entry.status,
-            costs: entry.costs, ranks: ranks(entry), requests: content.log.entries.size,
-            record: entry.record }
+          { **request.except(:start), requests: content.size, record: content.record(request[:line]) }
         end
 
         private
 
-        def entry_of_line
-          line = Integer(captures.fetch(:line), 10, exception: false)
-          content.at(line) || raise(NotFound, "line #{captures.fetch(:line)} is not a request")
-        end
-
-        def ranks(entry)
-          entry.costs.to_h do |kind, cost|
-            [kind, content.log.entries.count { |other| other.cost(kind) > cost } + 1]
-          end
+        def request
+          @request ||= content.at(Integer(captures.fetch(:line), 10, exception: false)) ||
+            raise(NotFound, "line #{captures.fetch(:line)} is not a request")
         end
       end
     end

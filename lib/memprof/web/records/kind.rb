@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
-require "json"
-require_relative "../../trace/log"
+require_relative "../../native"
 
 module Memprof
   class Web
@@ -27,12 +26,9 @@ module Memprof
 
           private
 
-          # Records of dumps are not made of tables alone.
+          # The first request may be longer than what was read of it.
           def request?(line)
-            line.start_with?("{") && Memprof::Trace::Log::Entry.of?(JSON.parse(line))
-          rescue JSON::ParserError
-            # The first request may be longer than what was read of it.
-            line.bytesize >= HEAD && line.start_with?('{"start":')
+            Native.request?(line) || (line.bytesize >= HEAD && line.start_with?('{"start":'))
           end
         end
       end

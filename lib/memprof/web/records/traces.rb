@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "../../trace/log"
+require "json"
+require_relative "../../native"
 
 module Memprof
   class Web
@@ -9,90 +10,77 @@ module Memprof
       class Traces
         # How many parts the time is cut into for a picture.
         PARTS = 120
-        # Parts of the time that are kept: who looks for one asks a few times for the same.
-        KEPT = 4
-        private_constant :PARTS, :KEPT
+        # Answers that are kept: a page asks the same again when one looks at its next rows.
+        KEPT = 20
+        DEEPEST = 90 # JSON.generate takes 100, and a page has its own levels
+        private_constant :PARTS, :KEPT, :DEEPEST
 
-        attr_reader :log
-
-        def self.read(io)
-          log = Memprof::Trace::Log.read(io)
-          raise Error, "no traced requests in the file" if log.entries.empty?
-
-          new(log)
+        # A moment of an answer as pages show it.
+        def self.stamp(microseconds)
+          Time.at(0, microseconds, :microsecond).utc.strftime("%F %T.%3N UTC") if microseconds
         end
+
+        # Reads a file from its beginning.
+        def self.read(io)
+          traces = new(Native::RequestLog.open(io.fileno))
+          raise Error, "no traced requests in the file" if traces.size.zero?
+
+          traces
+        end
+
+        # Reads lines.
+        def self.parse(lines)
+          new(Native::RequestLog.parse(lines.dup.force_encoding(Encoding::UTF_8).scrub))
+        end
+
+        attr_reader :size, :broken, :kinds, :period
 
         def initialize(log)
           @log = log
           @lock = Mutex.new
           @answers = {}
-          @within = {}
+          facts = ask(:facts, within: nil)
+          @size, @broken, @kinds, @period = facts.values_at(:requests, :broken, :kinds, :period)
         end
 
-        def costs = once(:costs) { @log.costs }
+        def duration = @period && (@period[1] - @period[0]) / 1e6
 
-        def groups(by, sort) = once([by, sort]) { @log.groups(by, sort) }
+        # How many requests are in a part of the time: `within` is from and to, in seconds after the first.
+        def count(within) = ask(:facts, within: within)[:requests]
 
-        def worst(sort) = once([:worst, sort]) { @log.worst(sort) }
+        def costs(within = nil) = ask(:costs, within: within)
+
+        def groups(within, by, sort, limit) = ask(:groups, within: within, by: by, sort: sort, limit: limit)
+
+        def worst(sort, within: nil, by: "action", only: nil, limit: @size, offset: 0)
+          ask(:worst, within: within, by: by, only: only, sort: sort, limit: limit, offset: offset)
+        end
 
         # The requests by when they came: equal parts of the time, each with how many came and the most that
         # one cost.
-        def timeline(sort) = once([:timeline, sort]) { cut_up(sort) }
+        def timeline(sort) = ask(:timeline, sort: sort, parts: PARTS)
 
-        def duration
-          first, last = period
-          first && (last - first).to_f
+        # One request, by its line; nil if that is none.
+        def at(line) = line&.between?(1, 1 << 62) ? ask(:request, line: line) : nil
+
+        # All that the file says of it, unless that is nested too deeply to be shown.
+        def record(line)
+          text = @log.line(line)
+          JSON.parse(text, max_nesting: DEEPEST) if text
+        rescue JSON::NestingError
+          nil
         end
-
-        def period
-          once(:period) do
-            period = @log.entries.filter_map(&:start).minmax
-            period if period.all?
-          end
-        end
-
-        # The requests of a part of the time.
-        def within(from, to)
-          first, = period
-          @lock.synchronize do
-            part = @within.delete([from, to]) || Traces.new(part_of(first, from, to))
-            @within.shift if @within.size >= KEPT
-            @within[[from, to]] = part
-          end
-        end
-
-        def at(line) = once(:by_line) { @log.entries.to_h { |entry| [entry.line, entry] } }[line]
 
         private
 
-        def once(key)
-          @lock.synchronize { @answers.key?(key) ? @answers[key] : @answers[key] = yield }
-        end
-
-        def part_of(first, from, to)
-          chosen = @log.entries.select do |entry|
-            entry.start && (entry.start - first).to_f.between?(from, to || Float::INFINITY)
+        def ask(name, **parameters)
+          question = JSON.generate(name => parameters)
+          @lock.synchronize do
+            answer = @answers.delete(question) || @log.ask(question)
+            @answers.shift if @answers.size >= KEPT
+            @answers[question] = answer
+            JSON.parse(answer, symbolize_names: true)
           end
-          Memprof::Trace::Log.new.tap { |log| log.entries.concat(chosen) }
-        end
-
-        def cut_up(sort)
-          dated = @log.entries.select(&:start)
-          return if dated.empty?
-
-          from, to = dated.map(&:start).minmax
-          each = [(to - from).to_f / PARTS, 1e-6].max
-          parts = Array.new(PARTS) { { requests: 0, max: 0, line: nil } }
-          dated.each { |entry|
-            count(parts[[((entry.start - from) / each).floor, PARTS - 1].min], entry, sort)
-          }
-          { from: from, seconds: each, parts: parts }
-        end
-
-        def count(part, entry, sort)
-          part[:requests] += 1
-          cost = entry.cost(sort)
-          part.update(max: cost, line: entry.line) if part[:line].nil? || cost > part[:max]
         end
       end
     end

@@ -49,7 +49,7 @@ RSpec.describe "traced requests in Memprof::Web" do
 
   it "shows what the requests cost as memprof trace does" do
     data = json("/traces/1")
-    log = File.open("requests.json", "rb") { |io| Memprof::Trace::Log.read(io) }
+    log = File.open("requests.json", "rb") { |io| NaiveTraceLog.read(io) }
     expect(data).to include(requests: 120, broken: 1)
     expect(data[:costs]).to eq(JSON.parse(JSON.generate(log.costs), symbolize_names: true)
       .map { |cost| cost.merge(unit: cost[:unit].to_s) })

@@ -1,0 +1,178 @@
+//! All requests of a file, for pages that ask about them again and again: their costs and names stay in memory, their lines
+//! in the file.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::entry::Entry;
+use crate::kinds::Kinds;
+use crate::line::Line;
+use crate::number::Number;
+use crate::requests::{self, Place};
+use crate::summary::By;
+
+/// Requests in the order of their lines.
+#[derive(Default)]
+pub struct Log {
+    pub(crate) requests: Vec<Request>,
+    pub(crate) kinds: Kinds,
+    /// Of all requests, one after the other: numbers of kinds, and costs.
+    cost_kinds: Vec<u16>,
+    costs: Vec<Number>,
+    names: Names,
+    pub(crate) broken: u64,
+    pub(crate) first_broken: Option<u64>,
+}
+
+/// One request.
+pub(crate) struct Request {
+    pub place: Place,
+    /// Microseconds since the epoch.
+    pub start: Option<i64>,
+    action: u32,
+    path: u32,
+    status: u32,
+    first_cost: usize,
+}
+
+impl Log {
+    /// Reads a file to its end.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(input: impl Read) -> io::Result<Log> {
+        let mut log = Log::default();
+        requests::each(
+            input,
+            |_| (),
+            |place, entry| {
+                if !entry.is_some_and(|entry| log.take(place, &entry)) {
+                    log.broken += 1;
+                    log.first_broken.get_or_insert(place.line);
+                }
+                Ok(())
+            },
+        )?;
+        log.names.by_text = FxHashMap::default();
+        Ok(log)
+    }
+
+    /// Where the line of a request is in the file; `None` if that line is no request.
+    #[must_use]
+    pub fn place(&self, line: u64) -> Option<(u64, usize)> {
+        let place = self.requests[self.find(line)?].place;
+        Some((place.offset, usize::try_from(place.length).ok()?))
+    }
+
+    /// Whether a text is the line that was read: a file may be written to meanwhile.
+    #[must_use]
+    pub fn has(&self, line: u64, text: &str) -> bool {
+        let Some(entry) = Line::read(text).and_then(Entry::of) else {
+            return false;
+        };
+        self.find(line).is_some_and(|request| {
+            let known = self.costs(request);
+            let costs = entry.costs.iter().map(|(kind, cost)| (&**kind, *cost));
+            self.requests[request].start == entry.start && known.eq(costs)
+        })
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memsize(&self) -> usize {
+        self.requests.capacity() * size_of::<Request>()
+            + self.costs.capacity() * size_of::<Number>()
+            + self.cost_kinds.capacity() * size_of::<u16>()
+            + self.names.bytes
+    }
+
+    /// The number of a request, by its line.
+    pub(crate) fn find(&self, line: u64) -> Option<usize> {
+        let by_line = |request: &Request| request.place.line;
+        self.requests.binary_search_by_key(&line, by_line).ok()
+    }
+
+    /// What a request cost, by kind.
+    pub(crate) fn costs(&self, request: usize) -> impl Iterator<Item = (&str, Number)> {
+        let costs = self.numbered_costs(request);
+        costs.map(|(kind, cost)| (self.kinds.name(kind), cost))
+    }
+
+    /// The same with numbers of kinds.
+    pub(crate) fn numbered_costs(&self, request: usize) -> impl Iterator<Item = (u32, Number)> {
+        let next = self.requests.get(request + 1);
+        let end = next.map_or(self.costs.len(), |next| next.first_cost);
+        let range = self.requests[request].first_cost..end;
+        let kinds = self.cost_kinds[range.clone()].iter();
+        kinds
+            .map(|&kind| u32::from(kind))
+            .zip(self.costs[range].iter().copied())
+    }
+
+    /// What a request cost of a kind.
+    pub(crate) fn cost(&self, request: usize, kind: Option<u32>) -> Number {
+        let mut costs = self.numbered_costs(request);
+        let found = costs.find(|&(one, _)| Some(one) == kind);
+        found.map_or(Number::Int(0), |(_, cost)| cost)
+    }
+
+    pub(crate) fn name(&self, request: usize, by: By) -> &str {
+        &self.names.texts[self.group(request, by) as usize]
+    }
+
+    /// A number for the name.
+    pub(crate) fn group(&self, request: usize, by: By) -> u32 {
+        let request = &self.requests[request];
+        match by {
+            By::Action => request.action,
+            By::Path => request.path,
+            By::Status => request.status,
+        }
+    }
+
+    /// False if it has more kinds of costs than there can be.
+    fn take(&mut self, place: Place, entry: &Entry<'_>) -> bool {
+        let known = |kind: &str| self.kinds.find(kind).is_some();
+        let new = entry.costs.iter().filter(|(kind, _)| !known(kind)).count();
+        if !self.kinds.has_room(new) {
+            return false;
+        }
+        self.requests.push(Request {
+            place,
+            start: entry.start,
+            action: self.names.number(entry.action()),
+            path: self.names.number(entry.path()),
+            status: self.names.number(entry.status()),
+            first_cost: self.costs.len(),
+        });
+        for (kind, cost) in &entry.costs {
+            self.cost_kinds.push(self.kinds.number(kind) as u16);
+            self.costs.push(*cost);
+        }
+        true
+    }
+}
+
+/// Names, each once.
+#[derive(Default)]
+struct Names {
+    texts: Vec<Arc<str>>,
+    by_text: FxHashMap<Arc<str>, u32>,
+    bytes: usize,
+}
+
+impl Names {
+    fn number(&mut self, text: String) -> u32 {
+        if let Some(&number) = self.by_text.get(text.as_str()) {
+            return number;
+        }
+        let number = self.texts.len() as u32;
+        self.bytes += text.len() + 4 * size_of::<usize>();
+        let text: Arc<str> = text.into();
+        self.texts.push(Arc::clone(&text));
+        self.by_text.insert(text, number);
+        number
+    }
+}

@@ -1,0 +1,297 @@
+//! Questions about the requests of a [`Log`]. Questions and answers are JSON.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::log::Log;
+use crate::number::{Number, Sum};
+use crate::stats::Cost;
+use crate::summary::{By, Group, as_map};
+
+/// The least length of a part of a timeline, in seconds.
+const SHORTEST: f64 = 1e-6;
+/// The most parts of a timeline.
+const MOST_PARTS: usize = 10_000;
+
+/// What is asked. `within` is a part of the time: from and to, in seconds after the first request.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// How many requests there are, when they came, and which costs they have.
+    Facts { within: Within },
+    /// What the requests cost.
+    Costs { within: Within },
+    /// The requests in groups, those first that cost most of a kind.
+    Groups {
+        within: Within,
+        by: By,
+        sort: String,
+        limit: usize,
+    },
+    /// Those that cost most; with `only` those of one group.
+    Worst {
+        within: Within,
+        by: By,
+        only: Option<String>,
+        sort: String,
+        limit: usize,
+        offset: usize,
+    },
+    /// The time in equal parts: how many requests came in each, and the most that one cost.
+    Timeline { sort: String, parts: usize },
+    /// One request, by its line.
+    Request { line: u64 },
+}
+
+type Within = Option<(f64, Option<f64>)>;
+
+#[derive(Serialize)]
+struct Facts<'l> {
+    requests: usize,
+    broken: u64,
+    first_broken: Option<u64>,
+    /// Microseconds since the epoch.
+    period: Option<(i64, i64)>,
+    kinds: &'l [String],
+}
+
+#[derive(Serialize)]
+struct Groups {
+    groups: Vec<Group>,
+    more: usize,
+}
+
+#[derive(Serialize)]
+struct Worst<'l> {
+    total: usize,
+    requests: Vec<Row<'l>>,
+}
+
+#[derive(Serialize)]
+struct Row<'l> {
+    line: u64,
+    action: &'l str,
+    path: &'l str,
+    status: &'l str,
+    start: Option<i64>,
+    #[serde(serialize_with = "as_map")]
+    costs: Vec<(&'l str, Number)>,
+}
+
+#[derive(Serialize)]
+struct One<'l> {
+    #[serde(flatten)]
+    row: Row<'l>,
+    /// For each cost the place of the request among all, the most costly first.
+    #[serde(serialize_with = "as_map")]
+    ranks: Vec<(&'l str, Number)>,
+}
+
+#[derive(Serialize)]
+struct Timeline {
+    from: i64,
+    seconds: f64,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Part {
+    requests: u64,
+    max: Number,
+    line: Option<u64>,
+}
+
+impl Log {
+    /// Answers a question. Of what is not there, a line that is no request or a timeline without times, the answer is null.
+    ///
+    /// # Errors
+    /// If the question is none.
+    pub fn ask(&self, question: &str) -> Result<String, serde_json::Error> {
+        match serde_json::from_str(question)? {
+            Question::Facts { within } => serde_json::to_string(&self.facts(within)),
+            Question::Costs { within } => {
+                let all = self.all_costs(&self.within(within));
+                serde_json::to_string(&all)
+            }
+            Question::Groups {
+                within,
+                by,
+                sort,
+                limit,
+            } => serde_json::to_string(&self.groups(&self.within(within), by, &sort, limit)),
+            Question::Worst {
+                within,
+                by,
+                only,
+                sort,
+                limit,
+                offset,
+            } => {
+                let mut chosen = self.within(within);
+                if let Some(name) = only {
+                    chosen.retain(|&request| self.name(request, by) == name);
+                }
+                serde_json::to_string(&self.worst(chosen, &sort, limit, offset))
+            }
+            Question::Timeline { sort, parts } => {
+                let parts = parts.clamp(1, MOST_PARTS);
+                serde_json::to_string(&self.timeline(&sort, parts))
+            }
+            Question::Request { line } => serde_json::to_string(&self.request(line)),
+        }
+    }
+
+    fn period(&self) -> Option<(i64, i64)> {
+        let starts = || self.requests.iter().filter_map(|request| request.start);
+        Some((starts().min()?, starts().max()?))
+    }
+
+    /// The requests of a part of the time.
+    fn within(&self, within: Within) -> Vec<usize> {
+        let all = 0..self.requests.len();
+        let Some((from, to)) = within else {
+            return all.collect();
+        };
+        let Some((first, _)) = self.period() else {
+            return Vec::new();
+        };
+        let part = from..=to.unwrap_or(f64::INFINITY);
+        all.filter(|&request| {
+            let start = self.requests[request].start;
+            start.is_some_and(|start| part.contains(&seconds(start - first)))
+        })
+        .collect()
+    }
+
+    fn facts(&self, within: Within) -> Facts<'_> {
+        Facts {
+            requests: self.within(within).len(),
+            broken: self.broken,
+            first_broken: self.first_broken,
+            period: self.period(),
+            kinds: self.kinds.names(),
+        }
+    }
+
+    fn all_costs(&self, requests: &[usize]) -> Vec<Cost> {
+        let mut values = vec![Vec::new(); self.kinds.names().len()];
+        for &request in requests {
+            for (kind, cost) in self.numbered_costs(request) {
+                values[kind as usize].push(cost);
+            }
+        }
+        let names = self.kinds.names().iter().zip(values);
+        names
+            .filter_map(|(name, values)| Cost::of(name, values, requests.len() as u64))
+            .collect()
+    }
+
+    fn groups(&self, requests: &[usize], by: By, sort: &str, limit: usize) -> Groups {
+        let kind = self.kinds.find(sort);
+        let mut members: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        for &request in requests {
+            let group = self.group(request, by);
+            members.entry(group).or_default().push(request);
+        }
+        let mut groups: Vec<(Number, &str, Vec<usize>)> = members
+            .into_values()
+            .map(|requests| {
+                let costs = requests.iter().map(|&request| self.cost(request, kind));
+                let cost = costs.collect::<Sum>().total();
+                (cost, self.name(requests[0], by), requests)
+            })
+            .collect();
+        groups.sort_by(|one, other| other.0.compare(&one.0).then_with(|| one.1.cmp(other.1)));
+        let more = groups.len().saturating_sub(limit);
+        groups.truncate(limit);
+        let groups = groups.into_iter().map(|(cost, name, requests)| Group {
+            name: name.to_owned(),
+            requests: requests.len() as u64,
+            cost,
+            costs: self.all_costs(&requests),
+        });
+        Groups {
+            groups: groups.collect(),
+            more,
+        }
+    }
+
+    fn worst(&self, chosen: Vec<usize>, sort: &str, limit: usize, offset: usize) -> Worst<'_> {
+        let kind = self.kinds.find(sort);
+        let total = chosen.len();
+        let mut costs: Vec<(Number, usize)> = chosen
+            .into_iter()
+            .map(|request| (self.cost(request, kind), request))
+            .collect();
+        costs.sort_by(|one, other| other.0.compare(&one.0).then(one.1.cmp(&other.1)));
+        let part = costs.into_iter().skip(offset).take(limit);
+        Worst {
+            total,
+            requests: part.map(|(_, request)| self.row(request)).collect(),
+        }
+    }
+
+    fn row(&self, request: usize) -> Row<'_> {
+        let facts = &self.requests[request];
+        Row {
+            line: facts.place.line,
+            action: self.name(request, By::Action),
+            path: self.name(request, By::Path),
+            status: self.name(request, By::Status),
+            start: facts.start,
+            costs: self.costs(request).collect(),
+        }
+    }
+
+    fn timeline(&self, sort: &str, count: usize) -> Option<Timeline> {
+        let kind = self.kinds.find(sort);
+        let (from, to) = self.period()?;
+        let each = (seconds(to - from) / count as f64).max(SHORTEST);
+        let none = Part {
+            requests: 0,
+            max: Number::Int(0),
+            line: None,
+        };
+        let mut parts = vec![none; count];
+        for (number, request) in self.requests.iter().enumerate() {
+            let Some(start) = request.start else { continue };
+            let place = (seconds(start - from) / each).floor() as usize;
+            let part = &mut parts[place.min(count - 1)];
+            part.requests += 1;
+            let cost = self.cost(number, kind);
+            if part.line.is_none() || cost.compare(&part.max).is_gt() {
+                part.max = cost;
+                part.line = Some(request.place.line);
+            }
+        }
+        Some(Timeline {
+            from,
+            seconds: each,
+            parts,
+        })
+    }
+
+    fn request(&self, line: u64) -> Option<One<'_>> {
+        let request = self.find(line)?;
+        let mut ranks: Vec<(u32, Number, i64)> = self
+            .numbered_costs(request)
+            .map(|(kind, cost)| (kind, cost, 1))
+            .collect();
+        for other in 0..self.requests.len() {
+            for (kind, cost, rank) in &mut ranks {
+                *rank += i64::from(self.cost(other, Some(*kind)).compare(cost).is_gt());
+            }
+        }
+        let ranks = ranks.into_iter();
+        Some(One {
+            row: self.row(request),
+            ranks: ranks
+                .map(|(kind, _, rank)| (self.kinds.name(kind), Number::Int(rank)))
+                .collect(),
+        })
+    }
+}
+
+fn seconds(microseconds: i64) -> f64 {
+    microseconds as f64 / 1e6
+}

@@ -1,0 +1,58 @@
+//! The requests of a file, line by line.
+
+use std::io::{self, Read};
+
+use crate::entry::Entry;
+use crate::line::Line;
+use crate::lines::{Found, Lines};
+
+/// Bytes between two reports of the progress.
+const STEP: u64 = 1 << 20;
+
+/// Where a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its number, from 1.
+    pub line: u64,
+    /// Its first byte.
+    pub offset: u64,
+    /// Bytes, with the line feed.
+    pub length: u64,
+}
+
+/// Reads a file to its end: `tell` receives the request of each line that is not blank, or `None` if it is not one.
+pub fn each(
+    input: impl Read,
+    progress: impl Fn(u64),
+    mut tell: impl FnMut(Place, Option<Entry<'_>>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut lines = Lines::new(input);
+    let mut place = Place {
+        line: 0,
+        offset: 0,
+        length: 0,
+    };
+    let mut told = 0;
+    while let Some((found, offset, end)) = lines.next()? {
+        place = Place {
+            line: place.line + 1,
+            offset,
+            length: end - offset,
+        };
+        match &found {
+            Found::Text(text) if is_blank(text) => continue,
+            Found::Text(text) => tell(place, Line::read(text).and_then(Entry::of))?,
+            Found::TooLong => tell(place, None)?,
+        }
+        if lines.done >= told + STEP {
+            told = lines.done;
+            progress(told);
+        }
+    }
+    Ok(())
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_whitespace() || byte == 0 || byte == 0x0b)
+}

@@ -1,0 +1,208 @@
+# frozen_string_literal: true
+
+require "json"
+
+# What the crate memprof-trace reads, read once more in the simplest way: the specs compare both.
+class NaiveTraceLog
+  # A traced request, or a traced block, as it was read: its name, and what it cost.
+  #
+  # Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` tells
+  # which: it is milliseconds or microseconds since the epoch, and what is smaller than YOUNGEST can't
+  # be the latter, unless the request is of 1973.
+  class Entry
+    YOUNGEST = 100_000_000_000_000
+    # What the tracers call their numbers of calls.
+    CALLS = %w[calls queries].freeze
+    BYTES = %w[object_bytes memory].freeze
+    COUNTS = %w[objects gvl_waits].freeze
+    # No cost is larger, no request later (than the year 9999): what a line has beyond is no request.
+    LARGEST = 10**18
+    LATEST = 253_402_300_800_000_000
+    private_constant :YOUNGEST, :CALLS, :BYTES, :COUNTS, :LARGEST, :LATEST
+
+    def self.of?(record)
+      return false unless record.is_a?(Hash)
+      return record["tracers"].is_a?(Hash) if record.key?("tracers")
+
+      !record.empty? && record.each_value.all?(Hash)
+    end
+
+    def self.unit(kind)
+      return :bytes if BYTES.include?(kind)
+
+      COUNTS.include?(kind) || kind.end_with?("_calls") ? :count : :seconds
+    end
+
+    attr_reader :record
+    attr_reader :line
+    attr_reader :costs
+
+    def initialize(record, line)
+      @record = record
+      @line = line
+      @tracers = record["tracers"] || record
+      @scale = milliseconds? ? 0.001 : 1
+      @costs = { "time" => seconds(record["time"]) }
+      @tracers.each { |name, numbers| add(name, numbers) if numbers.is_a?(Hash) }
+    end
+
+    def possible?
+      @costs.each_value.all? { |cost| cost.abs <= LARGEST } && possible_start?
+    end
+
+    def cost(kind)
+      @costs.fetch(kind, 0)
+    end
+
+    def start
+      start = @record["start"]
+      return unless start.is_a?(Numeric)
+
+      Time.at(Rational(start.to_i, start < YOUNGEST ? 1000 : 1_000_000))
+    end
+
+    def action
+      rails = hash("rails")
+      return path unless rails["controller"]
+
+      "#{rails["controller"]}##{rails["action"]}"
+    end
+
+    def path
+      request = hash("request")
+      path = request["PATH_INFO"] || request["REQUEST_PATH"] || request["REQUEST_URI"]
+      return (@record["command"] || "block").to_s unless path
+
+      [request["REQUEST_METHOD"], path.to_s[/\A[^?]*/]].compact.join(" ")
+    end
+
+    def status
+      hash("response").fetch("code", "none").to_s
+    end
+
+    private
+
+    def possible_start?
+      start = @record["start"]
+      !start.is_a?(Numeric) || (start * (start < YOUNGEST ? 1000 : 1)).abs < LATEST
+    end
+
+    def hash(key)
+      value = @record[key]
+      value.is_a?(Hash) ? value : {}
+    end
+
+    def milliseconds?
+      start = @record["start"]
+      return start < YOUNGEST if start.is_a?(Numeric)
+
+      time = @record["time"] || (@tracers["gc"].is_a?(Hash) ? @tracers["gc"]["time"] : nil)
+      time.is_a?(Integer) && time.positive?
+    end
+
+    def seconds(value)
+      value.is_a?(Numeric) ? value * @scale : 0
+    end
+
+    def add(name, numbers)
+      case name
+      when "objects" then @costs.update("objects" => number(numbers["created"]),
+        "object_bytes" => number(numbers["bytes"]))
+      when "memory" then memory(numbers)
+      when "resources" then @costs["cpu"] = seconds(numbers["utime"]) + seconds(numbers["stime"])
+      when "threads" then threads(numbers)
+      else calls(name, numbers)
+      end
+    end
+
+    def memory(numbers)
+      calls = numbers.each_value.grep(Hash)
+      @costs["memory"] = calls.sum { |call| number(call["requested"]) }
+      @costs["memory_calls"] = calls.sum { |call| number(call["calls"]) }
+    end
+
+    def threads(numbers)
+      @costs["gvl_wait"] = seconds(numbers["gvl_wait_time"])
+      @costs["gvl_waits"] = number(numbers["gvl_waits"])
+    end
+
+    # A tracer counts calls itself, or one for each function.
+    def calls(name, numbers)
+      own = CALLS.any? { |key| numbers[key].is_a?(Numeric) }
+      parts = own ? [numbers] : numbers.each_value.grep(Hash)
+      @costs[name] = parts.sum { |part| seconds(part["time"]) }
+      @costs["#{name}_calls"] = parts.sum { |part| CALLS.sum { |key| number(part[key]) } }
+    end
+
+    def number(value)
+      value.is_a?(Numeric) ? value : 0
+    end
+  end
+  attr_reader :entries
+  attr_reader :broken
+  attr_reader :first_broken
+
+  def self.read(io)
+    log = new
+    io.each_line.with_index(1) { |line, number| log.add(line, number) }
+    log
+  end
+
+  def initialize
+    @entries = []
+    @broken = 0
+  end
+
+  def add(line, number)
+    text = line.dup.force_encoding(Encoding::UTF_8).scrub
+    return if text.strip.empty?
+
+    record = JSON.parse(text)
+    raise JSON::ParserError, "no request" unless Entry.of?(record)
+
+    entry = Entry.new(record, number)
+    raise JSON::ParserError, "no request" unless entry.possible?
+
+    @entries << entry
+  rescue JSON::ParserError
+    @broken += 1
+    @first_broken ||= number
+  end
+
+  def kinds
+    @kinds ||= @entries.flat_map { |entry| entry.costs.keys }.uniq
+  end
+
+  # What the requests cost, by kind.
+  def costs(entries = @entries)
+    kinds.filter_map do |kind|
+      values = entries.map { |entry| entry.cost(kind) }.sort
+      total = values.sum
+      next if total.zero?
+
+      { kind: kind, unit: Entry.unit(kind), total: total, mean: total.fdiv(values.size),
+        p50: percentile(values, 50), p90: percentile(values, 90), p95: percentile(values, 95),
+        p99: percentile(values, 99), max: values.last }
+    end
+  end
+
+  # The requests in groups, those first that cost most of a kind.
+  def groups(by, sort)
+    groups = @entries.group_by { |entry| entry.public_send(by) }.map do |name, entries|
+      costs = costs(entries)
+      { name: name, requests: entries.size, cost: entries.sum { |entry| entry.cost(sort) }, costs: costs }
+    end
+    groups.sort_by { |group| [-group[:cost], group[:name]] }
+  end
+
+  def worst(sort)
+    @entries.sort_by { |entry| [-entry.cost(sort), entry.line] }
+  end
+
+  private
+
+  # The nearest rank: a value that there was.
+  def percentile(sorted, percent)
+    sorted[((percent * sorted.size).fdiv(100).ceil - 1).clamp(0, sorted.size - 1)]
+  end
+end
