@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../output"
 require_relative "../printable"
 
 module Memprof
@@ -24,9 +25,7 @@ module Memprof
         lines << "#{state}=true" if state
         lines << "forked=true" if @forked
         lines.concat(reports.map { |path| "report=#{path}" })
-        path = path(Process.pid)
-        File.write("#{path}.new", lines.map(&:b).join("\n"), perm: 0o600)
-        File.rename("#{path}.new", path)
+        Output.write(path(Process.pid), lines.map(&:b).join("\n"))
         withdraw if state == "ended" && unread?
       end
 

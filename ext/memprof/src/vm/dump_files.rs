@@ -41,6 +41,25 @@ pub fn create_locked(path: &Path) -> io::Result<Option<File>> {
     Ok(ours.then_some(file))
 }
 
+/// Writes a file under a temporary name, and gives it its own when it is complete. What was there before stays if anything
+/// fails, and somebody else's temporary file stays in any case.
+pub fn write_whole<T, E>(
+    path: &Path,
+    temporary: &Path,
+    failed: impl Fn(&io::Error) -> E,
+    write: impl FnOnce(File) -> Result<T, E>,
+) -> Result<T, E> {
+    let file = new_file().write(true).open(temporary);
+    let outcome = write(file.map_err(|error| failed(&error))?).and_then(|value| {
+        fs::rename(temporary, path).map_err(|error| failed(&error))?;
+        Ok(value)
+    });
+    if outcome.is_err() {
+        let _ = fs::remove_file(temporary);
+    }
+    outcome
+}
+
 /// Makes a file to write and read, and takes its name away.
 pub fn create_nameless(path: &Path) -> io::Result<File> {
     let file = new_file().read(true).write(true).open(path)?;

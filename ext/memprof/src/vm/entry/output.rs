@@ -1,15 +1,15 @@
 //! Files and standard output, without Ruby.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use magnus::Ruby;
 
 use crate::os_errors;
+use crate::vm::dump_files;
 use crate::vm::heap::file::{dump_file, dump_to};
 
 /// Dumps the heap to a file, which appears when it is whole, or to standard output.
@@ -38,29 +38,15 @@ pub fn write(file: Option<&str>, text: &[u8]) -> Result<(), String> {
             .write_all(text)
             .map_err(|error| failure("to standard output", &error));
     };
-    replace(Path::new(file), text).map_err(|error| failure(file, &error))
+    let path = Path::new(file);
+    dump_files::write_whole(
+        path,
+        &path.with_file_name(format!(".memprof-{}.tmp", std::process::id())),
+        |error| failure(file, error),
+        |mut out| out.write_all(text).map_err(|error| failure(file, &error)),
+    )
 }
 
 fn failure(place: &str, error: &io::Error) -> String {
     format!("can't write {place}: {}", os_errors::text(error))
-}
-
-fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let temporary = file.with_file_name(format!(".memprof-{}.tmp", std::process::id()));
-    let mut options = OpenOptions::new();
-    let opened = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary);
-    let written = opened
-        .and_then(|mut out| out.write_all(text))
-        .and_then(|()| fs::rename(&temporary, file));
-    if written
-        .as_ref()
-        .is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists)
-    {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }

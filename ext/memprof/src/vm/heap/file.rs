@@ -1,9 +1,8 @@
 //! A dump without any Ruby code around it, for those who call it from a debugger.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use magnus::{Ruby, Value};
@@ -14,6 +13,7 @@ use memprof_dump::worker::Worker;
 
 use super::{Globals, Request, binding};
 use crate::os_errors;
+use crate::vm::dump_files;
 
 /// What is to be written, and what Ruby said of threads and global variables.
 pub struct Facts {
@@ -53,16 +53,12 @@ pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String
 /// The same with facts.
 pub fn dump_file_with(ruby: &Ruby, path: &str, facts: Facts) -> Result<Counts, String> {
     let unfinished = format!("{path}.IN_PROGRESS");
-    let failed = |error: io::Error| format!("cannot write {path}: {}", os_errors::text(&error));
-    let file = create(&unfinished).map_err(failed)?;
-    let outcome = dump_with(ruby, file, facts).and_then(|counts| {
-        std::fs::rename(&unfinished, path).map_err(failed)?;
-        Ok(counts)
-    });
-    if outcome.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    outcome
+    dump_files::write_whole(
+        Path::new(path),
+        Path::new(&unfinished),
+        |error| format!("cannot write {path}: {}", os_errors::text(error)),
+        |file| dump_with(ruby, file, facts),
+    )
 }
 
 /// As [`dump_file`], to a file that is open. No second thread writes it: with `set scheduler-locking on` a debugger lets
@@ -116,14 +112,6 @@ fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String> {
 fn random_key() -> Key {
     let random = RandomState::new();
     Key([random.hash_one(1), random.hash_one(2)])
-}
-
-fn create(path: &str) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
 }
 
 fn header(facts: &Facts) -> String {
