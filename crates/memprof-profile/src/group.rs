@@ -342,4 +342,6 @@ pub(crate) fn keep_most<T>(
 }
 
 #[cfg(test)]
+mod naive_tests;
+#[cfg(test)]
 mod tests;

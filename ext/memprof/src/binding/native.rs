@@ -39,7 +39,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("broken?", function!(crate::vm::hooks::broken, 0))?;
     native.define_singleton_method(
         "take_finalized",
-        function!(crate::vm::hooks::take_finalized, 0),
+        function!(crate::vm::frees::take_finalized, 0),
     )?;
     native.define_singleton_method("clear_stack", function!(clear_stack, 0))?;
     native.define_singleton_method("gem_of", function!(gem_of, 1))?;

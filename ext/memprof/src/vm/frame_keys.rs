@@ -69,3 +69,9 @@ pub fn key_of(frame: VALUE) -> FrameKey {
         }
     }
 }
+
+/// True for code of a file that was loaded; what is evaluated may give any path and line for its own.
+pub fn is_loaded(frame: VALUE) -> bool {
+    // SAFETY: a frame that rb_profile_frames just wrote, so alive; returns nil or a String that the VM holds.
+    unsafe { rb_sys::rb_profile_frame_absolute_path(frame) != rb_sys::Qnil as VALUE }
+}

@@ -9,7 +9,7 @@ use memprof_profile::sites::{FrameId, FrameKey, Sites};
 
 use super::control_frames::{self, Profiled};
 use super::event::Event;
-use super::frame_keys::{is_native, is_own, is_users, key_of};
+use super::frame_keys::{is_loaded, is_native, is_own, is_users, key_of};
 use super::origin::{Found, Origin};
 use super::postponed_job;
 use super::ruby_object::text;
@@ -394,10 +394,4 @@ fn nowhere(sites: &mut Sites) -> Found {
         stack: place,
         loaded: false,
     }
-}
-
-/// True for code of a file that was loaded; what is evaluated may give any path and line for its own.
-fn is_loaded(frame: VALUE) -> bool {
-    // SAFETY: a frame that rb_profile_frames just wrote, so alive; returns nil or a String that the VM holds.
-    unsafe { rb_sys::rb_profile_frame_absolute_path(frame) != rb_sys::Qnil as VALUE }
 }

@@ -8,14 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rb_sys::{VALUE, rb_trace_arg_t, ruby_value_type};
 
 use memprof_profile::cells::CellId;
-use memprof_profile::live::Record;
 use memprof_profile::sessions::SegmentId;
 use memprof_profile::sites::{Site, SiteId};
 
 use super::classes;
 use super::event::Event;
 use super::event_hook::EventHook;
-use super::memsize;
+use super::frees::{forget_name, free};
 use super::origin::{Found, Origin};
 use super::peak;
 use super::places::{Known, Place};
@@ -37,14 +36,6 @@ static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// Set when the hook has failed, and must do nothing from then on.
 static BROKEN: AtomicBool = AtomicBool::new(false);
-
-/// Set when a recorded object with a finalizer is freed: what it references goes with the next collection only.
-static FINALIZED: AtomicBool = AtomicBool::new(false);
-
-/// Whether a recorded object with a finalizer was freed since this was asked last.
-pub fn take_finalized() -> bool {
-    FINALIZED.swap(false, Ordering::Relaxed)
-}
 
 /// Adds the hook. Not to be called inside [`tracker::with`].
 pub fn install() {
@@ -192,32 +183,6 @@ fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
     }
 }
 
-#[inline(always)]
-fn forget_name(tracker: &mut Tracker, flags: Flags, object: VALUE) {
-    if flags.is(ruby_value_type::RUBY_T_IMEMO) || is_module(flags) {
-        forget_known(tracker, flags, object);
-    }
-}
-
-#[cold]
-fn forget_known(tracker: &mut Tracker, flags: Flags, object: VALUE) {
-    let known = if flags.is(ruby_value_type::RUBY_T_IMEMO) {
-        tracker.frames.forget(object)
-    } else {
-        tracker.identities.forget(object);
-        tracker.classes.forget(object)
-    };
-    if known {
-        tracker.places.clear();
-    }
-}
-
-/// True for a class or a module.
-#[inline(always)]
-fn is_module(flags: Flags) -> bool {
-    flags.is(ruby_value_type::RUBY_T_CLASS) || flags.is(ruby_value_type::RUBY_T_MODULE)
-}
-
 #[inline]
 fn segment(tracker: &Tracker) -> Option<SegmentId> {
     if tracker.is_quiet() {
@@ -361,44 +326,4 @@ fn count_at(tracker: &mut Tracker, place: Place, site: SiteId) -> CellId {
     let cell = tracker.recorder.cell(place.segment, site);
     tracker.places.put(place, cell.0);
     cell
-}
-
-/// # Safety
-/// Called in a free hook with the object that is freed.
-#[inline]
-unsafe fn free(object: VALUE) {
-    // SAFETY: the object's slot has not been cleared yet.
-    let flags = unsafe { Flags::of(object) };
-    tracker::with(|tracker| {
-        forget_name(tracker, flags, object);
-        if flags.is(ruby_value_type::RUBY_T_DATA) {
-            tracker.quiet.forget(object);
-            if tracker.recorder.sessions.by_thread() {
-                tracker.recorder.sessions.thread_ended(object);
-            }
-        }
-        // With sampling, most objects are not in the table: what follows is for the others.
-        if let Some(record) = tracker.recorder.take(object) {
-            // SAFETY: as for this function.
-            unsafe { count_free(tracker, flags, object, record) };
-        }
-    });
-}
-
-/// # Safety
-/// Called in a free hook with the object that is freed.
-#[inline(never)]
-unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
-    // SAFETY: as for this function.
-    let bytes = unsafe { memsize::of_freed(object, flags) };
-    (tracker.recorder).count_free(record, bytes.unwrap_or(u64::from(record.slot_size())));
-    if flags.has_finalizer() {
-        FINALIZED.store(true, Ordering::Relaxed);
-    }
-    if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
-        // SAFETY: a T_STRING that is being freed; the bytes are copied at once.
-        if let Some(value) = unsafe { ruby_object::string_bytes(object) } {
-            tracker.recorder.string_freed(record, value);
-        }
-    }
 }

@@ -13,7 +13,7 @@
 //!
 //! The modules of tracking know each other one way only. Who needs one needs what stands to the right of it:
 //!
-//! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`], [`naming`], [`objspace`] -> [`tracker`] -> [`frames`], [`classes`],
+//! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`] -> [`frees`], [`naming`], [`objspace`] -> [`tracker`] -> [`frames`], [`classes`],
 //!   [`places`], `quiet`, `identities`
 //! - [`frames`] -> `stack_memo`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the job that
 //!   [`naming`] has set, without knowing it
@@ -31,6 +31,7 @@ pub mod event;
 mod event_hook;
 pub mod frame_keys;
 pub mod frames;
+pub mod frees;
 pub mod guard;
 pub mod gvl;
 pub mod heap;

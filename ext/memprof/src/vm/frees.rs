@@ -1,0 +1,85 @@
+//! What the event hook does when an object is freed: its record is removed, its cell counts it, and its address is forgotten.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use memprof_profile::live::Record;
+use rb_sys::{VALUE, ruby_value_type};
+
+use super::memsize;
+use super::ruby_object::{self, Flags};
+use super::tracker::{self, Tracker};
+
+/// Set when a recorded object with a finalizer is freed: what it references goes with the next collection only.
+static FINALIZED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a recorded object with a finalizer was freed since this was asked last.
+pub fn take_finalized() -> bool {
+    FINALIZED.swap(false, Ordering::Relaxed)
+}
+
+/// # Safety
+/// Called in a free hook with the object that is freed.
+#[inline]
+pub unsafe fn free(object: VALUE) {
+    // SAFETY: the object's slot has not been cleared yet.
+    let flags = unsafe { Flags::of(object) };
+    tracker::with(|tracker| {
+        forget_name(tracker, flags, object);
+        if flags.is(ruby_value_type::RUBY_T_DATA) {
+            tracker.quiet.forget(object);
+            if tracker.recorder.sessions.by_thread() {
+                tracker.recorder.sessions.thread_ended(object);
+            }
+        }
+        // With sampling, most objects are not in the table: what follows is for the others.
+        if let Some(record) = tracker.recorder.take(object) {
+            // SAFETY: as for this function.
+            unsafe { count_free(tracker, flags, object, record) };
+        }
+    });
+}
+
+/// # Safety
+/// Called in a free hook with the object that is freed.
+#[inline(never)]
+unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
+    // SAFETY: as for this function.
+    let bytes = unsafe { memsize::of_freed(object, flags) };
+    (tracker.recorder).count_free(record, bytes.unwrap_or(u64::from(record.slot_size())));
+    if flags.has_finalizer() {
+        FINALIZED.store(true, Ordering::Relaxed);
+    }
+    if flags.is(ruby_value_type::RUBY_T_STRING) && tracker.recorder.wants_string(record) {
+        // SAFETY: a T_STRING that is being freed; the bytes are copied at once.
+        if let Some(value) = unsafe { ruby_object::string_bytes(object) } {
+            tracker.recorder.string_freed(record, value);
+        }
+    }
+}
+
+/// Addresses of classes and frames name other ones from now on.
+#[inline(always)]
+pub(super) fn forget_name(tracker: &mut Tracker, flags: Flags, object: VALUE) {
+    if flags.is(ruby_value_type::RUBY_T_IMEMO) || is_module(flags) {
+        forget_known(tracker, flags, object);
+    }
+}
+
+#[cold]
+fn forget_known(tracker: &mut Tracker, flags: Flags, object: VALUE) {
+    let known = if flags.is(ruby_value_type::RUBY_T_IMEMO) {
+        tracker.frames.forget(object)
+    } else {
+        tracker.identities.forget(object);
+        tracker.classes.forget(object)
+    };
+    if known {
+        tracker.places.clear();
+    }
+}
+
+/// True for a class or a module.
+#[inline(always)]
+fn is_module(flags: Flags) -> bool {
+    flags.is(ruby_value_type::RUBY_T_CLASS) || flags.is(ruby_value_type::RUBY_T_MODULE)
+}
