@@ -116,8 +116,8 @@ module Memprof
         filter(controller, &block)
       end
 
-      # @param options [Hash{Symbol => Object}] `path:`, `scope:`, `tracers:`, `max_size:`, `when_full:`,
-      #   `one_in:` and `per_second:`, as {Tracer#initialize} takes them
+      # @param options [Hash{Symbol => Object}] `path:`, `scope:`, `tracers:`, `except:`, `max_size:`,
+      #   `when_full:`, `one_in:` and `per_second:`, as {Tracer#initialize} takes them
       # @return [Actions] a filter with these options
       # @raise [ArgumentError] if an option cannot work
       # @example

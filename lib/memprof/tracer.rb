@@ -38,6 +38,7 @@ module Memprof
     #   `memprof_tracer-PID.json` in the directory that the variable MEMPROF_DIR names, or in /tmp
     # @param scope [Symbol] `:thread`, or `:process` to count what all threads do during a request
     # @param tracers [Array<Symbol>, nil] those that are wanted; nil for all
+    # @param except [Array<Symbol>, nil] those that are not wanted, as `[:sql]`
     # @param only [#call, nil] is called with the Rack env; requests that it answers false for are not traced
     # @param max_size [Integer, nil] bytes that the file may have, see `when_full:`. The file of
     #   {Memprof.trace_to} has the limits that are given there
@@ -52,14 +53,14 @@ module Memprof
     # @example No more than 200 MB in two files, and no more than 50 requests a second
     #   app = ->(env) { [200, {}, [env["PATH_INFO"]]] }
     #   Memprof::Tracer.new(app, path: "requests.json", max_size: 100_000_000, per_second: 50)
-    def initialize(app, path: nil, scope: :thread, tracers: nil, only: nil, max_size: nil, when_full: :rotate,
-      one_in: nil, per_second: nil)
+    def initialize(app, path: nil, scope: :thread, tracers: nil, except: nil, only: nil, max_size: nil,
+      when_full: :rotate, one_in: nil, per_second: nil)
       unless only.nil? || only.respond_to?(:call)
         raise ArgumentError, "only: wants something callable, got #{only.inspect}"
       end
 
-      @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, max_size: max_size,
-        when_full: when_full, one_in: one_in, per_second: per_second)
+      @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, except: except,
+        max_size: max_size, when_full: when_full, one_in: one_in, per_second: per_second)
       @requests.keep # statements that are prepared before the first request are noticed
       @app = app
       @only = only

@@ -9,6 +9,7 @@ require_relative "tracers/memcache"
 require_relative "tracers/mysql"
 require_relative "tracers/plan"
 require_relative "tracers/redis"
+require_relative "tracers/sql"
 
 module Memprof
   # The tracers that {Memprof.trace} has: each counts one kind of work and gives a Hash of numbers. Those of
@@ -33,10 +34,15 @@ module Memprof
   #   Memprof::Tracers.unregister(:sleeps)
   module Tracers
     # The order of a report: what a request spends its time on first.
-    ORDER = %i[objects gc fd dns memory mysql postgres sqlite memcache redis http resources threads].freeze
+    ORDER = %i[objects gc fd dns memory sql mysql postgres sqlite memcache redis http resources
+      threads].freeze
     # Of client gems, by the name of the tracer.
-    CLIENTS = { fd: Fd, mysql: Mysql, memcache: Memcache, redis: Redis, http: Http }.freeze
+    CLIENTS = { fd: Fd, sql: Sql, mysql: Mysql, memcache: Memcache, redis: Redis, http: Http }.freeze
     private_constant :ORDER, :CLIENTS
+
+    # All tracers but some.
+    Except = Struct.new(:names)
+    private_constant :Except
 
     @own = {}.freeze
     @plans = {}.freeze
@@ -113,6 +119,7 @@ module Memprof
       # @raise [ArgumentError] if one is unknown; names those that there are
       def choose(names)
         return self.names if names.nil?
+        return self.names - names.names if names.is_a?(Except)
 
         wanted = Array(names).map { |name| name.respond_to?(:to_sym) ? name.to_sym : name }
         unknown = wanted - self.names
@@ -126,11 +133,23 @@ module Memprof
 
       # @api private
       # @param names (see #choose)
+      # @param except (see #choose) those that are not wanted; nil for none
+      # @return [Object, nil] what {plan} takes for names
+      # @raise (see #choose)
+      def without(names, except)
+        return names if except.nil?
+        return choose(names) - choose(except) unless names.nil?
+
+        Except.new(choose(except).freeze).freeze
+      end
+
+      # @api private
+      # @param names (see #choose)
       # @return [Plan]
       # @raise (see #choose)
       def plan(names)
         @plans[names] || begin
-          plan = Plan.new(choose(names), native, CLIENTS, @own, asked: !names.nil?)
+          plan = Plan.new(choose(names), native, CLIENTS, @own, asked: !(names.nil? || names.is_a?(Except)))
           # By the choice as it is now: an Array may be changed.
           @plans = @plans.merge((names.is_a?(Array) ? names.dup.freeze : names) => plan).freeze
           plan

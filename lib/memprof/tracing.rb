@@ -13,6 +13,7 @@ module Memprof
     #   if it is made), or an IO; standard output if nil, indented for people
     # @param scope [Symbol] `:thread` for what the calling thread does, `:process` for what all threads do
     # @param tracers [Array<Symbol>, Symbol, nil] those that are wanted; nil for all
+    # @param except [Array<Symbol>, Symbol, nil] those that are not wanted, as `:sql`
     # @yield the code to look at
     # @return [Object] the block's value
     # @raise [ArgumentError] without a block, or if scope or tracers are unknown
@@ -22,13 +23,14 @@ module Memprof
     #   Memprof.trace(tracers: %i[objects gc]) { 10.times { Object.new } }
     # @example To a file, with all that the process does
     #   Memprof.trace("trace.json", scope: :process) { Thread.new { "abc".dup }.join }
-    def trace(path_or_io = nil, scope: :thread, tracers: nil, &block)
+    def trace(path_or_io = nil, scope: :thread, tracers: nil, except: nil, &block)
       raise ArgumentError, "block required" unless block
 
       load_trace
       journal = Trace::Journal.of(path_or_io)
       begin
-        Trace.run(Trace.new(scope, tracers), ->(report, _) { journal.write(report) }, &block)
+        trace = Trace.new(scope, Tracers.without(tracers, except))
+        Trace.run(trace, ->(report, _) { journal.write(report) }, &block)
       ensure
         journal.close
       end
@@ -41,6 +43,7 @@ module Memprof
     # @param env [Hash] the Rack environment
     # @param scope (see #trace)
     # @param tracers (see #trace)
+    # @param except (see #trace)
     # @yield handles the request
     # @yieldreturn [Array, Object] a Rack response, or anything else
     # @return [Object] the block's value
@@ -48,14 +51,15 @@ module Memprof
     # @example
     #   env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/home" }
     #   Memprof.trace_request(env) { [200, {}, ["hello"]] }
-    def trace_request(env, scope: :thread, tracers: nil, &block)
+    def trace_request(env, scope: :thread, tracers: nil, except: nil, &block)
       raise ArgumentError, "block required" unless block
 
       load_trace
       journal = @trace_journal || Trace::Journal.new(nil)
       return yield if journal.full?
 
-      Trace::Request.new(env, journal).trace(Trace.new(scope, tracers), &block)
+      Trace::Request.new(env, journal)
+        .trace(Trace.new(scope, Tracers.without(tracers, except)), &block)
     end
 
     # @return [String, nil] the file that {trace_request} adds to

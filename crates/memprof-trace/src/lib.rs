@@ -12,6 +12,7 @@ mod log;
 mod log_questions;
 mod number;
 mod requests;
+pub mod sql;
 mod stats;
 mod summary;
 mod time;

@@ -16,7 +16,7 @@ module Memprof
 
       class << self
         def add(constant, listener)
-          @missing = @missing.merge(constant => listener)
+          @missing = @missing.merge(constant => [*@missing[constant], listener].freeze)
         end
 
         # Looks for what is loaded, and watches for what will be, until as many finish as start.
@@ -76,8 +76,8 @@ module Memprof
 
         # Not under the lock: a class may be defined anywhere, also by a thread that waits for it.
         def written(mod)
-          listener = @missing[Native.quiet { Module.instance_method(:name).bind_call(mod) }]
-          Native.quiet { attach(mod, listener) } if listener
+          constant = Native.quiet { Module.instance_method(:name).bind_call(mod) }
+          Native.quiet { attach(mod, constant) } if @missing.key?(constant)
         end
 
         # Not again before something else was loaded: a server makes a trace for each request.
@@ -85,15 +85,16 @@ module Memprof
           return if @features == $LOADED_FEATURES.size
 
           @features = $LOADED_FEATURES.size
-          @missing.each do |constant, listener|
+          @missing.each_key do |constant|
             mod = find(constant)
-            attach(mod, listener) if mod
+            attach(mod, constant) if mod
           end
         end
 
-        def attach(mod, listener)
-          mod.prepend(listener) unless mod.include?(listener)
-          @missing = @missing.reject { |_, other| other.equal?(listener) }
+        def attach(mod, constant)
+          listeners = @missing[constant]
+          @missing = @missing.reject { |other, _| other == constant }
+          listeners&.each { |listener| mod.prepend(listener) unless mod.include?(listener) }
         end
 
         # Loads nothing: a constant that would be autoloaded is not there yet.

@@ -1,4 +1,4 @@
-//! `Memprof::Native.sum_up_requests`: what the traced requests of a file cost.
+//! `Memprof::Native.sum_up_requests`: what the traced requests of a file cost; `normalize_sql`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,13 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use magnus::{Error, Object, RModule, Ruby, Value, function};
+use memprof_trace::sql::{self, Dialect};
 use memprof_trace::{Options, Summary};
 
 use super::dump::{duplicate, failure};
 use super::job::{self, Abandoned};
 
 pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
-    native.define_singleton_method("sum_up_requests", function!(sum_up_requests, 2))
+    native.define_singleton_method("sum_up_requests", function!(sum_up_requests, 2))?;
+    native.define_singleton_method("normalize_sql", function!(normalize_sql, 2))
+}
+
+/// The text of a statement without its values; `adapter` says whose SQL it is.
+fn normalize_sql(statement: String, adapter: String) -> String {
+    sql::normalize(statement.as_bytes(), Dialect::of(&adapter))
 }
 
 /// Reads a file descriptor to its end; options and answer are JSON. The block receives how many bytes were read.

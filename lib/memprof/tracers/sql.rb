@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+require_relative "client"
+require_relative "sql/statements"
+require_relative "../printable"
+
+module Memprof
+  module Tracers
+    # `sql`: statements by their normalized text, and by the line of the application that sends them. They are
+    # told by Active Record, and by the client gems for those who use them without it. (What goes through C
+    # libraries is counted by the extension, too, which knows neither texts nor callers.)
+    class Sql < Client
+      # Set in the fiber: the statement that runs.
+      INSIDE = :memprof_sql_statement
+      # Bytes of a statement that are looked at, and one more by which it is known to be longer.
+      LOOKED_AT = (1 << 16) + 1
+      NOTHING = [].freeze
+      private_constant :INSIDE, :LOOKED_AT, :NOTHING
+
+      # A statement that runs: for whom, since when, by which notification, and inside of which other.
+      Call = Struct.new(:followers, :began, :waited, :event, :outer)
+      private_constant :Call
+
+      class << self
+        # Tells of a statement, unless it is part of one: of a query of Active Record through a client gem.
+        def asked(text, adapter)
+          call = start
+          return yield unless call
+
+          begin
+            yield
+          ensure
+            finish(call, text, adapter)
+          end
+        end
+
+        # Begins a statement; nil if nobody wants to know of it.
+        def start(event = nil)
+          followers = running
+          return if followers.empty?
+
+          outer = Thread.current[INSIDE]
+          return if outer && event.nil?
+
+          Native.quiet do
+            Thread.current[INSIDE] = Call.new(followers, Clock.now, Native.gvl_wait, event, outer)
+          end
+        end
+
+        # Whether nobody wants to know of what a client gem does now.
+        def ignored?
+          running.empty? || !Thread.current[INSIDE].nil?
+        end
+
+        # Ends it; a second time does nothing. Gives what it was added to.
+        def finish(call, text, adapter)
+          return NOTHING unless call.began
+
+          Thread.current[INSIDE] = call.outer
+          entries = Native.quiet { [] }
+          tell(call.followers, call.began, call.waited) do |sql, time, _|
+            entries << sql.asked(text, adapter, time)
+          end
+          call.began = nil
+          entries
+        rescue StandardError => e
+          failed(e)
+          NOTHING
+        end
+
+        # The statement of a notification.
+        def call_of(event)
+          call = Thread.current[INSIDE]
+          call = call.outer until call.nil? || call.event.equal?(event)
+          call
+        end
+
+        # A statement without its values.
+        def normalize(text, adapter)
+          text = text.to_s
+          text = text.byteslice(0, LOOKED_AT) if text.bytesize > LOOKED_AT
+          Native.normalize_sql(Printable.utf8(text), adapter)
+        end
+
+        private
+
+        # What goes wrong here must not reach the program.
+        def failed(error)
+          return if @warned
+
+          @warned = true
+          warn "memprof: traces go without statements: #{error.message} (#{error.class})"
+        end
+      end
+
+      def initialize
+        super
+        @statements = Statements.new
+      end
+
+      def asked(text, adapter, time)
+        @statements.add(text ? Sql.normalize(text, adapter) : Statements::UNKNOWN, time)
+      end
+
+      def report
+        @statements.report
+      end
+    end
+  end
+end
+
+require_relative "sql/active_record"
+require_relative "sql/client_gems"
+require_relative "sql/sqlite"

@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Tracers
+    class Sql < Client
+      # Listens to the notifications of Active Record, which have the text of prepared statements, too.
+      module ActiveRecord
+        EVENT = "sql.active_record"
+        private_constant :EVENT
+
+        class << self
+          # Called once, when Active Record's adapters are there.
+          def prepended(_)
+            super
+            ::ActiveSupport::Notifications.subscribe(EVENT, self)
+          end
+
+          # What it finds in its own cache it does not ask the database.
+          def start(_name, _id, payload)
+            Sql.start(payload) unless payload[:cached]
+          rescue StandardError
+            nil
+          end
+
+          def finish(_name, _id, payload)
+            call = Sql.call_of(payload)
+            Sql.finish(call, payload[:sql], adapter(payload[:connection])) if call
+          rescue StandardError
+            nil
+          end
+
+          private
+
+          def adapter(connection)
+            connection.respond_to?(:adapter_name) ? connection.adapter_name.to_s : ""
+          end
+        end
+      end
+      private_constant :ActiveRecord
+
+      hook "ActiveRecord::ConnectionAdapters::AbstractAdapter", ActiveRecord
+    end
+  end
+end

@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+require_relative "../../lock"
+require_relative "../../paths"
+
+module Memprof
+  module Tracers
+    class Sql < Client
+      # The line of the application that is running: the innermost that belongs to no gem, not to the standard
+      # library and not to memprof.
+      module Caller
+        # Frames that are looked at.
+        DEEPEST = 400
+        # So many at first, where Ruby can't hand over one by one, and twice as many each time.
+        STEP = 16
+        # Paths that are known.
+        KNOWN = 10_000
+        # Methods of templates have the path and a number in their name.
+        TEMPLATE = /\A_\w+_\d+_\d+\z/
+        # What Ruby writes before the name of the method.
+        WITHIN = /\A(?:.* in )?/
+        private_constant :DEEPEST, :STEP, :KNOWN, :TEMPLATE, :WITHIN
+
+        @files = {}
+
+        class << self
+          # The caller as "app/models/order.rb:7 in total"; nil if there is none.
+          def find
+            file = found = nil
+            each_location do |location|
+              if found
+                return text(file, found) unless same_line?(found, location)
+              else
+                file = file_of(location) or next
+              end
+              found = location
+            end
+            text(file, found) if found
+          end
+
+          private
+
+          if Thread.respond_to?(:each_caller_location)
+            def each_location
+              left = DEEPEST
+              Thread.each_caller_location do |location|
+                yield location
+                break if (left -= 1).zero?
+              end
+            end
+          else
+            def each_location(&block)
+              start = 2
+              step = STEP
+              while start < DEEPEST
+                locations = caller_locations(start, step)
+                locations&.each(&block)
+                break if locations.nil? || locations.size < step
+
+                start += step
+                step *= 2
+              end
+            end
+          end
+
+          # Methods in C, as `map`, stand where they are called: the method of the line is behind them.
+          def same_line?(one, other)
+            one.lineno == other.lineno && one.path == other.path
+          end
+
+          # The short path of a file of the application; false for others. (Two threads may both look it up.)
+          def file_of(location)
+            path = location.path or return false
+            @files.fetch(path) do
+              @files = {} if @files.size >= KNOWN
+              @files[path] = application_file(location.absolute_path || path)
+            end
+          end
+
+          def application_file(path)
+            path = Printable.utf8(path)
+            return false if path.start_with?("<internal:", "(eval") || Paths.own?(path)
+
+            Native.library_path(path) ? false : Printable.line(Paths.short(path))
+          end
+
+          def text(file, location)
+            method = Printable.line(location.label.to_s).sub(WITHIN, "")
+            place = "#{file}:#{location.lineno}"
+            unnamed = method.empty? || method.start_with?("<") || method.match?(TEMPLATE)
+            unnamed ? place : "#{place} in #{method}"
+          end
+        end
+      end
+      private_constant :Caller
+    end
+  end
+end

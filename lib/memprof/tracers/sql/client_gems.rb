@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Tracers
+    class Sql < Client
+      # Listens to the gems pg, mysql2 and trilogy where they are used without Active Record, as by Sequel.
+      module ClientGems
+        # Statements whose texts are kept for a connection.
+        PREPARED = 1000
+        private_constant :PREPARED
+
+        # Calls a method of a client that may yield the result: what the block does is no part of the
+        # statement.
+        def self.asked(text, adapter, result)
+          call = Sql.start
+          return yield(result) unless call
+
+          begin
+            yield(result && ->(value) { Sql.finish(call, text, adapter) && result.call(value) })
+          ensure
+            Sql.finish(call, text, adapter)
+          end
+        end
+
+        # Remembers the text of a statement that is prepared.
+        def self.prepared(object, name, text)
+          Native.quiet do
+            texts = object.instance_variable_get(:@memprof_statements)
+            full = texts.nil? || texts.size >= PREPARED
+            texts = object.instance_variable_set(:@memprof_statements, {}) if full
+            texts[name.to_s] = text
+          end
+        rescue FrozenError
+          nil
+        end
+
+        def self.text(object, name)
+          object.instance_variable_get(:@memprof_statements)&.fetch(name.to_s, nil)
+        end
+
+        # Methods of PG::Connection that take the text, and those that take the name of a statement.
+        TEXTS = %i[
+          exec query async_exec async_query sync_exec exec_params async_exec_params sync_exec_params
+        ].freeze
+        NAMES = %i[exec_prepared async_exec_prepared sync_exec_prepared].freeze
+        private_constant :TEXTS, :NAMES
+
+        # To be prepended to PG::Connection.
+        module Postgres
+          TEXTS.each do |name|
+            define_method(name) do |*arguments, &block|
+              next super(*arguments, &block) if Sql.running.empty?
+
+              ClientGems.asked(arguments.first, "postgres", block) { |result| super(*arguments, &result) }
+            end
+          end
+
+          NAMES.each do |name|
+            define_method(name) do |*arguments, &block|
+              next super(*arguments, &block) if Sql.running.empty?
+
+              text = ClientGems.text(self, arguments.first)
+              ClientGems.asked(text, "postgres", block) { |result| super(*arguments, &result) }
+            end
+          end
+
+          %i[prepare async_prepare sync_prepare].each do |name|
+            define_method(name) do |*arguments, &block|
+              ClientGems.prepared(self, *arguments.first(2)) unless Sql.running.empty? || arguments.size < 2
+              super(*arguments, &block)
+            end
+          end
+        end
+
+        # To be prepended to Mysql2::Client.
+        module Mysql2
+          def query(sql, *, **)
+            Sql.running.empty? ? super : Sql.asked(sql, "mysql") { super }
+          end
+
+          def prepare(sql)
+            statement = super
+            ClientGems.prepared(statement, "", sql) unless Sql.running.empty?
+            statement
+          end
+        end
+
+        # To be prepended to Mysql2::Statement.
+        module Mysql2Statement
+          def execute(*, **)
+            Sql.running.empty? ? super : Sql.asked(ClientGems.text(self, ""), "mysql") { super }
+          end
+        end
+
+        # To be prepended to Trilogy.
+        module Trilogy
+          def query(sql)
+            Sql.running.empty? ? super : Sql.asked(sql, "mysql") { super }
+          end
+        end
+      end
+      private_constant :ClientGems
+
+      hook "PG::Connection", ClientGems::Postgres
+      hook "Mysql2::Client", ClientGems::Mysql2
+      hook "Mysql2::Statement", ClientGems::Mysql2Statement
+      hook "Trilogy", ClientGems::Trilogy
+    end
+  end
+end

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Tracers
+    class Sql < Client
+      # Listens to the gem sqlite3 where it is used without Active Record. A statement is executed step by
+      # step, one for each row, and what the program does between them is no part of it.
+      module Sqlite
+        ADAPTER = "sqlite"
+        private_constant :ADAPTER
+
+        # Runs the first step of a statement. Gives besides what later steps add to.
+        def self.first_step(text)
+          call = Sql.start
+          row = yield
+          [row, Sql.finish(call, text, ADAPTER)]
+        rescue StandardError
+          Sql.finish(call, text, ADAPTER)
+          raise
+        end
+
+        def self.next_step(executions)
+          began = Clock.now
+          begin
+            yield
+          ensure
+            time = Clock.now - began
+            Native.quiet { executions.each { |execution| execution.more(time) } }
+          end
+        end
+
+        # To be prepended to SQLite3::Statement.
+        module Steps
+          # Of a text with several statements it takes the first.
+          def initialize(database, sql, *)
+            super
+            return if Sql.ignored?
+
+            Native.quiet do
+              size = sql.to_s.bytesize - remainder.to_s.bytesize
+              @memprof_sql = sql.to_s.byteslice(0, [size, 0].max)
+            end
+          end
+
+          def step
+            return Sqlite.next_step(@memprof_executions) { super } if @memprof_executions
+            return super if Sql.ignored?
+
+            row, @memprof_executions = Sqlite.first_step(@memprof_sql) { super }
+            row
+          end
+
+          def reset!
+            @memprof_executions = nil if @memprof_executions
+            super
+          end
+        end
+
+        # To be prepended to SQLite3::Database: many statements at once, of the library itself.
+        module Batches
+          def execute_batch2(sql, *)
+            Sql.running.empty? ? super : Sql.asked(sql, ADAPTER) { super }
+          end
+        end
+      end
+      private_constant :Sqlite
+
+      hook "SQLite3::Statement", Sqlite::Steps
+      hook "SQLite3::Database", Sqlite::Batches
+    end
+  end
+end

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+RSpec.describe "Statements of Active Record and sqlite3" do
+  before(:all) { need(client: "sqlite3") }
+
+  def statements(report)
+    report["sql"]["statements"].to_h { |one| [one["sql"], one] }
+  end
+
+  describe "with Active Record" do
+    before(:all) { need(client: "active_record") }
+
+    def asked(code)
+      client_program(<<~RUBY)
+        require "logger"
+        require "active_record"
+        ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+        ActiveRecord::Schema.verbose = false
+        ActiveRecord::Schema.define do
+          create_table(:authors) { |table| table.string :name }
+          create_table(:books) { |table| table.string :title; table.integer :author_id }
+        end
+        class Author < ActiveRecord::Base; end
+        class Book < ActiveRecord::Base; belongs_to :author; end
+        6.times { |id| Book.create!(title: "secret \#{id}", author: Author.create!(name: "secret")) }
+        def page = Book.all.map { |book| book.author.name }
+        page
+        seen = []
+        ActiveSupport::Notifications.subscribe("sql.active_record") { |*, event| seen << event[:sql] unless event[:cached] }
+        tell(**traced(tracers: :sql) { #{code} }, seen: seen.size)
+      RUBY
+    end
+
+    it "shows what a page asks for each of its rows" do
+      report = asked("page")
+      expect(report["sql"]["queries"]).to eq(7).and eq(report["seen"])
+      first, second = report["sql"]["statements"]
+      expect(first).to include("sql" => /\ASELECT "authors"\.\* FROM "authors" WHERE .* LIMIT \?\z/,
+        "queries" => 6, "n_plus_one" => true, "caller" => /:\d+ in (?:Object#)?page\z/)
+      expect(second).to include("sql" => 'SELECT "books".* FROM "books"', "queries" => 1)
+    end
+
+    it "counts once what goes through the client, and not what is in the query cache" do
+      report = asked(<<~RUBY)
+        Book.cache { 3.times { Book.where(title: "secret 1").to_a } }
+        Book.connection.raw_connection.execute("select 'secret'")
+        begin; Book.where("title = 'secret").to_a; rescue ActiveRecord::StatementInvalid; end
+      RUBY
+      expect(report["sql"]["queries"]).to eq(3)
+      expect(report["sql"].to_s).not_to include("secret")
+      expect(statements(report).keys).to include("select ?",
+        'SELECT "books".* FROM "books" WHERE "books"."title" = ?')
+    end
+  end
+
+  def asked(code)
+    client_program(<<~RUBY)
+      require "sqlite3"
+      db = SQLite3::Database.new(":memory:")
+      db.execute("create table books (id integer primary key, title text)")
+      db.execute("insert into books values (1, 'a'), (2, 'b'), (3, 'c')")
+      tell(**traced(tracers: %i[sql sqlite]) { #{code} })
+    RUBY
+  end
+
+  it "shows those of sqlite3, each once for all of its rows, and those between its rows" do
+    report = asked(<<~RUBY)
+      db.execute("select id from books") { |row| db.execute("select title from books where id = \#{row.first}") }
+      insert = db.prepare("insert into books values (?, ?)")
+      2.times { |id| insert.execute(7 + id, "secret") }
+      insert.close
+      db.execute_batch("delete from books where id = 1; update books set title = 'secret';")
+    RUBY
+    counts = statements(report).transform_values { |one| one["queries"] }
+    expect(counts).to eq("select id from books" => 1, "select title from books where id = ?" => 3,
+      "insert into books values (?)" => 2, "delete from books where id = ?" => 1,
+      "update books set title = ?" => 1)
+    expect(report["sql"]["queries"]).to eq(report["sqlite"]["queries"])
+  end
+
+  it "has the time of all rows" do
+    report = asked(<<~RUBY)
+      db.create_function("wait", 1) { |call, id| sleep(0.02); call.result = id }
+      db.execute("select wait(id) from books")
+    RUBY
+    expect(report["sql"]["time"]).to be_between(0.06, 20)
+    expect(report["sql"]["statements"].first["slowest"]).to eq(report["sql"]["time"])
+  end
+end
