@@ -10,6 +10,7 @@ require_relative "tracers/mysql"
 require_relative "tracers/plan"
 require_relative "tracers/redis"
 require_relative "tracers/sql"
+require_relative "tracers/views"
 
 module Memprof
   # The tracers that {Memprof.trace} has: each counts one kind of work and gives a Hash of numbers. Those of
@@ -34,10 +35,12 @@ module Memprof
   #   Memprof::Tracers.unregister(:sleeps)
   module Tracers
     # The order of a report: what a request spends its time on first.
-    ORDER = %i[objects gc fd dns memory sql mysql postgres sqlite memcache redis http resources
+    ORDER = %i[objects gc fd dns memory views sql mysql postgres sqlite memcache redis http resources
       threads].freeze
     # Of client gems, by the name of the tracer.
-    CLIENTS = { fd: Fd, sql: Sql, mysql: Mysql, memcache: Memcache, redis: Redis, http: Http }.freeze
+    CLIENTS = {
+      fd: Fd, views: Views, sql: Sql, mysql: Mysql, memcache: Memcache, redis: Redis, http: Http
+    }.freeze
     private_constant :ORDER, :CLIENTS
 
     # All tracers but some.

@@ -2,6 +2,7 @@
 
 require "fileutils"
 require "json"
+require "securerandom"
 require "tmpdir"
 
 # What `memprof trace` says, computed once more in the simplest way, by NaiveTraceLog.
@@ -58,9 +59,15 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
     one = ->(*choice) { choice.sample(random: random) }
     record = { start: start(random), tracers: tracers(random), time: one.(random.rand, random.rand(100), nil),
                rails: one.(nil, nil, { controller: one.("a", "b"), action: one.(nil, "x") }),
-               request: { REQUEST_METHOD: one.("GET", nil), PATH_INFO: "/#{random.rand(9)}?q=1" },
+               request: { REQUEST_METHOD: one.("GET", nil), PATH_INFO: path_info(random) },
                response: one.({ code: random.rand(200) }, { code: nil }, {}), command: one.(nil, "rake") }
     record.to_a.shuffle(random: random).to_h.reject { |_, value| value.nil? && random.rand(2).zero? }
+  end
+
+  def path_info(random)
+    id = [random.rand(9).to_s, random.rand(10**12).to_s, random.bytes(4).unpack1("H*"), SecureRandom.uuid,
+      "new", "12ab", "deadbeef", "#{random.rand(99)}.json", "1.5", "7.mp3"].sample(random: random)
+    ["/#{id}?q=1", "/orders/#{id}", "/a/#{id}/b/#{id}", "orders/#{id}/"].sample(random: random)
   end
 
   def start(random)

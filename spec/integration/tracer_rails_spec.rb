@@ -26,7 +26,8 @@ RSpec.describe "Memprof::Tracer in Rails with ActiveRecord, in puma" do
     read = [1, 5, 10, 20, 40].map { |count| Thread.new { reader.call(count) } }.flat_map(&:value)
     written = Net::HTTP.post(URI("http://127.0.0.1:#{port}/books/3"), "")
     found = %w[1 0].map { |id| Net::HTTP.get_response("127.0.0.1", "/found/#{id}", port) }
-    { read: read, written: written, found: found }
+    shelf = Net::HTTP.get_response("127.0.0.1", "/shelf/7", port)
+    { read: read, written: written, found: found, shelf: shelf }
   end
 
   def requests(path)
@@ -51,6 +52,28 @@ RSpec.describe "Memprof::Tracer in Rails with ActiveRecord, in puma" do
       .to eq(requests("/authors").map { |request| request["tracers"]["sqlite"]["queries"] }.tally)
     expect(kinds(requests("/books").first)).to eq("insert" => 3, "unknown" => 2) # begin and commit
     expect(@answers[:written].body).to eq("5")
+  end
+
+  it "shows statements without their values, the lines that send them, and which of them are repeated" do
+    statements = requests("/shelf").first["tracers"]["sql"]["statements"]
+    expect(statements.map { |one| one.values_at("queries", "n_plus_one") }).to include([7, true], [1, nil])
+    expect(statements.first).to include("sql" => /\ASELECT "authors"\.\* FROM "authors" WHERE .* LIMIT \?\z/,
+      "caller" => %r{spec/fixtures/apps/library/app/views/shelves/_book\.html\.erb:1\z})
+    expect(requests("/books").to_s).not_to match(/Book \d/)
+  end
+
+  it "has the time of templates, each without that of the others" do
+    views = requests("/shelf").first["tracers"]["views"]
+    calls = views["templates"].to_h { |path, one| [File.basename(path), one["calls"]] }
+    expect(calls).to include("index.html.erb" => 1, "_book.html.erb" => 1, "_total.html.erb" => 1)
+    expect(views["templates"].sum { |_, one| one["time"] }).to be_within(1e-6).of(views["time"])
+    expect(requests("/shelf").first["time"]).to be > views["time"]
+  end
+
+  it "has the id that Rails gives the request" do
+    ids = @requests.map { |request| request["request"]["request_id"] }
+    expect(ids).to all(match(/\A[\w-]{36}\z/)).and eq(ids.uniq)
+    expect(ids).to include(@answers[:shelf]["x-request-id"])
   end
 
   it "says which action it was, and how it ended" do

@@ -18,7 +18,11 @@ class NaiveTraceLog
     # No cost is larger, no request later (than the year 9999): what a line has beyond is no request.
     LARGEST = 10**18
     LATEST = 253_402_300_800_000_000
-    private_constant :YOUNGEST, :CALLS, :BYTES, :COUNTS, :LARGEST, :LATEST
+    # A part of a path that names one of many: a number, a UUID, 8 and more hexadecimal digits.
+    ID = %r{
+      (?<=/) (?:\d+ | \h{8}-\h{4}-\h{4}-\h{4}-\h{12} | (?=[a-f]*\d)\h{8,}) (?=(?:\.[a-z]+\d?)?(?:/|\z))
+    }ix
+    private_constant :YOUNGEST, :CALLS, :BYTES, :COUNTS, :LARGEST, :LATEST, :ID
 
     def self.of?(record)
       return false unless record.is_a?(Hash)
@@ -63,7 +67,7 @@ class NaiveTraceLog
 
     def action
       rails = hash("rails")
-      return path unless rails["controller"]
+      return path.gsub(ID, ":id") unless rails["controller"]
 
       "#{rails["controller"]}##{rails["action"]}"
     end

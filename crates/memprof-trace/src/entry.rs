@@ -40,14 +40,14 @@ impl<'a> Entry<'a> {
             .then_some(Entry { line, costs, start })
     }
 
-    /// Controller and action, or else method and path.
+    /// Controller and action, or else method and path without ids.
     pub fn action(&self) -> String {
         match &self.line.rails.controller {
             Some(controller) => {
                 let action = self.line.rails.action.as_deref().unwrap_or_default();
                 format!("{controller}#{action}")
             }
-            None => self.path(),
+            None => without_ids(self.path()),
         }
     }
 
@@ -79,6 +79,39 @@ impl<'a> Entry<'a> {
             None => "none".to_owned(),
         }
     }
+}
+
+/// `/orders/17` becomes `/orders/:id`.
+fn without_ids(path: String) -> String {
+    let mut parts = path.split('/');
+    let mut grouped = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (stem, ending) = match part.split_once('.') {
+            Some((stem, ending)) if is_format(ending) => (stem, &part[stem.len()..]),
+            _ => (part, ""),
+        };
+        grouped.push('/');
+        grouped.push_str(if is_id(stem) { ":id" } else { stem });
+        grouped.push_str(ending);
+    }
+    grouped
+}
+
+fn is_format(ending: &str) -> bool {
+    let letters = ending.strip_suffix(|last: char| last.is_ascii_digit());
+    let letters = letters.unwrap_or(ending);
+    !letters.is_empty() && letters.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+/// A number, a UUID, or 8 and more hexadecimal digits, of which one is no letter.
+fn is_id(part: &str) -> bool {
+    let bytes = part.as_bytes();
+    let hexadecimal = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
+    if hexadecimal(bytes) && bytes.iter().any(u8::is_ascii_digit) {
+        return bytes.len() >= 8 || bytes.iter().all(u8::is_ascii_digit);
+    }
+    let sizes = part.split('-').map(str::len);
+    sizes.eq([8, 4, 4, 4, 12]) && part.split('-').all(|group| hexadecimal(group.as_bytes()))
 }
 
 fn microseconds(start: Number) -> Option<i64> {

@@ -69,6 +69,42 @@ fn reads_lines_of_any_length_but_endless_ones() {
 }
 
 #[test]
+fn groups_paths_without_their_ids() {
+    let paths = [
+        "/orders/17",
+        "/orders/123.json",
+        "/orders/5f0c9e3a7b",
+        "/orders/DEADBEEF",
+        "/v1/orders/1a2b",
+        "/f47ac10b-58cc-4372-a567-0e02b2c3d479/7",
+        "/a/1.5",
+        "/17/b",
+        "/",
+    ];
+    let text: String = paths.iter().map(|path| request(path, "1")).collect();
+    let options = Options {
+        by: By::Action,
+        sort: "time".to_owned(),
+        limit: 20,
+    };
+    let summary = read(text.as_bytes(), options, |_| ()).expect("a summary");
+    let mut names: Vec<_> = summary.groups.iter().map(|group| &*group.name).collect();
+    names.sort_unstable();
+    let expected = [
+        "GET /",
+        "GET /:id/:id",
+        "GET /:id/b",
+        "GET /a/1.5",
+        "GET /orders/:id",
+        "GET /orders/:id.json",
+        "GET /orders/DEADBEEF",
+        "GET /v1/orders/1a2b",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(summary.worst[0].path, "GET /orders/17");
+}
+
+#[test]
 fn takes_no_more_kinds_than_can_be_shown() {
     let lines = (0..2000).map(|number| format!("{{\"tracers\":{{\"t{number}\":{{}}}}}}\n"));
     let summary = summary(&lines.collect::<String>(), "time");

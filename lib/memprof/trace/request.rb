@@ -12,7 +12,12 @@ module Memprof
     class Request
       # What is told of the Rack env.
       KEYS = %w[REQUEST_PATH PATH_INFO REMOTE_ADDR REQUEST_URI REQUEST_METHOD QUERY_STRING].freeze
-      private_constant :KEYS
+      # Where the id of a request is: Rails', which has checked the client's, and the client's.
+      IDS = %w[action_dispatch.request_id HTTP_X_REQUEST_ID].freeze
+      # What Rails removes from a client's, and how long it may be.
+      NOT_IN_ID = /[^\w\-@]/
+      LONGEST_ID = 255
+      private_constant :KEYS, :IDS, :NOT_IN_ID, :LONGEST_ID
 
       def initialize(env, journal, status: nil, later: false)
         @env = env
@@ -56,6 +61,7 @@ module Memprof
       def call(report, returned)
         @report = report
         @action = RailsAction.of(@env) if @env.is_a?(Hash)
+        @id = @env.values_at(*IDS).grep(String).first if @env.is_a?(Hash)
         @code = code(returned&.first) if returned || @raised
         write unless @later && returned && AfterReply.defer(@env, returned.first, self)
       end
@@ -97,7 +103,12 @@ module Memprof
 
           key = KEYS[index]
           request[key] = value.empty? && key == "QUERY_STRING" ? nil : told(key, value)
-        end
+        end&.merge(id)
+      end
+
+      def id
+        id = Printable.utf8(@id.to_s.byteslice(0, LONGEST_ID)).gsub(NOT_IN_ID, "")
+        id.empty? ? {} : { "request_id" => id }
       end
 
       # Without the values of secrets.

@@ -4,9 +4,9 @@ require_relative "client"
 
 module Memprof
   module Tracers
-    # `http`: requests of Net::HTTP, and so of most clients built on it, by host. The time is that of the
-    # whole request, with connecting and with reading the body where that is read inside. A request that is
-    # made while another runs, as in the block that takes its response, has its time to itself.
+    # `http`: requests of Net::HTTP, and so of most clients built on it, by host and port. The time is that
+    # of the whole request, with connecting and with reading the body where that is read inside. A request
+    # that is made while another runs, as in the block that takes its response, has its time to itself.
     class Http < Client
       # Set in the fiber: the innermost request that runs.
       INSIDE = :memprof_http_request
@@ -73,7 +73,7 @@ module Memprof
           return unless response || call.sent?
 
           tell(followers, began, waited) do |http, time, wait|
-            http.requested(call.client.address, response, *call.own(time, wait))
+            http.requested(call.client.address, call.client.port, response, *call.own(time, wait))
           end
           wait = Native.gvl_wait - waited
           call.outer&.add(Clock.now - began - wait, wait)
@@ -96,9 +96,11 @@ module Memprof
         @responses = {}
       end
 
-      def requested(host, response, time, wait)
+      def requested(host, port, response, time, wait)
         count(@total, time, wait)
-        count(@hosts[host.to_s] ||= {}, time, wait)
+        count(numbers = @hosts[host.to_s] ||= {}, time, wait)
+        ports = numbers["ports"] ||= {}
+        ports[port.to_s] = ports.fetch(port.to_s, 0) + 1
         code = response.respond_to?(:code) ? response.code.to_s : "error"
         @responses[code] = @responses.fetch(code, 0) + 1
       end

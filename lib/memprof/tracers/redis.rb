@@ -7,33 +7,45 @@ module Memprof
     # `redis`: commands by name, through the gems redis-client (and so redis 5) and redis 4. Counted is what
     # goes over the connection, with what the client sends by itself; commands of a pipeline share its time.
     class Redis < Client
-      # Tells of commands.
-      def self.sent(commands)
+      # Tells of commands, and of the connection or client that they go through.
+      def self.sent(commands, through)
         followers = running
         began = Clock.now
         waited = Native.gvl_wait
         begin
           yield
         ensure
-          tell(followers, began, waited) { |client, time, wait| client.sent(commands, time, wait) }
+          tell(followers, began, waited) { |client, time, wait| client.sent(commands, through, time, wait) }
         end
+      end
+
+      # Host and port, or the path of a socket; nil if that is unknown.
+      def self.server(through)
+        config = through.respond_to?(:host) ? through : through.instance_variable_get(:@config)
+        path = config.path if config.respond_to?(:path)
+        return path.to_s if path
+        return unless config.respond_to?(:host) && config.host
+
+        "#{config.host}:#{config.port}"
+      rescue StandardError
+        nil
       end
 
       # redis-client: all drivers include this, under clients, pools and clusters.
       module Connection
         def call(command, *, **)
-          Redis.running.empty? ? super : Redis.sent([command]) { super }
+          Redis.running.empty? ? super : Redis.sent([command], self) { super }
         end
 
         def call_pipelined(commands, *, **)
-          Redis.running.empty? ? super : Redis.sent(commands) { super }
+          Redis.running.empty? ? super : Redis.sent(commands, self) { super }
         end
       end
 
       # redis 4: single commands and pipelines alike.
       module Client4
         def process(commands)
-          Redis.running.empty? ? super : Redis.sent(commands) { super }
+          Redis.running.empty? ? super : Redis.sent(commands, self) { super }
         end
       end
 
@@ -44,18 +56,21 @@ module Memprof
         super
         @total = {}
         @commands = {}
+        @servers = {}
       end
 
-      def sent(commands, time, wait)
+      def sent(commands, through, time, wait)
+        server = Redis.server(through)
         shares = [time / commands.size, wait / commands.size]
         commands.each do |command|
           count(@total, *shares)
           count(@commands[name(command)] ||= {}, *shares)
+          count(@servers[server] ||= {}, *shares) if server
         end
       end
 
       def report
-        @commands.empty? ? {} : { **@total, "commands" => @commands }
+        @commands.empty? ? {} : { **@total, "commands" => @commands, "servers" => @servers }
       end
 
       private

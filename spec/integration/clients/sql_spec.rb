@@ -1,14 +1,12 @@
 # frozen_string_literal: true
 
-RSpec.describe "Statements of Active Record and sqlite3" do
-  before(:all) { need(client: "sqlite3") }
-
+RSpec.describe "Statements of Active Record and client gems" do
   def statements(report)
     report["sql"]["statements"].to_h { |one| [one["sql"], one] }
   end
 
   describe "with Active Record" do
-    before(:all) { need(client: "active_record") }
+    before(:all) { %w[sqlite3 active_record].each { |library| need(client: library) } }
 
     def asked(code)
       client_program(<<~RUBY)
@@ -53,7 +51,39 @@ RSpec.describe "Statements of Active Record and sqlite3" do
     end
   end
 
+  it "shows those of pg" do
+    need(server: :postgres, client: "pg")
+    report = client_program(<<~RUBY, server: :postgres)
+      require "pg"
+      connection = PG.connect
+      tell(**traced(tracers: %i[sql postgres]) do
+        connection.exec("select 'secret'") { |rows| rows.each { connection.exec_params("select $1::int", [7]) } }
+        connection.prepare("one", "select $1::text, 'secret'")
+        2.times { connection.exec_prepared("one", ["secret"]) }
+      end)
+    RUBY
+    counts = statements(report).transform_values { |one| one["queries"] }
+    expect(counts).to eq("select ?" => 1, "select ?::int" => 1, "select ?::text, ?" => 2)
+    expect(report["sql"]["queries"]).to eq(report["postgres"]["queries"])
+  end
+
+  it "shows those of mysql2" do
+    need(server: :mariadb, client: "mysql2")
+    report = client_program(<<~RUBY, server: :mariadb)
+      require "mysql2"
+      client = Mysql2::Client.new(socket: ENV["MYSQL_SOCKET"], username: ENV["MYSQL_USER"], database: "test")
+      tell(**traced(tracers: %i[sql mysql]) do
+        client.query('select "secret", 7').to_a
+        2.times { client.prepare("select ?, 'secret' as a").execute("secret") }
+      end)
+    RUBY
+    counts = statements(report).transform_values { |one| one["queries"] }
+    expect(counts).to eq("select ?" => 1, "select ? as a" => 2)
+    expect(report["sql"]["queries"]).to eq(report["mysql"]["queries"])
+  end
+
   def asked(code)
+    need(client: "sqlite3")
     client_program(<<~RUBY)
       require "sqlite3"
       db = SQLite3::Database.new(":memory:")

@@ -41,6 +41,14 @@ RSpec.describe Memprof, ".trace_request" do
     expect(record["request"]).to eq("PATH_INFO" => "/home", "REQUEST_METHOD" => "GET")
   end
 
+  it "writes the request's id, which Rails knows at the end, without what is no id" do
+    id = ->(env, &block) { record(env, &block).dig("request", "request_id") }
+    expect(id.call({ "HTTP_X_REQUEST_ID" => "ab-1\n\e<x>#{"y" * 400}" })).to match(/\Aab-1xy{240,255}\z/)
+    env = { "HTTP_X_REQUEST_ID" => "client" }
+    expect(id.call(env) { env["action_dispatch.request_id"] = "rails" }).to eq("rails")
+    expect(record({ "HTTP_X_REQUEST_ID" => "" })["request"]).to eq({})
+  end
+
   it "writes an empty query as null" do
     expect(record({ "QUERY_STRING" => "", "PATH_INFO" => "" })["request"])
       .to eq("QUERY_STRING" => nil, "PATH_INFO" => "")

@@ -29,6 +29,31 @@ RSpec.describe "tracers of client gems" do
       "commands" => { "get" => include("calls" => 3), "client" => include("calls" => 1) })
   end
 
+  it "tells which server the commands go to" do
+    report = trace(<<~RUBY)
+      #{redis}
+      class Redis::Client
+        attr_reader :host, :port, :path
+        def initialize(host, port, path = nil) = (@host, @port, @path = host, port, path)
+      end
+      class RedisClient
+        module ConnectionMixin; def call(command, timeout) = "OK"; end
+        class RubyConnection
+          include ConnectionMixin
+          def initialize(config) = @config = config
+        end
+      end
+      config = Struct.new(:host, :port, :path).new("cache", 6380)
+      Memprof.trace(tracers: :redis) do
+        Redis::Client.new("localhost", 6379).call([:get])
+        Redis::Client.new("localhost", 6379, "/run/redis.sock").call([:get])
+        2.times { RedisClient::RubyConnection.new(config).call(["GET"], nil) }
+      end
+    RUBY
+    expect(report["redis"]["servers"].transform_values { |server| server["calls"] })
+      .to eq("localhost:6379" => 1, "/run/redis.sock" => 1, "cache:6380" => 2)
+  end
+
   it "traces a client that is loaded in the middle of a trace, and later" do
     reports = trace(<<~RUBY)
       Memprof.trace(tracers: :redis) { Redis = Class.new; eval(#{redis.inspect}); Redis::Client.new.call([:set]) }
@@ -136,6 +161,7 @@ RSpec.describe "tracers of client gems" do
     expect(own["http"]["hosts"].transform_values { |host|
              host["calls"]
            }).to eq("127.0.0.1" => 2, "localhost" => 1)
+    expect(own["http"]["hosts"].values.map { |host| host["ports"].values }).to eq([[2], [1]])
     expect(process["http"]["calls"]).to eq(1)
   end
 

@@ -1,0 +1,118 @@
+# frozen_string_literal: true
+
+require_relative "client"
+require_relative "../paths"
+
+module Memprof
+  module Tracers
+    # `views`: templates, partials and layouts of Action View (so also those of jbuilder, haml and slim), view
+    # components, and serializers of active_model_serializers, as their notifications tell. Each has the time
+    # without that of what it renders inside.
+    class Views < Client
+      TEMPLATES = %w[
+        render_template.action_view render_partial.action_view render_collection.action_view
+        render_layout.action_view
+      ].freeze
+      SERIALIZER = "render.active_model_serializers"
+      COMPONENT = "render.view_component"
+      # So many are listed by name, the rest is summed up.
+      LISTED = 100
+      # What the rest is called.
+      REST = "(others)"
+      # Set in the fiber: the innermost that is rendered.
+      INSIDE = :memprof_view
+      private_constant :TEMPLATES, :SERIALIZER, :COMPONENT, :LISTED, :REST, :INSIDE
+
+      # Something that is rendered: for whom, since when, by which notification and inside of which other.
+      Call = Struct.new(:followers, :began, :waited, :event, :outer, :inner)
+      private_constant :Call
+
+      class << self
+        # Takes notifications, as ActiveSupport hands them to an object. Nothing is raised into the program.
+        def start(_name, _id, payload)
+          followers = running
+          return if followers.empty?
+
+          Native.quiet do
+            call = Call.new(followers, nil, nil, payload, Thread.current[INSIDE], 0.0)
+            Thread.current[INSIDE] = call
+            call.waited = Native.gvl_wait
+            call.began = Clock.now
+          end
+        rescue StandardError
+          nil
+        end
+
+        def finish(name, _id, payload)
+          call = Thread.current[INSIDE]
+          call = call.outer until call.nil? || call.event.equal?(payload)
+          return unless call
+
+          Thread.current[INSIDE] = call.outer
+          tell(call.followers, call.began, call.waited) do |views, time, _|
+            views.rendered(name, payload, [time - call.inner, 0.0].max)
+          end
+          call.outer.inner += Clock.now - call.began if call.outer
+        rescue StandardError
+          nil
+        end
+
+        def subscribe
+          [*TEMPLATES, SERIALIZER, COMPONENT].each do |name|
+            ::ActiveSupport::Notifications.subscribe(name, self)
+          end
+        end
+      end
+
+      # Prepended to ActiveSupport::Notifications, so as to learn that they are there.
+      module Notifications
+        def self.prepended(_)
+          super
+          Views.subscribe
+        end
+      end
+      private_constant :Notifications
+
+      hook "ActiveSupport::Notifications", Notifications
+
+      def initialize
+        super
+        @total = {}
+        @templates = {}
+        @serializers = {}
+      end
+
+      def rendered(event, payload, time)
+        kind = event == SERIALIZER ? @serializers : @templates
+        name = name(event, payload)
+        name = REST unless kind.key?(name) || kind.size < LISTED
+        count(@total, time, 0.0)
+        count(kind[name] ||= {}, time, 0.0)
+      end
+
+      def report
+        return {} if @total.empty?
+
+        { **@total, "templates" => @templates, "serializers" => @serializers }.reject { |_, part| part == {} }
+      end
+
+      private
+
+      def name(event, payload)
+        case event
+        when SERIALIZER then (payload[:serializer] || "none").to_s
+        when COMPONENT then (payload[:name] || payload[:identifier]).to_s
+        else template(payload[:identifier])
+        end
+      end
+
+      # What is rendered without a file, as `render plain:`, has a description in its place.
+      def template(identifier)
+        return "(unnamed)" if identifier.nil?
+
+        identifier = Printable.utf8(identifier)
+        identifier.start_with?("/") ? Paths.short(identifier) : identifier
+      end
+    end
+  end
+end
