@@ -10,7 +10,8 @@ module Memprof
     # Traces may be nested and run side by side.
     #
     # @param path_or_io [String, Pathname, IO, nil] a file, to which the report is added as a line (mode 0600
-    #   if it is made), or an IO; standard output if nil, indented for people
+    #   if it is made), or an IO; standard output if nil. A terminal gets a table for people without what is
+    #   empty, all else JSON
     # @param scope [Symbol] `:thread` for what the calling thread does, `:process` for what all threads do
     # @param tracers [Array<Symbol>, Symbol, nil] those that are wanted; nil for all
     # @param except [Array<Symbol>, Symbol, nil] those that are not wanted, as `:sql`
@@ -30,7 +31,8 @@ module Memprof
       journal = Trace::Journal.of(path_or_io)
       begin
         trace = Trace.new(scope, Tracers.without(tracers, except))
-        Trace.run(trace, ->(report, _) { journal.write(report) }, &block)
+        began = Clock.now
+        Trace.run(trace, ->(report, _) { journal.write(report, Clock.now - began) }, &block)
       ensure
         journal.close
       end
@@ -38,7 +40,7 @@ module Memprof
 
     # As {trace}, for a request of a web application: with when it came and how long it took in all,
     # controller and action (of Rails), parts of the Rack env, and the response's code. Written to
-    # {trace_filename}, or indented to standard output.
+    # {trace_filename}, or to standard output.
     #
     # @param env [Hash] the Rack environment
     # @param scope (see #trace)

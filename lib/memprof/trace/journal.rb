@@ -11,7 +11,8 @@ require_relative "journal_file"
 
 module Memprof
   class Trace
-    # Where reports go: a file, to which each is added as one line, or a screen, where it is indented.
+    # Where reports go: a file, to which each is added as one line; standard output, where it is indented; or
+    # a terminal, where it is a table for people.
     class Journal
       class << self
         def of(path_or_io)
@@ -42,7 +43,20 @@ module Memprof
           nil # stderr is gone as well: there is nobody left to tell
         end
 
+        def text(record, seconds, io)
+          Loading.load(File.expand_path("text", __dir__))
+          Text.new(whole(record), seconds).to_s(color: Paint.wanted?(io), width: width(io))
+        end
+
         private
+
+        def width(io)
+          Loading.load("io/console")
+          columns = io.winsize[1]
+          columns.positive? ? columns : 80
+        rescue LoadError, SystemCallError, NoMethodError
+          80
+        end
 
         # What the extension gives as one text is spread out, too.
         def whole(record)
@@ -69,9 +83,9 @@ module Memprof
         @file ? @file.full? : false
       end
 
-      # Adds a record. Warns once if the file is full.
-      def write(record)
-        add(record) || warn_full
+      # Adds a record, of what took so long. Warns once if the file is full.
+      def write(record, seconds = nil)
+        add(record, seconds) || warn_full
       end
 
       # Closes the file, if it is this one's own, behind the requests that wait to be added to it.
@@ -84,10 +98,10 @@ module Memprof
 
       private
 
-      def add(record)
+      def add(record, seconds)
         Native.quiet do
           io = @io || $stdout
-          text = self.class.json(record, pretty: screen?(io))
+          text = terminal?(io) ? self.class.text(record, seconds, io) : json(record, io)
           @lock.synchronize do
             next @file.append(text) if @file
 
@@ -104,10 +118,14 @@ module Memprof
         self.class.warn_once("#{path} is full: no more requests are traced")
       end
 
-      def screen?(io)
-        return false if @file
+      def json(record, io)
+        self.class.json(record, pretty: @file.nil? && (io.equal?($stdout) || io.equal?(STDOUT)))
+      end
 
-        io.equal?($stdout) || io.equal?(STDOUT) || (io.respond_to?(:tty?) && io.tty?)
+      def terminal?(io)
+        @file.nil? && io.respond_to?(:tty?) && io.tty?
+      rescue IOError
+        false # closed: writing to it says so
       end
     end
   end

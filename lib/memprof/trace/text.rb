@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+require_relative "../cell"
+require_relative "../cli/listing"
+require_relative "log/entry"
+require_relative "text/work"
+
+module Memprof
+  class Trace
+    # A report for people: what it took in all, what was called, which classes were allocated, which
+    # statements were sent and which templates rendered. What is empty is left out.
+    class Text
+      # Rows of a table.
+      LISTED = 10
+      private_constant :LISTED
+
+      # Takes a report or the record of a request, as plain Hashes, and how long it took.
+      def initialize(record, seconds = nil)
+        request = record.key?("tracers")
+        @tracers = request ? record["tracers"] : record
+        @entry = Log::Entry.new(record, 1) if request
+        @seconds = request ? record["time"] : seconds
+      end
+
+      def to_s(color: false, width: nil)
+        paint = Paint.new(color)
+        parts = ["#{paint.call(headline, :bold)}\n"]
+        parts += [Work.new(@tracers).listing, classes, *statements, *templates].filter_map do |listing, more|
+          listing.to_text(paint, width) + more_line(more.to_i) unless listing.empty?
+        end
+        parts.join("\n")
+      end
+
+      private
+
+      def headline
+        parts = []
+        parts << request if @entry
+        parts << [time, cpu].compact.join(", of that ") if time || cpu
+        objects = part("objects")
+        if objects["created"]
+          parts << "#{Units.objects(objects["created"])} (#{Units.bytes(objects["bytes"])}) allocated"
+        end
+        parts.empty? ? "Nothing traced" : parts.join("; ")
+      end
+
+      def request
+        action = @entry.action if @entry.record["rails"]
+        [action, @entry.path, "status #{@entry.status}"].compact.join(", ")
+      end
+
+      def time = @seconds && Cell.seconds(@seconds)
+
+      def cpu
+        resources = part("resources")
+        return unless resources["utime"]
+
+        "#{Cell.seconds(resources["utime"] + resources["stime"])} CPU"
+      end
+
+      def part(name)
+        part = @tracers[name]
+        part.is_a?(Hash) && !part.key?("error") ? part : {}
+      end
+
+      def more_line(more)
+        more.positive? ? "... and #{Units.count(more)} more\n" : ""
+      end
+
+      def classes
+        listing = CLI::Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
+          .column("Class", :name, :class)
+        all = part("objects").fetch("classes", {})
+        all.first(LISTED).each { |name, made| listing.row(made["count"], made["bytes"], name) }
+        [listing, all.size - LISTED]
+      end
+
+      def statements
+        all = part("sql").fetch("statements", [])
+        listing = CLI::Listing.new.column("N+1", :name, :n_plus_one).column("Queries", :count, :queries)
+          .column("Time", :seconds, :time).column("Slowest", :seconds, :slowest, spare: true)
+          .column("SQL", :name, :sql).column("Called at", :place, :caller)
+        all.first(LISTED).each do |one|
+          mark = "N+1" if one["n_plus_one"]
+          listing.row(mark, *one.values_at("queries", "time", "slowest", "sql", "caller"))
+        end
+        [[listing, all.size - LISTED]]
+      end
+
+      def templates
+        views = part("views")
+        %w[templates serializers].map do |kind|
+          listing = CLI::Listing.new.column("Rendered", :count, :calls).column("Time", :seconds, :time)
+            .column(kind.capitalize.chomp("s"), :place, :name)
+          all = views.fetch(kind, {}).sort_by { |_, one| -one["time"] }
+          all.first(LISTED).each { |name, one| listing.row(one["calls"], one["time"], name) }
+          [listing, all.size - LISTED]
+        end
+      end
+    end
+  end
+end
