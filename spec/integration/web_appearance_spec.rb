@@ -19,10 +19,11 @@ RSpec.describe "the pages of memprof web in a browser" do
     /heaps /diff?a=1&b=2 /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2 /diff /library
     /traces/1 /traces/1?from=0.01&to=0.1 /traces/1/requests/2
     /tracked/2 /tracked/2/flame /tracked/2/flame?own=yes
+    /malloc/3 /malloc/3?from=0.1 /malloc/3/flame
   ]
   live = %w[/live /live/requests /live/requests/1 /live/memory]
   # What only leads elsewhere, or is a file.
-  elsewhere = %w[Home LiveDump LiveRequestsFile TraceList TrackedList]
+  elsewhere = %w[Home LiveDump LiveRequestsFile RecordingList TraceList TrackedList]
 
   # What the checks of appearance.js find.
   def ask(name, *arguments)
@@ -71,6 +72,8 @@ RSpec.describe "the pages of memprof web in a browser" do
       "/heaps/2/tree?of=#{object[/0x\h+/]}"]
     @tab.go("#{@stage.dumps}/library")
     pages << linked(%r{\A/library/\d+})
+    @tab.go("#{@stage.dumps}/malloc/3")
+    pages << linked(%r{\A/malloc/3/line\?})
     expect(wrong(pages.map { |path| @stage.dumps + path }, contrast)).to eq({})
   end
 
@@ -111,7 +114,7 @@ RSpec.describe "the pages of memprof web in a browser" do
 
   it "are all that there are" do
     router = Memprof::Web::Router.standard
-    details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source /live/malloc]
+    details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source /live/malloc /malloc/3/line]
     seen = [*heap, *others, *live, *details].map { |path| router.find("GET", path.sub(/\?.*/, "")).page }
     shown = Memprof::Web::Page.all.select { |page| page.verb == "GET" } - seen
     expect(shown.map { |page| page.name.split("::").last }).to match_array(elsewhere)

@@ -54,7 +54,7 @@ class WebStage
     end
   end
 
-  # @return [Hash{Symbol => String}] paths: `:before`, `:after`, `:requests`, `:report`
+  # @return [Hash{Symbol => String}] paths: `:before`, `:after`, `:requests`, `:report`, `:recording`
   attr_reader :files
   # @return [LeakyRails::Server] the app
   attr_reader :app
@@ -70,9 +70,10 @@ class WebStage
     @files = LeakyRails.files(@directory, app: shop)
     @app = starting.value
     @files[:requests] = requests
+    @files[:recording] = recording
     fill_library
     @web = WebProcess.new("--token", TOKEN, "--library=#{library}", "--key", KEY,
-      *@files.values_at(:before, :after, :requests, :report), chdir: @directory)
+      *@files.values_at(:before, :after, :requests, :report, :recording), chdir: @directory)
     @browser = Chromium.new
   rescue StandardError
     @app ||= starting&.value
@@ -112,6 +113,16 @@ class WebStage
   def fill_library
     shelf = Memprof::Library.new(library)
     files.values_at(:before, :after).each { |path| shelf.take(app: "shop") { |io| IO.copy_stream(path, io) } }
+  end
+
+  # What a program allocates with malloc, with native frames.
+  def recording
+    File.join(@directory, "import.malloc").tap do |path|
+      code = "rows = []; Memprof::Malloc.record(ARGV[0], native: true) { " \
+        "30.times { rows << 'x' * 9_000; sleep(0.01) } }"
+      command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "-rmemprof/malloc", "-e", code, path]
+      raise "no recording of malloc" unless system(LeakyRails::ENVIRONMENT, *command)
+    end
   end
 
   # What requests of the app cost, as it reports; but a hundredth of a second apart: on a busy machine most of

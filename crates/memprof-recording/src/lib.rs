@@ -5,6 +5,7 @@
 
 mod block;
 pub mod export;
+mod flame;
 mod profile;
 mod reader;
 mod record;
@@ -16,6 +17,7 @@ mod timeline;
 mod tree;
 
 pub use block::BlockWriter;
+pub use flame::{Flame, FlameFrame};
 pub use reader::{End, Error, read};
 pub use record::{Event, Record};
 pub use selection::{Selection, Suppressions};

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::export::{Format, Value};
 use crate::tests::{exported, file, summary};
-use crate::{Direction, Event, Record, Tree, TreeRow};
+use crate::{Direction, Event, Flame, Record, Stacks, Tree, TreeRow};
 
 fn ruby(line: u64, method: &'static str) -> Record<'static> {
     Record::RubyFrame {
@@ -180,4 +180,53 @@ fn a_random_tree_adds_up() {
             left.extend(children);
         }
     }
+}
+
+#[test]
+fn a_flame_graph_has_the_largest_frames() {
+    let summary = summary(&file(&recording(), 100));
+    let tree = Tree::new(&summary.stacks, Direction::TopDown, Value::Peak);
+    let flame = Flame::new(&tree, 100);
+    let names = [
+        "all",
+        "<main> (/app/a.rb:1)",
+        "import (/app/a.rb:3)",
+        "parse (/app/a.rb:9)",
+    ];
+    assert_eq!(flame.names[..4], names);
+    assert_eq!(flame.names[4..], ["libpq.so+0x34"]);
+    let frames = [
+        (0, 0, 0, 1_125),
+        (0, 1, 0, 1_125),
+        (1, 2, 100, 1_120),
+        (2, 3, 1_000, 1_000),
+        (2, 4, 20, 20),
+        (1, 3, 5, 5),
+    ];
+    assert_eq!((flame.frames.as_slice(), flame.folded), (&frames[..], 0));
+    let small = Flame::new(&tree, 3);
+    assert_eq!((small.frames.as_slice(), small.folded), (&frames[..3], 3));
+    let nothing = Stacks::default();
+    let empty = Flame::new(&Tree::new(&nothing, Direction::TopDown, Value::Peak), 3);
+    assert_eq!((empty.frames, empty.folded), (vec![(0, 0, 0, 0)], 0));
+}
+
+#[test]
+fn stacks_of_one_location_are_counted_alone() {
+    let mut summary = summary(&file(&recording(), 100));
+    summary.stacks.only_at("/app/a.rb:9");
+    assert_eq!(summary.stacks.total().allocated_bytes, 1_005);
+    // Native code belongs to the line that called it.
+    let mut other = self::summary(&file(&recording(), 100));
+    other.stacks.only_at("/app/a.rb:3");
+    assert_eq!(other.stacks.total().allocated_bytes, 120);
+    let rows = Tree::new(&summary.stacks, Direction::BottomUp, Value::Peak).rows(1);
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| (row.level, row.depth, row.bytes))
+        .collect();
+    assert_eq!(
+        rows,
+        [(0, 0, 1_005), (1, 1, 1_000), (2, 1, 1_000), (1, 1, 5)]
+    );
 }

@@ -170,22 +170,46 @@ impl Stacks {
         self.nodes.iter().any(|node| node.parent.is_some())
     }
 
-    /// What was allocated by location: the innermost line of Ruby, or native code in a stack without any.
+    /// Where a stack allocated: its innermost line of Ruby, or native code if it has none.
+    #[must_use]
+    pub fn location(&self, node: u32) -> String {
+        let is_ruby = |node: &u32| matches!(self.frame(*node), Frame::Ruby { .. });
+        let at = self.path(node).find(is_ruby).unwrap_or(node);
+        self.frame(at).location()
+    }
+
+    /// Leaves only the stacks that allocated at a location.
+    pub fn only_at(&mut self, location: &str) {
+        let counts = std::mem::take(&mut self.counts);
+        let is_there = |(node, _): &(u32, Counts)| self.location(*node) == location;
+        self.counts = counts.into_iter().filter(is_there).collect();
+    }
+
+    /// What was allocated in all.
+    #[must_use]
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        for (_, counts) in &self.counts {
+            total.add(counts);
+        }
+        total
+    }
+
+    /// What was allocated by location.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let mut rows: Vec<Row> = Vec::new();
         let mut places: FxHashMap<String, usize> = FxHashMap::default();
         for (node, counts) in &self.counts {
-            let is_ruby = |node: &u32| matches!(self.frame(*node), Frame::Ruby { .. });
-            let at = self.path(*node).find(is_ruby).unwrap_or(*node);
-            let location = self.frame(at).location();
-            let place = *places.entry(location).or_insert_with_key(|location| {
-                rows.push(Row {
-                    location: location.clone(),
-                    ..Row::default()
+            let place = *places
+                .entry(self.location(*node))
+                .or_insert_with_key(|location| {
+                    rows.push(Row {
+                        location: location.clone(),
+                        ..Row::default()
+                    });
+                    rows.len() - 1
                 });
-                rows.len() - 1
-            });
             rows[place].counts.add(counts);
         }
         rows

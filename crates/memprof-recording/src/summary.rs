@@ -65,13 +65,9 @@ impl Summary {
     /// What is recorded in memory, without events: what is live is live at the peak and at the end.
     #[must_use]
     pub fn of_stacks(stacks: Stacks) -> Summary {
-        let mut total = Counts::default();
-        for (_, counts) in &stacks.counts {
-            total.add(counts);
-        }
         Summary {
             pid: u64::from(std::process::id()),
-            total,
+            total: stacks.total(),
             locations: stacks.rows(),
             callers: stacks.have_callers(),
             stacks,

@@ -53,6 +53,8 @@ pub struct Tree<'a> {
 pub struct TreeRow {
     /// How often the way here forked: a frame with all the bytes of the one before it is no fork.
     pub depth: usize,
+    /// How many frames lead here. Only the child of the row before is deeper than that.
+    pub level: usize,
     /// Where the frame is: `file:line`, or native code.
     pub location: String,
     /// Its method of Ruby, if that is known.
@@ -72,9 +74,10 @@ pub struct TreeRow {
 }
 
 impl TreeRow {
-    fn new(frame: &Frame, depth: usize, bytes: u64) -> TreeRow {
+    fn new(frame: &Frame, (depth, level): (usize, usize), bytes: u64) -> TreeRow {
         let row = TreeRow {
             depth,
+            level,
             bytes,
             location: frame.location(),
             ..TreeRow::default()
@@ -183,20 +186,20 @@ impl<'a> Tree<'a> {
     #[must_use]
     pub fn rows(&self, least: u64) -> Vec<TreeRow> {
         let mut rows = Vec::new();
-        let mut left: Vec<(usize, usize)> = Vec::new();
-        let forks = |at: usize, depth: usize, left: &mut Vec<(usize, usize)>| {
+        let mut left: Vec<(usize, (usize, usize))> = Vec::new();
+        let forks = |at: usize, depth: usize, level: usize, left: &mut Vec<_>| {
             let bytes = self.branches[at].bytes;
             for child in self.children(at, least.max(1)).shown.into_iter().rev() {
                 let is_fork = at != 0 && self.branches[child].bytes < bytes;
-                left.push((child, depth + usize::from(is_fork)));
+                left.push((child, (depth + usize::from(is_fork), level)));
             }
         };
-        forks(0, 0, &mut left);
-        while let Some((at, depth)) = left.pop() {
+        forks(0, 0, 0, &mut left);
+        while let Some((at, (depth, level))) = left.pop() {
             let Branch { frame, bytes, .. } = self.branches[at];
             let frame = &self.stacks.frames[frame as usize];
-            rows.push(TreeRow::new(frame, depth, bytes));
-            forks(at, depth, &mut left);
+            rows.push(TreeRow::new(frame, (depth, level), bytes));
+            forks(at, depth, level + 1, &mut left);
         }
         rows
     }

@@ -56,10 +56,7 @@ module Memprof
         milliseconds = ->(seconds) { (Float(seconds) * 1000).round.clamp(0, MOST_MILLISECONDS) }
         range = { from_ms: milliseconds.call(from), to_ms: to && milliseconds.call(to) }
         @selection = JSON.generate(**range, suppressions: suppressions.to_s)
-        answer = reading { |file| Native.sum_up_recording(file.fileno, @selection) }
-        raise Error, "can't read #{path}: this is no recording of malloc" unless answer
-
-        @summary = JSON.parse(answer, symbolize_names: true)
+        @summary = ask { |file| Native.sum_up_recording(file, @selection) }
       end
 
       # @return [Boolean] false if the recording still runs, its process was killed, or the file is damaged
@@ -113,27 +110,46 @@ module Memprof
       #
       # Each row is a frame: its `:location` (`file:line`, or native code), the `:bytes` of all stacks that go
       # through it, and its `:depth`: how often the way there forked. A frame that has all the bytes of the
-      # row above is as deep as that. Children follow their parent, most bytes first. As far as they are
-      # known, a line of Ruby has its `:method`, and native code its `:module` (a path), the `:offset` there,
-      # and its `:function`.
+      # row above is as deep as that. `:level` is how many frames led there. Children follow their parent,
+      # most bytes first. As far as they are known, a line of Ruby has its `:method`, and native code its
+      # `:module` (a path), the `:offset` there, and its `:function`.
       #
       # @param direction [Symbol] `:top_down` from the outermost frames to what they called, `:bottom_up` from
       #   the lines that allocated to their callers
       # @param value [Symbol] `:peak`, `:leaked` or `:allocated` bytes
       # @param min [Float] the least share of all bytes that a row has
+      # @param at [String, nil] a `:location` of {to_h}: only of stacks that allocated there
       # @return [Array<Hash{Symbol => Object}>]
       # @raise [ArgumentError] for another direction or value
       # @raise [Error] if the file can't be read
       # @example
       #   Memprof::Malloc.record("import.malloc") { Array.new(10) { "x" * 10_000 } }
       #   Memprof::Malloc::Recording.new("import.malloc").tree(:bottom_up).first[:bytes] >= 100_000 # => true
-      def tree(direction = :top_down, value: :peak, min: 0.01)
+      def tree(direction = :top_down, value: :peak, min: 0.01, at: nil)
         check(value, VALUES, "value")
         check(direction, DIRECTIONS, "direction")
-        answer = reading do |file|
-          Native.tree_of_recording(file.fileno, direction.name, value.name, Float(min), @selection)
-        end
-        JSON.parse(answer, symbolize_names: true)
+        ask { |file| Native.tree_of_recording(file, direction.name, value.name, Float(min), @selection, at) }
+      end
+
+      # The stacks as a flame graph: the frames that have most bytes.
+      #
+      # `:names` are those of frames, each once; `:frames` are lists of the place of the caller in `:frames`
+      # (the first one is the root), of the name in `:names`, the bytes that the frame allocated itself, and
+      # those with all that it called. `:folded` is how many frames are left out.
+      #
+      # @param value [Symbol] `:peak`, `:leaked` or `:allocated` bytes
+      # @param limit [Integer] frames
+      # @return [Hash{Symbol => Object}]
+      # @raise [ArgumentError] for another value
+      # @raise [Error] if the file can't be read
+      # @example
+      #   Memprof::Malloc.record("import.malloc") { Array.new(10) { "x" * 10_000 } }
+      #   Memprof::Malloc::Recording.new("import.malloc").flame[:frames].first[3] >= 100_000 # => true
+      def flame(value: :peak, limit: 2000)
+        check(value, VALUES, "value")
+        raise ArgumentError, "limit is not positive: #{limit.inspect}" unless limit.positive?
+
+        ask { |file| Native.flame_of_recording(file, value.name, limit, @selection) }
       end
 
       # {tree} for people.
@@ -191,6 +207,13 @@ module Memprof
       end
 
       private
+
+      def ask
+        answer = reading { |file| yield(file.fileno) }
+        raise Error, "can't read #{@path}: this is no recording of malloc" unless answer
+
+        JSON.parse(answer, symbolize_names: true)
+      end
 
       def reading(&block)
         File.open(@path, "rb", &block)

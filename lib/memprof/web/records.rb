@@ -5,8 +5,8 @@ require_relative "records/kind"
 
 module Memprof
   class Web
-    # Files other than heaps that there are to see: traced requests, and allocations that were tracked. They
-    # have numbers of their own.
+    # Files other than heaps that there are to see: traced requests, allocations that were tracked, recordings
+    # of malloc. They have numbers of their own.
     class Records
       include Enumerable
 
@@ -33,7 +33,7 @@ module Memprof
       end
 
       # What pages of each kind are under.
-      PLACES = { trace: "traces", tracked: "tracked" }.freeze
+      PLACES = { trace: "traces", tracked: "tracked", malloc: "malloc" }.freeze
 
       def initialize
         @lock = Mutex.new
@@ -41,7 +41,7 @@ module Memprof
       end
 
       def add(path, kind)
-        reader = kind == :trace ? Traces : Tracked
+        reader = { trace: Traces, tracked: Tracked, malloc: Recording }.fetch(kind)
         @lock.synchronize do
           id = @records.size + 1
           @records[id] = Record.new(id, kind, path, reader)
@@ -58,5 +58,6 @@ module Memprof
   end
 end
 
+require_relative "records/recording"
 require_relative "records/traces"
 require_relative "records/tracked"

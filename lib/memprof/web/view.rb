@@ -11,6 +11,7 @@ require_relative "helpers/icicles"
 require_relative "helpers/links"
 require_relative "helpers/numbers"
 require_relative "helpers/objects"
+require_relative "helpers/recordings"
 require_relative "helpers/timelines"
 require_relative "helpers/table"
 require_relative "helpers/trees"
@@ -30,6 +31,7 @@ module Memprof
       include Helpers::Links
       include Helpers::Numbers
       include Helpers::Objects
+      include Helpers::Recordings
       include Helpers::Tables
       include Helpers::Timelines
       include Helpers::Trees

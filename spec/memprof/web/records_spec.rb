@@ -37,6 +37,7 @@ RSpec.describe Memprof::Web::Records do
         "" => :heap, "{" => :heap, "\x00\xFF" => :heap, "[1, 2]" => :heap, "{}\n" => :heap,
         '{"type":"ROOT","root":"vm","references":[]}' => :heap, "     12 app.rb:3:String\n" => :tracked,
         "   12 C:/a b.rb:3:Foo::Bar\n" => :tracked, "main (a.rb:1);String 12\n" => :tracked,
+        "memprof malloc 1\n" => :malloc,
         "\n\n{\"tracers\":{}}\n" => :trace, "{\"start\":1,\"tracers\":#{"x" * 300_000}" => :trace
       }.each { |text, expected| expect(kind(text)).to eq(expected), text[0, 40] }
       expect(described_class.of(cache_dump)).to eq(:heap)

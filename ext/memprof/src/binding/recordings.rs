@@ -5,7 +5,9 @@ use std::io;
 use magnus::{Error, Object, RModule, Ruby, function};
 use memprof_native::malloc;
 use memprof_recording::export::{Format, Value, export, export_summary};
-use memprof_recording::{Direction, Error as Unreadable, Selection, Summary, Tree, TreeRow};
+use memprof_recording::{
+    Direction, Error as Unreadable, Flame, Selection, Stacks, Summary, Tree, TreeRow,
+};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -15,7 +17,8 @@ use super::requests::Input;
 
 pub fn init(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("sum_up_recording", function!(sum_up_recording, 2))?;
-    native.define_singleton_method("tree_of_recording", function!(tree_of_recording, 5))?;
+    native.define_singleton_method("tree_of_recording", function!(tree_of_recording, 6))?;
+    native.define_singleton_method("flame_of_recording", function!(flame_of_recording, 4))?;
     native.define_singleton_method("tree_of_malloc", function!(tree_of_malloc, 3))?;
     native.define_singleton_method("export_malloc", function!(export_malloc, 4))?;
     native.define_singleton_method("export_recording", function!(export_recording, 5))
@@ -33,7 +36,7 @@ fn sum_up_recording(
 }
 
 /// Reads a file descriptor to its end, and adds up its stacks to a tree. `least`: the share of all bytes that a row has at
-/// least. The answer is JSON; nil if it is no recording.
+/// least. `at`: the location of the stacks that count; nil for all. The answer is JSON; nil if it is no recording.
 fn tree_of_recording(
     ruby: &Ruby,
     descriptor: i32,
@@ -41,14 +44,34 @@ fn tree_of_recording(
     value: String,
     least: f64,
     selection: String,
+    at: Option<String>,
 ) -> Result<Option<String>, Error> {
     let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
     let direction: Direction = direction.parse().map_err(wrong)?;
     let value: Value = value.parse().map_err(wrong)?;
+    summed_up(ruby, descriptor, &selection, move |mut summary| {
+        if let Some(location) = at {
+            summary.stacks.only_at(&location);
+        }
+        let rows = tree(&summary.stacks, direction, value, least);
+        Ok(serde_json::to_string(&rows)?)
+    })
+}
+
+/// Reads a file descriptor to its end, and adds up its stacks to a flame graph of at most so many frames. The answer is
+/// JSON; nil if it is no recording.
+fn flame_of_recording(
+    ruby: &Ruby,
+    descriptor: i32,
+    value: String,
+    most: usize,
+    selection: String,
+) -> Result<Option<String>, Error> {
+    let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
+    let value: Value = value.parse().map_err(wrong)?;
     summed_up(ruby, descriptor, &selection, move |summary| {
-        Ok(serde_json::to_string(&tree(
-            &summary, direction, value, least,
-        ))?)
+        let tree = Tree::new(&summary.stacks, Direction::TopDown, value);
+        Ok(serde_json::to_string(&Flame::new(&tree, most))?)
     })
 }
 
@@ -70,9 +93,9 @@ fn selected(ruby: &Ruby, json: &str) -> Result<Selection, Error> {
     })
 }
 
-fn tree(summary: &Summary, direction: Direction, value: Value, least: f64) -> Vec<TreeRow> {
-    let least = (least * value.of(&summary.total) as f64).ceil() as u64;
-    Tree::new(&summary.stacks, direction, value).rows(least)
+fn tree(stacks: &Stacks, direction: Direction, value: Value, least: f64) -> Vec<TreeRow> {
+    let least = (least * value.of(&stacks.total()) as f64).ceil() as u64;
+    Tree::new(stacks, direction, value).rows(least)
 }
 
 /// The same of what is recorded in memory, with its sums: JSON of `total`, `callers` and `rows`.
@@ -89,7 +112,7 @@ fn tree_of_malloc(
     let answer = json!({
         "total": summary.total,
         "callers": summary.callers,
-        "rows": tree(&summary, direction, value, least),
+        "rows": tree(&summary.stacks, direction, value, least),
     });
     Ok(answer.to_string())
 }

@@ -46,7 +46,7 @@ module Memprof
 
         # A frame that has all of what the one above it has needs no number of its own.
         def line(row, before)
-          is_same = before && row.values_at(:depth, :bytes) == before.values_at(:depth, :bytes)
+          is_same = before && row[:level] > before[:level] && row[:bytes] == before[:bytes]
           bytes = is_same ? "" : Units.bytes(row[:bytes])
           share = is_same ? "" : Units.percent(row[:bytes], total)
           numbers = "#{@paint.call(bytes.rjust(11), :red)} #{share.rjust(6)}"

@@ -39,6 +39,14 @@ module Memprof
 
         def title = "Tracked allocations"
       end
+
+      # `/malloc`: the recordings of malloc.
+      class RecordingList < RecordList
+        at "/malloc", menu: "Malloc", order: 220
+        about :malloc
+
+        def title = "Recordings of malloc"
+      end
     end
   end
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../malloc"
 require_relative "../../native"
 
 module Memprof
@@ -15,6 +16,8 @@ module Memprof
 
         class << self
           def of(path)
+            return :malloc if Malloc::Recording.file?(path)
+
             head = (File.binread(path, HEAD) || +"").force_encoding(Encoding::UTF_8).scrub
             return :tracked if head.match?(REPORT)
 

@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+require_relative "../../paths"
+require_relative "../recording_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/malloc/1/flame`: the stacks that allocated, as a flame graph.
+      class RecordingFlame < RecordingPage
+        at "/malloc/:id/flame"
+        about :malloc
+
+        def title = "malloc by call stack"
+
+        def breadcrumbs = [*super, [record.name, within]]
+
+        def scripts = ["flame.js"]
+
+        def styles = [*super, "flame.css"]
+
+        def data
+          flame = content.flame(value.to_sym, **chosen)
+          { values: VALUES, callers: content.summary[:callers], range: range, **flame,
+            names: flame[:names].map { |name| short(name) } }
+        end
+
+        private
+
+        # From the gem on: nothing else of a path fits into a frame.
+        def short(name)
+          name.end_with?(")", "]") ? Records::Tracked.short(name) : Paths.short(name)
+        end
+      end
+    end
+  end
+end
