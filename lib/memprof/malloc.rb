@@ -27,8 +27,8 @@ module Memprof
   #
   # `MEMPROF_MALLOC=dump_path:FILE,dump_min:BYTES ruby -rmemprof/malloc app.rb` records a whole program, and
   # appends the lines of {dump} to the file at its end; `dump_fd:N` writes them to a descriptor (stderr
-  # without either). `sample:512KiB` records samples; `record:FILE`, also with `stack:N` or `native:true`,
-  # does what {record} does.
+  # without either). `sample:512KiB` records samples; `record:FILE`, also with `stack:N`, `native:true` or
+  # `sample:SIZE`, does what {record} does.
   #
   # @example Find the line that leaks
   #   require "memprof/malloc"
@@ -70,17 +70,13 @@ module Memprof
       #   Memprof::Malloc.stop
       def start(sample: nil, stack: 1, native: false)
         check_stack(stack)
-        bytes = sample && ByteSize.read(sample)
-        unless bytes.nil? || bytes.between?(1, MAX_SAMPLE)
-          raise ArgumentError, "sample is not between 1 B and 4 GiB: #{sample.inspect}"
-        end
-
+        bytes = sample_bytes(sample)
         InterpreterFunctions.find if native
         Native::Malloc.start(bytes, stack, native ? true : false)
       end
 
-      # Records all blocks as {start} does, and writes each allocation and each free to a file while it
-      # happens, with the lines of Ruby that led there. {Recording} and `memprof malloc FILE` read it: also
+      # Records as {start} does, and writes each allocation and each free to a file while it happens, with the
+      # lines of Ruby that led there. {Recording} and `memprof malloc FILE` read it: also
       # while it grows, and after the process was killed. docs/recordings.md describes the format.
       #
       # With a block the recording stops at its end; without one at {stop}, or at the end of the process. If
@@ -88,23 +84,26 @@ module Memprof
       # {stop} warns. A forked child does not write to the file.
       #
       # @param path [String, Pathname] created, or overwritten
+      # @param sample [Integer, String, nil] bytes between samples (`"512 KiB"`): then counts are estimates,
+      #   and temporary blocks are not known; nil records all blocks
       # @param stack [Integer] calling frames that are kept of each allocation, 1 to 512; with 1 only the line
       #   that allocates
       # @param native [Boolean] native frames, too, as heaptrack has them: functions of C extensions, of
       #   libraries and of Ruby itself, with Ruby's frames where the VM runs them
       # @yield what is recorded
       # @return [Object, nil] what the block returns
-      # @raise [ArgumentError] if `stack` is out of range
+      # @raise [ArgumentError] if `sample` or `stack` is out of range
       # @raise [Error] if a recording runs already, or the file can't be written
       # @raise [Unsupported] as for {start}
       # @example
       #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
       #   puts Memprof::Malloc::Recording.new("import.malloc")
-      def record(path, stack: 64, native: false)
+      def record(path, sample: nil, stack: 64, native: false)
         check_stack(stack)
+        bytes = sample_bytes(sample)
         raise Error, "a recording of malloc runs already" if running?
 
-        start_writing(path, stack, native)
+        start_writing(path, bytes, stack, native)
         return unless block_given?
 
         begin
@@ -315,12 +314,19 @@ module Memprof
         raise ArgumentError, "stack is not between 1 and #{MAX_STACK}: #{stack.inspect}"
       end
 
-      def start_writing(path, stack, native)
+      def sample_bytes(sample)
+        bytes = sample && ByteSize.read(sample)
+        return bytes if bytes.nil? || bytes.between?(1, MAX_SAMPLE)
+
+        raise ArgumentError, "sample is not between 1 B and 4 GiB: #{sample.inspect}"
+      end
+
+      def start_writing(path, sample, stack, native)
         InterpreterFunctions.find if native
         path = path.to_path if path.respond_to?(:to_path)
         File.open(path, File::WRONLY | File::CREAT | File::TRUNC | File::BINARY, 0o600) do |file|
           command = $PROGRAM_NAME.dup.force_encoding(Encoding::UTF_8).scrub
-          Native::Malloc.record(file.fileno, command, stack, native ? true : false)
+          Native::Malloc.record(file.fileno, command, sample, stack, native ? true : false)
         end
         @stops_at_exit ||= at_exit { stop }
       rescue SystemCallError => e

@@ -9,6 +9,7 @@ mod flame;
 mod profile;
 mod reader;
 mod record;
+mod samples;
 mod selection;
 mod stacks;
 mod summary;
@@ -20,12 +21,15 @@ pub use block::BlockWriter;
 pub use flame::{Flame, FlameFrame};
 pub use reader::{End, Error, read};
 pub use record::{Event, Record};
+pub use samples::{Scale, Weight};
 pub use selection::{Selection, Suppressions};
 pub use stacks::{Counts, Frame, Native, Node, Row, Stacks};
 pub use summary::{SizeClass, Summary};
 pub use timeline::Point;
 pub use tree::{Direction, Tree, TreeRow};
 
+#[cfg(test)]
+mod sample_tests;
 #[cfg(test)]
 mod stack_tests;
 #[cfg(test)]

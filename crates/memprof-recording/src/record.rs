@@ -12,6 +12,7 @@ const KIND_BITS: u32 = 3;
 
 const START: u64 = 0;
 const END: u64 = 1;
+const SAMPLES: u64 = 2;
 
 /// Longer texts are cut off.
 const MOST_TEXT: usize = 1 << 14;
@@ -81,6 +82,11 @@ pub enum Record<'a> {
         time: u64,
         /// What was run.
         command: &'a [u8],
+    },
+    /// Only samples are recorded. Comes before the first block.
+    Samples {
+        /// Bytes between samples on average.
+        period: u64,
     },
     /// The last record.
     End {
@@ -156,6 +162,10 @@ impl Record<'_> {
                 put(out, time);
                 put_text(out, command);
             }
+            Record::Samples { period } => {
+                head(out, OTHER, SAMPLES);
+                put(out, period);
+            }
             Record::End { missed } => {
                 head(out, OTHER, END);
                 put(out, missed);
@@ -217,6 +227,9 @@ impl<'a> Records<'a> {
                 pid: self.number()?,
                 time: self.number()?,
                 command: self.text()?,
+            },
+            _ if number == SAMPLES => Record::Samples {
+                period: self.number()?,
             },
             _ if number == END => Record::End {
                 missed: self.number()?,

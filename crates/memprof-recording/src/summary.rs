@@ -36,6 +36,9 @@ pub struct Summary {
     pub complete: bool,
     /// The byte of the file from which on it is damaged.
     pub damaged_at: Option<u64>,
+    /// Bytes between samples on average: counts are estimates then, and temporary blocks are not known. None: all blocks
+    /// are recorded.
+    pub sample: Option<u64>,
     /// Blocks that could not be recorded.
     pub missed: u64,
     /// The sum of all rows, with the bytes at the peak.

@@ -2,6 +2,7 @@
 
 use crate::reader::End;
 use crate::record::{Event, Record};
+use crate::samples::Scale;
 use crate::selection::Selection;
 use crate::stacks::{Counts, Frame, Native, Node, Stacks};
 use crate::summary::{SizeClass, Summary};
@@ -24,7 +25,7 @@ struct Counters {
     seen: u64,
 }
 
-/// What the records so far add up to.
+/// What the records so far add up to. Blocks and bytes are sums of weights, which `scale` makes numbers of.
 #[derive(Default)]
 pub(crate) struct Sums {
     frames: Vec<Frame>,
@@ -56,6 +57,7 @@ pub(crate) struct Sums {
     started: u64,
     command: String,
     missed: u64,
+    scale: Scale,
 }
 
 /// One for each power of two.
@@ -108,9 +110,9 @@ impl Sums {
                 self.peak_rss = self.peak_rss.max(rss);
                 self.timeline.add(Point {
                     ms: self.ms,
-                    live_bytes: self.most_since_clock,
+                    live_bytes: self.scale.bytes(self.most_since_clock),
                     rss,
-                    allocations: self.allocations,
+                    allocations: self.scale.blocks(self.allocations),
                 });
                 self.most_since_clock = self.live_bytes;
                 Some(())
@@ -166,6 +168,10 @@ impl Sums {
                 (self.pid, self.started, self.command) = (pid, time, text(command));
                 Some(())
             }
+            Record::Samples { period } => {
+                self.scale = Scale::new(Some(period));
+                (period > 0).then_some(())
+            }
             Record::End { missed } => {
                 self.missed = missed;
                 Some(())
@@ -216,20 +222,21 @@ impl Sums {
     }
 
     fn allocate(&mut self, event: Event) -> Option<()> {
-        let size = event.size;
-        let sum = self.live_bytes.checked_add(size)?;
-        let total = self.allocated_bytes.checked_add(size)?;
+        let weight = self.scale.weight(event.size);
+        let sum = self.live_bytes.checked_add(weight.bytes)?;
+        let total = self.allocated_bytes.checked_add(weight.bytes)?;
+        let live = self.live.checked_add(weight.blocks)?;
+        let allocations = self.allocations.checked_add(weight.blocks)?;
         let counters = self.at(event.node)?;
-        counters.allocations += 1;
-        counters.allocated_bytes += size;
-        counters.live += 1;
-        counters.live_bytes += size;
+        counters.allocations += weight.blocks;
+        counters.allocated_bytes += weight.bytes;
+        counters.live += weight.blocks;
+        counters.live_bytes += weight.bytes;
         (self.live_bytes, self.allocated_bytes) = (sum, total);
-        self.live += 1;
-        self.allocations += 1;
-        let (calls, bytes) = &mut self.sizes[class(size)];
-        *calls += 1;
-        *bytes += size;
+        (self.live, self.allocations) = (live, allocations);
+        let (calls, bytes) = &mut self.sizes[class(event.size)];
+        *calls += weight.blocks;
+        *bytes += weight.bytes;
         if sum > self.peak_bytes {
             self.peak_bytes = sum;
             self.peak_ms = self.ms;
@@ -241,25 +248,27 @@ impl Sums {
     }
 
     fn free(&mut self, event: Event) -> Option<()> {
-        let is_temporary = self.last.take() == Some(event);
+        // What happened between two samples is not known.
+        let is_temporary = self.last.take() == Some(event) && self.scale.period().is_none();
+        let weight = self.scale.weight(event.size);
         let counters = self.at(event.node)?;
-        counters.live = counters.live.checked_sub(1)?;
-        counters.live_bytes = counters.live_bytes.checked_sub(event.size)?;
+        counters.live = counters.live.checked_sub(weight.blocks)?;
+        counters.live_bytes = counters.live_bytes.checked_sub(weight.bytes)?;
         counters.temporary += u64::from(is_temporary);
-        self.live -= 1;
-        self.live_bytes -= event.size;
+        self.live -= weight.blocks;
+        self.live_bytes -= weight.bytes;
         self.temporary += u64::from(is_temporary);
         Some(())
     }
 
     pub(crate) fn finish(mut self, end: End) -> Summary {
-        let stacks = self.stacks();
+        let (stacks, scale) = (self.stacks(), self.scale);
         let sizes = self.sizes.iter().enumerate();
         let sizes = sizes.filter(|(_, (calls, _))| *calls > 0);
         let sizes = sizes.map(|(power, &(allocations, allocated_bytes))| SizeClass {
             up_to: 1u64.checked_shl(power as u32).unwrap_or(u64::MAX),
-            allocations,
-            allocated_bytes,
+            allocations: scale.blocks(allocations),
+            allocated_bytes: scale.bytes(allocated_bytes),
         });
         Summary {
             command: self.command,
@@ -271,14 +280,15 @@ impl Sums {
                 End::Damaged(at) => Some(at),
                 End::Complete | End::Open => None,
             },
+            sample: scale.period(),
             missed: self.missed,
             total: Counts {
-                allocations: self.allocations,
-                allocated_bytes: self.allocated_bytes,
+                allocations: scale.blocks(self.allocations),
+                allocated_bytes: scale.bytes(self.allocated_bytes),
                 temporary: self.temporary,
-                peak_bytes: self.peak_bytes,
-                leaked: self.live,
-                leaked_bytes: self.live_bytes,
+                peak_bytes: scale.bytes(self.peak_bytes),
+                leaked: scale.blocks(self.live),
+                leaked_bytes: scale.bytes(self.live_bytes),
             },
             peak_ms: self.peak_ms,
             peak_rss: self.peak_rss,
@@ -297,7 +307,7 @@ impl Sums {
         let counted = self.places.iter().enumerate();
         let counts = counted.filter_map(|(node, place)| {
             let counters = at(place)?;
-            let counters = counters.counts(self.peak_number);
+            let counters = counters.counts(self.peak_number, self.scale);
             let is_there = counters != Counts::default();
             is_there.then_some((node as u32, counters))
         });
@@ -311,18 +321,19 @@ impl Sums {
 
 impl Counters {
     /// What they say when the last peak had that number.
-    fn counts(&self, peak_number: u64) -> Counts {
+    fn counts(&self, peak_number: u64, scale: Scale) -> Counts {
+        let peak = if self.seen == peak_number {
+            self.peak
+        } else {
+            self.live_bytes
+        };
         Counts {
-            allocations: self.allocations,
-            allocated_bytes: self.allocated_bytes,
+            allocations: scale.blocks(self.allocations),
+            allocated_bytes: scale.bytes(self.allocated_bytes),
             temporary: self.temporary,
-            peak_bytes: if self.seen == peak_number {
-                self.peak
-            } else {
-                self.live_bytes
-            },
-            leaked: self.live,
-            leaked_bytes: self.live_bytes,
+            peak_bytes: scale.bytes(peak),
+            leaked: scale.blocks(self.live),
+            leaked_bytes: scale.bytes(self.live_bytes),
         }
     }
 }

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require_relative "malloc_preload"
 require_relative "program"
 
 module Memprof
@@ -192,30 +193,11 @@ module Memprof
           .compact.map { |name, value| "#{name}:#{value}" }.join(",")
       end
 
-      # The extension needs the functions of libruby to be loaded, though it calls none there.
       def preload(command)
         load_library
-        libraries = [libruby, extension]
-        unless libraries.all?
+        MallocPreload.environment or
           raise UsageError, "#{command} is no Ruby program, and cannot be recorded: " \
             "this Ruby has no libruby to preload (it was built without --enable-shared)"
-        end
-        before = ENV.fetch("LD_PRELOAD", "")
-        { "LD_PRELOAD" => [*libraries, before].reject(&:empty?).join(" "), "MEMPROF_PRELOAD" => before }
-      end
-
-      def libruby
-        File.foreach("/proc/self/maps") do |line|
-          path = line.chomp[%r{/.*}]
-          return path if path && File.basename(path).start_with?("libruby") && path.include?(".so")
-        end
-        nil
-      rescue SystemCallError
-        nil
-      end
-
-      def extension
-        $LOADED_FEATURES.find { |path| File.basename(path) == "memprof.so" }
       end
     end
   end

@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
+require_relative "malloc_preload"
 require_relative "program"
 
 module Memprof
   module CLI
-    # `memprof run --malloc`: a command whose Ruby processes record malloc to files.
+    # `memprof run --malloc`: a command whose Ruby processes record malloc to files; also one that is no
+    # Ruby.
     class MallocRecording < Command
       # What Program hands to the command.
       Settings = Struct.new(:to_env) do
@@ -21,24 +23,50 @@ module Memprof
       def run(arguments)
         path = checked_path
         File.unlink(path) if File.file?(path)
-        wanted = { record: path, stack: @options[:stack], native: @options[:native] }.compact
-        variable = wanted.map { |name, value| "#{name}:#{value}" }.join(",")
-        settings = Settings.new({ "MEMPROF_MALLOC" => variable })
-        status = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun").run
+        wanted = { record: path, stack: @options[:stack], native: @options[:native], sample: sample }.compact
+        environment = { "MEMPROF_MALLOC" => wanted.map { |name, value| "#{name}:#{value}" }.join(",") }
+        environment.merge!(preload) unless Program.ruby?(arguments.first)
+        settings = Settings.new(environment)
+        program = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun")
+        status = program.run
+        take_own(path, program.pid) if environment.key?("LD_PRELOAD") && program.pid
         tell(path)
         status
       end
 
       private
 
+      # Without a libruby to preload, only the Ruby processes that the command starts are recorded.
+      def preload
+        load_library
+        MallocPreload.environment.to_h
+      end
+
+      # A program other than Ruby may start one, so it leaves FILE to that.
+      def take_own(path, pid)
+        extension = File.extname(path)
+        own = "#{path.delete_suffix(extension)}.#{pid}#{extension}"
+        File.rename(own, path) if File.file?(own) && !File.exist?(path)
+      rescue SystemCallError => e
+        @terminal.warn("the recording is #{own}: #{SystemCallError.new(nil, e.errno).message}")
+      end
+
       def tell(path)
         return @terminal.hint("Next: memprof malloc #{@options[:output]}") if File.exist?(path)
 
-        @terminal.warn("no recording: no Ruby process wrote one")
+        @terminal.warn("no recording: no process wrote one")
+      end
+
+      def sample
+        text = given[:sample] or return
+        bytes = ByteSize.read(text)
+        bytes.between?(1, MAX_SIZE) ? bytes : raise(ArgumentError)
+      rescue ArgumentError
+        invalid("--sample", text, "a size between 1 B and 4 GiB, as 512KiB")
       end
 
       def checked_path
-        other = given.keys - %i[malloc output stack native]
+        other = given.keys - %i[malloc output stack native sample]
         raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --malloc" if other.any?
 
         output = @options[:output]

@@ -44,7 +44,9 @@ module Memprof
         With --malloc there is no report: the first Ruby process that starts records its
         malloc to FILE, which --output names, and any other to FILE with its process id,
         with 64 calling frames per allocation, or as --stack says, and with --native the
-        native frames, too. `memprof malloc FILE` shows it.
+        native frames, too. With --sample it records samples only, at a small part of
+        the cost, and what is shown are estimates. A program that is no Ruby is recorded
+        with native frames. `memprof malloc FILE` and `memprof web FILE` show it.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.
@@ -59,6 +61,8 @@ module Memprof
           memprof run --peak -- rake import
           memprof run --trace -- rake import
           memprof run --malloc -o import.malloc -- rake import
+          memprof run --malloc --sample 512KiB -o web.malloc -- puma -p 3000
+          memprof run --malloc -o query.malloc -- psql -c 'select 1'
       TEXT
 
       FORMATS = Autorun::Settings::EXTENSIONS.keys
@@ -74,6 +78,8 @@ module Memprof
         return MallocRecording.new(@terminal, @options, given).run(arguments) if @options[:malloc]
 
         raise UsageError, "--native needs --malloc" if given[:native]
+
+        @options[:sample] &&= one_in(@options[:sample])
 
         check_tracing if @options[:tracing]
         refuse_binary_on_screen
@@ -120,9 +126,15 @@ module Memprof
         flag(parser, "--peak", "also find when memory was largest, and which lines", "it belonged to", :peak)
         flag(parser, "--malloc", "record malloc; see below", :malloc)
         flag(parser, "--native", "with --malloc: native frames, too", :native)
-        count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
+        text(parser, "--sample N", "track one object in N, scale up (default: 1);",
+          "with --malloc: a block in N bytes (512KiB)", :sample)
         count(parser, "--stack N", "keep N calling frames per object (default: 1; 64",
           "with --malloc and formats with call stacks)", :stack)
+      end
+
+      def one_in(text)
+        number = Integer(text, exception: false)
+        number&.positive? ? number : invalid("--sample", text, "a number of at least 1")
       end
 
       def define_filter_options(parser)

@@ -4,8 +4,8 @@ module Memprof
   module Malloc
     # What `MEMPROF_MALLOC` asks for: a recording from the load of memprof/malloc to the end of the process,
     # and a dump of it then. Settings are separated by commas: `dump_path:FILE` (appended to), `dump_fd:N`,
-    # `dump_min:BYTES`, `table:ROWS` (a table instead of lines), `sample:SIZE`; or
-    # `record:FILE`, and `stack:N` and `native:true` with it: a recording that goes to the file.
+    # `dump_min:BYTES`, `table:ROWS` (a table instead of lines), `sample:SIZE`; or `record:FILE`, with
+    # `stack:N`, `native:true`, `sample:SIZE`: a recording that goes to the file.
     class Environment
       SETTINGS = %w[dump_path dump_fd dump_min table sample record stack native].freeze
       private_constant :SETTINGS
@@ -27,7 +27,8 @@ module Memprof
         @rows = number("table", nil)
         @recording = @settings["record"]
         @stack = number("stack", nil)
-        other = @recording ? @settings.keys - %w[record stack native] : @settings.keys & %w[stack native]
+        keys = @settings.keys
+        other = @recording ? keys - %w[record stack native sample] : keys & %w[stack native]
         return if other.empty?
 
         raise ArgumentError, "#{other.first} can't be set #{@recording ? "with" : "without"} record"
@@ -42,8 +43,8 @@ module Memprof
       private
 
       def record
-        native = @settings["native"] == "true"
-        Malloc.record(own(@recording), native: native, **{ stack: @stack }.compact)
+        options = { native: @settings["native"] == "true", sample: @settings["sample"], stack: @stack }
+        Malloc.record(own(@recording), **options.compact)
       end
 
       # The first process that comes has the path; others have their process id in it.

@@ -13,6 +13,8 @@
 //!   thread may hold a lock of the table.
 
 #[cfg(interposed)]
+mod answers;
+#[cfg(interposed)]
 mod block_table;
 #[cfg(interposed)]
 mod blocks;
@@ -58,11 +60,9 @@ pub use unsupported::{
 };
 #[cfg(interposed)]
 pub use {
+    answers::{counts, live_blocks, memsize, sites, stacks},
     names::describe,
-    recorder::{
-        counts, is_recording, live_blocks, memsize, missed, reset, sample, set_quiet, sites,
-        stacks, start, start_stream, stop,
-    },
+    recorder::{is_recording, missed, reset, sample, set_quiet, start, start_stream, stop},
     stream::Stream,
     weave::set_interpreter,
 };

@@ -1,6 +1,5 @@
 //! The recording that runs, if any.
 
-use std::collections::HashSet;
 use std::io;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64,
@@ -8,13 +7,11 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, PoisonError};
 
-use memprof_recording::{self as recorded, Stacks};
-
 use super::block_table::{Block, GENERATION_BITS};
 use super::sites::{self, SiteId};
 use super::stream::{self, Stream};
-use super::{Counts, Host, LiveBlock, Location, Settings, Site};
-use super::{blocks, names, probes, sampling, site_cache, stack_cache, thread_memory};
+use super::{Host, Settings};
+use super::{blocks, probes, sampling, site_cache, stack_cache, thread_memory};
 use crate::at_fork::AtFork;
 use crate::counters;
 use crate::interpose;
@@ -39,7 +36,7 @@ pub fn start(host: &'static Host, settings: Settings) -> Result<bool, Refused> {
     start_recording(host, settings, None)
 }
 
-/// The same, and writes all blocks to a file as they come and go; there are no samples.
+/// The same, and writes what is recorded to a file as it comes and goes.
 ///
 /// # Errors
 ///
@@ -49,11 +46,7 @@ pub fn start_stream(
     settings: Settings,
     stream: Stream,
 ) -> Result<bool, Refused> {
-    let all = Settings {
-        sample: None,
-        ..settings
-    };
-    start_recording(host, all, Some(stream))
+    start_recording(host, settings, Some(stream))
 }
 
 fn start_recording(
@@ -122,7 +115,7 @@ pub fn reset() {
 }
 
 /// Takes locks of the tables in `work`, which a signal handler of this thread that allocates must not wait for.
-fn reading<T: Default>(work: impl FnOnce() -> T) -> T {
+pub(super) fn reading<T: Default>(work: impl FnOnce() -> T) -> T {
     let thread = counters::mine();
     if !thread.enter_recorder() {
         return T::default();
@@ -138,83 +131,10 @@ pub fn sample() -> Option<u64> {
     sampling::period()
 }
 
-/// All sites where something was counted.
-#[must_use]
-pub fn sites() -> Vec<Site> {
-    reading(sites::counted)
-}
-
-/// The stacks of all sites, with what was counted there. What is live counts as live at the peak and at the end.
-#[must_use]
-pub fn stacks() -> Stacks {
-    let (frames, nodes, counts) = reading(sites::tree);
-    // Asks the loader, whose lock a thread in a hook may have: not while the tables' are held.
-    let frames = frames.into_iter().map(|frame| match frame.location {
-        Location::Line { path, line } => recorded::Frame::Ruby {
-            path: path.to_string_lossy().into_owned(),
-            line: u64::from(line),
-            method: frame.method.to_string_lossy().into_owned(),
-        },
-        Location::Native(address) => recorded::Frame::Native(names::native(address)),
-    });
-    let counts = counts.into_iter().map(|(node, counts)| {
-        let counts = recorded::Counts {
-            allocations: counts.allocations,
-            allocated_bytes: counts.allocated_bytes,
-            temporary: 0,
-            peak_bytes: counts.live_bytes,
-            leaked: counts.live,
-            leaked_bytes: counts.live_bytes,
-        };
-        (node, counts)
-    });
-    Stacks {
-        frames: frames.collect(),
-        nodes,
-        counts: counts.collect(),
-    }
-}
-
-/// What was counted at a location; None if nothing was ever allocated there.
-#[must_use]
-pub fn counts(location: &Location) -> Option<Counts> {
-    reading(|| {
-        let sites = sites::find(location);
-        (!sites.is_empty()).then(|| sites::counts(&sites))
-    })
-}
-
-/// The live blocks of a location, in no order.
-#[must_use]
-pub fn live_blocks(location: &Location) -> Vec<LiveBlock> {
-    reading(|| {
-        let mut found = Vec::new();
-        let sites: HashSet<SiteId> = sites::find(location).into_iter().collect();
-        if !sites.is_empty() {
-            let now = generation();
-            blocks::each(|block| {
-                if sites.contains(&block.site) {
-                    found.push(LiveBlock {
-                        size: block.size,
-                        age: age(block, now),
-                    });
-                }
-            });
-        }
-        found
-    })
-}
-
 /// Blocks that could not be recorded.
 #[must_use]
 pub fn missed() -> u64 {
     MISSED.load(Relaxed)
-}
-
-/// Bytes that the recorder itself takes for live blocks.
-#[must_use]
-pub fn memsize() -> usize {
-    reading(blocks::memsize)
 }
 
 /// A block was allocated. `caller` is the address behind the call of the allocator.
@@ -355,7 +275,7 @@ fn count_free(thread: &counters::Block, address: usize, block: Block, now: u32) 
     }
 }
 
-fn age(block: Block, now: u32) -> u32 {
+pub(super) fn age(block: Block, now: u32) -> u32 {
     now.wrapping_sub(block.generation) & GENERATIONS
 }
 
@@ -365,7 +285,7 @@ fn host() -> Option<&'static Host> {
     unsafe { HOST.load(Acquire).as_ref() }
 }
 
-fn generation() -> u32 {
+pub(super) fn generation() -> u32 {
     host().map_or(0, |host| (host.generation)())
 }
 

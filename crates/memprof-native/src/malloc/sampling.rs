@@ -13,7 +13,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::sites::Weight;
+use memprof_recording::{Scale, Weight};
+
 use super::{tallies, thread_memory};
 use crate::counters;
 
@@ -100,60 +101,16 @@ fn mix(seed: u64) -> u64 {
     (seed ^ seed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// Bits behind the point in what is counted, in a recording of samples: a block may stand for 1.3 others.
-const BLOCK_BITS: u32 = 16;
-const BYTE_BITS: u32 = 8;
-
 /// What a block of that size counts for.
 #[inline(always)]
 pub(super) fn weight(size: u64) -> Weight {
-    match period() {
-        None => Weight {
-            blocks: 1,
-            bytes: size,
-        },
-        Some(period) => weight_of_sample(size, period),
-    }
-}
-
-#[cold]
-fn weight_of_sample(size: u64, period: u64) -> Weight {
-    let probability = -(-(bytes(size) as f64) / period as f64).exp_m1();
-    let blocks = 1.0 / probability;
-    Weight {
-        blocks: (blocks * f64::from(1 << BLOCK_BITS)).round() as u64,
-        bytes: (blocks * size as f64 * f64::from(1 << BYTE_BITS)).round() as u64,
-    }
+    scale().weight(size)
 }
 
 /// How sums of weights become blocks and bytes.
-#[derive(Clone, Copy)]
-pub(super) struct Scale {
-    is_sampled: bool,
-}
-
+#[inline(always)]
 pub(super) fn scale() -> Scale {
-    Scale {
-        is_sampled: is_on(),
-    }
-}
-
-impl Scale {
-    pub(super) fn blocks(self, sum: u64) -> u64 {
-        self.round(sum, BLOCK_BITS)
-    }
-
-    pub(super) fn bytes(self, sum: u64) -> u64 {
-        self.round(sum, BYTE_BITS)
-    }
-
-    fn round(self, sum: u64, bits: u32) -> u64 {
-        if self.is_sampled {
-            (sum + (1 << (bits - 1))) >> bits
-        } else {
-            sum
-        }
-    }
+    Scale::new(period())
 }
 
 /// How many blocks of the table have an address of that hash. One that came to the most stays there. It fits into the
@@ -209,20 +166,18 @@ mod tests {
             recording: 0,
             state: mix(seed),
         };
+        let scale = Scale::new(Some(period));
         let (mut blocks, mut total) = (0, 0);
         let mut left = sampler.gap(period, 0);
         for &size in sizes {
             left -= bytes(size) as i64;
             if left < 0 {
-                let weight = weight_of_sample(size, period);
+                let weight = scale.weight(size);
                 (blocks, total) = (blocks + weight.blocks, total + weight.bytes);
                 left = sampler.gap(period, 0);
             }
         }
-        (
-            blocks as f64 / f64::from(1 << BLOCK_BITS),
-            total as f64 / f64::from(1 << BYTE_BITS),
-        )
+        (scale.blocks(blocks) as f64, scale.bytes(total) as f64)
     }
 
     /// Sizes as programs have them: many small ones, few that are larger than the period.
@@ -265,15 +220,6 @@ mod tests {
             let error = (mean - exact[of]).abs() / (sigma[of] / 200f64.sqrt());
             assert!(error < 3.0, "the mean is {error} sigma off");
         }
-    }
-
-    #[test]
-    fn a_block_much_larger_than_the_period_stands_for_itself() {
-        let weight = weight_of_sample(1 << 30, 1 << 19);
-        assert_eq!(weight.blocks, 1 << BLOCK_BITS);
-        assert_eq!(weight.bytes, 1 << (30 + BYTE_BITS));
-        // One of no bytes counts as a block.
-        assert!(weight_of_sample(0, 1 << 19).blocks >= 500_000 << BLOCK_BITS);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use memprof_recording::Weight;
+
 use super::tallies::Tallies;
 use super::thread_memory::ThreadMemory;
 use super::{Counts, Frame, Line, Location, Site, pages, sampling};
@@ -20,13 +22,6 @@ use crate::lock::Lock;
 /// A site's number. The first is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SiteId(pub u32);
-
-/// What a block counts for: itself, or in a recording of samples more than itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Weight {
-    pub blocks: u64,
-    pub bytes: u64,
-}
 
 /// What is counted at a site.
 pub(super) type Sums = [u64; SUMS];

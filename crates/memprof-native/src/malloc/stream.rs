@@ -16,7 +16,7 @@ use memprof_recording::{BlockWriter, Event as Recorded, Record};
 
 use super::event_ring::{Event, Pushed, Ring};
 use super::sites::{self, SiteId};
-use super::{Frame, Location, names};
+use super::{Frame, Location, names, sampling};
 use crate::lock::Lock;
 use crate::process::maps::{self, Mapping};
 
@@ -215,6 +215,9 @@ impl Output {
             time: time.map_or(0, |time| time.as_millis() as u64),
             command: command.as_bytes(),
         })?;
+        if let Some(period) = sampling::period() {
+            self.blocks.add(Record::Samples { period })?;
+        }
         self.clock()?;
         self.blocks.flush()?;
         let mut events = Vec::new();

@@ -126,7 +126,9 @@ impl Tallies {
 #[cfg(test)]
 mod tests {
     use super::super::Location;
-    use super::super::sites::{Weight, count_allocation, count_free, counts, intern_location};
+    use memprof_recording::Weight;
+
+    use super::super::sites::{count_allocation, count_free, counts, intern_location};
     use super::super::thread_memory::ThreadMemory;
     use crate::counters;
 

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::{one_line, written};
 use crate::reader::{Error, read};
 use crate::record::{Event, Record};
+use crate::samples::Scale;
 
 /// The version of heaptrack that wrote such files first, and the version of the file.
 const VERSION: &str = "v 10400 3";
@@ -25,6 +26,7 @@ pub fn write<I: Read + Seek>(input: &mut I, out: &mut dyn Write) -> Result<(), E
         strings: FxHashMap::default(),
         allocations: FxHashMap::default(),
         frames: 0,
+        scale: Scale::default(),
     };
     let mut failed = None;
     read(input, &mut |record| written(lines.add(record), &mut failed))?;
@@ -52,6 +54,7 @@ struct Lines<'a> {
     strings: FxHashMap<String, u64>,
     allocations: FxHashMap<(u64, u64), u64>,
     frames: u64,
+    scale: Scale,
 }
 
 impl Lines<'_> {
@@ -93,11 +96,17 @@ impl Lines<'_> {
             Record::Node { parent, frame } => writeln!(self.out, "t {frame:x} {parent:x}"),
             Record::Allocation(event) => self.event('+', event),
             Record::Free(event) => self.event('-', event),
+            Record::Samples { period } => {
+                self.scale = Scale::new(Some(period));
+                Ok(())
+            }
             Record::Name { .. } | Record::End { .. } => Ok(()),
         }
     }
 
     fn event(&mut self, letter: char, Event { node, size }: Event) -> io::Result<()> {
+        // A sample has the bytes that it stands for: then sums of bytes are right, if not numbers of calls.
+        let size = self.scale.bytes(self.scale.weight(size).bytes);
         let next = self.allocations.len() as u64;
         let number = *self.allocations.entry((node, size)).or_insert(next);
         if number == next {

@@ -15,7 +15,7 @@ use crate::vm::malloc_host;
 pub fn init(native: RModule) -> Result<(), Error> {
     let module = native.define_module("Malloc")?;
     module.define_singleton_method("start", function!(start, 3))?;
-    module.define_singleton_method("record", function!(record, 4))?;
+    module.define_singleton_method("record", function!(record, 5))?;
     module.define_singleton_method("native_stack", function!(native_stack, 0))?;
     module.define_singleton_method("interpreter_functions", function!(interpreter_functions, 2))?;
     module.define_singleton_method("stop", function!(stop, 0))?;
@@ -46,18 +46,19 @@ fn start(
     malloc::start(&malloc_host::HOST, settings).map_err(|why| unsupported(ruby, "malloc", &why))
 }
 
-/// Records all blocks, and writes what happens to a file descriptor. False if it records already.
+/// Records as `start` does, and writes what happens to a file descriptor. False if it records already.
 fn record(
     ruby: &Ruby,
     descriptor: i32,
     command: String,
+    sample: Option<NonZeroU32>,
     stack: usize,
     native: bool,
 ) -> Result<bool, Error> {
     let file = duplicate(ruby, descriptor)?;
     malloc_host::prepare();
     let settings = Settings {
-        sample: None,
+        sample,
         stack,
         native,
     };

@@ -1,5 +1,6 @@
 //! A program other than Ruby whose malloc is recorded: `memprof malloc` preloads this library into it, with libruby, of which
-//! nothing is ever called. It records from the start of the program to its end, and then writes what it counted.
+//! nothing is ever called. It records from the start of the program to its end, and then writes what it counted; or it writes
+//! a recording meanwhile (`memprof run --malloc`).
 //!
 //! The program itself is all that is meant: what it starts finds the LD_PRELOAD that was there before, since it may be a Ruby
 //! of another version.
@@ -9,13 +10,14 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::num::NonZeroU32;
-use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use memprof_native::malloc::{self, Site};
+use memprof_native::malloc::{self, Settings, Site, Stream};
 
 use super::malloc_host::{self, HOST};
 
@@ -31,13 +33,14 @@ static START: extern "C" fn() = start;
 /// Where to write, and what.
 static OUTPUT: Mutex<Option<Output>> = Mutex::new(None);
 
+/// Frames that a recording keeps of a stack, if nobody says how many.
+const STACK: usize = 64;
+
 struct Output {
     file: File,
     min: u64,
     /// As a table of so many rows, instead of a line for each location.
     rows: Option<usize>,
-    /// Bytes between samples.
-    sample: Option<NonZeroU32>,
 }
 
 extern "C" fn start() {
@@ -48,19 +51,85 @@ extern "C" fn start() {
     drop(catch_unwind(|| {
         restore(before);
         let settings = env::var_os(SETTINGS).unwrap_or_default();
-        let Some(output) = open(&settings.to_string_lossy()) else {
-            return;
+        let settings = settings.to_string_lossy();
+        let starts = match value(&settings, "record") {
+            Some(path) => record(path, &settings),
+            None => count(&settings),
         };
-        let recorded = malloc::Settings {
-            sample: output.sample,
-            ..malloc::Settings::default()
-        };
-        if malloc::start(&HOST, recorded) == Ok(true) {
-            *OUTPUT.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(output);
+        if starts.is_some() {
             // SAFETY: the function is of a library that is never unloaded.
             unsafe { libc::atexit(finish) };
         }
     }));
+}
+
+/// Counts in memory.
+fn count(settings: &str) -> Option<()> {
+    let output = open(settings)?;
+    let wanted = Settings {
+        sample: sample(settings),
+        ..Settings::default()
+    };
+    malloc::start(&HOST, wanted).ok().filter(|&starts| starts)?;
+    *OUTPUT.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(output);
+    Some(())
+}
+
+/// Writes a recording. Its path has the process id: the one without is for the first Ruby that this program starts, and if
+/// none does, it is renamed.
+fn record(path: &str, settings: &str) -> Option<()> {
+    let path = with_pid(Path::new(path));
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .ok()?;
+    let wanted = Settings {
+        sample: sample(settings),
+        stack: value(settings, "stack")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(STACK),
+        // There are no other frames.
+        native: true,
+    };
+    let stream = Stream {
+        file: at_high_number(&file)?,
+        command: program(),
+    };
+    let starts = malloc::start_stream(&HOST, wanted, stream);
+    starts.ok().filter(|&starts| starts).map(drop)
+}
+
+fn with_pid(path: &Path) -> PathBuf {
+    let extension = path.extension().unwrap_or_default();
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    if !extension.is_empty() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// What is run.
+fn program() -> String {
+    let program = env::args_os().next().unwrap_or_default();
+    String::from_utf8_lossy(program.as_bytes()).into_owned()
+}
+
+fn sample(settings: &str) -> Option<NonZeroU32> {
+    value(settings, "sample")?.parse().ok()
+}
+
+/// A setting by its name.
+fn value<'a>(settings: &'a str, name: &str) -> Option<&'a str> {
+    let mut settings = settings
+        .split(',')
+        .filter_map(|setting| setting.split_once(':'));
+    let found = settings.find(|(key, _)| *key == name);
+    found.map(|(_, value)| value)
 }
 
 fn restore(before: OsString) {
@@ -75,6 +144,11 @@ fn restore(before: OsString) {
     }
 }
 
+/// The low numbers are those that programs expect to be free.
+fn at_high_number(file: &File) -> Option<File> {
+    duplicate(file.as_raw_fd())
+}
+
 /// Programs may close their stderr before they end.
 fn duplicate(descriptor: i32) -> Option<File> {
     // SAFETY: fcntl has no conditions; the descriptor that it makes belongs to nobody else.
@@ -85,14 +159,7 @@ fn duplicate(descriptor: i32) -> Option<File> {
 }
 
 fn open(settings: &str) -> Option<Output> {
-    let value = |name: &str| {
-        let mut settings = settings
-            .split(',')
-            .filter_map(|setting| setting.split_once(':'));
-        settings
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| value)
-    };
+    let value = |name: &str| value(settings, name);
     let file = match value("dump_path") {
         Some(path) => OpenOptions::new()
             .append(true)
@@ -112,14 +179,13 @@ fn open(settings: &str) -> Option<Output> {
             .and_then(|text| text.parse().ok())
             .unwrap_or(0),
         rows: value("table").and_then(|text| text.parse().ok()),
-        sample: value("sample").and_then(|text| text.parse().ok()),
     })
 }
 
 extern "C" fn finish() {
     // A panic must not leave the call of the C library.
     drop(catch_unwind(|| {
-        // No recording of a program like this goes to a file.
+        // The file may end early, as the disk is full; the program has ended, and nobody is left to tell.
         let _ = malloc::stop();
         let output = OUTPUT
             .lock()
@@ -153,8 +219,7 @@ fn table(mut sites: Vec<Site>, rows: usize) -> String {
     sites.sort_by_key(|site| {
         std::cmp::Reverse((site.counts.live_bytes, site.counts.allocated_bytes))
     });
-    let program = env::args_os().next().unwrap_or_default();
-    let program = String::from_utf8_lossy(program.as_bytes());
+    let program = program();
     let mut text = format!(
         "malloc of {program}, process {}, in bytes{}:\n{:>14} {:>10} {:>14} {:>10}  Allocated at\n",
         std::process::id(),

@@ -40,9 +40,13 @@ module Memprof
         end
 
         def calls
-          temporary = Units.percent(@total[:temporary], @total[:allocations])
-          "#{Units.count(@total[:allocations])} calls allocated #{Units.bytes(@total[:allocated_bytes])}, " \
-            "#{temporary} of them temporary blocks"
+          calls, bytes = @total.values_at(:allocations, :allocated_bytes)
+          "#{Units.count(calls)} calls allocated #{Units.bytes(bytes)}, " +
+            if @summary[:sample]
+              "estimated: one block in #{Units.bytes(@summary[:sample])} is recorded"
+            else
+              "#{Units.percent(@total[:temporary], calls)} of them temporary blocks"
+            end
         end
 
         def peak

@@ -16,11 +16,13 @@ module Memprof
         def breadcrumbs = [*super, [record.name, within]]
 
         def data
-          row = content.summary(**chosen)[:locations].find { |one| one[:location] == location }
+          summary = content.summary(**chosen)
+          row = summary[:locations].find { |one| one[:location] == location }
           raise NotFound, "nothing was allocated at #{location}" unless row
 
           file, _, line = location.rpartition(":")
-          row.merge(values: VALUES, range: range, line: line.to_i, source: Source.lines(file, line.to_i),
+          row.merge(values: VALUES, range: range, line: line.to_i, sample: summary[:sample],
+            source: Source.lines(file, line.to_i),
             callers: content.callers(location, value.to_sym, **chosen))
         end
 

@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+# Programs that are no Ruby, recorded to a file.
+RSpec.describe "memprof run --malloc of a program that is no Ruby" do
+  before do
+    skip "malloc is recorded on Linux" unless RUBY_PLATFORM.include?("linux")
+    skip "this Ruby has no libruby" unless File.read("/proc/self/maps").include?("/libruby")
+  end
+
+  around { |example| Dir.mktmpdir { |directory| (@directory = directory) && example.run } }
+
+  let(:path) { File.join(@directory, "app.malloc") }
+
+  # Names of functions are known as far as they are exported.
+  def compiled(source)
+    program = File.join(@directory, "grow")
+    File.write("#{program}.c", source)
+    compiler = RbConfig::CONFIG["CC"].split.first
+    system(compiler, "-O0", "-rdynamic", "-pthread", "-o", program, "#{program}.c") or raise "cannot compile"
+    program
+  end
+
+  it "has its blocks with native callers, also of threads" do
+    program = compiled(<<~C)
+      #include <pthread.h>
+      #include <stdio.h>
+      #include <stdlib.h>
+      #include <string.h>
+      void *volatile kept[1000];
+      __attribute__((noinline)) void *buffer(size_t size) { void *made = malloc(size); return memset(made, 1, size); }
+      __attribute__((noinline)) void grow(void) { for (int at = 0; at < 1000; at++) kept[at] = buffer(5000); }
+      void *work(void *unused) { free(buffer(2000000)); return unused; }
+      int main(void) {
+        pthread_t thread;
+        grow();
+        pthread_create(&thread, NULL, work, NULL);
+        pthread_join(thread, NULL);
+        puts("done");
+        return 7;
+      }
+    C
+    ran = run_memprof("run", "--malloc", "-o", path, "--", program)
+    expect([ran.stdout, ran.status.exitstatus]).to eq ["done\n", 7]
+    expect(ran.stderr).to eq "Next: memprof malloc #{path}\n"
+    expect(Dir.children(@directory)).to contain_exactly("grow", "grow.c", "app.malloc")
+    expect(File.stat(path).mode & 0o777).to eq(0o600)
+
+    recording = Memprof::Malloc::Recording.new(path)
+    expect(recording.to_h).to include(command: program, complete: true, missed: 0)
+    expect(recording.to_h[:total]).to include(leaked_bytes: be_between(5_000_000, 5_100_000),
+      peak_bytes: be_between(7_000_000, 7_100_000))
+    callers = ->(value) { recording.tree(:bottom_up, value: value).map { |row| row[:function] } }
+    expect(callers.call(:leaked)).to start_with("buffer", "grow", "main")
+    expect(callers.call(:peak)).to include("work")
+    expect(run_memprof("malloc", "--callers", "--value", "leaked", path).stdout)
+      .to match(/ buffer \(grow\)\n +grow \(grow\)\n +main \(grow\)\n/)
+  end
+
+  it "leaves the file to a Ruby that the program starts" do
+    code = "#{RbConfig.ruby} -e 'kept = \"a\" * 900_000'; exit 4"
+    ran = run_memprof("run", "--malloc", "-o", path, "--", "sh", "-c", code)
+    expect([ran.stderr, ran.status.exitstatus]).to eq ["Next: memprof malloc #{path}\n", 4]
+    recording = Memprof::Malloc::Recording.new(path).to_h
+    expect(recording).to include(command: "-e", complete: true)
+    other = Dir[File.join(@directory, "app.*.malloc")]
+    expect(other.map { |file| Memprof::Malloc::Recording.new(file).to_h[:command] }).to eq ["sh"]
+  end
+
+  it "can be killed, and sampled" do
+    ran = run_memprof("run", "--malloc", "--sample", "64", "-o", path, "--", "sort", "--version")
+    expect(ran.stdout).to start_with("sort")
+    expect(Memprof::Malloc::Recording.new(path).to_h).to include(sample: 64, complete: true)
+    killed = run_memprof("run", "--malloc", "-o", path, "--", "sh", "-c", "sleep 0.3; kill -9 $$")
+    expect(killed.status.exitstatus).to eq(137)
+    recording = Memprof::Malloc::Recording.new(path)
+    expect([recording.complete?, recording.to_h[:command]]).to eq [false, "sh"]
+  end
+end
