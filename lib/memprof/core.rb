@@ -34,7 +34,9 @@ module Memprof
   class Core
     # Blocks that are fetched at once.
     PIECE = 10_000
-    private_constant :PIECE
+    # Copies that are made of a process whose heap looks damaged in each of them.
+    COPIES = 3
+    private_constant :PIECE, :COPIES
 
     class << self
       include ProcessCopying
@@ -86,7 +88,13 @@ module Memprof
         (1..).each do |attempt|
           threads = Dir.children("/proc/#{pid}/task").map(&:to_i).sort
           kind, image = Native.image_of_snapshot(pid, threads[attempt % threads.size])
-          return kind, image unless kind.is_a?(Symbol)
+          unless kind.is_a?(Symbol)
+            return kind, image unless image.damaged? && attempt < COPIES
+
+            # A thread may have been inside of malloc.
+            Native.drop_snapshot
+            kind = :busy
+          end
           raise Error, "process #{pid}: #{remedy(kind, image)}" unless again?(kind, attempt)
         end
       rescue Errno::ENOENT, Errno::ESRCH

@@ -161,6 +161,19 @@ RSpec.describe Memprof::Core do
     expect(found.values_at("children", "reaped")).to eq([true, true])
   end
 
+  it "takes another copy if a thread was changing the heap" do
+    native = Memprof.const_get(:Native)
+    torn, whole = [true, false].map { |damaged| double("image", damaged?: damaged) }
+    allow(native).to receive(:drop_snapshot)
+    allow(native).to receive(:image_of_snapshot).and_return([0.1, torn], [0.1, torn], [0.1, whole])
+    expect(described_class.of { |core| core.instance_variable_get(:@native) }).to eq(whole)
+    expect(native).to have_received(:image_of_snapshot).exactly(3).times
+    expect(native).to have_received(:drop_snapshot).exactly(3).times
+    # A heap that is damaged in every copy is damaged.
+    allow(native).to receive(:image_of_snapshot).and_return([0.1, torn])
+    expect(described_class.of { |core| core.instance_variable_get(:@native) }).to eq(torn)
+  end
+
   it "says what is wrong" do
     expect { described_class.open("/no/such/file") }
       .to raise_error(Memprof::Error, %r{can't read /no/such/file: No such})
@@ -169,6 +182,8 @@ RSpec.describe Memprof::Core do
     expect { described_class.open(RbConfig.ruby) }.to raise_error(Memprof::Error, /but no core file/)
     expect { described_class.of(1 << 30) { nil } }.to raise_error(Memprof::Error, /there is no process/)
     described_class.of do |core|
+      # Tells which it is, should there be no blocks below.
+      expect(core.overview).to include(allocator: "glibc", corruptions: [], skipped: 0)
       expect { core.count(:everything) }
         .to raise_error(ArgumentError, /no set "everything"; expected one of: allocations/)
       expect { core.count(:used, least: 1) }.to raise_error(ArgumentError, /least/)

@@ -33,7 +33,8 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let image = native.define_class("Image", ruby.class_object())?;
     image.undef_default_alloc_func();
     image.define_singleton_method("open", function!(open, 1))?;
-    image.define_method("ask", method!(ask, 2))
+    image.define_method("ask", method!(ask, 2))?;
+    image.define_method("damaged?", method!(is_damaged, 0))
 }
 
 /// Reads the core file of a file descriptor.
@@ -49,6 +50,11 @@ fn open(ruby: &Ruby, descriptor: i32) -> Result<NativeImage, Error> {
             Err(failure(ruby, &std::io::Error::other(error.to_string())))
         }
     }
+}
+
+/// Whether malloc's heap is not as glibc leaves it: of a copy that may only mean that a thread was changing it.
+fn is_damaged(_: &Ruby, image: &NativeImage) -> bool {
+    !image.0.heap.corruptions.is_empty() || image.0.heap.skipped > 0
 }
 
 /// Puts a question; parameters and answer are JSON.
