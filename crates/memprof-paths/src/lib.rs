@@ -81,6 +81,41 @@ pub fn library_path(path: &str) -> Option<Cow<'_, str>> {
     library_start(path).map(|start| Cow::Owned(format!("ruby/lib/{}", &path[start..])))
 }
 
+/// True for a file that belongs to no gem, no library of Ruby and not to the VM: most likely the application's.
+///
+/// ```
+/// use memprof_paths::is_application;
+/// assert!(is_application("/srv/shop/app/models/user.rb"));
+/// assert!(!is_application("/var/lib/gems/3.1.0/gems/rack-3.1.0/lib/rack/lint.rb"));
+/// assert!(!is_application("(eval)"));
+/// ```
+pub fn is_application(path: &str) -> bool {
+    !path.is_empty()
+        && !path.starts_with(['<', '('])
+        && !path.contains("/rubygems/")
+        && !path.contains("/rubygems.")
+        && library_path(path).is_none()
+}
+
+/// Where code was evaluated that has no file: Ruby 3.3 and newer say it in place of a path.
+///
+/// ```
+/// use memprof_paths::evaluated_at;
+/// assert_eq!(evaluated_at("(eval at /srv/shop/app.rb:20)"), Some(("/srv/shop/app.rb", 20)));
+/// assert_eq!(evaluated_at("(eval)"), None);
+/// ```
+pub fn evaluated_at(path: &str) -> Option<(&str, u32)> {
+    let mut place = None;
+    let mut outer = path;
+    // What is evaluated may evaluate, too.
+    while let Some(inner) = outer.strip_prefix("(eval at ") {
+        let (file, line) = inner.strip_suffix(')')?.rsplit_once(':')?;
+        place = Some((file, line.parse().ok()?));
+        outer = file;
+    }
+    place
+}
+
 /// Where the name of the gem begins: behind the last `/gems/` that is followed by a directory.
 ///
 /// A directory of an ABI version (`/usr/lib/ruby/gems/3.1.0/specifications`) holds gems and is none.
@@ -326,6 +361,49 @@ mod tests {
     }
 
     #[test]
+    fn tells_the_application_from_libraries() {
+        for path in [
+            "/srv/shop/app/models/user.rb",
+            "lib/user.rb",
+            "app.rb",
+            "-e",
+            "/home/me/ruby/app.rb",
+        ] {
+            assert!(is_application(path), "{path}");
+        }
+        for path in [
+            "",
+            "(eval)",
+            "(irb)",
+            "<internal:kernel>",
+            "/usr/lib/ruby/3.1.0/set.rb",
+            "/usr/lib/ruby/vendor_ruby/active_support/notifications/fanout.rb",
+            "/usr/lib/ruby/vendor_ruby/rubygems.rb",
+            "/x/bundler/gems/foo-abc123/lib/foo.rb",
+            "/srv/shop/vendor/bundle/ruby/3.1.0/gems/puma-6.4.0/lib/puma/server.rb",
+        ] {
+            assert!(!is_application(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn knows_where_code_was_evaluated() {
+        for (path, place) in [
+            ("(eval at /srv/app.rb:20)", Some(("/srv/app.rb", 20))),
+            (
+                "(eval at (eval at /srv/app.rb:20):3)",
+                Some(("/srv/app.rb", 20)),
+            ),
+            ("(eval at /srv/app.rb)", None),
+            ("/srv/app.rb:20", None),
+            ("(eval)", None),
+            ("", None),
+        ] {
+            assert_eq!(evaluated_at(path), place, "{path}");
+        }
+    }
+
+    #[test]
     fn takes_any_text() {
         for path in [
             "ü/gems/é-1/ß",
@@ -336,6 +414,8 @@ mod tests {
         ] {
             guess_gem(path);
             short_path(path);
+            is_application(path);
+            evaluated_at(path);
         }
     }
 }

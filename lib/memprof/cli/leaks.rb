@@ -3,6 +3,7 @@
 require_relative "growth_rows"
 require_relative "heap_command"
 require_relative "heap_growth"
+require_relative "../own_code"
 require_relative "../wording"
 require_relative "objects"
 
@@ -18,7 +19,10 @@ module Memprof
       DETAILS = <<~TEXT
         A suspect is an object that retains a tenth of the heap or more, or many objects
         of one class that together retain as much. For each suspect, leaks shows what it
-        retains, where that was allocated, and what retains it.
+        retains, where that was allocated, and what retains it. Own code is the line of
+        the application behind it: of a block that a gem retains, the line that it was
+        written on. The application is what is no gem and no library of Ruby, or the
+        files whose paths match --own.
 
         Several files are dumps of one process, the oldest first. Objects that grew from
         dump to dump come first, then the suspects of each dump, one sentence each.
@@ -28,6 +32,7 @@ module Memprof
         Examples:
           memprof leaks heap.memprof
           memprof leaks --threshold 2 heap.memprof
+          memprof leaks --own '/engines/shop/' heap.memprof
           memprof leaks before.memprof after.memprof
           memprof leaks 1.memprof 2.memprof 3.memprof 4.memprof
       TEXT
@@ -49,9 +54,12 @@ module Memprof
           @options[:threshold] = percent
         end
         limit(parser, "the first N suspects", 10)
+        text(parser, "--own PATTERN", "own code: files whose paths match this regexp", :own)
       end
 
-      def suspects(heap) = put(heap, :suspects, **@options.slice(:threshold, :limit))
+      def suspects(heap)
+        OwnCode.with_source(put(heap, :suspects, **@options.slice(:threshold, :limit, :own)))
+      end
 
       def one(file)
         answer = suspects(open_heap(file))
@@ -76,12 +84,15 @@ module Memprof
         page.heading(title(file, answer))
         answer[:suspects].each_with_index do |suspect, index|
           page.paragraph("#{index + 1}. #{Wording.phrase(suspect[:phrase])}")
+          page.facts(own_code(suspect[:own])) if suspect[:own]
           page.listing(accumulated(suspect))
           page.listing(Objects.path(suspect[:path]))
         end
         more(page, answer[:more], "suspect")
         warn(page, answer[:remarks])
       end
+
+      def own_code(own) = { "Own code" => OwnCode.sentence(own), "Source" => own[:source] }
 
       def title(file, answer)
         count = answer[:suspects].size + answer[:more]
@@ -145,9 +156,14 @@ module Memprof
         warn(page, growth[:totals][:warnings])
         answers.each do |file, answer|
           page.heading(title(file, answer))
-          answer[:suspects].each { |suspect| page.text("- #{Wording.phrase(suspect[:phrase])}") }
+          answer[:suspects].each { |suspect| page.text("- #{brief(suspect)}") }
           answer[:remarks].each { |remark| page.text("Note: #{remark}") }
         end
+      end
+
+      def brief(suspect)
+        own = suspect[:own]
+        "#{Wording.phrase(suspect[:phrase])}#{" Own code: #{OwnCode.sentence(own)}." if own}"
       end
 
       # For CSV.
@@ -157,12 +173,14 @@ module Memprof
           .column("Retained %", :percent, :percent)
           .column("Holds", :name, :holds).column("Objects", :count, :count)
           .column("Allocated at", :place, :site).column("Path", :name, :path)
+          .column("Own code", :place, :own)
         answers.each do |file, answer|
           answer[:suspects].each do |suspect|
             object = suspect[:object]
             held = suspect[:accumulated].first
             listing.row(file, object[:address], object[:text], suspect[:retained], suspect[:percent],
-              held && held[:class], held && held[:count], suspect[:site], suspect[:path][:sentence])
+              held && held[:class], held && held[:count], suspect[:site], suspect[:path][:sentence],
+              suspect[:own])
           end
         end
         page.listing(listing)

@@ -29,12 +29,18 @@ module Memprof
       #
       # @param threshold [Numeric, nil] percent of the heap that make a suspect; 10
       # @param limit [Integer, nil] suspects; 10
+      # @param own [String, nil] a regexp for the paths of the application's files; without one, the
+      #   application is what is no gem and no library of Ruby
       # @return [Hash{Symbol => Object}] `:suspects` with `:sentence`, `:object`, `:retained`, `:accumulated`,
-      #   `:path`, `:site`
-      # @raise [ArgumentError] if the threshold is no percentage
+      #   `:path`, `:site`, and `:own`, the line of the application behind it: `:kind` (`"block"`,
+      #   `"allocation"`, `"class"`), `:file`, `:line`, `:class`, `:count`, `:retained`, `:share` (percent of
+      #   the suspect)
+      # @raise [ArgumentError] if the threshold is no percentage, or the regexp is invalid
       # @example
       #   Memprof::Heap.capture.leaks(threshold: 5)[:suspects].each { |suspect| puts suspect[:sentence] }
-      def leaks(threshold: nil, limit: nil) = put(:suspects, threshold: threshold, limit: limit)
+      def leaks(threshold: nil, limit: nil, own: nil)
+        put(:suspects, threshold: threshold, limit: limit, own: own)
+      end
       alias_method :suspects, :leaks
 
       # Objects in groups.

@@ -108,12 +108,15 @@ pub struct Answer {
 /// Captured objects and holders returned for a place.
 const PARTS: usize = 5;
 
+/// Names of the facts that say where a proc was written: file, line, method.
+pub(super) const WRITTEN: [&str; 3] = ["source_file", "source_line", "name"];
+
 /// Where procs were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
-    file: Option<NameId>,
-    line: u32,
-    method: Option<NameId>,
+pub(super) struct Place {
+    pub file: Option<NameId>,
+    pub line: u32,
+    pub method: Option<NameId>,
     written: bool,
 }
 
@@ -163,7 +166,7 @@ impl Procs {
         };
         let is_proc: Vec<bool> = heap.groups().iter().map(proc).collect();
         let sites = heap.site_numbers()?;
-        let names = ["source_file", "source_line", "name"].map(|name| heap.names().find(name));
+        let names = WRITTEN.map(|name| heap.names().find(name));
         let made = |id: u32| {
             let site = sites
                 .get(id as usize)
@@ -252,7 +255,11 @@ impl Procs {
 }
 
 /// Where a proc was written, if the dump says so.
-fn written(heap: &Heap, id: u32, [file, line, method]: [Option<NameId>; 3]) -> Option<Place> {
+pub(super) fn written(
+    heap: &Heap,
+    id: u32,
+    [file, line, method]: [Option<NameId>; 3],
+) -> Option<Place> {
     let text = |name: Option<NameId>| match heap.facts().get(id, name?)? {
         Value::Name(text) | Value::Symbol(text) => Some(text),
         _ => None,

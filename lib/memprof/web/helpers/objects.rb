@@ -2,6 +2,7 @@
 
 require "json"
 require_relative "../../cell"
+require_relative "../../own_code"
 require_relative "../../wording"
 require_relative "../filter"
 require_relative "../html"
@@ -69,6 +70,8 @@ module Memprof
           end
           Html.tag(:pre, rows, class: "source")
         end
+
+        def own_code(own) = OwnCode.sentence(own)
 
         def phrase(parts) = Wording.phrase(parts)
       end

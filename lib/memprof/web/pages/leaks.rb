@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../../own_code"
+
 module Memprof
   class Web
     module Pages
@@ -12,7 +14,9 @@ module Memprof
 
         def title = "Leak suspects"
 
-        def data = ask(:suspects, threshold: threshold, limit: LIMIT)
+        def data
+          @data ||= OwnCode.with_source(ask(:suspects, threshold: threshold, limit: LIMIT, own: text(:own)))
+        end
 
         private
 

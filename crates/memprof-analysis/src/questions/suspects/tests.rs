@@ -1,7 +1,10 @@
+mod own_code;
+
 use serde_json::json;
 
 use super::*;
 use crate::tests::ask;
+use memprof_dump::record::Kind;
 use memprof_heap::testing::{Thing, address, class, heap, string, thing};
 
 /// A class `Cache` whose constant has a hash of sessions, each with a text, and a little of everything else.

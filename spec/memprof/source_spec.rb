@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-require "memprof/web/source"
+require "memprof/source"
 require "tmpdir"
 
-RSpec.describe Memprof::Web::Source do
+RSpec.describe Memprof::Source do
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   def lines(name, line) = described_class.lines(File.expand_path(name), line)
@@ -34,5 +34,11 @@ RSpec.describe Memprof::Web::Source do
   it "shows what is no text, and long lines in part" do
     File.binwrite("app.rb", "\xFF\n#{"x" * 10_000}\n")
     expect(lines("app.rb", 1).map { |row| row[:text] }).to eq(["\\xFF", "x" * 240])
+  end
+
+  it "has one line without the blanks around it" do
+    File.write("app.rb", "def call\n  body\n\nend\n")
+    line = ->(number) { described_class.line(File.expand_path("app.rb"), number) }
+    expect([line[2], line[3], line[9]]).to eq(["body", nil, nil])
   end
 end

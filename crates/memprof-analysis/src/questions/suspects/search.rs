@@ -1,0 +1,171 @@
+//! Where memory has accumulated.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::Nature;
+use crate::questions::Error;
+use crate::questions::describe::Describer;
+use memprof_dump::record::Kind;
+use memprof_heap::graph::Tree;
+use memprof_heap::{Heap, NONE, Sizes};
+
+/// Threads that a server may have waiting, each with a stack of its own: so many are no leak.
+const POOL: usize = 100;
+
+/// A suspect before it is described.
+pub(super) struct Found {
+    pub nature: Nature,
+    pub node: u32,
+    pub retained: u64,
+    pub members: Vec<u32>,
+}
+
+/// Looks for suspects.
+pub(super) struct Search<'h> {
+    pub heap: &'h Heap,
+    pub describer: Describer<'h>,
+    pub tree: &'h Tree,
+    pub retained: &'h Sizes,
+    pub shown: Vec<u32>,
+    pub groups: &'h [u32],
+    pub sites: &'h [u32],
+    pub total: u64,
+    pub least: u64,
+}
+
+impl<'h> Search<'h> {
+    pub fn new(heap: &'h Heap, threshold: f64) -> Result<Search<'h>, Error> {
+        let retained = heap.retained()?;
+        let total = retained.get(heap.root());
+        Ok(Search {
+            heap,
+            describer: Describer::new(heap)?,
+            tree: heap.tree()?,
+            retained,
+            shown: heap.groups().iter().map(|group| group.shown).collect(),
+            groups: heap.group_numbers()?,
+            sites: heap.site_numbers()?,
+            total,
+            least: ((heap.memsizes()?.sum() as f64 * threshold / 100.0) as u64).max(1),
+        })
+    }
+
+    pub fn class(&self, node: u32) -> u32 {
+        let group = self.groups.get(node as usize);
+        group
+            .and_then(|&group| self.shown.get(group as usize))
+            .copied()
+            .unwrap_or(NONE)
+    }
+
+    pub fn is_root(&self, node: u32) -> bool {
+        node >= self.heap.len()
+    }
+
+    /// Code that is loaded is no leak, as long as no single object has gathered it.
+    fn is_code(&self, node: u32) -> bool {
+        let group = self
+            .groups
+            .get(node as usize)
+            .and_then(|&group| self.heap.groups().get(group as usize));
+        group.is_some_and(|group| {
+            matches!(
+                group.kind,
+                Kind::IMEMO | Kind::CLASS | Kind::MODULE | Kind::ICLASS
+            )
+        })
+    }
+
+    /// A thread or fiber of which nearly all is its stack. That is as large from the first call on.
+    fn is_stack(&self, node: u32) -> bool {
+        let name = self.describer.words.internal_name(node);
+        let size = self.describer.size(node);
+        matches!(name, Some("VM/thread" | "thread" | "fiber"))
+            && size.saturating_mul(10) >= self.retained.get(node).saturating_mul(9)
+    }
+
+    pub fn found(&self) -> Vec<Found> {
+        let mut found = Vec::new();
+        let mut open = vec![self.heap.root()];
+        while let Some(node) = open.pop() {
+            if self.is_stack(node) {
+                continue;
+            }
+            let (large, small): (Vec<u32>, Vec<u32>) = self
+                .tree
+                .children(node)
+                .partition(|&child| self.retained.get(child) >= self.least);
+            if large.is_empty() && !self.is_root(node) {
+                let retained = self.retained.get(node);
+                found.push(Found {
+                    nature: Nature::Object,
+                    node,
+                    retained,
+                    members: small,
+                });
+                continue;
+            }
+            if self.gathers(node, &small) {
+                let retained = self.retained.get(node);
+                found.push(Found {
+                    nature: Nature::Object,
+                    node,
+                    retained,
+                    members: small,
+                });
+            } else {
+                self.groups_of(&small, &mut found);
+            }
+            open.extend(large);
+        }
+        found
+    }
+
+    /// Whether what an object retains beside its large children makes it a suspect of its own. Roots and `Object` hold what
+    /// has nothing in common.
+    fn gathers(&self, node: u32, small: &[u32]) -> bool {
+        if self.is_root(node) || self.describer.words.short(node) == "Object" {
+            return false;
+        }
+        let sizes = small.iter().map(|&child| self.retained.get(child));
+        sizes.fold(0, u64::saturating_add) >= self.least
+    }
+
+    /// Classes whose objects, none of them large, are together as large as a suspect.
+    fn groups_of(&self, nodes: &[u32], found: &mut Vec<Found>) {
+        let mut by_class: FxHashMap<u32, (u64, Vec<u32>)> = FxHashMap::default();
+        for &node in nodes
+            .iter()
+            .filter(|&&node| !self.is_root(node) && !self.is_code(node))
+        {
+            let (sum, members) = by_class.entry(self.class(node)).or_default();
+            *sum = sum.saturating_add(self.retained.get(node));
+            members.push(node);
+        }
+        for (mut retained, mut members) in by_class.into_values() {
+            // The main thread, or one that holds something, may be among those of a pool.
+            let stacks = members.iter().filter(|&&node| self.is_stack(node));
+            let sizes: Vec<u64> = stacks.map(|&node| self.retained.get(node)).collect();
+            if (1..=POOL).contains(&sizes.len()) {
+                members.retain(|&node| !self.is_stack(node));
+                retained -= sizes.iter().sum::<u64>();
+            }
+            if retained < self.least {
+                continue;
+            }
+            let largest = members
+                .iter()
+                .copied()
+                .max_by_key(|&node| (self.retained.get(node), Reverse(node)));
+            let node = largest.unwrap_or(NONE);
+            found.push(Found {
+                nature: Nature::Group,
+                node,
+                retained,
+                members,
+            });
+        }
+    }
+}

@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+require_relative "printable"
+
+module Memprof
+  # Lines of a program's source, around one that a dump names: if the file is there, and is Ruby. A dump may
+  # come from anybody, so nothing else that it names is read.
+  #
+  # @api private
+  module Source
+    ENDINGS = %w[.rb .erb .rake .ru .gemspec .haml .slim .builder .jbuilder .rbi].freeze
+    AROUND = 4
+    # Bytes of a file that is read, and characters that are shown of a line.
+    LARGEST = 2 * 1024 * 1024
+    LONGEST = 240
+    private_constant :ENDINGS, :AROUND, :LARGEST, :LONGEST
+
+    class << self
+      def lines(file, line, around: AROUND)
+        return unless line.positive? && ENDINGS.include?(File.extname(file)) && File.file?(file)
+        return if File.size(file) > LARGEST
+
+        first = [line - around, 1].max
+        rows = File.readlines(file, chomp: true, encoding: "UTF-8")[first - 1..line + around - 1]
+        return if rows.nil? || rows.size < line - first + 1
+
+        rows.each.with_index(first).map do |text, number|
+          { line: number, text: Printable.utf8(text)[0, LONGEST] }
+        end
+      rescue SystemCallError, ArgumentError
+        nil # may not be read, or the name is none (a NUL)
+      end
+
+      # One line without the blanks around it; nil if there is none.
+      def line(file, line)
+        text = lines(file, line, around: 0)&.first&.fetch(:text)&.strip
+        text unless text.to_s.empty?
+      end
+    end
+  end
+end
