@@ -19,11 +19,11 @@ RSpec.describe "the pages of memprof web in a browser" do
     /heaps /diff?a=1&b=2 /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2 /diff /library
     /traces/1 /traces/1?from=0.01&to=0.1 /traces/1/requests/2
     /tracked/2 /tracked/2/flame /tracked/2/flame?own=yes
-    /malloc/3 /malloc/3?from=0.1 /malloc/3/flame
+    /malloc/3 /malloc/3?from=0.1 /malloc/3/flame /boots/4 /boots/4?least=0 /boots/4/flame
   ]
   live = %w[/live /live/requests /live/requests/1 /live/memory]
   # What only leads elsewhere, or is a file.
-  elsewhere = %w[Home LiveDump LiveRequestsFile RecordingList TraceList TrackedList]
+  elsewhere = %w[Home LiveDump LiveRequestsFile RecordingList TraceList TrackedList BootList]
 
   # What the checks of appearance.js find.
   def ask(name, *arguments)

@@ -54,7 +54,7 @@ class WebStage
     end
   end
 
-  # @return [Hash{Symbol => String}] paths: `:before`, `:after`, `:requests`, `:report`, `:recording`
+  # @return [Hash{Symbol => String}] paths: `:before`, `:after`, `:requests`, `:report`, `:recording`, `:boot`
   attr_reader :files
   # @return [LeakyRails::Server] the app
   attr_reader :app
@@ -71,9 +71,10 @@ class WebStage
     @app = starting.value
     @files[:requests] = requests
     @files[:recording] = recording
+    @files[:boot] = boot
     fill_library
     @web = WebProcess.new("--token", TOKEN, "--library=#{library}", "--key", KEY,
-      *@files.values_at(:before, :after, :requests, :report, :recording), chdir: @directory)
+      *@files.values_at(:before, :after, :requests, :report, :recording, :boot), chdir: @directory)
     @browser = Chromium.new
   rescue StandardError
     @app ||= starting&.value
@@ -122,6 +123,15 @@ class WebStage
         "30.times { rows << 'x' * 9_000; sleep(0.01) } }"
       command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "-rmemprof/malloc", "-e", code, path]
       raise "no recording of malloc" unless system(LeakyRails::ENVIRONMENT, *command)
+    end
+  end
+
+  # What a program requires.
+  def boot
+    File.join(@directory, "boot.json").tap do |path|
+      memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
+      program = [RbConfig.ruby, "-e", "require 'net/http'"]
+      system(*memprof, "boot", "--json", "-o", path, "--", *program, exception: true)
     end
   end
 

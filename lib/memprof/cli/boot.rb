@@ -150,7 +150,7 @@ module Memprof
 
       def generate(hash)
         require "json"
-        "#{JSON.generate(hash)}\n"
+        "#{JSON.generate(hash, max_nesting: 0)}\n"
       end
     end
   end

@@ -20,8 +20,8 @@ module Memprof
         as `Authorization: Bearer TOKEN`. Add .json to the path of a page to get JSON.
 
         FILE may also be traced requests (as for memprof trace), a report as JSON
-        (memprof run --format json), the output of memprof track, or a recording of
-        malloc (memprof run --malloc).
+        (memprof run --format json), requires (memprof boot --json), the output of
+        memprof track, or a recording of malloc (memprof run --malloc).
 
         --library shows the dumps of a directory (default: MEMPROF_LIBRARY, or
         ~/.local/share/memprof), and accepts uploads from

@@ -6,7 +6,7 @@ require_relative "records/kind"
 module Memprof
   class Web
     # Files other than heaps that there are to see: traced requests, allocations that were tracked, recordings
-    # of malloc. They have numbers of their own.
+    # of malloc, requires of a boot. They have numbers of their own.
     class Records
       include Enumerable
 
@@ -33,7 +33,7 @@ module Memprof
       end
 
       # What pages of each kind are under.
-      PLACES = { trace: "traces", tracked: "tracked", malloc: "malloc" }.freeze
+      PLACES = { trace: "traces", tracked: "tracked", malloc: "malloc", boot: "boots" }.freeze
 
       def initialize
         @lock = Mutex.new
@@ -41,7 +41,7 @@ module Memprof
       end
 
       def add(path, kind)
-        reader = { trace: Traces, tracked: Tracked, malloc: Recording }.fetch(kind)
+        reader = { trace: Traces, tracked: Tracked, malloc: Recording, boot: Boot }.fetch(kind)
         @lock.synchronize do
           id = @records.size + 1
           @records[id] = Record.new(id, kind, path, reader)
@@ -58,6 +58,7 @@ module Memprof
   end
 end
 
+require_relative "records/boot"
 require_relative "records/recording"
 require_relative "records/traces"
 require_relative "records/tracked"

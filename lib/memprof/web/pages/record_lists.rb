@@ -47,6 +47,14 @@ module Memprof
 
         def title = "Recordings of malloc"
       end
+
+      # `/boots`: the files of requires.
+      class BootList < RecordList
+        at "/boots", menu: "Boot", order: 230
+        about :boot
+
+        def title = "Requires of a boot"
+      end
     end
   end
 end

@@ -10,9 +10,10 @@ module Memprof
       module Kind
         HEAD = 262_144 # bytes: a traced request is a line
         REPORT = /\A\s*\{\s*"format"\s*:\s*"memprof-report"/
+        BOOT = /\A\s*\{\s*"format"\s*:\s*"memprof-boot"/
         STATS = /\A\s*\d+ .+:\d+:.+$/
         STACKS = /\A[^\s{\[].*;.* \d+$/
-        private_constant :HEAD, :REPORT, :STATS, :STACKS
+        private_constant :HEAD, :REPORT, :BOOT, :STATS, :STACKS
 
         class << self
           def of(path)
@@ -20,6 +21,7 @@ module Memprof
 
             head = (File.binread(path, HEAD) || +"").force_encoding(Encoding::UTF_8).scrub
             return :tracked if head.match?(REPORT)
+            return :boot if head.match?(BOOT)
 
             first = head.each_line.find { |line| !line.strip.empty? }.to_s
             return :trace if request?(first)

@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require_relative "../record_page"
+
+module Memprof
+  class Web
+    module Pages
+      # `/boots/1`: what each file that a program required brought, as a tree, by gem and by file. `least=` is
+      # the percentage of the total below which a file of the tree is left out.
+      class Boot < RecordPage
+        at "/boots/:id"
+        about :boot
+
+        VALUES = %w[retained_bytes retained_objects code_bytes].freeze
+        SHARE = 1.0
+        LIMIT = 50 # gems and files
+        private_constant :LIMIT
+
+        def title = record.name
+
+        def data
+          { seconds: content.seconds, rss: content.rss, total: content.total, count: content.files(sort).size,
+            requires: requires([content.root]), after_boot: requires(content.late), gems: gems, files: files }
+        end
+
+        def sort = word(:sort, VALUES, VALUES.first)
+
+        def least
+          value = text(:least) or return SHARE
+          number = Float(value, exception: false)
+          return number if number&.between?(0, 100)
+
+          raise BadRequest, "invalid least #{value.inspect}; expected a number from 0 to 100"
+        end
+
+        private
+
+        # The program itself is always there. What is below a file that is left out is smaller still.
+        def requires(files)
+          minimum = content.total[sort] * least / 100
+          rows = files.flat_map { |file| file.each.to_a }
+          rows = rows.select { |file, _| file.total[sort] >= minimum || file.equal?(content.root) }
+          rows.map do |file, depth|
+            { file: file.name, depth: depth, gem: file.gem, notes: file.notes,
+              also_required_by: file.also_required_by, seconds: file.seconds, rss: file.rss, **amounts(file) }
+          end
+        end
+
+        def gems
+          gems = content.gems.sort_by { |gem| [-gem.total[sort], gem.name] }.first(LIMIT)
+          gems.map { |gem| { gem: gem.name, files: gem.files, seconds: gem.seconds, **amounts(gem) } }
+        end
+
+        def files
+          content.files(sort).first(LIMIT).map do |file|
+            { file: file.name, gem: file.gem, seconds: file.own_seconds, self: file.own }
+          end
+        end
+
+        def amounts(part) = { total: part.total, self: part.own }
+      end
+    end
+  end
+end
