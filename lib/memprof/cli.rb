@@ -10,7 +10,8 @@ module Memprof
     # Each verb and its class, in the order in which the help lists them.
     VERBS = {
       "run" => :Run, "check" => :Check, "track" => :Track, "dump" => :Dump, "start" => :Start,
-      "stop" => :Stop, "stats" => :Stats, "stack" => :Stack, "boot" => :Boot, "require" => :Require,
+      "stop" => :Stop, "stats" => :Stats, "stack" => :Stack,
+      "attach" => :Attach, "boot" => :Boot, "require" => :Require,
       "memory" => :Memory, "malloc" => :Malloc, "core" => :Core, "trace" => :Trace, "leaks" => :Leaks,
       "top" => :Top, "histogram" => :Histogram, "query" => :Query, "show" => :Show, "path" => :Path,
       "tree" => :Tree, "dups" => :Dups, "slots" => :Slots, "diff" => :Diff, "subset" => :Subset,
@@ -29,6 +30,7 @@ module Memprof
     autoload :Stop, "#{__dir__}/cli/stop"
     autoload :Stats, "#{__dir__}/cli/stats"
     autoload :Stack, "#{__dir__}/cli/stack"
+    autoload :Attach, "#{__dir__}/cli/attach"
     autoload :Boot, "#{__dir__}/cli/boot"
     autoload :Require, "#{__dir__}/cli/require"
     autoload :Malloc, "#{__dir__}/cli/malloc"

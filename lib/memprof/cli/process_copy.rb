@@ -41,9 +41,12 @@ module Memprof
         end
       end
 
+      # The path of memprof's library for that version, here.
+      def library = library_for(ruby_version)
+
       # Puts a request, and gives the answer. The block is called now and then.
       def ask(request, seconds:, &progress)
-        library = library_for(ruby_version)
+        library = self.library
         deadline = Clock.now + seconds
         loop do
           kind, answer = attempt(library, request, deadline, &progress)

@@ -64,6 +64,9 @@ module Memprof
 
       def threads = @facts.threads
 
+      # Its process id as it sees it itself.
+      def inner_pid = @facts.inner_pid
+
       def ruby? = Native.respond_to?(:ruby_version_of) && Native.ruby_version_of(pid).size == 1
 
       # Where it keeps temporary files, as it sees it.

@@ -5,14 +5,21 @@
 //! `wait` does not see it. Whatever happens in the copy, it happens there alone; it is killed with the [`Snapshot`], or
 //! with this program, and the process is made to reap it.
 //!
+//! And a process itself: its VM is had to evaluate a line of Ruby, by calls of functions that signal handlers may make
+//! ([`Attachment`]).
+//!
 //! This is the only place that stops a process.
 
+mod attachment;
 mod calls;
 mod error;
+mod live_calls;
 pub(crate) mod maps;
 mod own_copy;
 mod ptrace;
+mod quiet;
 mod snapshot;
+mod stopped;
 mod symbols;
 
 #[cfg(target_arch = "aarch64")]
@@ -22,6 +29,7 @@ mod registers;
 #[path = "registers_x86_64.rs"]
 mod registers;
 
+pub use attachment::{Attachment, Outcome};
 pub use calls::{Answer, Argument, Call};
 pub use error::SnapshotError;
 pub use own_copy::OwnCopy;

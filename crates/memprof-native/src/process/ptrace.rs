@@ -21,6 +21,14 @@ pub const COPYING: c_int = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACESYSGO
 /// Options of the copy: it dies with this program.
 pub const COPY: c_int = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
 
+/// Registers of floating point and vectors: all that this processor has, or those that all have.
+#[cfg(target_arch = "x86_64")]
+const VECTORS: [c_int; 2] = [0x202, 2];
+#[cfg(target_arch = "aarch64")]
+const VECTORS: [c_int; 1] = [2];
+/// Room for them.
+const VECTOR_BYTES: usize = 1 << 16;
+
 /// How often a thread that is waited for is looked at.
 const GLANCE: Duration = Duration::from_micros(100);
 /// Looks that follow one another at once: what is waited for mostly comes within microseconds.
@@ -152,6 +160,85 @@ pub fn set_registers(thread: i32, registers: &Registers) -> Result<(), SnapshotE
         thread,
         word(NT_PRSTATUS),
         (&raw mut place).cast(),
+    )
+}
+
+/// Registers of floating point and vectors of a stopped thread, to be put back by [`set_vectors`].
+pub fn vectors(thread: i32) -> Result<Vec<u8>, SnapshotError> {
+    let mut error = SnapshotError::Foreign;
+    for kind in VECTORS {
+        let mut found = vec![0u8; VECTOR_BYTES];
+        let mut place = libc::iovec {
+            iov_base: found.as_mut_ptr().cast(),
+            iov_len: found.len(),
+        };
+        match request(
+            libc::PTRACE_GETREGSET,
+            thread,
+            word(kind),
+            (&raw mut place).cast(),
+        ) {
+            Ok(()) => {
+                found.truncate(place.iov_len);
+                // Which of them these are.
+                found.push(u8::from(kind == VECTORS[0]));
+                return Ok(found);
+            }
+            Err(why) => error = why,
+        }
+    }
+    Err(error)
+}
+
+/// Sets them.
+pub fn set_vectors(thread: i32, vectors: &[u8]) -> Result<(), SnapshotError> {
+    let Some((first, bytes)) = vectors.split_last() else {
+        return Ok(());
+    };
+    let kind = match *first {
+        1 => VECTORS[0],
+        _ => VECTORS[VECTORS.len() - 1],
+    };
+    let mut bytes = bytes.to_vec();
+    let mut place = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    request(
+        libc::PTRACE_SETREGSET,
+        thread,
+        word(kind),
+        (&raw mut place).cast(),
+    )
+}
+
+/// Has a thread that is at the beginning of a system call not make it.
+pub fn skip_system_call(thread: i32, registers: &Registers) -> Result<(), SnapshotError> {
+    #[cfg(target_arch = "aarch64")]
+    {
+        const NT_ARM_SYSTEM_CALL: c_int = 0x404;
+        let mut none: c_int = -1;
+        let mut place = libc::iovec {
+            iov_base: (&raw mut none).cast(),
+            iov_len: mem::size_of::<c_int>(),
+        };
+        request(
+            libc::PTRACE_SETREGSET,
+            thread,
+            word(NT_ARM_SYSTEM_CALL),
+            (&raw mut place).cast(),
+        )?;
+    }
+    set_registers(thread, &registers::without_system_call(registers))
+}
+
+/// Lets a stopped thread run one instruction.
+pub fn step(thread: i32) -> Result<(), SnapshotError> {
+    request(
+        libc::PTRACE_SINGLESTEP,
+        thread,
+        ptr::null_mut(),
+        ptr::null_mut(),
     )
 }
 

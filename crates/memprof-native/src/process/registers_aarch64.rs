@@ -63,3 +63,44 @@ pub fn place(of: &Registers) -> u64 {
 pub fn clone_arguments() -> [u64; 6] {
     [0, 16, 0, 0, 0, 0]
 }
+
+/// What the thread needs to call a function that returns to the instruction at `back`, which calls the system; nothing has to
+/// lie on its stack.
+pub fn live_call(
+    of: &Registers,
+    function: u64,
+    arguments: [u64; 4],
+    back: u64,
+) -> (Registers, Option<(u64, u64)>) {
+    let mut registers = *of;
+    registers.regs[..4].copy_from_slice(&arguments);
+    registers.regs[29] = 0;
+    registers.regs[30] = back;
+    registers.sp = below_stack(of, 0);
+    registers.pc = function;
+    (registers, None)
+}
+
+/// Whether a thread at the beginning of a system call has returned from the function that it was to call as `call` says, to
+/// the instruction at `back`; and with what.
+pub fn returned_to(of: &Registers, call: &Registers, back: u64) -> Option<u64> {
+    let behind = back + SYSTEM_CALL.len() as u64;
+    (of.pc == behind && of.sp == call.sp).then_some(of.regs[0])
+}
+
+/// The same thread at the beginning of no system call: what that is called by is not among these registers.
+pub fn without_system_call(of: &Registers) -> Registers {
+    *of
+}
+
+/// Whether the thread was stopped in a system call: the registers do not tell.
+pub fn in_system_call(_: &Registers) -> bool {
+    false
+}
+
+/// Whether code at a place may change memory in a step that other threads cannot see half of: loads and stores of the
+/// exclusive kind, and compare-and-swap.
+pub fn is_exchange(code: &[u8]) -> bool {
+    let word = code.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    word.is_some_and(|word| word & 0x3f00_0000 == 0x0800_0000)
+}

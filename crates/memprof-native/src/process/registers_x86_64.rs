@@ -83,3 +83,80 @@ pub fn place(of: &Registers) -> u64 {
 pub fn clone_arguments() -> [u64; 6] {
     [0, 16, 0, 0, 0, 0]
 }
+
+/// What the thread needs to call a function that returns to the instruction at `back`, which calls the system; and the word
+/// that must lie on its stack.
+pub fn live_call(
+    of: &Registers,
+    function: u64,
+    arguments: [u64; 4],
+    back: u64,
+) -> (Registers, Option<(u64, u64)>) {
+    let top = below_stack(of, 0) - 8;
+    let registers = Registers {
+        rip: function,
+        rsp: top,
+        rbp: 0,
+        rax: 0,
+        orig_rax: NONE,
+        rdi: arguments[0],
+        rsi: arguments[1],
+        rdx: arguments[2],
+        rcx: arguments[3],
+        eflags: of.eflags & !DIRECTION,
+        ..*of
+    };
+    (registers, Some((top, back)))
+}
+
+/// Whether a thread at the beginning of a system call has returned from the function that it was to call as `call` says, to
+/// the instruction at `back`; and with what.
+pub fn returned_to(of: &Registers, call: &Registers, back: u64) -> Option<u64> {
+    let behind = back + SYSTEM_CALL.len() as u64;
+    (of.rip == behind && of.rsp == call.rsp + 8).then_some(of.orig_rax)
+}
+
+/// The same thread at the beginning of no system call.
+pub fn without_system_call(of: &Registers) -> Registers {
+    Registers {
+        orig_rax: NONE,
+        ..*of
+    }
+}
+
+/// Whether the thread was stopped in a system call.
+pub fn in_system_call(of: &Registers) -> bool {
+    of.orig_rax as i64 >= 0
+}
+
+/// Whether code at a place may change memory in a step that other threads cannot see half of: `lock cmpxchg`.
+pub fn is_exchange(code: &[u8]) -> bool {
+    let rest = match code {
+        [0xf0, rest @ ..] => rest,
+        _ => return false,
+    };
+    // A prefix that widens its operands or names more registers may stand between.
+    let rest = match rest {
+        [0x40..=0x4f | 0x66, rest @ ..] => rest,
+        _ => rest,
+    };
+    matches!(rest, [0x0f, 0xb0 | 0xb1, ..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exchanges_are_told_from_other_code() {
+        // lock cmpxchg %esi,0x3e0(%r12); with 64 bits; of a byte
+        assert!(is_exchange(&[0xf0, 0x41, 0x0f, 0xb1, 0xb4, 0x24]));
+        assert!(is_exchange(&[0xf0, 0x48, 0x0f, 0xb1, 0x0f]));
+        assert!(is_exchange(&[0xf0, 0x0f, 0xb0, 0x0f]));
+        // lock orl $0x4,0x20(%rsi); cmpxchg without a lock; a register, one byte
+        assert!(!is_exchange(&[0xf0, 0x83, 0x4e, 0x20, 0x04]));
+        assert!(!is_exchange(&[0x0f, 0xb1, 0x0f]));
+        assert!(!is_exchange(&[0x55]));
+        assert!(!is_exchange(&[]));
+    }
+}

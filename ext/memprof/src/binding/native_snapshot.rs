@@ -22,6 +22,8 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("snapshot", function!(linux::snapshot, 4))?;
     native.define_singleton_method("image_of_snapshot", function!(linux::image, 2))?;
     native.define_singleton_method("wait_for_snapshot", function!(linux::wait, 1))?;
+    native.define_singleton_method("attach", function!(linux::attach, 2))?;
+    native.define_singleton_method("attach_again", function!(linux::attach_again, 0))?;
     native.define_singleton_method("drop_snapshot", function!(linux::drop_snapshot, 0))
 }
 
@@ -36,7 +38,9 @@ mod linux {
 
     use magnus::{Error, RArray, Ruby};
     use memprof_image::{Image, Machine, Thread, waiting_threads};
-    use memprof_native::process::{Answer, Argument, OwnCopy, Snapshot, SnapshotError, Symbols};
+    use memprof_native::process::{
+        Answer, Argument, Attachment, Outcome, OwnCopy, Snapshot, SnapshotError, Symbols,
+    };
 
     use super::super::native_image::NativeImage;
 
@@ -48,6 +52,7 @@ mod linux {
 
     thread_local! {
         static SNAPSHOT: RefCell<Option<Copy>> = const { RefCell::new(None) };
+        static ATTACHMENT: RefCell<Option<Attachment>> = const { RefCell::new(None) };
     }
 
     /// Why there is no copy, or no answer: a word for the caller, and a text.
@@ -239,6 +244,45 @@ mod linux {
         match outcome {
             Ok(Some(text)) => array.push(String::from_utf8_lossy(&text).into_owned())?,
             Ok(None) => array.push(ruby.qnil())?,
+            Err(error) => push_failure(ruby, array, failure(&error))?,
+        }
+        Ok(array)
+    }
+
+    /// Has a process evaluate a line of Ruby soon. Returns the longest pause of its main thread in seconds, or why not.
+    pub fn attach(ruby: &Ruby, pid: i32, line: String) -> Result<RArray, Error> {
+        ATTACHMENT.set(None);
+        let attachment = Attachment::begin(pid, &line);
+        let outcome = attachment.and_then(|mut attachment| {
+            let outcome = attachment.request();
+            let pause = attachment.pause.as_secs_f64();
+            ATTACHMENT.set(Some(attachment));
+            Ok((outcome?, pause))
+        });
+        push_outcome(ruby, outcome)
+    }
+
+    /// Asks it once more.
+    pub fn attach_again(ruby: &Ruby) -> Result<RArray, Error> {
+        let outcome = ATTACHMENT.with_borrow_mut(|attachment| {
+            let attachment = attachment.as_mut().ok_or(SnapshotError::Gone)?;
+            let outcome = attachment.request()?;
+            Ok((outcome, attachment.pause.as_secs_f64()))
+        });
+        push_outcome(ruby, outcome)
+    }
+
+    fn push_outcome(
+        ruby: &Ruby,
+        outcome: Result<(Outcome, f64), SnapshotError>,
+    ) -> Result<RArray, Error> {
+        let array = ruby.ary_new();
+        match outcome {
+            Ok((Outcome::Requested, pause)) => array.push(pause)?,
+            Ok((Outcome::NotNow, _)) => {
+                let text = "its main thread is never at a place where it can be asked";
+                push_failure(ruby, array, ("busy", text.into()))?;
+            }
             Err(error) => push_failure(ruby, array, failure(&error))?,
         }
         Ok(array)

@@ -1,0 +1,277 @@
+//! Has a process that runs evaluate a line of Ruby, at its VM's next check for interrupts.
+//!
+//! The main thread is stopped, and calls two functions that signal handlers may call at any moment: one puts `rb_eval_string`
+//! on the VM's list of postponed jobs, with the address of the line; the other is Ruby's own handler of signals, with a signal that
+//! the program does not use: so a main thread that sleeps looks for interrupts. Neither allocates or takes a lock. All else
+//! the VM does by itself, where Ruby code may run.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use super::error::SnapshotError;
+use super::maps;
+use super::ptrace;
+use super::registers;
+use super::stopped::{Stopped, instruction};
+use super::symbols::Symbols;
+
+/// What the page with the line begins with. It stays in the process, for the next time: a job may still name it.
+const MAGIC: &[u8; 16] = b"memprof attach\0\0";
+const PAGE: u64 = 4096;
+/// Signals that Ruby handles from its start, all by one function.
+const HANDLED: [i32; 7] = [
+    libc::SIGINT,
+    libc::SIGHUP,
+    libc::SIGTERM,
+    libc::SIGQUIT,
+    libc::SIGALRM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
+/// Signals for which Ruby does nothing, if the program does not handle them.
+const IDLE: [i32; 6] = [
+    libc::SIGURG,
+    libc::SIGWINCH,
+    libc::SIGCONT,
+    libc::SIGIO,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+];
+
+/// How a process is had to evaluate a line of Ruby.
+pub struct Attachment {
+    pid: i32,
+    instruction: u64,
+    /// `rb_eval_string`.
+    eval: u64,
+    register: Register,
+    /// Where the line is in the process.
+    line: u64,
+    /// Ruby's handler of signals, and a signal.
+    wake: Option<(u64, i32)>,
+    /// Where the VM's code is.
+    code: Vec<Range<u64>>,
+    /// Where the loader's code is.
+    loader: Vec<Range<u64>>,
+    /// The longest time for which a thread did not run.
+    pub pause: Duration,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The VM will evaluate the line.
+    Requested,
+    /// The moment is a bad one.
+    NotNow,
+}
+
+enum Register {
+    /// Ruby 3.3 and later: each function has a place of its own.
+    Preregistered { preregister: u64, trigger: u64 },
+    /// Before: a list.
+    Listed(u64),
+}
+
+impl Attachment {
+    /// Puts the line into a process, whose main thread is stopped for that. The VM evaluates it in a context in which Ruby
+    /// permits what it permits in a block of `trap`, and may do so more than once.
+    pub fn begin(pid: i32, line: &str) -> Result<Attachment, SnapshotError> {
+        let symbols = Symbols::of(pid, &["libruby"])?;
+        let eval = symbols.find("rb_eval_string")?;
+        let register = match (
+            symbols.find("rb_postponed_job_preregister"),
+            symbols.find("rb_postponed_job_trigger"),
+        ) {
+            (Ok(preregister), Ok(trigger)) => Register::Preregistered {
+                preregister,
+                trigger,
+            },
+            _ => Register::Listed(symbols.find("rb_postponed_job_register_one")?),
+        };
+        let maps = maps::of(pid)?;
+        let here = |address: u64| {
+            maps.iter()
+                .find(|one| (one.start..one.end).contains(&address))
+        };
+        let vm = here(eval).map(|one| one.path.clone()).unwrap_or_default();
+        let ranges = |wanted: &dyn Fn(&str) -> bool| -> Vec<Range<u64>> {
+            let code = maps
+                .iter()
+                .filter(|one| one.executable && wanted(&one.path));
+            code.map(|one| one.start..one.end).collect()
+        };
+        let is_loader = |path: &str| {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            name.starts_with("ld-") || name.starts_with("ld.so")
+        };
+        let mut attachment = Attachment {
+            pid,
+            instruction: instruction(pid)?,
+            eval,
+            register,
+            line: 0,
+            wake: None,
+            code: ranges(&|path| path == vm),
+            loader: ranges(&is_loader),
+            pause: Duration::ZERO,
+        };
+        attachment.prepare(line)?;
+        Ok(attachment)
+    }
+
+    fn prepare(&mut self, line: &str) -> Result<(), SnapshotError> {
+        if line.len() as u64 + MAGIC.len() as u64 >= PAGE {
+            return Err(SnapshotError::Refused(io::Error::from_raw_os_error(
+                libc::ENAMETOOLONG,
+            )));
+        }
+        let stopped = Stopped::stop(self.pid)?;
+        let beginning = Instant::now();
+        let page = page(self.pid).map_or_else(|| self.new_page(&stopped), Ok);
+        let wake = self.waking(&stopped);
+        stopped.release()?;
+        self.pause = beginning.elapsed();
+        let page = page?;
+        self.wake = wake?;
+        self.line = page + MAGIC.len() as u64;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(line.as_bytes());
+        bytes.push(0);
+        // The process itself may not write there.
+        let memory = format!("/proc/{}/mem", self.pid);
+        let memory = OpenOptions::new().write(true).open(memory)?;
+        memory.write_all_at(&bytes, page)?;
+        Ok(())
+    }
+
+    fn new_page(&self, stopped: &Stopped) -> Result<u64, SnapshotError> {
+        let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+        let arguments = [0, PAGE, libc::PROT_READ as u64, kind, u64::MAX, 0];
+        let page = stopped.call(self.instruction, libc::SYS_mmap, arguments, &mut None)?;
+        match page {
+            // As the kernel answers with errors.
+            -4095..=-1 => Err(SnapshotError::Refused(io::Error::from_raw_os_error(
+                -page as i32,
+            ))),
+            _ => Ok(page as u64),
+        }
+    }
+
+    /// Ruby's handler of signals, if it can be told, and a signal that nothing is done for.
+    fn waking(&self, stopped: &Stopped) -> Result<Option<(u64, i32)>, SnapshotError> {
+        let place = registers::below_stack(&stopped.registers, 64);
+        let handler = |signal: i32| {
+            let arguments = [signal as u64, 0, place, 8, 0, 0];
+            let number = libc::SYS_rt_sigaction;
+            let answer = stopped.call(self.instruction, number, arguments, &mut None)?;
+            let mut handler = [0; 8];
+            ptrace::read(self.pid, place, &mut handler)?;
+            Ok::<_, SnapshotError>((answer == 0).then_some(u64::from_ne_bytes(handler)))
+        };
+        let mut handlers = Vec::new();
+        for signal in HANDLED {
+            let found = handler(signal)?;
+            handlers.extend(found.filter(|at| self.code.iter().any(|code| code.contains(at))));
+        }
+        let count = |one: &u64| handlers.iter().filter(|other| *other == one).count();
+        let rubys = handlers.iter().max_by_key(|one| count(one)).copied();
+        let Some(rubys) = rubys.filter(|one| count(one) > 1) else {
+            return Ok(None);
+        };
+        for signal in IDLE {
+            if handler(signal)? == Some(libc::SIG_DFL as u64) {
+                return Ok(Some((rubys, signal)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks the VM to evaluate the line soon. May be repeated.
+    pub fn request(&mut self) -> Result<Outcome, SnapshotError> {
+        let mut main = Stopped::stop(self.pid)?;
+        let beginning = Instant::now();
+        let outcome = self.request_in(&mut main);
+        let released = main.release();
+        self.pause = self.pause.max(beginning.elapsed());
+        let outcome = outcome?;
+        released?;
+        Ok(outcome)
+    }
+
+    fn request_in(&self, main: &mut Stopped) -> Result<Outcome, SnapshotError> {
+        let place = registers::place(&main.registers);
+        // Functions are called there that it may have to look up itself.
+        if self.loader.iter().any(|code| code.contains(&place)) {
+            return Ok(Outcome::NotNow);
+        }
+        match self.register {
+            Register::Preregistered {
+                preregister,
+                trigger,
+            } => {
+                let arguments = [0, self.eval, self.line, 0];
+                let handle = main.call_function(self.instruction, preregister, arguments)? as u32;
+                if handle == u32::MAX {
+                    return Err(SnapshotError::Refused(io::Error::other(
+                        "its table of postponed jobs is full",
+                    )));
+                }
+                main.call_function(self.instruction, trigger, [u64::from(handle), 0, 0, 0])?;
+            }
+            Register::Listed(register) => {
+                let mut others = self.others()?;
+                let mut quiet = main.quiet(&self.code)?;
+                for thread in &mut others {
+                    quiet = quiet && thread.quiet(&self.code)?;
+                }
+                let arguments = [0, self.eval, self.line, 0];
+                // 0 means that the list is full.
+                if !quiet || main.call_function(self.instruction, register, arguments)? as u32 == 0
+                {
+                    return Ok(Outcome::NotNow);
+                }
+            }
+        }
+        if let Some((handler, signal)) = self.wake {
+            main.call_function(self.instruction, handler, [signal as u64, 0, 0, 0])?;
+        }
+        Ok(Outcome::Requested)
+    }
+
+    /// All threads but the main one, stopped.
+    fn others(&self) -> Result<Vec<Stopped>, SnapshotError> {
+        let mut others = Vec::new();
+        for entry in fs::read_dir(format!("/proc/{}/task", self.pid))?.flatten() {
+            let id = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok());
+            let Some(id) = id.filter(|id| *id != self.pid) else {
+                continue;
+            };
+            match Stopped::stop(id) {
+                Ok(stopped) => others.push(stopped),
+                Err(SnapshotError::Gone) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(others)
+    }
+}
+
+/// The page of an earlier time.
+fn page(pid: i32) -> Option<u64> {
+    let maps = maps::of(pid).ok()?;
+    let nameless = maps
+        .iter()
+        .filter(|one| one.path.is_empty() && !one.executable);
+    let mut starts = nameless.map(|one| one.start);
+    starts.find(|start| {
+        let mut magic = [0; MAGIC.len()];
+        ptrace::read(pid, *start, &mut magic).is_ok() && magic == *MAGIC
+    })
+}

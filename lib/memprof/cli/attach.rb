@@ -1,0 +1,142 @@
+# frozen_string_literal: true
+
+require_relative "../printable"
+require_relative "attachment"
+require_relative "live_process"
+require_relative "process_copy"
+
+module Memprof
+  module CLI
+    # `memprof attach`: tracking, malloc, or Ruby code, in a process that has not loaded memprof.
+    class Attach < Command
+      include LiveProcess
+
+      SUMMARY = "tracks a running process that has not loaded memprof"
+      USAGE = "[OPTIONS] PID"
+      DETAILS = <<~TEXT
+        Loads memprof into a process, and prints what it finds out there: with --track
+        the objects that are allocated from now on and still live at the end of the
+        duration, most first, as `memprof stats` does; with --malloc the lines whose
+        memory of malloc is live then; with --eval what the code in FILE returns.
+
+        Unlike `memprof dump` and `memprof stack`, which ask a copy, this changes the
+        process: a thread of memprof's runs in it until the answer is there. Then
+        tracking ends, hooks and interposed functions are taken back, and only the
+        loaded files stay. Ctrl-C ends it early. If memprof/signal is loaded there,
+        --track uses its socket.
+
+        Linux only; run it as the user of the process or as root, with the permission
+        to trace it (ptrace). The process must see this installation of memprof.
+
+        Examples:
+          memprof attach 4711 --track --duration 30
+          memprof attach 4711 --malloc --sample 512KiB
+          memprof attach 4711 --eval count.rb
+      TEXT
+      DURATION = 10
+      SECONDS = 30
+      SLACK = 60 # seconds for loading and for the answer
+      DOES = {
+        track: "tracks allocations for %<duration>s s, and stops",
+        malloc: "records malloc for %<duration>s s, and stops",
+        eval: "evaluates %<file>s"
+      }.freeze
+      private_constant :DURATION, :SECONDS, :SLACK, :DOES
+
+      def call(arguments)
+        check_options
+        pid, = arguments
+        raise UsageError, "PID is missing; see `memprof help attach`" unless pid
+        raise UsageError,
+          "invalid PID \"#{pid}\"; expected a process id" unless pid.match?(/\A[1-9]\d{0,9}\z/)
+
+        @options[:pid] = pid.to_i
+        target = target(arguments.drop(1))
+        load_library
+        lines = Array(answer(target)["lines"])
+        @terminal.print(lines.map { |line| "#{Printable.line(line)}\n" }.join) ? 0 : 2
+      end
+
+      private
+
+      # Options may also follow the process id.
+      def arrange(parser, arguments) = parser.permute(arguments)
+
+      def define_options(parser)
+        flag(parser, "--track", "live objects allocated meanwhile, by line", :track)
+        flag(parser, "--malloc", "live memory of malloc, by line", :malloc)
+        text(parser, "--eval FILE", "run the Ruby code in FILE there, print its value", :eval)
+        parser.on("--duration SECONDS", "of --track and --malloc (default: #{DURATION})", Float) do |value|
+          invalid("--duration", value, "a number of seconds") unless value.positive? && value.finite?
+
+          @options[:duration] = value
+        end
+        byte_size(parser, "--sample N", "of --track: one object in N; of --malloc: one block in", "N bytes",
+          :sample)
+        count(parser, "--limit N", "the first N lines (default: all; of --malloc 20)", :limit)
+        count(parser, "--seconds N", "time for the process to begin (default: #{SECONDS})", :seconds)
+      end
+
+      def check_options
+        modes = DOES.keys.select { |mode| @options[mode] }
+        unless modes.one?
+          raise UsageError, "expected one of --track, --malloc and --eval FILE; see `memprof help attach`"
+        end
+
+        @mode = modes.first
+        return unless @mode == :eval
+
+        useless = %i[duration sample limit].find { |name| @options[name] }
+        raise UsageError, "--#{useless} does not go with --eval" if useless
+      end
+
+      def duration = @options.fetch(:duration, DURATION)
+
+      def answer(target)
+        client = target.connect if @mode == :track
+        return over_socket(target) if client
+
+        request = request()
+        library = ProcessCopy.new(target).library
+        directory = library[%r{\A.*(?=/memprof/(?:\d\.\d/)?memprof\.[a-z]+\z)}]
+        attachment = Attachment.new(target, directory)
+        announce(target, "loads memprof when its VM next looks for interrupts, ")
+        seconds = @options.fetch(:seconds, SECONDS)
+        work = @mode == :eval ? Float::INFINITY : duration + SLACK
+        answer = attachment.run(request, seconds: seconds, work: work)
+        @terminal.warn("done; its main thread was paused for #{(attachment.pause * 1000).round(1)} ms")
+        answer
+      ensure
+        client&.close
+      end
+
+      def announce(target, how)
+        file = Printable.line(@options[:eval].to_s)
+        what = format(DOES.fetch(@mode), duration: duration.round(3), file: file)
+        @terminal.warn("process #{target.pid} (#{target.name}): #{how}#{what}")
+      end
+
+      def request
+        common = { do: @mode }
+        return common.merge(@options.slice(:sample, :limit), duration: duration) unless @mode == :eval
+
+        file = @options[:eval]
+        check_readable(file, stdin: false)
+        code = File.read(file, encoding: "UTF-8")
+        raise UsageError, "cannot read #{file}: it is not UTF-8" unless code.valid_encoding?
+
+        common.merge(file: File.expand_path(file), code: code)
+      end
+
+      # Tracking that was on before stays on.
+      def over_socket(target)
+        announce(target, "has loaded memprof/signal; asked over its socket, it ")
+        started = ask(target, { do: "start" }.merge(@options.slice(:sample)))["changed"]
+        sleep(duration)
+        ask(target, { do: "stats" }.merge(@options.slice(:limit)))
+      ensure
+        ask(target, { do: "stop" }) if started
+      end
+    end
+  end
+end

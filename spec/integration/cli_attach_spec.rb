@@ -1,0 +1,186 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+
+# In programs that have not loaded memprof, and may be anywhere.
+RSpec.describe "memprof attach" do
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  before { skip "needs root, or the permission to trace any process" unless Process.euid.zero? }
+
+  # Runs Ruby code, which prints "ready" when it is; its temporary files go to a directory of their own.
+  def stranger(code)
+    reader, writer = IO.pipe
+    temporary = Dir.mktmpdir("memprof-attach-")
+    pid = Process.spawn({ "RUBYOPT" => nil, "TMPDIR" => temporary }, RbConfig.ruby, "-e",
+      "$stdout.sync = true\n#{code}", out: writer, in: File::NULL, pgroup: true)
+    writer.close
+    raise "does not start" unless reader.gets == "ready\n"
+
+    yield(pid, reader)
+    expect(Dir.children(temporary)).to be_empty
+  ensure
+    if pid
+      Process.kill(:KILL, -pid) # and what it has forked
+      Process.wait(pid)
+    end
+    reader&.close
+    FileUtils.rm_rf(temporary)
+  end
+
+  def evaluate(pid, code)
+    File.write("code.rb", code)
+    run_memprof("attach", pid, "--eval", "code.rb", "--seconds", 120, timeout: 300)
+  end
+
+  def value(pid, code)
+    result = evaluate(pid, code)
+    expect([result.status.exitstatus, result.stderr.lines.size]).to eq([0, 2]), result.stderr
+    result.stdout
+  end
+
+  programs = {
+    "that sleeps" => "puts :ready; sleep",
+    "whose four threads allocate" =>
+      "4.times { Thread.new { loop { Array.new(50) { _1.to_s * 3 } } } }\nputs :ready\nsleep",
+    "that calculates" => "puts :ready\nloop { exit!(1) unless (1..1000).sum { |n| n * 0.5 } == 250_250.0 }",
+    "that waits in a system call" => "ends = IO.pipe\nputs :ready\nends[0].read",
+    "whose main thread waits for another one" => "puts :ready\nThread.new { sleep 1000 }.join",
+    "that has run another thread last" =>
+      "Thread.new { sleep }\nThread.pass until Thread.list.last.stop?\nputs :ready\nsleep"
+  }
+  programs.each do |what, code|
+    it "evaluates code in a process #{what}, again and again" do
+      stranger(code) do |pid, _|
+        expect(value(pid, "Thread.list.map(&:name).compact")).to eq("[\"memprof attach\"]\n")
+        expect(value(pid, "Process.pid")).to eq("#{pid}\n")
+        expect(Process.wait(pid, Process::WNOHANG)).to be_nil
+      end
+    end
+  end
+
+  it "leaves signals, children, sleeps and reads as they were" do
+    code = <<~RUBY
+      before = [$LOAD_PATH.dup, Thread.list]
+      trap("USR1") { $stdout.syswrite("USR1\n") }
+      child = fork { sleep }
+      waiter = Thread.new { Process.wait; puts "waited for \#{$?.pid == child}" }
+      pipe = IO.pipe
+      reading = Thread.new { puts "read \#{pipe[0].gets}" }
+      puts "ready"
+      sleep
+      puts "woken"
+      Process.kill(:KILL, child)
+      waiter.join
+      pipe[1].puts "line"
+      reading.join
+      sleep 0.01 until before == [$LOAD_PATH, Thread.list]
+      puts "as before"
+      sleep
+    RUBY
+    stranger(code) do |pid, lines|
+      masks = -> { File.read("/proc/#{pid}/status")[/^SigPnd.*?^SigCgt.*?$/m] }
+      before = masks.call
+      3.times do
+        Process.kill(:USR1, pid)
+        expect(value(pid, "1 + 1")).to eq("2\n")
+        expect(lines.gets).to eq("USR1\n")
+      end
+      expect(masks.call).to eq(before)
+      expect(value(pid, "Thread.main.wakeup && 3")).to eq("3\n")
+      rest = Array.new(4) { lines.gets }
+      expect(rest.first).to eq("woken\n")
+      expect(rest).to contain_exactly("woken\n", "waited for true\n", "read line\n", "as before\n")
+    end
+  end
+
+  it "tracks allocations, and stops" do
+    code = "KEPT = []\nputs :ready\nloop { KEPT << Object.new.tap { sleep 0.001 } }"
+    stranger(code) do |pid, _|
+      result = run_memprof("attach", pid, "--track", "--duration", 1, "--limit", 3, timeout: 300)
+      expect(result.stdout).to match(/^ +\d+ -e:4:Object$/)
+      expect(result.stderr).to match(/\Amemprof: process #{pid} .*: loads memprof .* tracks .* for 1\.0 s/)
+      expect(result.stderr).to match(/^memprof: done; its main thread was paused for [\d.]+ ms$/)
+      expect(value(pid, "Memprof.running?")).to eq("false\n")
+    end
+  end
+
+  it "records malloc, and stops" do
+    stranger("KEPT = []\nputs :ready\nloop { KEPT << \"x\" * 10_000; sleep 0.001 }") do |pid, _|
+      result = run_memprof("attach", "--malloc", "--duration", 1, pid, timeout: 300)
+      expect(result.stdout).to match(/-e:4$/)
+      expect(value(pid, "Memprof::Malloc.running?")).to eq("false\n")
+    end
+  end
+
+  it "ends early at Ctrl-C" do
+    stranger("KEPT = []\nputs :ready\nloop { KEPT << Object.new.tap { sleep 0.001 } }") do |pid, _|
+      memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
+      command = Process.spawn(*memprof, "attach", pid.to_s, "--track", "--duration", "1000000",
+        out: "out", err: "err")
+      eventually("the thread") do
+        Dir.glob("/proc/#{pid}/task/*/comm").any? { |path| File.read(path).start_with?("memprof attach") }
+      end
+      Process.kill(:INT, command)
+      expect(Process.wait2(command).last.exitstatus).to eq(0)
+      expect(File.read("out")).to match(/\A(?: +\d+ -e:4:Object\n)?\z/)
+      expect(value(pid, "Memprof.running?")).to eq("false\n")
+    end
+  end
+
+  it "gives up if the process does nothing, which goes on later as if nothing had been" do
+    stranger("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
+      Process.kill(:STOP, pid)
+      result = run_memprof("attach", pid, "--track", "--seconds", 1, timeout: 300)
+      expect(result.stderr.lines.last).to match(/did not begin within 1 s .*: no thread of it looked/)
+      expect(result.status.exitstatus).to eq(2)
+      expect(File.read("/proc/#{pid}/status")).to include("State:\tT")
+      Process.kill(:CONT, pid)
+      20.times { expect(lines.gets).to eq("on\n") }
+      expect(value(pid, "$LOADED_FEATURES.grep(%r{memprof/version}).size")).to eq("1\n")
+    end
+  end
+
+  it "asks a process that has loaded memprof/signal over its socket" do
+    live_program("kept = []\nloop { kept << Object.new.tap { sleep 0.001 } }",
+      env: { "MEMPROF_TRACK" => "off" }) do |program|
+      socket_of(program)
+      result = run_memprof("attach", program.pid, "--track", "--duration", 1,
+        env: { "MEMPROF_DIR" => program.directory }, timeout: 300)
+      expect(result.stdout).to match(/-e:6:Object$/)
+      expect(result.stderr).to match(/has loaded memprof.signal; asked over its socket/)
+      stats = run_memprof("stats", "--pid", program.pid, env: { "MEMPROF_DIR" => program.directory })
+      expect(stats.stderr).to include("objects are not tracked")
+    end
+  end
+
+  it "reports what the code raises, and what else is wrong, in one line" do
+    stranger("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
+      result = evaluate(pid, "\nraise 'no'")
+      expect(result.stderr.lines.last)
+        .to match(%r{\Amemprof: process #{pid}: RuntimeError: no \(.*/code\.rb:2:in .*\)$})
+      expect(result.status.exitstatus).to eq(2)
+      expect(evaluate(pid, "exit").stderr).to match(/: SystemExit: exit/)
+      expect(lines.gets).to eq("on\n")
+    end
+    {
+      ["1"] => /expected one of --track, --malloc and --eval FILE/,
+      ["1", "--track", "--malloc"] => /expected one of/,
+      ["--track"] => /PID is missing/,
+      ["--track", "x"] => /invalid PID "x"/,
+      ["--track", "1", "2"] => /attach takes no arguments: 2/,
+      ["--track", "--duration", "-1", "1"] => /invalid --duration "-1.0"/,
+      ["--eval", "none.rb", Process.pid] => /cannot read none\.rb: no such file/,
+      ["--eval", "code.rb", "--limit", "3", "1"] => /--limit does not go with --eval/
+    }.each do |arguments, message|
+      result = run_memprof("attach", *arguments)
+      expect([result.stderr.lines.size, result.status.exitstatus]).to eq([1, 2])
+      expect(result.stderr).to match(message)
+    end
+    other = Process.spawn("sleep", "1000")
+    expect(run_memprof("attach", "--track", other).stderr).to eq("memprof: process #{other} runs no Ruby\n")
+  ensure
+    Process.kill(:KILL, other)
+    Process.wait(other)
+  end
+end
