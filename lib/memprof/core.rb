@@ -3,7 +3,10 @@
 require_relative "errors"
 require_relative "loading"
 require_relative "native"
+require_relative "output"
 require_relative "process_copying"
+require_relative "version"
+require_relative "dump"
 
 module Memprof
   # A core file, or the memory of a process, to ask: the blocks of glibc's malloc that the process has,
@@ -36,7 +39,8 @@ module Memprof
     PIECE = 10_000
     # Copies that are made of a process whose heap looks damaged in each of them.
     COPIES = 3
-    private_constant :PIECE, :COPIES
+    MAGIC = "\x7fELF".b.freeze
+    private_constant :PIECE, :COPIES, :MAGIC
 
     class << self
       include ProcessCopying
@@ -53,6 +57,14 @@ module Memprof
         raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}", cause: nil
       rescue Error => e
         raise Error, "can't read #{path}: #{e.message}", cause: nil
+      end
+
+      # @api private
+      # @return [Boolean] whether a file begins as ELF files do
+      def core?(path)
+        File.file?(path) && File.binread(path, MAGIC.bytesize) == MAGIC
+      rescue SystemCallError
+        false
       end
 
       # The memory of a running process instead of a core file: of a copy, for which it waits some
@@ -230,16 +242,66 @@ module Memprof
     #   Memprof::Core.of { |core| core.words("0x55d90dacc010", 16) }
     def words(address, size) = ask(:contents, address: address(address), size: size)[:words]
 
+    # The heap of the Ruby in it, to ask like that of a dump. Strings, arrays, hashes, structs and plain
+    # objects are read exactly; references of other objects are words that look like addresses, and labeled
+    # `conservative`.
+    #
+    # @param ignore_stack_roots [Boolean] leave out what only stacks and registers refer to
+    # @yield (see Heap.open)
+    # @yieldparam stage (see Heap.open)
+    # @yieldparam done (see Heap.open)
+    # @yieldparam total (see Heap.open)
+    # @return [Heap]
+    # @raise [Error] if there is no Ruby in it
+    # @example
+    #   Memprof::Core.of { |core| core.heap.leaks[:suspects].each { |suspect| puts suspect[:sentence] } }
+    def heap(ignore_stack_roots: false, &progress)
+      Dump::Spool.nameless do |file|
+        write(file, Dump::Options.new(format: :binary))
+        file.rewind
+        Heap.read(file, ignore_stack_roots: ignore_stack_roots, &progress)
+      end
+    end
+
+    # Writes that heap as a dump.
+    #
+    # @param target [String, Pathname, IO] where to; the extension selects format and compression, as for
+    #   {Memprof.dump_all}
+    # @param format [Symbol, nil] `:memprof`, `:objspace`, `:binary` or `:heap_dump`
+    # @param values [Symbol] contents of strings etc.: `:full`, `:truncate`, `:hash`, `:length`, `:none`
+    # @return [Dump::Result]
+    # @raise [ArgumentError] if an option makes no sense
+    # @raise [Error] if there is no Ruby in it, or the target can't be written
+    # @example
+    #   Memprof::Core.of { |core| core.dump("core.memprof", values: :length).objects }
+    def dump(target, format: nil, values: :full)
+      path = Output.file_path(target)
+      options = Dump::Options.new(path, format: format, values: values)
+      Dump.image(target, options) { |file| write(file, options) }
+    end
+
+    # @api private
+    # @return [Hash{String => Object}] counts, and what is `unknown` of this build of Ruby
+    def write(file, options)
+      raise_if_ended
+      Loading.json
+      header = { memprof: VERSION, moved: false, tracking: false }
+      @native.dump(file.fileno, options.to_native, JSON.generate(header))
+    end
+
     # @return [String]
     def inspect = "#<#{self.class}>"
 
     private
 
     def ask(question, parameters = {})
-      raise Error, "the copy of the process ended with the block of Core.of" unless @native
-
+      raise_if_ended
       Loading.json
       JSON.parse(@native.ask(question.to_s, JSON.generate(parameters)), symbolize_names: true)
+    end
+
+    def raise_if_ended
+      raise Error, "the copy of the process ended with the block of Core.of" unless @native
     end
 
     def selection(set, restrictions)

@@ -30,6 +30,15 @@ module Memprof
         write(target || $stdout, options, pretty: pretty) { |file| in_process(file, settings) }
       end
 
+      # The heap of a core file, which the block writes.
+      def image(target, options)
+        write(target, options) do |file|
+          yield file
+        rescue Error => e
+          raise Failed, e.message
+        end
+      end
+
       private
 
       def write(target, options, pretty: false)

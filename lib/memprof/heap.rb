@@ -34,9 +34,9 @@ module Memprof
     private_constant :ADVICE
 
     class << self
-      # Opens a dump of any format: memprof's, objspace's, binary, compressed or not. Beside it an index is
-      # left, with which the next opening takes no time. Other threads run meanwhile, and the opening can be
-      # interrupted.
+      # Opens a dump of any format: memprof's, objspace's, binary, compressed or not; or a core file
+      # ({Core#heap}), which gets no index. Beside a dump an index is left, with which the next opening takes
+      # no time. Other threads run meanwhile, and the opening can be interrupted.
       #
       # @param path [String, Pathname] the dump
       # @param index [Boolean] read the index `PATH.memprof-index` if it is there, and write it if not
@@ -61,6 +61,8 @@ module Memprof
       #   heap.size > 1000 # => true
       def open(path, index: true, ignore_stack_roots: false, max_bytes: nil, &progress)
         path = File.path(path)
+        return of_core(path, ignore_stack_roots, &progress) if max_bytes.nil? && core?(path)
+
         told(path) { new(Native::Heap.open(path, !!index, !!ignore_stack_roots, max_bytes, &progress)) }
       end
 
@@ -108,6 +110,16 @@ module Memprof
       end
 
       private
+
+      def core?(path)
+        require_relative "core"
+        Core.core?(path)
+      end
+
+      def of_core(path, ignore_stack_roots, &progress)
+        core = Core.open(path)
+        told(path) { core.heap(ignore_stack_roots: ignore_stack_roots, &progress) }
+      end
 
       # What the extension raises says what went wrong; only this side knows where.
       def told(place)

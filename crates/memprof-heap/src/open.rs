@@ -18,9 +18,10 @@ use memprof_dump::values::Values;
 /// Root category whose references are guesses: what looks like an address on the machine stack.
 const STACK: &str = "machine_context";
 
-/// Root categories that say little of why an object lives on: that one, and code that was compiled for the processor, which
-/// refers to what the program holds by names of its own.
-const LAST_RESORTS: [&str; 3] = [STACK, "YJIT", "ZJIT"];
+/// Root categories that say little of why an object lives on: that one, code that was compiled for the processor, which
+/// refers to what the program holds by names of its own, and what a reader of core files calls references from memory that
+/// is C code's.
+const LAST_RESORTS: [&str; 5] = [STACK, "YJIT", "ZJIT", "native", "external"];
 
 /// What is going on while a heap is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

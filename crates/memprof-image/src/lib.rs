@@ -7,6 +7,7 @@
 mod address_index;
 mod analysis;
 mod blocks;
+pub mod dump;
 mod elf_core;
 mod error;
 mod glibc;
@@ -18,6 +19,7 @@ mod process_image;
 pub mod questions;
 mod ranges;
 mod references;
+mod ruby_heap;
 mod ruby_pages;
 mod segment;
 mod sets;

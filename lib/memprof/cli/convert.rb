@@ -13,10 +13,10 @@ module Memprof
       SUMMARY = "writes a dump in another format"
       USAGE = "[OPTIONS] IN OUT"
       DETAILS = <<~TEXT
-        IN is a dump of memprof or of ObjectSpace.dump_all, compressed or not; its
-        content tells which. The extension of OUT selects the format (.memprof is
-        binary, all others memprof's JSON lines) unless --format does, and the
-        compression (.gz, .zst). A - stands for stdin and stdout.
+        IN is a dump of memprof or of ObjectSpace.dump_all, compressed or not, or a
+        core file; its content tells which. The extension of OUT selects the format
+        (.memprof is binary, all others memprof's JSON lines) unless --format does, and
+        the compression (.gz, .zst). A - stands for stdin and stdout.
 
         --values removes contents, so that the dump can be shared outside. It cannot
         add what IN lacks. Invalid lines are skipped and counted.
@@ -25,6 +25,7 @@ module Memprof
           memprof convert heap.memprof heap.json.gz
           memprof convert --format objspace heap.memprof heap.json
           memprof convert --values hash heap.json - | less
+          memprof convert core.4711 core.memprof
       TEXT
 
       def call(arguments)
@@ -108,6 +109,8 @@ module Memprof
       end
 
       def convert(path, file, options)
+        return Memprof::Core.open(path).write(file, options) if Memprof::Core.core?(path)
+
         Native.convert(path, file.fileno, options.to_native)
       rescue Memprof::Error => e
         raise UsageError, "cannot convert #{@input}: #{e.message}"
@@ -119,6 +122,8 @@ module Memprof
           lines = skipped == 1 ? "1 invalid line" : "#{Units.count(skipped)} invalid lines"
           @terminal.warn("skipped #{lines}, the first is line #{result["first_skipped"]}")
         end
+        unknown = result.fetch("unknown", [])
+        @terminal.warn("not known in this build of Ruby: #{unknown.join(", ")}") if unknown.any?
         @terminal.warn("the dump is truncated: converted the part that is there") if result["truncated"]
         @terminal.warn("#{Units.count(result["objects"])} objects, #{Units.bytes(result["bytes"])}")
       end

@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, function, method,
+    Class, DataTypeFunctions, Error, Module, Object, RHash, RModule, Ruby, TryConvert, TypedData,
+    function, method,
 };
-use memprof_image::{Analysis, Error as Unreadable, Image, questions};
+use memprof_dump::values::Values;
+use memprof_dump::{Options, Policy};
+use memprof_image::{Analysis, Error as Unreadable, Image, dump as image_dump, questions};
 
-use super::dump::{duplicate, failure};
+use super::dump::{duplicate, failure, key, word};
 use super::job;
+use crate::ruby_values::to_ruby;
+use crate::vm::heap::binding::version;
 
 /// An image that is open. It never changes.
 #[derive(TypedData)]
@@ -34,7 +39,8 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     image.undef_default_alloc_func();
     image.define_singleton_method("open", function!(open, 1))?;
     image.define_method("ask", method!(ask, 2))?;
-    image.define_method("damaged?", method!(is_damaged, 0))
+    image.define_method("damaged?", method!(is_damaged, 0))?;
+    image.define_method("dump", method!(dump, 3))
 }
 
 /// Reads the core file of a file descriptor.
@@ -70,4 +76,45 @@ fn ask(
         questions::ask(&analysis, &question, parameters)
     })?;
     answer.map_err(|message| Error::new(ruby.exception_arg_error(), message))
+}
+
+/// Writes the heap of the Ruby in it to a file descriptor, with what a JSON object adds to the header; returns what was
+/// written.
+fn dump(
+    ruby: &Ruby,
+    image: &NativeImage,
+    descriptor: i32,
+    options: RHash,
+    header: String,
+) -> Result<RHash, Error> {
+    let file = duplicate(ruby, descriptor)?;
+    let header = serde_json::from_str(&header)
+        .map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))?;
+    let options = (
+        Options {
+            format: word(ruby, options, "format")?,
+            compression: word(ruby, options, "compression")?,
+            ruby: version(ruby),
+        },
+        Values {
+            policy: word::<Policy>(ruby, options, "values")?,
+            key: key(),
+        },
+    );
+    let analysis = Arc::clone(&image.0);
+    let written = job::run(ruby, "image", move |abandoned| {
+        let (options, values) = options;
+        let request = image_dump::Request {
+            options,
+            values,
+            header,
+            stop: &abandoned,
+        };
+        image_dump::write(&analysis, file, request)
+    })?;
+    let written = written.map_err(|error| failure(ruby, &error))?;
+    let hash = RHash::try_convert(to_ruby(ruby, &written.counts)?)?;
+    hash.aset("bytes", written.bytes)?;
+    hash.aset("unknown", written.unknown)?;
+    Ok(hash)
 }

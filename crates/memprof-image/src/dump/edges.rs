@@ -1,0 +1,227 @@
+//! References of an object: by name where its layout is known, else the words that look like addresses, in its slot and in
+//! the blocks that it owns.
+
+use std::io;
+
+use memprof_dump::Writer;
+use memprof_dump::record::{Edge, Kind, Label, NameId, PREVIEW, Value};
+use memprof_dump::values::beginning;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{CONSERVATIVE, Dump};
+use crate::ruby_heap::{Cells, Entries, Object, VariableName};
+
+/// Edges that are passed on at once.
+const BATCH: usize = 2048;
+/// Classes and shapes whose names are remembered.
+const REMEMBERED: usize = 1 << 16;
+
+/// What is used again for each object.
+#[derive(Default)]
+pub struct Edges {
+    seen: FxHashSet<u32>,
+    next: Vec<u32>,
+    variables: FxHashMap<u64, Vec<VariableName>>,
+    members: FxHashMap<(u64, u64), Vec<String>>,
+}
+
+impl Dump<'_, '_> {
+    pub(super) fn edges(&mut self, object: &Object, edges: &mut Edges) -> io::Result<()> {
+        let heap = self.heap;
+        let role = |dump: &mut Self, name: &str, target: u64| {
+            let label = Label::Role(dump.tables.intern(name));
+            dump.pass(&[plain(label, Value::Address(target))])
+        };
+        match object.kind() {
+            Kind::STRING => match heap.string(object).and_then(|facts| facts.shared) {
+                Some(shared) => role(self, "shared", shared),
+                None => Ok(()),
+            },
+            // Bytes of numbers are no references.
+            Kind::FLOAT | Kind::BIGNUM => Ok(()),
+            Kind::ARRAY => match heap.array(object) {
+                Some(array) => match array.shared {
+                    // The elements are those of the other one.
+                    Some(shared) => role(self, "shared", shared),
+                    None => self.cells(array.elements, |_, place| Label::Index(place as u32)),
+                },
+                None => self.conservative(object, edges),
+            },
+            Kind::HASH => match heap.hash(object) {
+                Some(hash) => {
+                    self.pairs(hash.entries)?;
+                    match self.value(hash.default) {
+                        Value::Address(_) if hash.default_proc => {
+                            role(self, "default_proc", hash.default)
+                        }
+                        Value::Address(_) => role(self, "default", hash.default),
+                        _ => Ok(()),
+                    }
+                }
+                None => self.conservative(object, edges),
+            },
+            Kind::STRUCT => match heap.structure(object) {
+                Some(cells) => {
+                    let names = self.members(object, cells.count, edges);
+                    self.cells(cells, |_, place| match names.get(place as usize) {
+                        Some(name) => Label::Member(*name),
+                        None => Label::Index(place as u32),
+                    })
+                }
+                None => self.conservative(object, edges),
+            },
+            Kind::OBJECT => match heap.values(object) {
+                Some(cells) => {
+                    let names = self.variables(object, edges);
+                    self.cells(cells, |_, place| match names.get(place as usize) {
+                        Some(Some(name)) => Label::Ivar(*name),
+                        _ => Label::Index(place as u32),
+                    })
+                }
+                None => self.conservative(object, edges),
+            },
+            _ => self.conservative(object, edges),
+        }
+    }
+
+    /// Values that lie side by side. Those that are not set are none.
+    fn cells(&mut self, cells: Cells, label: impl Fn(&Self, u64) -> Label) -> io::Result<()> {
+        let mut batch = Vec::new();
+        for (place, at) in (0..).zip(cells.addresses()) {
+            let Some(word) = self.heap.memory.word(at) else {
+                break;
+            };
+            let value = self.value(word);
+            if value != Value::Undef {
+                batch.push(plain(label(self, place), value));
+            }
+            if batch.len() == BATCH {
+                self.check_stop()?;
+                self.pass(&batch)?;
+                batch.clear();
+            }
+        }
+        self.pass(&batch)
+    }
+
+    fn pairs(&mut self, entries: Entries) -> io::Result<()> {
+        let heap = self.heap;
+        let mut key_text = Vec::new();
+        for (number, (key, value)) in heap.pairs(entries).enumerate() {
+            if number % BATCH == 0 {
+                self.check_stop()?;
+            }
+            let text = heap
+                .object(key)
+                .filter(|key| key.kind() == Kind::STRING && self.values.previews())
+                .and_then(|key| heap.string(&key));
+            let preview = text.is_some_and(|facts| {
+                let length = facts.length.min(PREVIEW as u64) as usize;
+                heap.memory.bytes(facts.at, length, &mut key_text)
+            });
+            let pair = [
+                plain(Label::Key, self.value(key)),
+                Edge {
+                    label: Label::Entry,
+                    value: self.value(value),
+                    preview: preview.then(|| beginning(&key_text, PREVIEW)),
+                },
+            ];
+            self.writer.edges(&self.tables, &pair)?;
+        }
+        Ok(())
+    }
+
+    fn variables(&mut self, object: &Object, edges: &mut Edges) -> Vec<Option<NameId>> {
+        let known = &mut edges.variables;
+        if known.len() > REMEMBERED {
+            known.clear();
+        }
+        let names = known
+            .entry(self.heap.variables_key(object))
+            .or_insert_with(|| self.heap.variable_names(object));
+        let names = names.iter();
+        names
+            .map(|name| name.as_ref().map(|name| self.tables.intern(name)))
+            .collect()
+    }
+
+    fn members(&mut self, object: &Object, count: u64, edges: &mut Edges) -> Vec<NameId> {
+        let heap = self.heap;
+        let known = &mut edges.members;
+        if known.len() > REMEMBERED {
+            known.clear();
+        }
+        let names = known.entry((object.class, count)).or_insert_with(|| {
+            let real = heap.classes.real(heap, object.class);
+            real.and_then(|class| heap.members(class, count))
+                .unwrap_or_default()
+        });
+        names.iter().map(|name| self.tables.intern(name)).collect()
+    }
+
+    /// Constants and variables of a class by name, then whatever else looks like a reference.
+    fn conservative(&mut self, object: &Object, edges: &mut Edges) -> io::Result<()> {
+        let heap = self.heap;
+        edges.seen.clear();
+        if let Some((class, _)) = heap.slot(object.class) {
+            edges.seen.insert(class);
+        }
+        if matches!(object.kind(), Kind::CLASS | Kind::MODULE) {
+            let constants = heap.constants.map(|constants| constants.of(heap, object));
+            let variables = heap.classes.variables(heap, object);
+            for (name, word) in constants.into_iter().flatten().chain(variables) {
+                edges.seen.extend(heap.slot(word).map(|(node, _)| node));
+                let id = self.tables.intern(&name);
+                let label = match name.as_bytes() {
+                    [b'@', b'@', ..] => Label::ClassVariable(id),
+                    [b'@', ..] => Label::Ivar(id),
+                    _ => Label::Constant(id),
+                };
+                let value = self.value(word);
+                self.pass(&[plain(label, value)])?;
+            }
+        }
+        let label = Label::Role(self.tables.intern(CONSERVATIVE));
+        let references = heap.analysis.references();
+        let graph = references.graph();
+        let mut batch = Vec::new();
+        edges.next.clear();
+        edges.next.push(object.node);
+        while let Some(node) = edges.next.pop() {
+            for target in graph.edges(node) {
+                if target == object.node || !edges.seen.insert(target) {
+                    continue;
+                }
+                if target < references.slots().start {
+                    if heap.analysis.owner_node(target) == Some(object.node) {
+                        edges.next.push(target);
+                    }
+                } else if heap.kind_of_node(target).is_some() {
+                    batch.push(plain(label, Value::Address(heap.address(target))));
+                }
+                if batch.len() == BATCH {
+                    self.check_stop()?;
+                    self.pass(&batch)?;
+                    batch.clear();
+                }
+            }
+        }
+        self.pass(&batch)
+    }
+
+    fn pass(&mut self, edges: &[Edge<'_>]) -> io::Result<()> {
+        if edges.is_empty() {
+            return Ok(());
+        }
+        self.writer.edges(&self.tables, edges)
+    }
+}
+
+fn plain(label: Label, value: Value) -> Edge<'static> {
+    Edge {
+        label,
+        value,
+        preview: None,
+    }
+}

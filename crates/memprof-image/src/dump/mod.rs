@@ -1,0 +1,200 @@
+//! A dump of the Ruby in an image, in any format of memprof-dump: with it all questions, pages and exports work on a core
+//! file. Strings, arrays, hashes, structs and plain objects are read exactly, classes by name; what other objects reference
+//! is taken conservatively, and labeled so.
+
+mod contents;
+mod details;
+mod edges;
+mod roots;
+mod sizes;
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use memprof_dump::record::{Counts, Flags, Kind, NameId, NoteKind, Object as Record, Tables};
+use memprof_dump::values::Values;
+use memprof_dump::{Options, Writer};
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value};
+
+use crate::analysis::Analysis;
+use crate::ruby_heap::{Object, RubyHeap, is_fstring};
+use contents::Contents;
+use edges::Edges;
+use sizes::Sizes;
+
+/// The label of references that are words which look like addresses.
+pub const CONSERVATIVE: &str = "conservative";
+/// Objects between two looks at whether the dump is still wanted.
+const STEP: usize = 1024;
+
+/// What is to be written.
+pub struct Request<'r> {
+    /// The format.
+    pub options: Options,
+    /// How much of contents.
+    pub values: Values,
+    /// What the header says besides.
+    pub header: Map<String, Value>,
+    /// The dump ends with an error soon after this becomes true.
+    pub stop: &'r AtomicBool,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Written {
+    /// Records.
+    pub counts: Counts,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// What could not be told of this build of Ruby.
+    pub unknown: Vec<&'static str>,
+}
+
+/// Writes the heap of the Ruby in an image.
+///
+/// # Errors
+/// If there is no Ruby in it, the file cannot be written, or the dump is not wanted any more.
+pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Result<Written> {
+    if analysis.ruby.pages.is_empty() {
+        let text = "there are no pages of a Ruby heap in it: no Ruby, or parts are missing";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
+    let heap = RubyHeap::new(analysis);
+    let unknown = heap.unknown();
+    let mut dump = Dump {
+        writer: memprof_dump::create(file, request.options)?,
+        tables: Tables::default(),
+        contents: Contents::new(analysis),
+        class_names: FxHashMap::default(),
+        sizes: Sizes::new(&heap),
+        values: request.values,
+        heap: &heap,
+        stop: request.stop,
+    };
+    dump.header(request.header, &unknown)?;
+    dump.roots()?;
+    dump.objects()?;
+    let counts = dump.writer.finish(&dump.tables, true)?;
+    Ok(Written {
+        counts,
+        bytes: dump.writer.bytes(),
+        unknown,
+    })
+}
+
+struct Dump<'d, 'a> {
+    writer: memprof_dump::Dump,
+    tables: Tables,
+    contents: Contents,
+    /// By the address of the class.
+    class_names: FxHashMap<u64, Option<NameId>>,
+    sizes: Sizes,
+    values: Values,
+    heap: &'d RubyHeap<'a>,
+    stop: &'d AtomicBool,
+}
+
+impl Dump<'_, '_> {
+    fn header(&mut self, more: Map<String, Value>, unknown: &[&str]) -> io::Result<()> {
+        let image = &self.heap.analysis.image;
+        let mut header = Map::new();
+        for (key, value) in [
+            ("_id", "header".into()),
+            ("type", "header".into()),
+            ("format", "memprof".into()),
+            ("version", 1.into()),
+            ("pid", image.pid.into()),
+            ("values", self.values.policy.name().into()),
+            ("source", "image".into()),
+            ("unknown", unknown.to_vec().into()),
+        ] {
+            header.insert(key.to_owned(), value);
+        }
+        if self.values.previews() {
+            header.insert("program".to_owned(), image.command.as_str().into());
+        }
+        header.extend(more);
+        let json = Value::Object(header).to_string();
+        self.writer.note(&self.tables, NoteKind::Header, &json)
+    }
+
+    fn objects(&mut self) -> io::Result<()> {
+        let mut edges = Edges::default();
+        let heap = self.heap;
+        for (number, object) in heap.objects().enumerate() {
+            if number % STEP == 0 {
+                self.check_stop()?;
+            }
+            self.object(&object)?;
+            self.edges(&object, &mut edges)?;
+            self.writer.end(&self.tables)?;
+        }
+        Ok(())
+    }
+
+    fn check_stop(&self) -> io::Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(io::Error::new(
+                io::ErrorKind::Interrupted,
+                "nobody waits for the dump",
+            ));
+        }
+        Ok(())
+    }
+
+    fn class_name(&mut self, class: u64) -> Option<NameId> {
+        if let Some(name) = self.class_names.get(&class) {
+            return *name;
+        }
+        let name = self.heap.classes.display_name(self.heap, class);
+        let name = name.map(|name| self.tables.intern(&name));
+        self.class_names.insert(class, name);
+        name
+    }
+
+    fn object(&mut self, object: &Object) -> io::Result<()> {
+        let heap = self.heap;
+        let kind = object.kind();
+        // What the VM has in place of a class in its own objects is something else.
+        let class = if kind == Kind::IMEMO || heap.slot(object.class).is_none() {
+            0
+        } else {
+            object.class
+        };
+        let class_name = self.class_name(class);
+        let facts = self.details(object);
+        let record = Record {
+            address: object.address,
+            kind,
+            class,
+            class_name,
+            slot_size: object.slot_size as u32,
+            memsize: object.slot_size + self.sizes.of(heap, object),
+            shape_id: None,
+            flags: flags(heap, object, &facts),
+            age: None,
+            object_id: None,
+            detail: facts.detail(&self.contents, self.values),
+            fields: &facts.fields,
+            allocation: None,
+        };
+        self.writer.object(&self.tables, &record)
+    }
+}
+
+/// What the flags of an object say, the same in all versions, and what its type says.
+fn flags(heap: &RubyHeap<'_>, object: &Object, facts: &details::Facts) -> Flags {
+    const FINALIZE: u64 = 1 << 7;
+    const FROZEN: u64 = 1 << 11;
+    let is_string = object.kind() == Kind::STRING;
+    let mut flags = Flags::default();
+    flags.set(Flags::FROZEN, object.flags & FROZEN != 0);
+    flags.set(Flags::FINALIZE, object.flags & FINALIZE != 0);
+    flags.set(Flags::EMBEDDED, facts.embedded);
+    flags.set(Flags::SHARED, facts.shared);
+    flags.set(Flags::FSTRING, is_string && is_fstring(object.flags));
+    flags.set(Flags::SINGLETON, heap.classes.is_singleton(object));
+    flags
+}

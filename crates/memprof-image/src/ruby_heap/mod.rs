@@ -1,0 +1,229 @@
+//! Objects of Ruby in an image: what their slots say, and what belongs to them. Layouts that differ between versions are
+//! learned from the objects themselves, by what has to hold of most of them; what cannot be learned stays unknown.
+
+mod arrays;
+mod classes;
+mod constants;
+mod data_types;
+mod hashes;
+mod id_names;
+mod id_tables;
+mod instance_variables;
+mod memory;
+mod shapes;
+mod st_tables;
+mod strings;
+mod structs;
+mod values;
+
+use std::ops::Range;
+
+use memprof_dump::record::Kind;
+
+use crate::analysis::Analysis;
+use crate::image::WORD;
+use crate::references::Node;
+
+pub(crate) use hashes::Entries;
+pub(crate) use instance_variables::VariableName;
+pub(crate) use strings::{StringFacts, code_range, encoding, is_fstring};
+pub(crate) use values::Immediate;
+
+use memory::Memory;
+
+/// What stands before the content of each object: flags and class.
+pub(crate) const HEADER: u64 = 2 * WORD;
+/// The first bit of flags that each type uses for itself.
+const USER: u32 = 12;
+/// Most slots that are looked at to learn a layout.
+const SAMPLE: usize = 20_000;
+
+/// A slot that is in use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Object {
+    pub address: u64,
+    /// Its node among the references.
+    pub node: u32,
+    pub slot_size: u64,
+    pub flags: u64,
+    /// The second word.
+    pub class: u64,
+}
+
+impl Object {
+    pub fn kind(&self) -> Kind {
+        Kind((self.flags & 0x1f) as u8)
+    }
+
+    /// A bit of those that each type uses for itself.
+    fn user(&self, bit: u32) -> bool {
+        self.flags >> (USER + bit) & 1 == 1
+    }
+}
+
+/// A range of words that belongs to an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cells {
+    /// The first one.
+    pub at: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Cells {
+    pub fn range(self) -> Range<u64> {
+        self.at..self.at.saturating_add(self.count.saturating_mul(WORD))
+    }
+
+    pub fn addresses(self) -> impl Iterator<Item = u64> {
+        self.range().step_by(WORD as usize)
+    }
+}
+
+/// The heap of a Ruby.
+pub(crate) struct RubyHeap<'a> {
+    pub analysis: &'a Analysis,
+    pub memory: Memory<'a>,
+    /// The type of each slot, 0 if it is empty.
+    kinds: Vec<u8>,
+    strings: strings::Layout,
+    hashes: hashes::Layout,
+    pub ids: Option<id_names::IdNames>,
+    pub classes: classes::Classes,
+    pub variables: instance_variables::Variables,
+    pub constants: Option<constants::Constants>,
+}
+
+impl<'a> RubyHeap<'a> {
+    /// Learns what the layouts are.
+    pub fn new(analysis: &'a Analysis) -> RubyHeap<'a> {
+        let mut heap = RubyHeap {
+            analysis,
+            memory: Memory::new(&analysis.image),
+            kinds: Vec::new(),
+            strings: strings::Layout::default(),
+            hashes: hashes::Layout::default(),
+            ids: None,
+            classes: classes::Classes::default(),
+            variables: instance_variables::Variables::default(),
+            constants: None,
+        };
+        heap.kinds = heap.read_kinds();
+        heap.strings = strings::Layout::learn(&heap);
+        heap.hashes = hashes::Layout::learn(&heap);
+        heap.ids = id_names::IdNames::find(&heap);
+        heap.classes = classes::Classes::learn(&heap);
+        heap.variables = instance_variables::Variables::learn(&heap);
+        heap.constants = constants::Constants::learn(&heap);
+        heap
+    }
+
+    /// What this build of Ruby does not tell.
+    pub fn unknown(&self) -> Vec<&'static str> {
+        let facts = [
+            ("names of classes", self.classes.are_known()),
+            ("embedded strings", self.strings != strings::Layout::Unknown),
+            ("hashes", self.hashes != hashes::Layout::Unknown),
+            ("names of symbols and variables", self.ids.is_some()),
+            (
+                "instance variables",
+                !matches!(self.variables, instance_variables::Variables::Unknown),
+            ),
+            ("constants", self.constants.is_some()),
+        ];
+        let unknown = facts.into_iter().filter(|(_, known)| !known);
+        unknown.map(|(what, _)| what).collect()
+    }
+
+    fn read_kinds(&self) -> Vec<u8> {
+        let mut words = self.analysis.image.words(1 << 16);
+        let pages = self.analysis.ruby.pages.iter();
+        let slots = pages.flat_map(crate::ruby_pages::RubyPage::each_slot);
+        slots
+            .map(|slot| {
+                let flags = words.at(slot).unwrap_or(0);
+                let used = crate::ruby_pages::ObjectType::of_flags(flags).is_some();
+                if used { (flags & 0x1f) as u8 } else { 0 }
+            })
+            .collect()
+    }
+
+    /// All slots that are in use.
+    pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
+        let first = self.analysis.references().slots().start;
+        let pages = self.analysis.ruby.pages.iter();
+        let slots = pages.flat_map(|page| page.each_slot().map(move |slot| (slot, page.slot_size)));
+        slots
+            .zip(0..)
+            .filter(|(_, number)| self.kinds[*number as usize] != 0)
+            .filter_map(move |((address, slot_size), number)| {
+                Some(Object {
+                    address,
+                    node: first + number,
+                    slot_size,
+                    flags: self.memory.word(address)?,
+                    class: self.memory.word(address + WORD)?,
+                })
+            })
+    }
+
+    /// Those of one type.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = Object> + '_ {
+        self.objects().filter(move |object| object.kind() == kind)
+    }
+
+    /// The node of the slot at an address, and its type, if it is in use.
+    pub fn slot(&self, address: u64) -> Option<(u32, Kind)> {
+        let node = self.analysis.node_at(address)?;
+        let kind = self.kind_of_node(node)?;
+        Some((node, kind))
+    }
+
+    /// The type of a node, if it is a slot in use.
+    pub fn kind_of_node(&self, node: u32) -> Option<Kind> {
+        let first = self.analysis.references().slots().start;
+        let kind = *self.kinds.get(node.checked_sub(first)? as usize)?;
+        (kind != 0).then_some(Kind(kind))
+    }
+
+    /// Whether there is an object of a type at an address.
+    pub fn is(&self, address: u64, kind: Kind) -> bool {
+        self.slot(address).is_some_and(|(_, found)| found == kind)
+    }
+
+    /// The object at an address.
+    pub fn object(&self, address: u64) -> Option<Object> {
+        let (node, _) = self.slot(address)?;
+        let page = self.analysis.ruby.containing(address)?;
+        Some(Object {
+            address,
+            node,
+            slot_size: self.analysis.ruby.pages[page].slot_size,
+            flags: self.memory.word(address)?,
+            class: self.memory.word(address + WORD)?,
+        })
+    }
+
+    /// The address of a node, which is a slot.
+    pub fn address(&self, node: u32) -> u64 {
+        match self.analysis.node(node) {
+            Node::Slot(address) => address,
+            Node::Block(_) => 0,
+        }
+    }
+
+    /// The number of the block that begins at an address and is in use.
+    pub fn block(&self, address: u64) -> Option<u64> {
+        let number = self.analysis.heap.blocks.at(address)?;
+        let block = self.analysis.heap.blocks.get(number)?;
+        (block.kind == crate::blocks::Kind::Used).then_some(block.size)
+    }
+
+    /// The words of an object behind its header.
+    pub fn body(&self, object: &Object) -> Cells {
+        Cells {
+            at: object.address + HEADER,
+            count: (object.slot_size - HEADER) / WORD,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The heap of a Ruby in core files that are damaged: a dump or an error, but no panic, no endless loop, and not more memory.
+
+#[path = "support/core_file.rs"]
+mod core_file;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use core_file::core_of;
+use memprof_dump::values::Values;
+use memprof_dump::{Compression, Format, Options};
+use memprof_image::dump::{Request, Written, write};
+use memprof_image::{Analysis, Image, waiting_threads};
+
+const PROGRAM: &str = "
+Point = Struct.new(:x, :y)
+class Order; def initialize(n) = (@number = n; @items = [n.to_s * 9, :item]; @by = { n => 'x' * 90 }); end
+KEPT = Array.new(500) { |n| Order.new(n) } + Array.new(50) { |n| Point.new('p', n) }
+TABLE = (1..200).to_h { |n| [n.to_s, [n]] }
+GC.start
+$stdout.puts 'ready'
+$stdout.flush
+$stdin.read
+";
+
+/// A Ruby that waits; it ends with this.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// None where there is no Ruby.
+fn core_of_ruby() -> Option<Vec<u8>> {
+    let child = Command::new("ruby")
+        .args(["--disable=gems", "-e", PROGRAM])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(child) = child else {
+        eprintln!("skipped: there is no ruby on the PATH");
+        return None;
+    };
+    let mut program = Program(child);
+    let stdout = program.0.stdout.as_mut().expect("a pipe");
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while waiting_threads(program.0.id()).is_empty() {
+        assert!(Instant::now() < deadline, "it runs on");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let pid = program.0.id();
+    let image = Image::of_process(pid, waiting_threads(pid)).expect("its memory");
+    Some(core_of(&image))
+}
+
+fn file(bytes: &[u8]) -> File {
+    let name = format!("memprof-ruby-{}-{:p}", std::process::id(), bytes);
+    let path = std::env::temp_dir().join(name);
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .expect("a file");
+    std::fs::remove_file(&path).expect("to remove it");
+    file.write_all(bytes).expect("to write it");
+    file
+}
+
+fn dump(core: File) -> Option<Written> {
+    let analysis = Analysis::new(Image::of_core(core).ok()?);
+    let output = file(b"");
+    let request = Request {
+        options: Options {
+            format: Format::Binary,
+            compression: Compression::None,
+            ruby: (3, 1),
+        },
+        values: Values::FULL,
+        header: serde_json::Map::new(),
+        stop: &AtomicBool::new(false),
+    };
+    write(&analysis, output, request).ok()
+}
+
+/// Numbers without a pattern, the same in each run (xorshift).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit.max(1)
+    }
+}
+
+#[test]
+fn damage_does_no_harm() {
+    let Some(core) = core_of_ruby() else {
+        return;
+    };
+    let copy = file(&core);
+    let analysis = Analysis::new(Image::of_core(file(&core)).expect("a core"));
+    let whole = dump(copy.try_clone().expect("a descriptor")).expect("a dump");
+    assert!(whole.counts.objects > 2000, "{whole:?}");
+    // Words of slots, and of blocks that objects own.
+    let mut interesting: Vec<u64> = Vec::new();
+    let offset = |address| {
+        let segment = analysis.image.segment(address)?;
+        Some(segment.offset + (address - segment.start))
+    };
+    let slots = analysis.ruby.pages.iter().flat_map(|page| page.each_slot());
+    interesting.extend(
+        slots
+            .filter_map(offset)
+            .flat_map(|at| (at..at + 40).step_by(8)),
+    );
+    let blocks = analysis.heap.blocks.iter();
+    interesting.extend(
+        blocks
+            .filter_map(|block| offset(block.address))
+            .flat_map(|at| (at..at + 64).step_by(8)),
+    );
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    const WILD: [u64; 8] = [
+        0,
+        8,
+        0x2005,
+        0xffff_ffff,
+        u64::MAX,
+        1 << 63,
+        0x7fff_ffff_fff0,
+        u64::MAX >> 1,
+    ];
+    for _ in 0..12 {
+        let mut damaged = Vec::new();
+        for _ in 0..4000 {
+            let at = interesting[numbers.below(interesting.len() as u64) as usize];
+            let other = interesting[numbers.below(interesting.len() as u64) as usize];
+            let mut word = [0; 8];
+            if copy.read_exact_at(&mut word, at).is_err() {
+                continue;
+            }
+            let value = match numbers.below(3) {
+                0 => WILD[numbers.below(8) as usize],
+                1 => u64::from_le_bytes(word) ^ (1 << numbers.below(64)),
+                // What belongs somewhere else.
+                _ => {
+                    let mut word = [0; 8];
+                    let _ = copy.read_exact_at(&mut word, other);
+                    u64::from_le_bytes(word)
+                }
+            };
+            copy.write_at(&value.to_le_bytes(), at).expect("to write");
+            damaged.push((at, word));
+        }
+        dump(copy.try_clone().expect("a descriptor"));
+        for (at, word) in damaged.into_iter().rev() {
+            copy.write_at(&word, at).expect("to write");
+        }
+    }
+    for part in 5..10 {
+        dump(file(&core[..core.len() * part / 10]));
+    }
+}
