@@ -53,7 +53,7 @@ RSpec.describe "memprof help --man" do
   it "has each command with its options, and no line that man warns of" do
     page = run_memprof("help", "--man").stdout
     Memprof::CLI::VERBS.each_key { |verb| expect(page).to include("\n.SS memprof #{verb} ") }
-    expect(page).to include(".TP\n\\fB\\-\\-after\\-boot\\fR\ntrack from the first request")
+    expect(page).to include(".TP\n\\fB\\-\\-after\\-boot\\fR\nstart tracking at the first request")
     skip "needs groff" unless system("which groff", out: File::NULL, err: File::NULL)
 
     result = run_command("groff", "-man", "-Tutf8", "-ww", "-z", input: page)

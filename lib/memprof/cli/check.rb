@@ -17,18 +17,18 @@ module Memprof
       SUMMARY = "fails if a command allocates or retains more than before"
       USAGE = "--baseline FILE [OPTIONS] [--] COMMAND [ARGUMENTS]"
       DETAILS = <<~TEXT
-        Runs COMMAND as `memprof run` does, twice, and compares it with FILE: a report
-        in JSON of `memprof run`, or what --update has written. Exits 1 if a limit is
-        exceeded, and says which lines allocate or retain more.
+        Runs COMMAND twice, as `memprof run` does, and compares it with FILE, a JSON
+        report of `memprof run` or a baseline that --update has written. If a limit is
+        exceeded, it shows which lines allocate or retain more, and exits with 1.
 
-        No two runs are alike. So only what repeats counts: what each run has more than
-        each run of the baseline. More --runs know the noise better.
+        No two runs are alike, so only repeatable differences count: those between every
+        run and every run of the baseline. More --runs separate them better from noise.
 
         With --update the command's runs become the baseline, and nothing is compared.
 
         The command's own output goes to stderr. If it fails, its exit status is
         returned, and nothing is compared or written. If it runs another Ruby, as rake
-        runs rspec, the report is that of the process that allocated most.
+        runs rspec, the process that allocated most is compared.
 
         Examples:
           memprof check --baseline memory.json --update -- rake spec
@@ -58,8 +58,8 @@ module Memprof
 
       def define_options(parser)
         text(parser, "--baseline FILE", "what to compare with", :baseline)
-        max_increase(parser, "most that a total may rise (default: 2%)")
-        text(parser, "--max-retained N", "most that may be retained: objects, or 10MiB", :max_retained)
+        max_increase(parser, "limit for the rise of each total (default: 2%)")
+        text(parser, "--max-retained N", "limit of what is retained: objects, or 10MiB", :max_retained)
         count(parser, "--runs N", "run the command N times (default: 2)", :runs)
         flag(parser, "--update", "write the baseline instead", :update)
         one_of(parser, Comparing::FORMATS, "-f", "--format FORMAT",

@@ -15,11 +15,11 @@ module Memprof
       SUMMARY = "shows what is used, free and leaked in a core file or process"
       USAGE = "[OPTIONS] FILE | PID [VERB SET ...]"
       DETAILS = <<~TEXT
-        FILE is a core file of any 64-bit Linux process that uses glibc's malloc, Ruby
-        or not, as the kernel or gcore writes it: nothing had to be loaded, no symbols
-        are needed. Of a process that runs, a copy is read, which takes it milliseconds
-        and the permission to trace it. Without a verb: where the memory went, and what
-        is leaked.
+        FILE is a core file, written by the kernel or gcore, of any 64-bit Linux process
+        that uses glibc's malloc, Ruby or not. The process need not have loaded memprof,
+        and memprof needs no symbols. It reads a running process from a copy, for which
+        it pauses it for milliseconds and needs permission to trace it. Without a verb
+        it shows where the memory went, and what is leaked.
 
         Verbs: count, summarize, list, enumerate, show, describe, explain; dump ADDRESS
         SIZE. Sets: allocations, used, free, threadcached, anchored, anchorpoints,
@@ -32,7 +32,7 @@ module Memprof
         /minsize, /maxsize, /size, /minincoming, /maxincoming, /minoutgoing,
         /maxoutgoing, /minfreeoutgoing, /maxfreeoutgoing, /skip, /showUpTo N,
         /sortby bytes|counts. Numbers are hexadecimal, as in chap. With - in place of a
-        verb, commands are read from stdin, a line each.
+        verb, memprof reads commands from stdin, one per line.
 
         Examples:
           memprof core core.4711

@@ -17,11 +17,11 @@ module Memprof
       SUMMARY = "dumps the heap of a running process"
       USAGE = "--pid PID [OPTIONS]"
       DETAILS = <<~TEXT
-        A process that has loaded memprof/signal forks a child that writes the dump. Of
-        any other Ruby process a copy is made that writes it (Linux; as its user or as
-        root, with the permission to trace it). Either way it is paused only for the
-        fork. The file is moved here, readable by its owner only, and its name is
-        printed. A dump contains what the program has in memory, passwords too;
+        A process that has loaded memprof/signal forks a child that writes the dump. If
+        it has not, memprof copies the process, and the copy writes the dump (on Linux,
+        as its user or as root, with permission to trace it). The process is paused only
+        for the fork. memprof moves the file here, readable by its owner only, and
+        prints its name. A dump contains what the program has in memory, even passwords;
         --values hash, length or none leaves contents out.
 
         With --out the extension selects the format (.memprof is binary) and the
@@ -29,7 +29,7 @@ module Memprof
 
         It also works from outside a container. --children dumps all processes that PID
         has forked, such as the workers of a puma cluster, one after the other, but not
-        PID itself; their process ids go before the extension of --out.
+        PID itself; the names have their process ids before the extension of --out.
 
         Examples:
           memprof dump --pid 4711

@@ -11,25 +11,25 @@ module Memprof
       SUMMARY = "runs a command, reports which lines call malloc"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS] | FILE [LATER]"
       DETAILS = <<~TEXT
-        Records malloc from the start of COMMAND to its end. Each Ruby process that
-        comes of it prints a table to stderr when it ends: the lines whose memory is
-        live, most bytes first. With --output it appends lines to FILE instead: bytes
+        Records malloc from the start of COMMAND to its end. Each Ruby process that it
+        starts prints a table to stderr when it ends: the lines that allocated the live
+        memory, most bytes first. With --output it appends lines to FILE instead: bytes
         allocated, calls, location.
 
-        COMMAND may be no Ruby program: then its locations are those of its libraries,
-        and what it forks is recorded, too, but no other program that it starts, unless
-        that is Ruby.
+        If COMMAND is not Ruby, locations are functions of the program and its
+        libraries. Processes that it forks are recorded, too, but other programs that it
+        starts only if they are Ruby.
 
         The exit status is the command's, as for `memprof run`.
 
-        FILE is a recording, as `memprof run --malloc` and Memprof::Malloc.record write
-        it: shown are the peak and which lines it belonged to, what is live at the end,
-        most calls, most temporary blocks, sizes, and consumption over time. It may
-        still be written, or its process may have been killed. --tree shows instead what
-        called what, and --callers who called the lines that allocated. --format writes
-        it for heaptrack (heaptrack_print FILE), Massif (ms_print FILE), flame graph
-        scripts (collapsed), speedscope, the Firefox Profiler or pprof, to --output or
-        stdout. With LATER, another recording of the program: what changed by location.
+        FILE is a recording that `memprof run --malloc` or Memprof::Malloc.record wrote.
+        memprof shows which lines had allocated what was live at the peak and at the
+        end, most calls, most temporary blocks, sizes, and memory over time. The process
+        may still run, or may have been killed. --tree shows call stacks instead, from
+        the outermost frame down, and --callers from the allocating line to its callers.
+        --format exports it to heaptrack (heaptrack_print FILE), Massif (ms_print FILE),
+        flame graph scripts (collapsed), speedscope, the Firefox Profiler or pprof.
+        With LATER, another recording, it shows what changed, by location.
 
         Examples:
           memprof malloc -- rake import

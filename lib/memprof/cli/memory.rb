@@ -14,10 +14,10 @@ module Memprof
       USAGE = "[OPTIONS] PID | FILE"
       DETAILS = <<~TEXT
         The items add up to the RSS. Accuracy: exact is measured to the page, estimate
-        is counted by malloc or Ruby, difference is what is left.
+        is counted by malloc or Ruby, difference is the remainder.
 
-        Of a process that has loaded memprof/signal all items are known, of any other
-        only what /proc tells. FILE is a dump, which contains what was measured.
+        A process that has loaded memprof/signal reports all items; for any other, only
+        what /proc shows is known. FILE is a dump, which contains the items.
 
         Examples:
           memprof memory 4711

@@ -14,39 +14,40 @@ module Memprof
       SUMMARY = "runs a command, reports what its lines allocate and retain"
       USAGE = "[OPTIONS] [--] COMMAND [ARGUMENTS]"
       DETAILS = <<~TEXT
-        COMMAND is anything that runs Ruby: ruby, rake, puma, a script. Its report is
-        printed to stdout when it ends; if it runs another Ruby that allocates more, as
-        rake runs rspec, that one's. Every other Ruby process that it spawns or forks is
-        tracked, too, and writes its report to a file of its own, which is named on
-        stderr at the end. A forked process reports its own allocations, not those
-        inherited from its parent.
+        COMMAND is anything that runs Ruby: ruby, rake, puma, a script. memprof prints
+        its report to stdout when it ends, or the report of another Ruby that it runs,
+        if that one allocates more, as when rake runs rspec. Every other Ruby process
+        that it spawns or forks is tracked, too, and writes its report to its own file,
+        which is named on stderr at the end. A forked process reports its own
+        allocations, not those inherited from its parent.
 
         With --output all reports go to files and none to stdout: the command's own to
-        PATH, that of process 4711 to PATH with .4711 before its extension. A %p in PATH
-        becomes the process id. Without --format the extension decides: .json, .md,
-        .folded, .speedscope.json, .firefox.json, .pb.gz; text for any other.
+        PATH, that of process 4711 to PATH with .4711 before the extension. A %p in PATH
+        is replaced by the process id. Without --format the extension selects it: .json,
+        .md, .folded, .speedscope.json, .firefox.json, .pb.gz; any other means text.
 
         With --signal a process also reports whenever it gets that signal, to a numbered
         file (report-1.txt), and continues. Choose one that the program does not use;
         URG is a good choice. Signals sent to memprof are passed on to the command.
 
-        With --after-boot each process is tracked from its first request (puma, unicorn,
-        webrick), RSpec example, test (Minitest, test-unit) or Sidekiq job on, or from
-        where the program calls Memprof.booted.
+        With --after-boot tracking starts in each process at its first request (puma,
+        unicorn, webrick), RSpec example, test (Minitest, test-unit) or Sidekiq job, or
+        when the program calls Memprof.booted.
 
-        With --peak the report begins with the lines whose objects there were, alive or
-        not yet collected, when the process used most memory, and with its RSS, malloc
-        and slots then.
+        With --peak the report begins with the moment when the process used most memory:
+        which lines had allocated the objects that existed then (live or not yet
+        collected), RSS, malloc and slots.
 
         With --trace the report shows instead what each process did as a whole, as
         Memprof.trace does: objects, GC, system calls, SQL, caches, HTTP.
 
-        With --malloc there is no report: the first Ruby process that starts records its
-        malloc to FILE, which --output names, and any other to FILE with its process id,
-        with 64 calling frames per allocation, or as --stack says, and with --native the
-        native frames, too. With --sample it records samples only, at a small part of
-        the cost, and what is shown are estimates. A program that is no Ruby is recorded
-        with native frames. `memprof malloc FILE` and `memprof web FILE` show it.
+        With --malloc memprof writes recordings of malloc instead of reports: the first
+        Ruby process that starts to the FILE that --output names, each other one to FILE
+        with its process id. Each allocation has up to 64 calling frames, or as many as
+        --stack says, with --native also native ones. With --sample it records samples
+        only, at a fraction of the cost, and memprof shows estimates. A program other
+        than Ruby is recorded with native frames. `memprof malloc FILE` and `memprof web
+        FILE` show recordings.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.
@@ -121,14 +122,15 @@ module Memprof
         parser.on("--signal SIGNAL", "also report on this signal (default: none)") do |name|
           @options[:signal] = signal(name)
         end
-        flag(parser, "--after-boot", "track from the first request, example, test or",
-          "job on, or from Memprof.booted", :after_boot)
-        flag(parser, "--peak", "also find when memory was largest, and which lines", "it belonged to", :peak)
+        flag(parser, "--after-boot", "start tracking at the first request, example,",
+          "test or job, or at Memprof.booted", :after_boot)
+        flag(parser, "--peak", "also find when memory was largest, and which lines",
+          "had allocated it", :peak)
         flag(parser, "--malloc", "record malloc; see below", :malloc)
         flag(parser, "--native", "with --malloc: native frames, too", :native)
         text(parser, "--sample N", "track one object in N, scale up (default: 1);",
           "with --malloc: a block in N bytes (512KiB)", :sample)
-        count(parser, "--stack N", "keep N calling frames per object (default: 1; 64",
+        count(parser, "--stack N", "record N calling frames per object (default: 1; 64",
           "with --malloc and formats with call stacks)", :stack)
       end
 
@@ -144,7 +146,7 @@ module Memprof
           "without CLASS, before --: see below") do |name|
           name ? (@options[:trace] ||= []) << name : @options[:tracing] = true
         end
-        flag(parser, "--internal", "list what the VM makes for itself: <iseq>,",
+        flag(parser, "--internal", "list what the VM allocates for itself: <iseq>,",
           "<callcache> and so on, which is only summed up", :internal)
         flag(parser, "--no-internal", "leave it out of totals, too", :no_internal)
       end

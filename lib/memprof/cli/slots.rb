@@ -9,9 +9,9 @@ module Memprof
       SUMMARY = "shows how full the heap pages of a dump are"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        Ruby can return a heap page to the system only when the page is empty; one
-        object keeps the whole page. Returnable is the memory of the pages that would be
-        empty if all objects were compacted: the cost of fragmentation.
+        Ruby can return a heap page to the system only when the page is empty; a single
+        object prevents that. Returnable is the memory of the pages that would be empty
+        if all objects were compacted: the cost of fragmentation.
 
         Example:
           memprof slots heap.memprof

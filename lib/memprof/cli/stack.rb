@@ -13,9 +13,9 @@ module Memprof
       SUMMARY = "shows the Ruby stacks of a running process"
       USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
-        The process need not have loaded anything, and loads nothing: a copy of it, made
-        in a few milliseconds, is asked. Linux only; run it as the user of the process
-        or as root, with the permission to trace it (ptrace).
+        The process need not have loaded memprof, and loads nothing: memprof copies it,
+        in a few milliseconds, and reads the stacks in the copy. Linux only; run it as
+        the user of the process or as root, with permission to trace it (ptrace).
 
         Examples:
           memprof stack 4711

@@ -7,9 +7,9 @@ module Memprof
       SUMMARY = "runs a Ruby script, prints the objects that are left"
       USAGE = "[OPTIONS] SCRIPT [ARGUMENTS]"
       DETAILS = <<~TEXT
-        When the script ends, in whatever way, this prints the objects that it allocated
-        and that are still live: number, file, line and class, most first. The exit
-        status is the script's.
+        When the script ends, even by an exception, memprof prints the objects that it
+        allocated and that are still live: number, file, line and class, most first. The
+        exit status is the script's.
 
         Examples:
           memprof track script.rb
