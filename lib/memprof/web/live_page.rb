@@ -22,6 +22,13 @@ module Memprof
       # Where to go after something was done, and which worker did it: the next page may be another one's.
       def done(what) = "/live?#{URI.encode_www_form(done: what, pid: Process.pid)}"
 
+      # What was done, as the address says, in one of these sentences.
+      def sentence(sentences)
+        done = text(:done) or return
+        words = sentences.fetch(done.to_sym) { raise BadRequest, "invalid done #{done[0, 40].inspect}" }
+        format(words, whole(:pid, Process.pid))
+      end
+
       # A field of a form that is a whole number.
       def field(request, name, default, most)
         text = request.form.fetch(name, "").strip

@@ -30,7 +30,7 @@ module Memprof
 
         def data
           process = live.facts(types: word(:types, %w[yes no], "no") == "yes")
-          { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence }
+          { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence(DONE) }
         end
 
         private
@@ -56,12 +56,6 @@ module Memprof
         end
 
         def requests = live.recorder.state.merge(middleware: live.recorder.installed)
-
-        def sentence
-          done = text(:done) or return
-          words = DONE.fetch(done.to_sym) { raise BadRequest, "invalid done #{done[0, 40].inspect}" }
-          format(words, whole(:pid, Process.pid))
-        end
       end
     end
   end

@@ -27,7 +27,7 @@ module Memprof
           number = whole(:page, 1)
           rows = live.malloc.rows(sort.to_sym, part: text(:location))
           {
-            pid: Process.pid, ledger: ledger, heap_pages: live.malloc.heap_pages, done: sentence,
+            pid: Process.pid, ledger: ledger, heap_pages: live.malloc.heap_pages, done: sentence(DONE),
             recording: live.malloc.running?, location: text(:location), live: rows.sum { |row| row[:live] },
             locations: rows.size, page: number, each: EACH,
             rows: existing(rows.drop((number - 1) * EACH).first(EACH), number)
@@ -43,12 +43,6 @@ module Memprof
           Malloc.quiet { Memprof.memory.to_h }
         rescue Memprof::Error
           nil
-        end
-
-        def sentence
-          done = text(:done) or return
-          words = DONE.fetch(done.to_sym) { raise BadRequest, "invalid done #{done[0, 40].inspect}" }
-          format(words, whole(:pid, Process.pid))
         end
       end
 

@@ -1,11 +1,9 @@
 //! `Native::Heap.open` and `.read`: from a dump to a heap, with a block that receives the progress.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use magnus::{Error, Ruby, Value};
 use memprof_dump::read::Limits;
@@ -14,6 +12,7 @@ use memprof_heap::{Heap, Options, Progress, Unfinished};
 use super::super::dump::duplicate;
 use super::super::exceptions::{of_input, of_nothing};
 use super::super::job::{self, Abandoned};
+use super::super::requests::Input;
 use super::{NativeHeap, Opened};
 
 /// What is going on while a heap is opened, for another thread to look at.
@@ -102,12 +101,11 @@ pub fn read(
             stop: None,
             unfinished: None,
         };
-        let input = Input {
-            file,
+        let input = Counted {
+            input: Input { file, abandoned },
             state: Arc::clone(state),
             done: 0,
             total,
-            abandoned,
         };
         Heap::read(Box::new(input), None, &options)
     })
@@ -133,33 +131,19 @@ fn opened(
     Ok(NativeHeap(Arc::new(Opened::new(heap))))
 }
 
-/// A dump that counts what was read of it, and ends when its caller has gone.
-struct Input {
-    file: File,
+/// A dump that counts what was read of it.
+struct Counted {
+    input: Input,
     state: Arc<State>,
     done: u64,
     total: u64,
-    abandoned: Abandoned,
 }
 
-impl Read for Input {
+impl Read for Counted {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if self.abandoned.load(Ordering::Relaxed) {
-                return Err(io::Error::from_raw_os_error(libc::ECANCELED));
-            }
-            match self.file.read(bytes) {
-                // Ruby's pipes do not wait.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                Err(error) => return Err(error),
-                Ok(count) => {
-                    self.done += count as u64;
-                    self.state.tell(Progress::Reading(self.done, self.total));
-                    return Ok(count);
-                }
-            }
-        }
+        let count = self.input.read(bytes)?;
+        self.done += count as u64;
+        self.state.tell(Progress::Reading(self.done, self.total));
+        Ok(count)
     }
 }
