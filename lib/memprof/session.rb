@@ -147,7 +147,7 @@ module Memprof
 
     # The session's number in the extension.
     def id
-      raise Error, "memprof failed inside the VM's hook and tracks no longer" if Native.broken?
+      raise Error, "memprof failed inside the VM's hook; tracking has stopped" if Native.broken?
 
       @id || raise(NotRunning, "the session is closed: tracking was stopped; call Memprof.start first")
     end

@@ -102,13 +102,13 @@ RSpec.describe "memprof check" do
     file("broken.json", '{"format":"memprof-report","version":1,"si')
     file("dump.json", "{}")
     {
-      %w[diff report.json dump.json] => "report.json is a report and dump.json is none; compare two",
+      %w[diff report.json dump.json] => "report.json is a report and dump.json is not; compare two",
       %w[diff report.json broken.json] => /cannot read broken.json: EOF while parsing/,
       %w[diff --where size>1 report.json report.json] => "--where is only for dumps",
       %w[diff --by site report.json report.json] => 'invalid --by "site"; expected one of: line, class, gem',
       %w[diff --by line dump.json dump.json] =>
         'invalid --by "line"; expected one of: class, type, site, file',
-      %w[check --baseline dump.json ruby] => /dump.json is no report: write one by/,
+      %w[check --baseline dump.json ruby] => /dump.json is not a report; write one with/,
       %w[check --baseline report.json --max-increase much ruby] => /invalid --max-increase "much"/,
       %w[check --baseline report.json --max-retained much ruby] => /invalid --max-retained "much"/
     }.each do |arguments, message|

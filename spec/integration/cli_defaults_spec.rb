@@ -33,10 +33,10 @@ RSpec.describe "Defaults of the command" do
     {
       "run:\n  stakc: 1\n" => "memprof run has no option --stakc",
       "rnu:\n  stack: 1\n" => 'there is no command "rnu"',
-      "run: 7\n" => "run is no table of options",
+      "run: 7\n" => "run is not a table of options",
       "run:\n  stack: none\n" => 'invalid --stack "none"; see `memprof help run`',
       "run:\n  stack: {a: 1}\n" => "--stack of run is neither a text nor a number",
-      "- run\n" => "it is no table of commands"
+      "- run\n" => "it is not a table of commands"
     }.each do |text, message|
       configure(text)
       result = run

@@ -184,7 +184,7 @@ RSpec.describe "The control socket of memprof/signal" do
     it "is left if it is no socket" do
       with("File.write(path, 'mine')") do |program, path|
         eventually("a warning") { program.stderr.end_with?("\n") }
-        expect(program.stderr).to match(/answers to its signal only: .* is in the way and is no socket\n\z/)
+        expect(program.stderr).to match(/answers to its signal only: .* exists and is not a socket\n\z/)
         expect(File.read(path)).to eq("mine")
       end
     end

@@ -107,9 +107,9 @@ RSpec.describe "memprof/signal" do
     stdout, stderr, status = run_ruby('require "memprof/signal"; puts "runs"', env: env)
     expect([stdout, status.success?]).to eq(["runs\n", true])
     expect(stderr.lines).to contain_exactly(
-      a_string_including("MEMPROF_SIGNAL=KILL is no signal that can be caught"),
+      a_string_including("MEMPROF_SIGNAL=KILL is not a signal that can be caught"),
       a_string_including("unknown format \"xml\""),
-      a_string_including("MEMPROF_DIR=/nowhere is no directory"),
+      a_string_including("MEMPROF_DIR=/nowhere is not a writable directory"),
       a_string_including("answers to its signal only: can't make /nowhere/memprof-")
     ).or(satisfy { |lines| lines.size == 3 }) # it may end before it gets to make its socket
   end

@@ -298,7 +298,7 @@ RSpec.describe "memprof web --library" do
       ["--library", file] => /is not a directory; use --library=DIR FILE/,
       ["--library", "/proc/nowhere"] => %r{can't keep dumps in /proc/nowhere: },
       ["--library", place, "--key", "short"] => /invalid key; expected at least 16 characters/,
-      ["--library", open_key] => /is not its owner's alone: chmod 600 it/,
+      ["--library", open_key] => /is accessible to others; run chmod 600 on it/,
       ["--library", place, "--max-size",
         "much"] => /invalid --max-size "much"; expected a size such as 500MB or 2GiB/,
       ["--library", place, "--max-upload", "0"] => /expected a size/,

@@ -150,7 +150,8 @@ RSpec.describe Memprof::Heap do
       expect(out.string).to eq(File.read(path))
       expect { heap.export(path, format: :pdf) }
         .to raise_error(ArgumentError, /unknown format :pdf; expected one of: .*gml/)
-      expect { heap.export(File.join(directory, "x")) }.to raise_error(ArgumentError, /which format\?/)
+      expect { heap.export(File.join(directory, "x")) }
+        .to raise_error(ArgumentError, /no format given; expected one of: /)
       expect { heap.export(path, where: "clas = A") }.to raise_error(ArgumentError, /did you mean class/)
     end
   end

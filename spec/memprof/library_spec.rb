@@ -227,7 +227,7 @@ RSpec.describe Memprof::Library do
       expect { described_class.of(directory) }.to raise_error(Memprof::Error, /can't read/)
       File.unlink(path)
       File.mkfifo(path, 0o600)
-      expect { described_class.of(directory) }.to raise_error(Memprof::Error, /no regular file/)
+      expect { described_class.of(directory) }.to raise_error(Memprof::Error, /not a regular file/)
     end
   end
 end

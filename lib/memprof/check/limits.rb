@@ -16,7 +16,7 @@ module Memprof
 
       # Percent, as "2%" or "0.5".
       def self.percent(text)
-        text[PERCENT, 1]&.to_r || raise(ArgumentError, "#{text.inspect} is no percentage")
+        text[PERCENT, 1]&.to_r || raise(ArgumentError, "#{text.inspect} is not a percentage")
       end
 
       # A number of objects, or with a unit a size: the measure and the number.

@@ -29,7 +29,7 @@ module Memprof
         check_readable(path, stdin: false)
         return if Memprof::Check::Comparison.report?(path)
 
-        raise UsageError, "#{path} is no report: write one by `memprof run --format json --output PATH`"
+        raise UsageError, "#{path} is not a report; write one with `memprof run --format json --output PATH`"
       end
 
       def compared(before, after)

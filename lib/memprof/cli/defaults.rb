@@ -23,7 +23,7 @@ module Memprof
       # The options as they would be written on the command line.
       def arguments(switches)
         options = read.fetch(@verb, nil) || {}
-        refuse("#{@verb} is no table of options") unless options.is_a?(Hash)
+        refuse("#{@verb} is not a table of options") unless options.is_a?(Hash)
 
         known = switches.flat_map(&:long)
         options.flat_map { |name, value| written("--#{name.to_s.tr("_", "-")}", value, known) }
@@ -55,7 +55,7 @@ module Memprof
 
         require "yaml"
         commands = YAML.safe_load(File.read(@path, encoding: "UTF-8")) || {}
-        refuse("it is no table of commands") unless commands.is_a?(Hash)
+        refuse("it is not a table of commands") unless commands.is_a?(Hash)
         unknown = commands.keys - VERBS.keys
         refuse("there is no command #{unknown.first.inspect}") if unknown.any?
 

@@ -51,7 +51,8 @@ module Memprof
         return compare_reports(arguments) if dumps.empty?
 
         dumps.each { |file| check_readable(file) }
-        raise UsageError, "#{reports.first} is a report and #{dumps.first} is none; compare two of a kind"
+        raise UsageError,
+          "#{reports.first} is a report and #{dumps.first} is not; compare two reports or two dumps"
       end
 
       private

@@ -57,7 +57,7 @@ module Memprof
 
         def remove_stale(path)
           there = File.lstat(path)
-          raise Error, "#{path} is in the way and is no socket" unless there.socket?
+          raise Error, "#{path} exists and is not a socket" unless there.socket?
           raise Error, "another process listens at #{path}" unless stale?(path)
 
           File.unlink(path)

@@ -86,7 +86,7 @@ module Memprof
         # Removes what a killed process left. Raises if it is anything else.
         def replace(path)
           File.open(path, LOOK) do |old|
-            refuse(path, "something that is no file is in the way") unless old.stat.file?
+            refuse(path, "something other than a file is there") unless old.stat.file?
             refuse(path,
               "another dump is being written there") unless old.flock(File::LOCK_EX | File::LOCK_NB)
             File.unlink(path) if same?(old, path)

@@ -71,7 +71,7 @@ module Memprof
       #
       # @param live [::Object] any object, or a {Heap::Object} of this heap
       # @return [Heap::Object]
-      # @raise [ArgumentError] if it is no object on the heap, as small integers, nil, true
+      # @raise [ArgumentError] if it is not an object on the heap, as small integers, nil, true
       # @raise [Memprof::Error] if it was allocated after the capture, or objects were moved since
       # @example
       #   list = [1, 2, 3]
@@ -80,13 +80,13 @@ module Memprof
         return live if Object === live && live.heap.equal?(self)
 
         id = @native.find(live)
-        raise ArgumentError, "#{live.inspect} is no object on the heap" if id.nil? && immediate?(live)
-        raise Error, "objects were moved (GC.compact) since the heap was captured: capture it again" if moved?
+        raise ArgumentError, "#{live.inspect} is not an object on the heap" if id.nil? && immediate?(live)
+        raise Error, "objects were moved (GC.compact) after the heap was captured; capture it again" if moved?
 
         found = id && Object.new(self, id)
         return found if found && same_class?(found, live)
 
-        raise Error, "#{name_of(live)} was made after the heap was captured: capture it again"
+        raise Error, "#{name_of(live)} was allocated after the heap was captured; capture it again"
       end
 
       # What keeps an object alive.

@@ -54,7 +54,7 @@ module Memprof
       # @raise [ArgumentError] if there is no third heap
       def survived
         native = @native.objects("survived")
-        raise ArgumentError, "this takes a third heap: heap.diff(other, later)" if native.nil?
+        raise ArgumentError, "this needs a third heap: heap.diff(other, later)" if native.nil?
 
         Objects.new(@after, native)
       end

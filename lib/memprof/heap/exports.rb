@@ -14,7 +14,7 @@ module Memprof
           if format.nil?
             path = Output.file_path(target)
             format = path && by_ending(path, formats)
-            format || raise(ArgumentError, "which format? Known are #{formats.keys.join(", ")}")
+            format || raise(ArgumentError, "no format given; expected one of: #{formats.keys.join(", ")}")
           else
             name = format.to_s.tr("_", "-")
             formats.key?(name) ? name : Output.check_format(format, formats.keys.map(&:to_sym)).name

@@ -57,7 +57,7 @@ module Memprof
       # @return [Objects] of a class, the objects whose class it is
       # @raise [ArgumentError] if it is no class
       def instances
-        raise ArgumentError, "#{inspect} is no class" unless type == :class
+        raise ArgumentError, "#{inspect} is not a class" unless type == :class
 
         Objects.new(@heap, native.instances(@id))
       end

@@ -204,7 +204,7 @@ module Memprof
 
       def word(name)
         text = name.to_s
-        text.match?(/\A\w+\z/) ? text : raise(ArgumentError, "#{name.inspect} is no type")
+        text.match?(/\A\w+\z/) ? text : raise(ArgumentError, "#{name.inspect} is not a type")
       end
     end
   end

@@ -32,10 +32,10 @@ module Memprof
 
         def read(path)
           File.open(path, File::RDONLY | File::NOFOLLOW | File::NONBLOCK) do |file|
-            raise Error, "#{path} is no regular file" unless file.stat.file?
+            raise Error, "#{path} is not a regular file" unless file.stat.file?
 
             private = (file.stat.mode & 0o077).zero?
-            raise Error, "#{path} is not its owner's alone: chmod 600 it" unless private
+            raise Error, "#{path} is accessible to others; run chmod 600 on it" unless private
 
             key = file.read(1024).to_s.strip
             raise Error, "the key in #{path} is too short: #{SHORTEST} characters, or none" if

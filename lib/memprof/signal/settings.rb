@@ -56,7 +56,7 @@ module Memprof
         name = Settings.catchable(text)
         return name if name
 
-        @problems << "#{SIGNAL}=#{text} is no signal that can be caught: " \
+        @problems << "#{SIGNAL}=#{text} is not a signal that can be caught: " \
                      "none gives a dump (`memprof dump` does)"
         nil
       end
@@ -65,7 +65,7 @@ module Memprof
         return Dir.tmpdir unless text
 
         path = File.expand_path(text)
-        @problems << "#{DIRECTORY}=#{text} is no directory that can be written: there will be no dumps" unless
+        @problems << "#{DIRECTORY}=#{text} is not a writable directory: there will be no dumps" unless
           File.directory?(path) && File.writable?(path)
         path
       rescue ArgumentError => e # that there is no directory for temporary files

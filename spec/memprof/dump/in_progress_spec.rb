@@ -99,7 +99,7 @@ RSpec.describe Memprof::Dump::InProgress do
 
   it "waits for no pipe that another user planted" do
     File.mkfifo("heap.json.IN_PROGRESS")
-    expect { write }.to raise_error(Memprof::Error, /something that is no file is in the way/)
+    expect { write }.to raise_error(Memprof::Error, /something other than a file is there/)
     expect(File.ftype("heap.json.IN_PROGRESS")).to eq("fifo")
   end
 

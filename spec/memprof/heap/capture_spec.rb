@@ -116,15 +116,15 @@ RSpec.describe Memprof::Heap::Capture do
       puts capture.moved?
       why { capture.retained(old) }
     RUBY
-      Memprof::Error: Object was made after the heap was captured: capture it again
-      ArgumentError: 3 is no object on the heap
-      ArgumentError: nil is no object on the heap
-      ArgumentError: true is no object on the heap
-      ArgumentError: :static is no object on the heap
-      ArgumentError: 1.5 is no object on the heap
+      Memprof::Error: Object was allocated after the heap was captured; capture it again
+      ArgumentError: 3 is not an object on the heap
+      ArgumentError: nil is not an object on the heap
+      ArgumentError: true is not an object on the heap
+      ArgumentError: :static is not an object on the heap
+      ArgumentError: 1.5 is not an object on the heap
       false
       true
-      Memprof::Error: objects were moved (GC.compact) since the heap was captured: capture it again
+      Memprof::Error: objects were moved (GC.compact) after the heap was captured; capture it again
     TEXT
   end
 

@@ -20,7 +20,7 @@ RSpec.describe Memprof::Heap::Diff do
     expect(three.survived.where("class = Session").size).to eq(40)
     expect(three.retained.size).to eq(three.survived.size)
     expect(three.where("class = Session").size).to eq(40)
-    expect { diff.survived }.to raise_error(ArgumentError, "this takes a third heap: heap.diff(other, later)")
+    expect { diff.survived }.to raise_error(ArgumentError, "this needs a third heap: heap.diff(other, later)")
   end
 
   it "returns what grew, by class, place and owner" do

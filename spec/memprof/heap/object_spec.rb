@@ -91,6 +91,6 @@ RSpec.describe Memprof::Heap::Object do
   end
 
   it "wants a class for instances" do
-    expect { session.instances }.to raise_error(ArgumentError, /is no class\z/)
+    expect { session.instances }.to raise_error(ArgumentError, /is not a class\z/)
   end
 end
