@@ -44,6 +44,7 @@ module Memprof
 
     autoload :Endpoint, "#{__dir__}/middleware/endpoint"
     autoload :Summary, "#{__dir__}/middleware/summary"
+    autoload :MiniProfiler, "#{__dir__}/middleware/mini_profiler"
 
     # @param app [#call] the Rack app
     # @param force_gc [Boolean] collect garbage before each report, so that it shows only what stays

@@ -37,6 +37,7 @@ module Memprof
       def run(app, env)
         @closing = @session
         @env = env
+        app = MiniProfiler.new(app, @session) if defined?(::Rack::MiniProfiler) && MiniProfiler.profiles?
         begin
           @session.open
           response = app.call(env)
