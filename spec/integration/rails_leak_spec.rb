@@ -90,6 +90,14 @@ RSpec.describe "the leaks of a Rails app" do
     expect(procs["path"]).to match(/ActiveSupport::Notifications.*\["sold.shop"\]/)
   end
 
+  it "are named by the app's own line, also where gems retain its blocks" do
+    suspects = answer("leaks", "--threshold", "0.3", "--limit", "1000", @dumps[:third])["suspects"]
+    own = suspects.filter_map { |suspect| suspect["own"] }.group_by { |found| place(found) }
+    expect(own[["app.rb", block]]).to include(include("kind" => "block", "count" => be_within(2).of(all)))
+    expect(own[["app.rb", page]]).to include(include("kind" => "allocation", "class" => "Page"))
+    expect(own[["app.rb", page]].first["source"]).to eq(LeakyRails.source(:page).strip)
+  end
+
   it "are named without lines in a dump of ObjectSpace" do
     suspects = answer("leaks", @dumps[:objspace])
     found = cache(suspects)
