@@ -25,7 +25,8 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
       by: by, sort: sort, from: starts.min&.utc&.strftime("%Y-%m-%dT%H:%M:%S.%6NZ"),
       to: starts.max&.utc&.strftime("%Y-%m-%dT%H:%M:%S.%6NZ"), groups: groups.first(limit),
       more_groups: [groups.size - limit, 0].max, costs: log.costs, worst: worst,
-      more_worst: [log.entries.size - limit, 0].max))
+      more_worst: [log.entries.size - limit, 0].max, statements: log.statements.first(limit),
+      more_statements: [log.statements.size - limit, 0].max))
   end
 
   # Sums of numbers with fractions depend on their order.
@@ -50,7 +51,19 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
 
   def tracers(random)
     names = %w[objects gc fd memory mysql redis resources threads mine own]
-    names.sample(random.rand(10), random: random).to_h { |name| [name, tracer(random)] }
+    tracers = names.sample(random.rand(10), random: random).to_h { |name| [name, tracer(random)] }
+    random.rand(2).zero? ? tracers.merge("sql" => sql(random)) : tracers
+  end
+
+  def sql(random)
+    statements = Array.new(random.rand(5)) do
+      { sql: ["select ?", "select a", 7].sample(random: random),
+        caller: [nil, "a.rb:1", 3].sample(random: random),
+        queries: random.rand(9), time: random.rand, slowest: [random.rand, nil].sample(random: random),
+        n_plus_one: [true, nil, "yes"].sample(random: random) }
+    end
+    { queries: random.rand(9), time: random.rand,
+      statements: [statements, [*statements, 1, [2]], statements.first].sample(random: random) }
   end
 
   def request(random)

@@ -38,7 +38,29 @@ RSpec.describe "memprof trace" do
     path = file({ tracers: { fd: { poll: calls }, redis: calls, http: calls }, time: 1.0 })
     expect(run_memprof("trace", path).stdout)
       .to include("\nTimes overlap: time includes all others; fd includes the system calls of redis, http.\n")
+    path = file({ tracers: { views: calls, sql: calls, sqlite: calls }, time: 1.0 })
+    expect(run_memprof("trace", path).stdout)
+      .to include("all others; views includes sql; sql includes sqlite.\n")
     expect(run_memprof("trace", file({ tracers: {}, time: 1.0 })).stdout).not_to include("overlap")
+  end
+
+  it "shows SQL statements, those first that a line repeats" do
+    repeated = { sql: "select ?", caller: "app.rb:7 in page", queries: 9, time: 0.5, slowest: 0.25,
+                 n_plus_one: true }
+    slow = { sql: "select a", queries: 9, time: 2.0, slowest: 0.25 }
+    path = file(*[[repeated, slow], [repeated.except(:n_plus_one)]].map do |all|
+      { tracers: { sql: { queries: 18, time: 2.5, statements: all } }, time: 3.0 }
+    end)
+    expect(run_memprof("trace", path).stdout).to include(<<~TEXT)
+      SQL statements
+      N+1  Queries  Requests   Total  Slowest  SQL       Called at
+        1       18         2  1.00 s   250 ms  select ?  app.rb:7 in page
+                 9         1  2.00 s   250 ms  select a
+    TEXT
+    expect(run_memprof("trace", "--limit", "1", path).stdout)
+      .to match(/^... and 1 statement more: --limit N$/)
+    rows = JSON.parse(run_memprof("trace", "-f", "json", path).stdout)["statements"]
+    expect(rows.first).to include("n_plus_one" => 1, "requests" => 2, "queries" => 18, "sql" => "select ?")
   end
 
   it "sorts by any cost and groups by path" do

@@ -4,6 +4,50 @@ require "json"
 
 # What the crate memprof-trace reads, read once more in the simplest way: the specs compare both.
 class NaiveTraceLog
+  # SQL statements of requests, by text and caller: the repeated ones first, then those that took longest.
+  module Statements
+    LARGEST = 10**18
+    # So many of one request.
+    MOST = 1000
+    NUMBERS = %w[queries time slowest].freeze
+    private_constant :LARGEST, :MOST, :NUMBERS
+
+    class << self
+      # Those of the record of a tracer, which may hold anything.
+      def of(sql)
+        list = sql["statements"] if sql.is_a?(Hash)
+        return [] unless list.is_a?(Array)
+
+        list.filter_map { |one| statement(one) }.first(MOST)
+      end
+
+      def sum_up(lists)
+        rows = lists.flatten.group_by { |one| one.values_at(:sql, :caller) }.map do |(sql, caller), all|
+          { sql: sql, caller: caller, requests: all.size,
+            n_plus_one: all.count { |one| one[:n_plus_one] }, queries: sum(all, :queries),
+            time: sum(all, :time), slowest: all.map { |one| one[:slowest] }.max }
+        end
+        rows.sort_by do |row|
+          [row[:n_plus_one].positive? ? 0 : 1, -row[:time], row[:sql], row[:caller].to_s]
+        end
+      end
+
+      private
+
+      def statement(one)
+        return unless one.is_a?(Hash) && one["sql"].is_a?(String)
+
+        numbers = NUMBERS.to_h { |key| [key.to_sym, one[key].is_a?(Numeric) ? one[key] : 0] }
+        return if numbers.each_value.any? { |number| number.abs > LARGEST }
+
+        { sql: one["sql"], caller: (one["caller"] if one["caller"].is_a?(String)), **numbers,
+          n_plus_one: one["n_plus_one"] == true }
+      end
+
+      def sum(all, key) = all.sum { |one| one[key] }
+    end
+  end
+
   # A traced request, or a traced block, as it was read: its name, and what it cost.
   #
   # Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` tells
@@ -78,6 +122,11 @@ class NaiveTraceLog
       return (@record["command"] || "block").to_s unless path
 
       [request["REQUEST_METHOD"], path.to_s[/\A[^?]*/]].compact.join(" ")
+    end
+
+    # SQL statements, if they were traced.
+    def statements
+      Statements.of(@tracers["sql"])
     end
 
     def status
@@ -188,6 +237,11 @@ class NaiveTraceLog
         p50: percentile(values, 50), p90: percentile(values, 90), p95: percentile(values, 95),
         p99: percentile(values, 99), max: values.last }
     end
+  end
+
+  # SQL statements by text and caller: the repeated ones first.
+  def statements
+    Statements.sum_up(@entries.map(&:statements))
   end
 
   # The requests in groups, those first that cost most of a kind.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use crate::line::Line;
 use crate::number::Number;
+use crate::statements::Statement;
 use crate::value::Value;
 
 const YOUNGEST: f64 = 1e14;
@@ -23,6 +24,8 @@ pub struct Entry<'a> {
     pub costs: Vec<(Cow<'a, str>, Number)>,
     /// Microseconds since the epoch.
     pub start: Option<i64>,
+    /// Of the tracer `sql`.
+    pub statements: Vec<Statement>,
 }
 
 impl<'a> Entry<'a> {
@@ -32,12 +35,19 @@ impl<'a> Entry<'a> {
             Some(start) => Some(microseconds(start)?),
             None => None,
         };
+        let sql = line.tracers.iter_mut().find(|(name, _)| name == "sql");
+        let statements = sql.map(|(_, tracer)| std::mem::take(&mut tracer.statements));
         let costs = costs(&mut line);
         let possible = |number: &Number| number.float().abs() <= LARGEST;
         costs
             .iter()
             .all(|(_, number)| possible(number))
-            .then_some(Entry { line, costs, start })
+            .then_some(Entry {
+                line,
+                costs,
+                start,
+                statements: statements.unwrap_or_default(),
+            })
     }
 
     /// Controller and action, or else method and path without ids.

@@ -13,6 +13,7 @@ mod log_questions;
 mod number;
 mod requests;
 pub mod sql;
+mod statements;
 mod stats;
 mod summary;
 mod time;
@@ -21,6 +22,7 @@ mod value;
 
 pub use kinds::Unit;
 pub use log::Log;
+pub use statements::Row;
 pub use stats::Cost;
 pub use summary::{By, Options, Summary, read};
 

@@ -49,8 +49,8 @@ impl<'de> Maps<'de> for Top {
     fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut both: Box<(Tracer, Texts)> = Box::default();
         while let Some(Name(key)) = map.next_key()? {
-            let Read(item) = map.next_value::<Read<Item>>()?;
-            both.0.take(&key, &item);
+            let Read(mut item) = map.next_value::<Read<Item>>()?;
+            both.0.take(&key, &mut item);
             if let Item::Value(value) = item {
                 both.1.take(&key, value);
             }

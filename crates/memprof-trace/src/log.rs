@@ -11,6 +11,7 @@ use crate::kinds::Kinds;
 use crate::line::Line;
 use crate::number::Number;
 use crate::requests::{self, Place};
+use crate::statements::Numbers;
 use crate::summary::By;
 
 /// Requests in the order of their lines.
@@ -21,6 +22,8 @@ pub struct Log {
     /// Of all requests, one after the other: numbers of kinds, and costs.
     cost_kinds: Vec<u16>,
     costs: Vec<Number>,
+    /// SQL statements of all requests, one after the other.
+    statements: Vec<Sent>,
     names: Names,
     pub(crate) broken: u64,
     pub(crate) first_broken: Option<u64>,
@@ -35,6 +38,15 @@ pub(crate) struct Request {
     path: u32,
     status: u32,
     first_cost: usize,
+    first_statement: usize,
+}
+
+/// A statement that a request sent; its text and its caller are numbers of names.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent {
+    pub sql: u32,
+    pub caller: Option<u32>,
+    pub numbers: Numbers,
 }
 
 impl Log {
@@ -85,6 +97,7 @@ impl Log {
         self.requests.capacity() * size_of::<Request>()
             + self.costs.capacity() * size_of::<Number>()
             + self.cost_kinds.capacity() * size_of::<u16>()
+            + self.statements.capacity() * size_of::<Sent>()
             + self.names.bytes
     }
 
@@ -119,7 +132,19 @@ impl Log {
     }
 
     pub(crate) fn name(&self, request: usize, by: By) -> &str {
-        &self.names.texts[self.group(request, by) as usize]
+        self.text(self.group(request, by))
+    }
+
+    /// A name by its number.
+    pub(crate) fn text(&self, number: u32) -> &str {
+        &self.names.texts[number as usize]
+    }
+
+    /// The SQL statements of a request.
+    pub(crate) fn statements(&self, request: usize) -> &[Sent] {
+        let next = self.requests.get(request + 1);
+        let end = next.map_or(self.statements.len(), |next| next.first_statement);
+        &self.statements[self.requests[request].first_statement..end]
     }
 
     /// A number for the name.
@@ -146,7 +171,16 @@ impl Log {
             path: self.names.number(entry.path()),
             status: self.names.number(entry.status()),
             first_cost: self.costs.len(),
+            first_statement: self.statements.len(),
         });
+        for statement in &entry.statements {
+            let caller = statement.caller.clone();
+            self.statements.push(Sent {
+                sql: self.names.number(statement.sql.clone()),
+                caller: caller.map(|caller| self.names.number(caller)),
+                numbers: statement.numbers,
+            });
+        }
         for (kind, cost) in &entry.costs {
             self.cost_kinds.push(self.kinds.number(kind) as u16);
             self.costs.push(*cost);

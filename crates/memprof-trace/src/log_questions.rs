@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::Log;
 use crate::number::{Number, Sum};
+use crate::statements::{self, Numbers, Totals};
 use crate::stats::Cost;
 use crate::summary::{By, Group, as_map};
 
@@ -39,6 +40,8 @@ pub enum Question {
     },
     /// The time in equal parts: how many requests came in each, and the most that one cost.
     Timeline { sort: String, parts: usize },
+    /// SQL statements by text and caller: the repeated ones first, then those that took longest.
+    Statements { within: Within, limit: usize },
     /// One request, by its line.
     Request { line: u64 },
 }
@@ -79,12 +82,28 @@ struct Row<'l> {
 }
 
 #[derive(Serialize)]
+struct SumOfStatements {
+    statements: Vec<statements::Row>,
+    more_statements: u64,
+}
+
+/// A statement of one request.
+#[derive(Serialize)]
+struct OfRequest<'l> {
+    sql: &'l str,
+    caller: Option<&'l str>,
+    #[serde(flatten)]
+    numbers: Numbers,
+}
+
+#[derive(Serialize)]
 struct One<'l> {
     #[serde(flatten)]
     row: Row<'l>,
     /// For each cost the place of the request among all, the most costly first.
     #[serde(serialize_with = "as_map")]
     ranks: Vec<(&'l str, Number)>,
+    statements: Vec<OfRequest<'l>>,
 }
 
 #[derive(Serialize)]
@@ -136,6 +155,9 @@ impl Log {
             Question::Timeline { sort, parts } => {
                 let parts = parts.clamp(1, MOST_PARTS);
                 serde_json::to_string(&self.timeline(&sort, parts))
+            }
+            Question::Statements { within, limit } => {
+                serde_json::to_string(&self.sum_of_statements(&self.within(within), limit))
             }
             Question::Request { line } => serde_json::to_string(&self.request(line)),
         }
@@ -271,6 +293,24 @@ impl Log {
         })
     }
 
+    fn sum_of_statements(&self, requests: &[usize], limit: usize) -> SumOfStatements {
+        let mut all: FxHashMap<(u32, Option<u32>), Totals> = FxHashMap::default();
+        for &request in requests {
+            for sent in self.statements(request) {
+                let totals = all.entry((sent.sql, sent.caller)).or_default();
+                totals.add(sent.numbers);
+            }
+        }
+        let text = |number: u32| self.text(number).to_owned();
+        let rows = all.into_iter();
+        let rows = rows.map(|((sql, caller), totals)| totals.row(text(sql), caller.map(text)));
+        let (statements, more_statements) = statements::first(rows, limit);
+        SumOfStatements {
+            statements,
+            more_statements,
+        }
+    }
+
     fn request(&self, line: u64) -> Option<One<'_>> {
         let request = self.find(line)?;
         let mut ranks: Vec<(u32, Number, i64)> = self
@@ -287,6 +327,13 @@ impl Log {
             row: self.row(request),
             ranks: ranks
                 .map(|(kind, _, rank)| (self.kinds.name(kind), Number::Int(rank)))
+                .collect(),
+            statements: (self.statements(request).iter())
+                .map(|sent| OfRequest {
+                    sql: self.text(sent.sql),
+                    caller: sent.caller.map(|caller| self.text(caller)),
+                    numbers: sent.numbers,
+                })
                 .collect(),
         })
     }

@@ -13,6 +13,7 @@ use crate::entry::Entry;
 use crate::kinds::Kinds;
 use crate::number::{Number, Sum};
 use crate::requests;
+use crate::statements::{Row, Statements};
 use crate::stats::Cost;
 use crate::time;
 
@@ -66,6 +67,10 @@ pub struct Summary {
     pub worst: Vec<Worst>,
     /// Requests that are not listed.
     pub more_worst: u64,
+    /// The SQL statements, the repeated ones first.
+    pub statements: Vec<Row>,
+    /// Statements that are not listed.
+    pub more_statements: u64,
     /// All kinds of costs that there are, in the order in which they came.
     pub kinds: Vec<String>,
 }
@@ -145,6 +150,7 @@ struct Reader {
     groups: FxHashMap<String, u32>,
     totals: Vec<Totals>,
     worst: BinaryHeap<Candidate>,
+    statements: Statements,
     requests: u64,
     broken: u64,
     first_broken: Option<u64>,
@@ -160,6 +166,7 @@ impl Reader {
             groups: FxHashMap::default(),
             totals: Vec::new(),
             worst: BinaryHeap::new(),
+            statements: Statements::default(),
             requests: 0,
             broken: 0,
             first_broken: None,
@@ -196,6 +203,7 @@ impl Reader {
             let (from, to) = self.period.unwrap_or((start, start));
             self.period = Some((from.min(start), to.max(start)));
         }
+        self.statements.add(&entry.statements);
         self.compare(line, sorted, entry);
         Ok(true)
     }
@@ -249,6 +257,8 @@ impl Reader {
         });
         groups.truncate(self.options.limit);
         let numbers: Vec<u32> = groups.iter().map(|&(_, number)| number).collect();
+        let (statements, more_statements) =
+            std::mem::take(&mut self.statements).finish(self.options.limit);
         let (costs, mut of_groups) = self.costs(&numbers)?;
         let groups: Vec<Group> = groups
             .into_iter()
@@ -273,6 +283,8 @@ impl Reader {
             costs,
             more_worst: self.requests - worst.len() as u64,
             worst: worst.into_iter().map(|candidate| candidate.row).collect(),
+            statements,
+            more_statements,
             kinds: self.kinds.names().to_vec(),
         })
     }

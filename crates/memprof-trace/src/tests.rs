@@ -69,6 +69,46 @@ fn reads_lines_of_any_length_but_endless_ones() {
 }
 
 #[test]
+fn sums_up_statements_by_text_and_caller() {
+    let line = |rest: &str| {
+        format!("{{\"tracers\":{{\"sql\":{{\"queries\":9,\"time\":1,\"statements\":{rest}}}}}}}\n")
+    };
+    let text = [
+        line("[{\"sql\":\"a\",\"caller\":\"x:1\",\"queries\":2,\"time\":3,\"slowest\":2}]"),
+        line(
+            "[{\"sql\":\"a\",\"caller\":\"x:1\",\"queries\":1,\"time\":1.5,\"slowest\":1.5},{\"sql\":\"b\"}]",
+        ),
+        line(
+            "[{\"sql\":\"c\",\"queries\":5,\"time\":1,\"n_plus_one\":true},7,[{\"sql\":\"d\"}],{\"sql\":1}]",
+        ),
+        line("[{\"sql\":\"e\",\"time\":1e19}]"),
+        line("{}"),
+    ];
+    let summary = summary(&text.concat(), "time");
+    assert_eq!(summary.requests, 5);
+    let rows = summary.statements.iter();
+    let rows: Vec<_> = rows
+        .map(|row| (&*row.sql, row.requests, row.n_plus_one, row.slowest))
+        .collect();
+    let (none, two) = (Number::Int(0), Number::Int(2));
+    assert_eq!(
+        rows,
+        [("c", 1, 1, none), ("a", 2, 0, two), ("b", 1, 0, none)]
+    );
+    assert_eq!(summary.statements[1].time, Number::Float(4.5));
+    assert_eq!(summary.statements[1].caller.as_deref(), Some("x:1"));
+    let costs: Vec<_> = summary
+        .costs
+        .iter()
+        .map(|cost| (&*cost.kind, cost.total))
+        .collect();
+    assert_eq!(
+        costs,
+        [("sql", Number::Int(5)), ("sql_calls", Number::Int(45))]
+    );
+}
+
+#[test]
 fn groups_paths_without_their_ids() {
     let paths = [
         "/orders/17",

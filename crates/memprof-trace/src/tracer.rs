@@ -1,8 +1,9 @@
 //! What a line has of one tracer: a map of numbers, and of such maps for each function or kind.
 
-use serde::de::MapAccess;
+use serde::de::{MapAccess, SeqAccess};
 
 use crate::number::{Number, Sum};
+use crate::statements::{self, Statement};
 use crate::value::{Maps, Name, Read, Value};
 
 /// A sum of times, if they are milliseconds, and if they are seconds: only the end of a line may say which.
@@ -28,7 +29,7 @@ impl Times {
 }
 
 /// The numbers of a tracer that costs are made of; those that are not there are 0.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Tracer {
     pub created: Number,
     pub bytes: Number,
@@ -37,6 +38,7 @@ pub struct Tracer {
     pub gvl_wait_time: Number,
     pub gvl_waits: Number,
     pub time: Option<Number>,
+    pub statements: Vec<Statement>,
     calls: Option<Number>,
     queries: Option<Number>,
     parts: Parts,
@@ -84,10 +86,16 @@ impl Tracer {
     }
 
     /// Takes an entry of the map.
-    pub fn take(&mut self, key: &str, item: &Item) {
+    pub fn take(&mut self, key: &str, item: &mut Item) {
         let number = match item {
             Item::Part(part) => return self.parts.add(part),
             Item::Value(value) => value.number(),
+            Item::List(statements) => {
+                if key == "statements" {
+                    self.statements = std::mem::take(statements);
+                }
+                None
+            }
         };
         match key {
             "created" => self.created = number.unwrap_or_default(),
@@ -118,6 +126,7 @@ impl Parts {
 pub enum Item {
     Part(Part),
     Value(Value),
+    List(Vec<Statement>),
 }
 
 impl<'de> Maps<'de> for Item {
@@ -140,14 +149,18 @@ impl<'de> Maps<'de> for Item {
     fn of_value(value: Value) -> Self {
         Item::Value(value)
     }
+
+    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        statements::of_list(list).map(Item::List)
+    }
 }
 
 impl<'de> Maps<'de> for Option<Tracer> {
     fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let mut tracer = Tracer::default();
         while let Some(Name(key)) = map.next_key()? {
-            let Read(item) = map.next_value()?;
-            tracer.take(&key, &item);
+            let Read(mut item) = map.next_value()?;
+            tracer.take(&key, &mut item);
         }
         Ok(Some(tracer))
     }

@@ -69,6 +69,12 @@ impl Value {
 pub trait Maps<'de>: Sized {
     fn of_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
     fn of_value(value: Value) -> Self;
+
+    /// Most want nothing of a list.
+    fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::of_value(Value::Nested))
+    }
 }
 
 impl<'de> Maps<'de> for Value {
@@ -126,9 +132,8 @@ impl<'de, M: Maps<'de>> Visitor<'de> for Any<M> {
         Ok(Read(M::of_value(Value::Text(text.to_owned()))))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Read<M>, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Read(M::of_value(Value::Nested)))
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Read<M>, A::Error> {
+        M::of_list(list).map(Read)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Read<M>, A::Error> {

@@ -101,6 +101,8 @@ module Memprof
         more(page, answer[:more_groups], "group")
         page.listing(costs(answer), heading: "Costs per request")
         overlaps(answer)&.then { |sentence| page.note(sentence) }
+        page.listing(statements(answer), heading: "SQL statements")
+        more(page, answer[:more_statements], "statement")
         page.listing(worst(answer), heading: "Requests with most #{answer[:sort]}")
         more(page, answer[:more_worst], "request")
       end
@@ -152,6 +154,19 @@ module Memprof
         listing
       end
 
+      # In how many requests a line repeats a statement, first.
+      def statements(answer)
+        listing = Listing.new.column("N+1", :count, :n_plus_one).column("Queries", :count, :queries)
+          .column("Requests", :count, :requests, spare: true).column("Total", :seconds, :time)
+          .column("Slowest", :seconds, :slowest, spare: true).column("SQL", :name, :sql)
+          .column("Called at", :place, :caller)
+        answer[:statements].each do |row|
+          repeated = row[:n_plus_one] if row[:n_plus_one].positive?
+          listing.row(repeated, *row.values_at(:queries, :requests, :time, :slowest, :sql, :caller))
+        end
+        listing
+      end
+
       # Those that any request has, and the one that is asked for.
       def columns_of(answer)
         there = answer[:costs].map { |cost| cost[:kind] }
@@ -165,6 +180,9 @@ module Memprof
 
         clients = CLIENTS & there
         parts = ["time includes all others"]
+        parts << "views includes sql" if (there & %w[views sql]).size == 2
+        databases = %w[mysql postgres sqlite] & there
+        parts << "sql includes #{databases.join(", ")}" if there.include?("sql") && !databases.empty?
         with_clients = there.include?("fd") && !clients.empty?
         parts << "fd includes the system calls of #{clients.join(", ")}" if with_clients
         parts << "gc interrupts any of them" if there.include?("gc")

@@ -12,6 +12,7 @@ require_relative "helpers/links"
 require_relative "helpers/numbers"
 require_relative "helpers/objects"
 require_relative "helpers/recordings"
+require_relative "helpers/statements"
 require_relative "helpers/timelines"
 require_relative "helpers/table"
 require_relative "helpers/trees"
@@ -32,6 +33,7 @@ module Memprof
       include Helpers::Numbers
       include Helpers::Objects
       include Helpers::Recordings
+      include Helpers::Statements
       include Helpers::Tables
       include Helpers::Timelines
       include Helpers::Trees

@@ -139,18 +139,26 @@ RSpec.describe Memprof::Web::Live do
     expect([answer.status, answer.body]).to match([500, /No space left on device/])
   end
 
+  # As Active Record does.
+  def ask_database
+    Memprof::Tracers::Sql.asked("select 7 from live", "sqlite") { nil }
+  end
+
   it "traces the next requests, and shows what they did" do
     recorder.installed = true
     expect(post("/live/requests", { "count" => "2" }).location).to include("done=tracing")
     hostile = "/<script>alert(1)</script>"
-    tracing = Memprof::Web::Tracing.new(->(_env) { [200, {}, []] }, recorder: recorder)
+    page = ->(_env) { 5.times { ask_database } && [200, {}, []] }
+    tracing = Memprof::Web::Tracing.new(page, recorder: recorder)
     2.times { tracing.call({ "REQUEST_METHOD" => "GET", "PATH_INFO" => hostile, "QUERY_STRING" => "a=1" }) }
     expect(ask(app, "/live").body).to include("Costs of 2 requests")
     list = ask(app, "/live/requests?sort=objects")
     expect(list.body).to include("/live/requests/1", "&lt;script&gt;")
     expect(list.body).not_to include("<script>alert")
     expect(ask(app, "/live/requests.json").json[:rows].map { |row| row[:status] }).to eq(%w[200 200])
-    expect(ask(app, "/live/requests/2").body).to include("&lt;script&gt;", "created")
+    expect(list.body).to include("SQL statements", "select ? from live")
+    expect(ask(app, "/live/requests/2").body)
+      .to include("&lt;script&gt;", "created", "select ? from live", "N+1")
     expect(ask(app, "/live/requests?sort=nonsense").status).to eq(400)
     ["0", "3", "-1", "x"].each { |number| expect(ask(app, "/live/requests/#{number}").status).to eq(404) }
     file = ask(app, "/live/requests-file")

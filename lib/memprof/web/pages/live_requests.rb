@@ -9,6 +9,9 @@ module Memprof
       class LiveRequests < LivePage
         at "/live/requests"
 
+        STATEMENTS = 25
+        private_constant :STATEMENTS
+
         def title = "Traced requests of process #{Process.pid}"
 
         def data
@@ -16,7 +19,7 @@ module Memprof
           sort = word(:sort, ["time", *requests.kinds], "time")
           {
             pid: Process.pid, state: live.recorder.state, sort: sort, costs: requests.costs,
-            rows: requests.worst(sort)[:requests].map { |row| flat(row) }
+            rows: requests.worst(sort)[:requests].map { |row| flat(row) }, **requests.statements(STATEMENTS)
           }
         end
 
@@ -40,7 +43,11 @@ module Memprof
 
         def data
           record = live.recorder.records[number - 1] if number.positive?
-          { pid: Process.pid, number: number, record: record || raise(NotFound, "no such request") }
+          raise NotFound, "no such request" unless record
+
+          request = Records::Traces.parse(Memprof::Trace::Journal.json(record)).at(1)
+          statements = request ? request[:statements] : []
+          { pid: Process.pid, number: number, record: record, statements: statements }
         end
 
         private

@@ -14,7 +14,8 @@ module Memprof
         BY = %w[action path status].freeze
         GROUPS = 25
         EACH = 50
-        private_constant :GROUPS
+        STATEMENTS = 25
+        private_constant :GROUPS, :STATEMENTS
 
         def title = record.name
 
@@ -26,7 +27,8 @@ module Memprof
             requests: content.size, broken: content.broken, **period, duration: content.duration,
             range: range && { from: range[0], to: range[1], requests: content.count(range) },
             kinds: content.kinds, costs: content.costs(range), groups: groups[:groups],
-            more_groups: groups[:more], **worst, timeline: timeline
+            more_groups: groups[:more], **worst, timeline: timeline,
+            **content.statements(STATEMENTS, within: range)
           }
         end
 

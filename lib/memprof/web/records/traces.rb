@@ -56,6 +56,9 @@ module Memprof
           ask(:worst, within: within, by: by, only: only, sort: sort, limit: limit, offset: offset)
         end
 
+        # SQL statements by text and caller: the repeated ones first, then those that took longest.
+        def statements(limit, within: nil) = ask(:statements, within: within, limit: limit)
+
         # The requests by when they came: equal parts of the time, each with how many came and the most that
         # one cost.
         def timeline(sort) = ask(:timeline, sort: sort, parts: PARTS)

@@ -125,6 +125,22 @@ RSpec.describe "traced requests in Memprof::Web" do
     expect(ask(app, "/traces/1/requests/x").body).to include("line x is not a request")
   end
 
+  it "shows SQL statements of all requests and of one" do
+    one = { sql: "select ? <script>", caller: "app.rb:7 in page", queries: 9, time: 0.5, slowest: 0.25,
+            n_plus_one: true }
+    record = request(1).tap { |all| all[:tracers][:sql] = { queries: 9, time: 0.5, statements: [one] } }
+    File.write("sql.json", "#{JSON.generate(record)}\n" * 2)
+    app.heaps.records.add("sql.json", :trace)
+    expect(json("/traces/2")[:statements])
+      .to match([include(requests: 2, n_plus_one: 2, queries: 18, slowest: 0.25)])
+    expect(json("/traces/2/requests/2")[:statements]).to match([include(n_plus_one: true, queries: 9)])
+    ["/traces/2", "/traces/2/requests/2"].each do |path|
+      body = ask(app, path).body
+      expect(body).to include("SQL statements", "select ? &lt;script&gt;", "app.rb:7 in page", "500 ms")
+    end
+    expect(ask(app, "/traces/1").body).not_to include("SQL statements")
+  end
+
   it "escapes what requests say" do
     hostile = "</dd><script>alert(1)</script>\e[31m"
     record = request(1).merge(request: { PATH_INFO: hostile, hostile => hostile })

@@ -1,0 +1,178 @@
+//! SQL statements of requests, by text and caller.
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use serde::de::{MapAccess, SeqAccess};
+
+use crate::number::{Number, Sum};
+use crate::value::{Maps, Name, Read, Value};
+
+/// The most different statements that are summed up; a trace lists 50.
+const MOST: usize = 20_000;
+/// The most of one line.
+const MOST_OF_LINE: usize = 1000;
+/// No number is larger.
+const LARGEST: f64 = 1e18;
+
+/// A statement of one request.
+#[derive(Clone, Debug, Default)]
+pub struct Statement {
+    pub(crate) sql: String,
+    pub(crate) caller: Option<String>,
+    pub(crate) numbers: Numbers,
+}
+
+/// What a request says of a statement.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Numbers {
+    queries: Number,
+    time: Number,
+    slowest: Number,
+    /// Whether the request repeats it.
+    n_plus_one: bool,
+}
+
+/// What an element of a list says; without a text it is no statement.
+struct Element(Option<Statement>);
+
+impl<'de> Maps<'de> for Element {
+    fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut sql = None;
+        let mut statement = Statement::default();
+        while let Some(Name(key)) = map.next_key()? {
+            let Read(value) = map.next_value::<Read<Value>>()?;
+            let number = || value.number().unwrap_or_default();
+            match &*key {
+                "queries" => statement.numbers.queries = number(),
+                "time" => statement.numbers.time = number(),
+                "slowest" => statement.numbers.slowest = number(),
+                "n_plus_one" => statement.numbers.n_plus_one = value == Value::True,
+                "sql" => sql = text(value),
+                "caller" => statement.caller = text(value),
+                _ => {}
+            }
+        }
+        Ok(Element(sql.map(|sql| Statement { sql, ..statement })))
+    }
+
+    fn of_value(_: Value) -> Self {
+        Element(None)
+    }
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Reads a list of statements; what is none is skipped.
+pub fn of_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Vec<Statement>, A::Error> {
+    let mut statements = Vec::new();
+    while let Some(Read(Element(element))) = list.next_element::<Read<Element>>()? {
+        let Some(statement) = element else { continue };
+        let numbers = statement.numbers;
+        let numbers = [numbers.queries, numbers.time, numbers.slowest];
+        let possible = numbers.iter().all(|number| number.float().abs() <= LARGEST);
+        if possible && statements.len() < MOST_OF_LINE {
+            statements.push(statement);
+        }
+    }
+    Ok(statements)
+}
+
+/// A statement of all requests.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// Its normalized text.
+    pub sql: String,
+    /// The line that sends it.
+    pub caller: Option<String>,
+    /// Requests that send it.
+    pub requests: u64,
+    /// Those of them that repeat it.
+    pub n_plus_one: u64,
+    /// How often it is sent.
+    pub queries: Number,
+    /// How long that takes.
+    pub time: Number,
+    /// The longest time of one.
+    pub slowest: Number,
+}
+
+/// What is known of a statement while requests are read.
+#[derive(Default)]
+pub(crate) struct Totals {
+    requests: u64,
+    repeated: u64,
+    queries: Sum,
+    time: Sum,
+    slowest: Number,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, numbers: Numbers) {
+        self.requests += 1;
+        self.repeated += u64::from(numbers.n_plus_one);
+        self.queries.add(numbers.queries);
+        self.time.add(numbers.time);
+        if numbers.slowest.compare(&self.slowest).is_gt() {
+            self.slowest = numbers.slowest;
+        }
+    }
+
+    pub(crate) fn row(self, sql: String, caller: Option<String>) -> Row {
+        Row {
+            sql,
+            caller,
+            requests: self.requests,
+            n_plus_one: self.repeated,
+            queries: self.queries.total(),
+            time: self.time.total(),
+            slowest: self.slowest,
+        }
+    }
+}
+
+/// All statements.
+#[derive(Default)]
+pub struct Statements {
+    all: FxHashMap<(String, Option<String>), Totals>,
+}
+
+impl Statements {
+    /// Adds those of a request.
+    pub fn add(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            let key = (statement.sql.clone(), statement.caller.clone());
+            if self.all.len() >= MOST && !self.all.contains_key(&key) {
+                continue;
+            }
+            self.all.entry(key).or_default().add(statement.numbers);
+        }
+    }
+
+    /// See [`first`].
+    pub fn finish(self, limit: usize) -> (Vec<Row>, u64) {
+        let rows = self.all.into_iter();
+        first(
+            rows.map(|((sql, caller), totals)| totals.row(sql, caller)),
+            limit,
+        )
+    }
+}
+
+/// So many of them, the repeated ones first, then those that took longest; and how many there are besides.
+pub(crate) fn first(rows: impl Iterator<Item = Row>, limit: usize) -> (Vec<Row>, u64) {
+    let mut rows: Vec<Row> = rows.collect();
+    rows.sort_by(|one, other| {
+        let repeated = (other.n_plus_one > 0).cmp(&(one.n_plus_one > 0));
+        let slower = || other.time.compare(&one.time);
+        let name = || (&one.sql, &one.caller).cmp(&(&other.sql, &other.caller));
+        repeated.then_with(slower).then_with(name)
+    });
+    let more = rows.len().saturating_sub(limit);
+    rows.truncate(limit);
+    (rows, more as u64)
+}
