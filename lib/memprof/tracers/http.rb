@@ -4,23 +4,35 @@ require_relative "client"
 
 module Memprof
   module Tracers
-    # `http`: requests of Net::HTTP, and so of most clients built on it, by host and port. The time is that
-    # of the whole request, with connecting and with reading the body where that is read inside. A request
-    # that is made while another runs, as in the block that takes its response, has its time to itself.
+    # `http`: requests of Net::HTTP, of some other gems, and of clients built on these, by host and port. The
+    # time is that of the whole request, with connecting and with reading the body where that is read inside.
+    # A request that is made while another runs, as in the block that takes its response, has its time to
+    # itself.
     class Http < Client
       # Set in the fiber: the innermost request that runs.
       INSIDE = :memprof_http_request
-      private_constant :INSIDE
+      # Raised where there is no server that a request could be sent to.
+      UNREACHABLE = %w[
+        Errno::ECONNREFUSED Errno::EHOSTUNREACH Errno::ENETUNREACH Errno::EADDRNOTAVAIL SocketError
+      ].freeze
+      # Errors that are looked at, of those that caused each other.
+      CAUSES = 5
+      private_constant :INSIDE, :UNREACHABLE, :CAUSES
 
       # A request that runs.
       class Call
-        attr_reader :client
+        attr_reader :host
+        attr_reader :port
         attr_reader :outer
 
-        def initialize(client, outer)
-          @client = client
+        # A client that may have to connect first, or one that knows afterwards whether it could.
+        def initialize(host, port, outer, client: nil, easy: nil)
+          @host = host
+          @port = port
           @outer = outer
-          @connects = !client.started?
+          @client = client
+          @easy = easy
+          @connects = client ? !client.started? : false
           @inner = @inner_wait = 0.0
         end
 
@@ -31,8 +43,11 @@ module Memprof
           again
         end
 
-        def sent?
-          !@connects
+        # Whether a request was sent that failed.
+        def sent?(error)
+          return !@connects if @client
+
+          @easy ? ClientGems.sent?(@easy) : Http.reached?(error)
         end
 
         def own(time, wait)
@@ -46,18 +61,23 @@ module Memprof
       end
 
       class << self
-        # Tells of a request.
+        # Tells of a request of Net::HTTP.
         def requested(client)
-          followers = running
-          call = Native.quiet { Call.new(client, Thread.current[INSIDE]) }
-          began = Clock.now
-          waited = Native.gvl_wait
-          response = nil
-          begin
-            Thread.current[INSIDE] = call
-            response = yield
-          ensure
-            finish(call, response, followers, began, waited)
+          call = Native.quiet do
+            Call.new(client.address, client.port, Thread.current[INSIDE], client: client)
+          end
+          run(call) { yield }
+        end
+
+        # Tells of a request of another client. The block gives the response or its code.
+        def asked(host, port, easy = nil)
+          run(Native.quiet { Call.new(host, port, Thread.current[INSIDE], easy: easy) }) { yield }
+        end
+
+        # Tells of a request that has ended, and whose client has measured it.
+        def ended(host, port, code, seconds)
+          tell(running, Clock.now - seconds, Native.gvl_wait) do |http, time, wait|
+            http.requested(host, port, code, time, wait)
           end
         end
 
@@ -65,15 +85,36 @@ module Memprof
           running.empty? || Thread.current[INSIDE]&.again?(client)
         end
 
+        # Whether there was a server: one that could not connect is no request.
+        def reached?(error)
+          CAUSES.times do
+            return true if error.nil?
+            return false if error.class.ancestors.any? { |one| UNREACHABLE.include?(one.name) }
+
+            error = error.cause
+          end
+          true
+        end
+
         private
 
-        # One that could not connect is no request.
-        def finish(call, response, followers, began, waited)
-          Thread.current[INSIDE] = call.outer
-          return unless response || call.sent?
+        def run(call)
+          followers = running
+          began = Clock.now
+          waited = Native.gvl_wait
+          response = nil
+          begin
+            Thread.current[INSIDE] = call
+            response = yield
+          ensure
+            Thread.current[INSIDE] = call.outer
+            finish(call, response, followers, began, waited) if response || Native.quiet { call.sent?($!) }
+          end
+        end
 
+        def finish(call, response, followers, began, waited)
           tell(followers, began, waited) do |http, time, wait|
-            http.requested(call.client.address, call.client.port, response, *call.own(time, wait))
+            http.requested(call.host, call.port, response, *call.own(time, wait))
           end
           wait = Native.gvl_wait - waited
           call.outer&.add(Clock.now - began - wait, wait)
@@ -101,13 +142,23 @@ module Memprof
         count(numbers = @hosts[host.to_s] ||= {}, time, wait)
         ports = numbers["ports"] ||= {}
         ports[port.to_s] = ports.fetch(port.to_s, 0) + 1
-        code = response.respond_to?(:code) ? response.code.to_s : "error"
+        code = code(response)
         @responses[code] = @responses.fetch(code, 0) + 1
       end
 
       def report
         @hosts.empty? ? {} : { **@total, "hosts" => @hosts, "responses" => @responses }
       end
+
+      private
+
+      def code(response)
+        response = response.code if response.respond_to?(:code)
+        response = response.status if response.respond_to?(:status)
+        response.to_s.match?(/\A[1-9]\d*\z/) ? response.to_s : "error"
+      end
     end
   end
 end
+
+require_relative "http/client_gems"

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+module Memprof
+  module Tracers
+    class Http < Client
+      # Listens to gems that speak HTTP themselves: excon, httpclient, curb, and ethon (for typhoeus). What
+      # sits on others, as faraday and rest-client do, is counted by those.
+      module ClientGems
+        # Scheme, host and port of a URL; what stands before the host may be a password.
+        URL = %r{\A(\w+)://(?:[^/?\#@]*@)?(\[[^\]]*\]|[^/:?\#]*)(?::(\d+))?}
+        PORTS = { "http" => 80, "https" => 443 }.freeze
+        # What libcurl says if a request was not sent: no proxy, no host, no connection.
+        NOT_SENT = [5, 6, 7].freeze
+        NOT_SENT_NAMES = %i[couldnt_resolve_proxy couldnt_resolve_host couldnt_connect].freeze
+        private_constant :URL, :PORTS, :NOT_SENT, :NOT_SENT_NAMES
+
+        def self.place(url)
+          scheme, host, port = url.to_s.match(URL)&.captures
+          [host.to_s, port || PORTS[scheme.to_s.downcase]]
+        end
+
+        # Whether a request of curb was sent.
+        def self.sent?(easy)
+          !NOT_SENT.include?(easy.last_result)
+        end
+
+        # Of a transfer that has ended. Nothing that is raised here reaches the program.
+        def self.ended(easy)
+          return if NOT_SENT_NAMES.include?(easy.return_code)
+
+          Http.ended(*place(easy.effective_url), easy.response_code, easy.total_time.to_f)
+        rescue StandardError
+          nil
+        end
+
+        # To be prepended to Excon::Connection.
+        module Excon
+          def request(params = {}, *)
+            return super if Http.running.empty? || params[:pipeline]
+
+            host, port = Native.quiet { data.values_at(:host, :port) }
+            Http.asked(host, port) { super }
+          end
+        end
+
+        # To be prepended to HTTPClient: each redirection passes here, too.
+        module HttpClient
+          private
+
+          def do_get_block(request, *)
+            return super if Http.running.empty?
+
+            uri = request.header.request_uri
+            Http.asked(uri.host, uri.port) { super }
+          end
+        end
+
+        # To be prepended to Curl::Easy.
+        module Curb
+          def perform
+            return super if Http.running.empty?
+
+            host, port = Native.quiet { ClientGems.place(url) }
+            done = nil
+            Http.asked(host, port, self) do
+              done = super
+              response_code if response_code.positive?
+            end
+            done
+          end
+        end
+
+        # To be prepended to Ethon::Easy, whose transfers may run side by side.
+        module Ethon
+          def complete(*)
+            Native.quiet { ClientGems.ended(self) } unless Http.running.empty?
+            super
+          end
+        end
+      end
+      private_constant :ClientGems
+
+      hook "Excon::Connection", ClientGems::Excon
+      hook "HTTPClient", ClientGems::HttpClient
+      hook "Curl::Easy", ClientGems::Curb
+      hook "Ethon::Easy", ClientGems::Ethon
+    end
+  end
+end
