@@ -116,4 +116,25 @@ RSpec.describe "the tracer sql" do
       .to eq("select * from t where id = ?" => 1, "(prepared before the trace)" => 1,
         "select id from books" => 1, "select ?" => 2)
   end
+
+  it "lets Ractors use clients, whose statements are not told" do
+    result = run_ruby(<<~RUBY, ruby_args: ["-W:no-experimental"])
+      require "memprof"
+      module PG
+        class Connection
+          def exec(sql) = sql
+          def prepare(name, sql) = name
+          def exec_prepared(name) = name
+        end
+      end
+      Memprof.trace(File::NULL, tracers: :sql) do
+        ractor = Ractor.new do
+          pg = PG::Connection.new
+          [pg.exec("a"), pg.prepare("b", "c"), pg.exec_prepared("b")]
+        end
+        p ractor.respond_to?(:value) ? ractor.value : ractor.take
+      end
+    RUBY
+    expect([result.stderr, result.stdout]).to eq(["", "[\"a\", \"b\", \"b\"]\n"])
+  end
 end

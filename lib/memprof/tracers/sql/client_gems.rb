@@ -45,30 +45,36 @@ module Memprof
         NAMES = %i[exec_prepared async_exec_prepared sync_exec_prepared].freeze
         private_constant :TEXTS, :NAMES
 
-        # To be prepended to PG::Connection.
+        # To be prepended to PG::Connection. (Methods with a Proc for a body could not be called in a Ractor.)
         module Postgres
           TEXTS.each do |name|
-            define_method(name) do |*arguments, &block|
-              next super(*arguments, &block) if Sql.running.empty?
+            module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+              def #{name}(*arguments, &block)
+                return super if Sql.running.empty?
 
-              ClientGems.asked(arguments.first, "postgres", block) { |result| super(*arguments, &result) }
-            end
+                ClientGems.asked(arguments.first, "postgres", block) { |result| super(*arguments, &result) }
+              end
+            RUBY
           end
 
           NAMES.each do |name|
-            define_method(name) do |*arguments, &block|
-              next super(*arguments, &block) if Sql.running.empty?
+            module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+              def #{name}(*arguments, &block)
+                return super if Sql.running.empty?
 
-              text = ClientGems.text(self, arguments.first)
-              ClientGems.asked(text, "postgres", block) { |result| super(*arguments, &result) }
-            end
+                text = ClientGems.text(self, arguments.first)
+                ClientGems.asked(text, "postgres", block) { |result| super(*arguments, &result) }
+              end
+            RUBY
           end
 
           %i[prepare async_prepare sync_prepare].each do |name|
-            define_method(name) do |*arguments, &block|
-              ClientGems.prepared(self, *arguments.first(2)) unless Sql.running.empty? || arguments.size < 2
-              super(*arguments, &block)
-            end
+            module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+              def #{name}(*arguments)
+                ClientGems.prepared(self, *arguments.first(2)) unless Sql.running.empty? || arguments.size < 2
+                super
+              end
+            RUBY
           end
         end
 
