@@ -6,6 +6,7 @@
 mod block;
 pub mod export;
 mod flame;
+mod functions;
 mod profile;
 mod reader;
 mod record;
@@ -19,6 +20,7 @@ mod tree;
 
 pub use block::BlockWriter;
 pub use flame::{Flame, FlameFrame};
+pub use functions::{Function, Neighbor};
 pub use reader::{End, Error, read};
 pub use record::{Event, Record};
 pub use samples::{Scale, Weight};

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crate::export::{Format, Value};
 use crate::tests::{exported, file, summary};
-use crate::{Direction, Event, Flame, Record, Stacks, Tree, TreeRow};
+use crate::{Direction, Event, Flame, Function, Neighbor, Record, Stacks, Tree, TreeRow};
 
 fn ruby(line: u64, method: &'static str) -> Record<'static> {
     Record::RubyFrame {
@@ -229,4 +229,68 @@ fn stacks_of_one_location_are_counted_alone() {
         rows,
         [(0, 0, 1_005), (1, 1, 1_000), (2, 1, 1_000), (1, 1, 5)]
     );
+}
+
+#[test]
+fn functions_have_their_own_bytes_and_those_of_what_they_called() {
+    let stacks = summary(&file(&recording(), 100)).stacks;
+    let all = Function::all(&stacks, Value::Peak, None);
+    let plain: Vec<_> = all
+        .iter()
+        .map(|one| (one.name.as_str(), one.self_bytes, one.bytes))
+        .collect();
+    let expected = [
+        ("<main> (/app/a.rb)", 0, 1_125),
+        ("import (/app/a.rb)", 100, 1_120),
+        ("parse (/app/a.rb)", 1_005, 1_005),
+        ("libpq.so+0x34", 20, 20),
+    ];
+    assert_eq!(plain, expected);
+    assert!(
+        all.iter()
+            .all(|one| one.callers.is_none() && one.callees.is_none())
+    );
+    let neighbors = |rows: &[(&str, u64)]| -> Option<Vec<Neighbor>> {
+        let one = |&(name, bytes): &(&str, u64)| Neighbor {
+            name: name.to_owned(),
+            bytes,
+        };
+        Some(rows.iter().map(one).collect())
+    };
+    for name in ["import", "import (/app/a.rb)"] {
+        let found = Function::all(&stacks, Value::Peak, Some(name));
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].callers,
+            neighbors(&[("<main> (/app/a.rb)", 1_120)])
+        );
+        let callees = [("parse (/app/a.rb)", 1_000), ("libpq.so+0x34", 20)];
+        assert_eq!(found[0].callees, neighbors(&callees));
+    }
+    let parse = &Function::all(&stacks, Value::Peak, Some("parse"))[0];
+    let callers = [("import (/app/a.rb)", 1_000), ("<main> (/app/a.rb)", 5)];
+    assert_eq!(parse.callers, neighbors(&callers));
+    assert!(Function::all(&stacks, Value::Peak, Some("nowhere")).is_empty());
+}
+
+#[test]
+fn a_function_that_calls_itself_counts_once_a_stack() {
+    let mut records = recording();
+    records.pop();
+    // <main>, import, parse, import, parse.
+    records.extend([node(3, 2), node(6, 3)]);
+    let event = Event { node: 7, size: 7 };
+    records.extend([Record::Allocation(event), Record::End { missed: 0 }]);
+    let stacks = summary(&file(&records, 100)).stacks;
+    let parse = &Function::all(&stacks, Value::Peak, Some("parse"))[0];
+    assert_eq!((parse.self_bytes, parse.bytes), (1_012, 1_012));
+    let import = &Function::all(&stacks, Value::Peak, Some("import"))[0];
+    let bytes = |of: &Option<Vec<Neighbor>>| -> Vec<u64> {
+        of.iter().flatten().map(|one| one.bytes).collect()
+    };
+    assert_eq!(
+        (import.bytes, bytes(&import.callers)),
+        (1_127, vec![1_127, 7])
+    );
+    assert_eq!(bytes(&import.callees), [1_007, 20]);
 }

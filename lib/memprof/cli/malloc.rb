@@ -27,6 +27,8 @@ module Memprof
         end, most calls, most temporary blocks, sizes, and memory over time. The process
         may still run, or may have been killed. --tree shows call stacks instead, from
         the outermost frame down, and --callers from the allocating line to its callers.
+        --functions lists functions by what they allocated, with and without what they
+        called; --function shows who called one, and what it called.
         --format exports it to heaptrack (heaptrack_print FILE), Massif (ms_print FILE),
         flame graph scripts (collapsed), speedscope, the Firefox Profiler or pprof.
         With LATER, another recording, it shows what changed, by location.
@@ -37,6 +39,7 @@ module Memprof
           memprof malloc -- psql -c 'select 1'
           memprof malloc --limit 5 import.malloc
           memprof malloc --callers --value leaked import.malloc
+          memprof malloc --function parse import.malloc
           memprof malloc before.malloc after.malloc
           memprof malloc --format heaptrack -o import.heaptrack import.malloc
       TEXT
@@ -44,8 +47,10 @@ module Memprof
       SHOWN = 10
       FORMATS = %i[text json heaptrack massif collapsed speedscope firefox pprof].freeze
       VALUES = %i[peak leaked allocated].freeze
-      RECORDINGS_ONLY = %i[format value tree callers from to suppressions].freeze
-      private_constant :LIMIT, :SHOWN, :FORMATS, :VALUES, :RECORDINGS_ONLY
+      RECORDINGS_ONLY = %i[format value tree callers functions function from to suppressions].freeze
+      # What may be shown instead of the tables.
+      VIEWS = %i[tree callers functions function].freeze
+      private_constant :VIEWS, :LIMIT, :SHOWN, :FORMATS, :VALUES, :RECORDINGS_ONLY
 
       # What Program hands to the command.
       Settings = Struct.new(:to_env) do
@@ -80,6 +85,7 @@ module Memprof
 
         other = given.keys - RECORDINGS_ONLY - %i[limit output]
         raise UsageError, "--#{other.first} is for commands; see `memprof help malloc`" if other.any?
+        check_views(later)
         return compare(path, later) if later
 
         recording = open_recording(path)
@@ -90,6 +96,12 @@ module Memprof
         end
       rescue Memprof::Error => e
         raise UsageError, e.message
+      end
+
+      def check_views(later)
+        views = given.keys & VIEWS
+        raise UsageError, "--#{views.first} shows one recording; LATER is another one" if later && views.any?
+        raise UsageError, "--#{views[0]} and --#{views[1]} exclude each other" if views.size > 1
       end
 
       def open_recording(path)
@@ -123,11 +135,18 @@ module Memprof
         color = @terminal.color? && !@options[:output]
         return recording.tree_text(direction, value: value, color: color) if direction
 
-        recording.to_s(limit: @options.fetch(:limit, SHOWN), color: color)
+        limit = @options.fetch(:limit, by_function? ? LIMIT : SHOWN)
+        return recording.to_s(limit: limit, color: color) unless by_function?
+
+        Memprof::Malloc::Recording::FunctionsText
+          .new(recording.to_h, functions_of(recording), value: value, limit: limit, color: color).to_s
       end
 
       def json_of(recording)
-        direction ? JSON.generate(recording.tree(direction, value: value)) : recording.to_json
+        return JSON.generate(recording.tree(direction, value: value)) if direction
+        return recording.to_json unless by_function?
+
+        JSON.generate(functions_of(recording))
       end
 
       def export(recording, format)
@@ -143,6 +162,17 @@ module Memprof
         return :bottom_up if @options[:callers]
 
         :top_down if @options[:tree]
+      end
+
+      def by_function? = @options[:functions] || @options[:function]
+
+      def functions_of(recording)
+        name = @options[:function]
+        rows = recording.functions(name, value: value)
+        return rows unless name && rows.empty?
+
+        raise UsageError, "no function #{name.inspect} has #{value} bytes in the recording; " \
+          "--functions lists those that have"
       end
 
       def value = @options.fetch(:value, :peak)
@@ -162,6 +192,10 @@ module Memprof
         flag(parser, "--tree", "a recording as a tree: what called what", :tree)
         flag(parser, "--callers", "a recording as a tree from the lines that allocated", "to their callers",
           :callers)
+        flag(parser, "--functions", "a recording by function: what it allocated, with and",
+          "without what it called", :functions)
+        text(parser, "--function NAME", "a function of a recording: who called it, and what it", "called",
+          :function)
         one_of(parser, FORMATS, "-f", "--format FORMAT", "a recording as text, json, heaptrack, massif,",
           "collapsed, speedscope, firefox or pprof", :format)
         json(parser)

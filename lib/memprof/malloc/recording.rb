@@ -17,6 +17,7 @@ module Memprof
     #   recording.complete?                              # => true
     class Recording
       autoload :Comparison, "#{__dir__}/recording/comparison"
+      autoload :FunctionsText, "#{__dir__}/recording/functions_text"
       autoload :Text, "#{__dir__}/recording/text"
       autoload :TreeText, "#{__dir__}/recording/tree_text"
 
@@ -166,6 +167,45 @@ module Memprof
       def tree_text(direction = :top_down, value: :peak, min: 0.01, color: false)
         rows = tree(direction, value: value, min: min)
         TreeText.new(@summary, rows, direction: direction, value: value, min: min, color: color).to_s
+      end
+
+      # What functions allocated: a method in a file, a native function.
+      #
+      # Rows have a `:name`, as `"import (app.rb)"`, the `:self_bytes` that the function allocated itself, and
+      # the `:bytes` that were allocated while it ran; a stack counts once, however often the function is in
+      # it. With `name` only functions that are called so, with or without the place, and they have `:callers`
+      # and `:callees`: rows of `:name`, and `:bytes` of the stacks in which the one called the other. Most
+      # bytes come first.
+      #
+      # @param name [String, nil]
+      # @param value [Symbol] `:peak`, `:leaked` or `:allocated` bytes
+      # @return [Array<Hash{Symbol => Object}>] empty if nothing is called so
+      # @raise [ArgumentError] for another value
+      # @raise [Error] if the file can't be read
+      # @example
+      #   def parse = "x" * 10_000
+      #   Memprof::Malloc.record("import.malloc") { $row = parse }
+      #   recording = Memprof::Malloc::Recording.new("import.malloc")
+      #   recording.functions.first[:bytes] >= 10_000                               # => true
+      #   recording.functions("parse").first[:callers].first[:name].include?("block in") # => true
+      def functions(name = nil, value: :peak)
+        check(value, VALUES, "value")
+        ask { |file| Native.functions_of_recording(file, value.name, name, @selection) }
+      end
+
+      # {functions} for people.
+      #
+      # @param limit [Integer] rows of each table
+      # @param color [Boolean]
+      # @param (see #functions)
+      # @return [String]
+      # @raise (see #functions)
+      # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+      #   puts Memprof::Malloc::Recording.new("import.malloc").functions_text(limit: 5)
+      def functions_text(name = nil, value: :peak, limit: 20, color: false)
+        rows = functions(name, value: value)
+        FunctionsText.new(@summary, rows, value: value, limit: limit, color: color).to_s
       end
 
       # What changed by location from this recording to a later one, of the same program after a change.

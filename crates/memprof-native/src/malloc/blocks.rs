@@ -8,7 +8,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use super::block_table::{self, Block, Entry, NoMemory, Table, key_of};
+use super::block_entry::{Block, Entry, key_of};
+use super::block_table::{self, NoMemory, Table};
 use super::sampling;
 
 /// A part of the table, with its lock. Shards don't share a cache line.

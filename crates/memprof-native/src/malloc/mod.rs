@@ -15,6 +15,8 @@
 #[cfg(interposed)]
 mod answers;
 #[cfg(interposed)]
+mod block_entry;
+#[cfg(interposed)]
 mod block_table;
 #[cfg(interposed)]
 mod blocks;
@@ -32,6 +34,8 @@ mod recorder;
 mod sampling;
 #[cfg(interposed)]
 mod site_cache;
+#[cfg(interposed)]
+mod site_counters;
 #[cfg(interposed)]
 mod sites;
 #[cfg(interposed)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Mutex, PoisonError};
 
-use super::block_table::{Block, GENERATION_BITS};
+use super::block_entry::{Block, GENERATION_BITS};
 use super::sites::{self, SiteId};
 use super::stream::{self, Stream};
 use super::{Host, Settings};

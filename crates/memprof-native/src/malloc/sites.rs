@@ -7,70 +7,24 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU32, AtomicU64,
+    AtomicPtr, AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
 };
 
 use memprof_recording::Weight;
 
+use super::site_counters::{
+    AGES, ALLOCATED_BYTES, ALLOCATIONS, Counters, FREED_BYTES, FREES, Sums,
+};
 use super::tallies::Tallies;
 use super::thread_memory::ThreadMemory;
-use super::{Counts, Frame, Line, Location, Site, pages, sampling};
+use super::{Counts, Frame, Line, Location, Site, pages};
 use crate::counters;
 use crate::lock::Lock;
 
 /// A site's number. The first is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SiteId(pub u32);
-
-/// What is counted at a site.
-pub(super) type Sums = [u64; SUMS];
-pub(super) const ALLOCATIONS: usize = 0;
-pub(super) const ALLOCATED_BYTES: usize = 1;
-pub(super) const FREES: usize = 2;
-pub(super) const FREED_BYTES: usize = 3;
-pub(super) const AGES: usize = 4;
-pub(super) const SUMS: usize = 5;
-
-/// The counters of a site. Others read them while threads count.
-#[derive(Default)]
-struct Counters {
-    sums: [AtomicU64; SUMS],
-    /// The sums at the last reset, those of threads included.
-    at_reset: [AtomicU64; SUMS],
-    max_lifespan: AtomicU64,
-}
-
-impl Counters {
-    fn add(&self, sums: Sums) {
-        for (sum, amount) in self.sums.iter().zip(sums) {
-            if amount > 0 {
-                sum.fetch_add(amount, Relaxed);
-            }
-        }
-    }
-
-    /// `elsewhere` is what threads have counted on their own.
-    fn sums(&self, elsewhere: Sums) -> Sums {
-        std::array::from_fn(|at| self.sums[at].load(Relaxed).wrapping_add(elsewhere[at]))
-    }
-
-    fn counts(&self, elsewhere: Sums) -> Counts {
-        let sums = self.sums(elsewhere);
-        let since = |at: usize| sums[at].wrapping_sub(self.at_reset[at].load(Relaxed));
-        let scale = sampling::scale();
-        Counts {
-            allocations: scale.blocks(since(ALLOCATIONS)),
-            allocated_bytes: scale.bytes(since(ALLOCATED_BYTES)),
-            frees: scale.blocks(since(FREES)),
-            freed_bytes: scale.bytes(since(FREED_BYTES)),
-            age_total: scale.blocks(since(AGES)),
-            max_lifespan: self.max_lifespan.load(Relaxed),
-            live: scale.blocks(sums[ALLOCATIONS].saturating_sub(sums[FREES])),
-            live_bytes: scale.bytes(sums[ALLOCATED_BYTES].saturating_sub(sums[FREED_BYTES])),
-        }
-    }
-}
 
 const SITES_A_CHUNK: usize = 1024;
 const CHUNKS: usize = 8 * 1024 - 1;

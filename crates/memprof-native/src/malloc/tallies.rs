@@ -5,7 +5,8 @@ use std::sync::atomic::{
     Ordering::{Relaxed, Release},
 };
 
-use super::sites::{self, SUMS, SiteId, Sums};
+use super::site_counters::{SUMS, Sums};
+use super::sites::{self, SiteId};
 
 /// The running recording's number.
 static RECORDING: AtomicU64 = AtomicU64::new(1);

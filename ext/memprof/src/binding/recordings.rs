@@ -6,7 +6,7 @@ use magnus::{Error, Object, RModule, Ruby, function};
 use memprof_native::malloc;
 use memprof_recording::export::{Format, Value, export, export_summary};
 use memprof_recording::{
-    Direction, Error as Unreadable, Flame, Selection, Stacks, Summary, Tree, TreeRow,
+    Direction, Error as Unreadable, Flame, Function, Selection, Stacks, Summary, Tree, TreeRow,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -19,6 +19,10 @@ pub fn init(native: RModule) -> Result<(), Error> {
     native.define_singleton_method("sum_up_recording", function!(sum_up_recording, 2))?;
     native.define_singleton_method("tree_of_recording", function!(tree_of_recording, 6))?;
     native.define_singleton_method("flame_of_recording", function!(flame_of_recording, 4))?;
+    native.define_singleton_method(
+        "functions_of_recording",
+        function!(functions_of_recording, 4),
+    )?;
     native.define_singleton_method("tree_of_malloc", function!(tree_of_malloc, 3))?;
     native.define_singleton_method("export_malloc", function!(export_malloc, 4))?;
     native.define_singleton_method("export_recording", function!(export_recording, 5))
@@ -72,6 +76,23 @@ fn flame_of_recording(
     summed_up(ruby, descriptor, &selection, move |summary| {
         let tree = Tree::new(&summary.stacks, Direction::TopDown, value);
         Ok(serde_json::to_string(&Flame::new(&tree, most))?)
+    })
+}
+
+/// Reads a file descriptor to its end, and adds up its stacks by function. `name`: only functions of that name, with those
+/// beside them; nil for all. The answer is JSON; nil if it is no recording.
+fn functions_of_recording(
+    ruby: &Ruby,
+    descriptor: i32,
+    value: String,
+    name: Option<String>,
+    selection: String,
+) -> Result<Option<String>, Error> {
+    let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
+    let value: Value = value.parse().map_err(wrong)?;
+    summed_up(ruby, descriptor, &selection, move |summary| {
+        let functions = Function::all(&summary.stacks, value, name.as_deref());
+        Ok(serde_json::to_string(&functions)?)
     })
 }
 

@@ -16,7 +16,7 @@ module Memprof
         DIRECTIONS = {
           top_down: "from the outermost frames down", bottom_up: "from what allocated to its callers"
         }.freeze
-        private_constant :VALUES, :DIRECTIONS
+        private_constant :DIRECTIONS
 
         def initialize(summary, rows, direction:, value:, min:, color:)
           @summary = summary
