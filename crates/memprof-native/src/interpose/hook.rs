@@ -98,6 +98,8 @@ pub struct Companion {
     pub original: &'static Original,
     /// What to call if the library has none; without that, nothing is replaced then.
     pub fallback: Option<Code>,
+    /// If the library is libc, the function that it calls by that name itself: another library's, if that is preloaded.
+    pub as_libc_calls: bool,
 }
 
 impl Companion {
@@ -108,6 +110,7 @@ impl Companion {
             symbol,
             original,
             fallback: None,
+            as_libc_calls: false,
         }
     }
 }

@@ -171,7 +171,11 @@ impl Lookup {
             .companions
             .iter()
             .map(|companion| {
-                let found = self.find(home, companion.symbol.as_bytes());
+                let name = companion.symbol.as_bytes();
+                let is_bound = companion.as_libc_calls && self.is_libc(home);
+                let bound = || self.resolve(home, name);
+                let found = is_bound.then(bound).flatten();
+                let found = found.or_else(|| self.find(home, name));
                 found.or_else(|| companion.fallback.map(Code::address))
             })
             .collect();

@@ -127,15 +127,21 @@ impl Companions {
         }
     }
 
-    /// What the engine is to look for.
-    const fn of_library(&'static self) -> [Companion; 2] {
+    /// What the engine is to look for, for this function. libc makes `reallocarray` of the `realloc` that is in use: under
+    /// jemalloc of theirs, which has no `reallocarray`.
+    const fn of_library(&'static self, symbol: &str) -> [Companion; 2] {
+        let as_libc_calls = matches!(symbol.as_bytes(), b"reallocarray");
         [
             Companion {
                 symbol: "malloc_usable_size",
                 original: &self.size,
                 fallback: Some(Code::new(no_size as *const ())),
+                as_libc_calls,
             },
-            Companion::needed("realloc", &self.realloc),
+            Companion {
+                as_libc_calls,
+                ..Companion::needed("realloc", &self.realloc)
+            },
         ]
     }
 
@@ -204,10 +210,10 @@ macro_rules! allocation {
                 fn stub_3();
             }
             static COMPANIONS: [[Companion; 2]; ENTRIES] = [
-                NEEDED[0].of_library(),
-                NEEDED[1].of_library(),
-                NEEDED[2].of_library(),
-                NEEDED[3].of_library(),
+                NEEDED[0].of_library($symbol),
+                NEEDED[1].of_library($symbol),
+                NEEDED[2].of_library($symbol),
+                NEEDED[3].of_library($symbol),
             ];
             pub(super) static REPLACEMENTS: [Entry; ENTRIES] = [
                 Entry { caller: Caller::Interpreter, code: Code::new(stub_0 as *const ()),
