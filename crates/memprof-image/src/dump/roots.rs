@@ -21,6 +21,8 @@ const BATCH: usize = 2048;
 /// of this size are theirs in which some lie.
 const ARENA: u64 = 32 << 20;
 const PIECE: u64 = 32 << 10;
+/// No process has memory above.
+const HIGHEST: u64 = 1 << 56;
 
 impl Dump<'_, '_> {
     pub(super) fn roots(&mut self) -> io::Result<()> {
@@ -128,7 +130,7 @@ fn contents(heap: &RubyHeap<'_>) -> Vec<Range<u64>> {
             Kind::HASH => heap.hash(&object).map(|hash| hash.entries.range()),
             _ => None,
         };
-        let range = range.filter(|range| !range.is_empty());
+        let range = range.filter(|range| !range.is_empty() && range.end < HIGHEST);
         let place = range
             .as_ref()
             .and_then(|range| ranges::containing(external, range.start));

@@ -35,7 +35,7 @@ const ENTRIES: usize = 8;
 /// Classes that are looked at.
 const SAMPLE: usize = 1000;
 /// Included modules between a class and its superclass, and classes above one.
-const MOST_ANCESTORS: usize = 4096;
+const MOST_ANCESTORS: usize = 512;
 
 /// A place of a word that belongs to a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -15,7 +15,9 @@ const PAGE: u64 = 4096;
 const SAMPLE: usize = 50_000;
 /// As many shapes have to fit.
 const PROOF: usize = 6;
-const MOST: usize = 4096;
+const MOST: usize = 1024;
+/// No process has memory above.
+const HIGHEST: u64 = 1 << 56;
 
 /// Where shapes are and what they have.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +46,7 @@ impl Shapes {
         let runs = heap
             .analysis
             .image
-            .writable_runs(|segment| segment.is_anonymous());
+            .writable_runs(|segment| segment.is_anonymous() && segment.end < HIGHEST);
         let pages = runs
             .iter()
             .flat_map(|run| (run.start.next_multiple_of(PAGE)..run.end).step_by(PAGE as usize));
@@ -109,9 +111,7 @@ impl Shapes {
         loop {
             let shape = self.table.checked_add(number.checked_mul(self.size)?)?;
             let id = heap.memory.word(shape + self.name)?;
-            let (at, bytes) = self.count;
-            let word = heap.memory.word(shape + at)?;
-            chain.push((heap.id_name(id), word & ((1 << (bytes * 8)) - 1)));
+            chain.push((heap.id_name(id), self.count_of(heap, shape)?));
             let parent = u64::from(heap.memory.half(shape + self.parent)?);
             if parent == u64::from(u32::MAX) || parent & ID_BITS == ID_BITS {
                 return Some(chain);
@@ -124,6 +124,12 @@ impl Shapes {
         }
     }
 
+    /// How many values objects of the shape at an address have.
+    fn count_of(&self, heap: &RubyHeap<'_>, shape: u64) -> Option<u64> {
+        let (at, bytes) = self.count;
+        Some(heap.memory.word(shape + at)? & ((1 << (bytes * 8)) - 1))
+    }
+
     /// The number of an object's shape.
     pub fn id(&self, object: &Object) -> u64 {
         id_of(object)
@@ -131,11 +137,15 @@ impl Shapes {
 
     /// Where an object has its values: in its slot, or in a block that its first word points to.
     pub fn values(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Cells> {
-        let (_, count) = *self.chain(heap, id_of(object))?.first()?;
+        let count = self.count_of(heap, self.table + id_of(object) * self.size)?;
         let body = object.address + HEADER;
         let first = heap.memory.word(body)?;
         let embedded = heap.body(object);
         let block = heap.block(first);
+        if count == 0 && block.is_some() {
+            // It has so many that they are in a table.
+            return None;
+        }
         let cells = Cells {
             at: if block.is_some() { first } else { body },
             count,
