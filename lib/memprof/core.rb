@@ -71,8 +71,9 @@ module Memprof
       # milliseconds. Nothing is loaded into it. Linux only; for another process run as its user or as root,
       # with the permission to trace it (ptrace).
       #
-      # Of threads other than the one that was copied, registers are not known; of those that ran, all of
-      # their stack counts as external memory.
+      # All threads of another process are stopped meanwhile, so that their registers are known. Of this
+      # process's own other threads they are not; of those that ran, all of their stack counts as external
+      # memory.
       #
       # @param pid [Integer] this process, if it is not given
       # @yieldparam core [Core] the copy, which ends with the block

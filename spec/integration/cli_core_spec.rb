@@ -39,6 +39,17 @@ RSpec.describe "memprof core" do
 
   def json(*words) = JSON.parse(core("--json", *words))
 
+  it "knows the stacks of threads that run, too" do
+    threads = "3.times { Thread.new { loop { Array.new(20) { _1.to_s }.sort } } }"
+    stranger("#{threads}\nputs :ready\n$stdin.read") do |pid|
+      3.times do
+        stacks = json(pid, "list", "stacks")["regions"]
+        expect(stacks.map { |stack| stack["thread"].to_s }).to match_array(Dir.children("/proc/#{pid}/task"))
+      end
+      expect(File.read("/proc/#{pid}/status")).to include("TracerPid:\t0")
+    end
+  end
+
   it "shows where the memory of a process went, which goes on" do
     stranger(planted) do |pid|
       text = core(pid)

@@ -15,6 +15,7 @@ mod calls;
 mod error;
 mod live_calls;
 pub(crate) mod maps;
+mod other_threads;
 mod own_copy;
 mod ptrace;
 mod quiet;

@@ -5,6 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::error::SnapshotError;
+use super::other_threads::OtherThreads;
 use super::ptrace::{self, Stop};
 use super::registers::{self, Registers};
 use super::stopped::{PATIENCE, Stopped, instruction, run};
@@ -22,27 +23,50 @@ pub struct Snapshot {
     instruction: u64,
     /// Registers of the thread when it was copied.
     pub(super) registers: Registers,
-    /// How long the thread did not run.
+    /// Registers of other threads at that moment, in the order of the kernel.
+    pub others: Vec<(i32, Vec<u64>)>,
+    /// How long the thread did not run, or any thread that had to wait for it.
     pub pause: Duration,
     /// Whether the copy has been waited for already.
     pub(super) ended: bool,
 }
 
 impl Snapshot {
-    /// Copies the process of this thread.
+    /// Copies the process of this thread. Its other threads run meanwhile.
     pub fn take(thread: i32) -> Result<Snapshot, SnapshotError> {
+        Snapshot::take_beside(thread, || None)
+    }
+
+    /// Copies it while all of its threads stand still, and notes what they were doing.
+    pub fn take_with_threads(thread: i32) -> Result<Snapshot, SnapshotError> {
+        let process = process_of(thread).ok_or(SnapshotError::Gone)?;
+        Snapshot::take_beside(thread, || Some(OtherThreads::stop(process, thread)))
+    }
+
+    fn take_beside(
+        thread: i32,
+        others: impl FnOnce() -> Option<OtherThreads>,
+    ) -> Result<Snapshot, SnapshotError> {
         let instruction = instruction(thread)?;
-        let beginning;
+        let mut beginning = Instant::now();
         let mut copy = None;
+        let others = others();
         let (inner, registers) = {
             let stopped = Stopped::stop(thread)?;
-            beginning = Instant::now();
+            if others.is_none() {
+                beginning = Instant::now();
+            }
             let arguments = registers::clone_arguments();
             let inner = stopped.call(instruction, libc::SYS_clone, arguments, &mut copy);
             let registers = stopped.registers;
             stopped.release()?;
             (inner?, registers)
         };
+        let registers_of_others = others.iter().flat_map(OtherThreads::registers);
+        let others_then = registers_of_others
+            .map(|(id, registers)| (id, words(&registers)))
+            .collect();
+        drop(others);
         let pause = beginning.elapsed();
         if inner < 0 {
             let error = io::Error::from_raw_os_error(-inner as i32);
@@ -55,6 +79,7 @@ impl Snapshot {
             inner: inner as i32,
             instruction,
             registers,
+            others: others_then,
             pause,
             ended: false,
         };
@@ -69,12 +94,7 @@ impl Snapshot {
 
     /// General registers of the thread when it was copied, in the order of the kernel.
     pub fn registers(&self) -> Vec<u64> {
-        let count = size_of::<Registers>() / size_of::<u64>();
-        // SAFETY: the kernel's structure consists of words on both processors, and lives as long as this.
-        let words = unsafe {
-            std::slice::from_raw_parts(std::ptr::from_ref(&self.registers).cast::<u64>(), count)
-        };
-        words.to_vec()
+        words(&self.registers)
     }
 
     /// Nothing that the copy writes to the process's standard output or error is the process's.
@@ -123,6 +143,15 @@ impl Drop for Snapshot {
             }
         }
     }
+}
+
+/// Registers in the order of the kernel.
+fn words(registers: &Registers) -> Vec<u64> {
+    let count = size_of::<Registers>() / size_of::<u64>();
+    // SAFETY: the kernel's structure consists of words on both processors, and lives as long as this.
+    let words =
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(registers).cast::<u64>(), count) };
+    words.to_vec()
 }
 
 /// Has a process wait for its copy.

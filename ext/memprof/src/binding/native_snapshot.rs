@@ -33,6 +33,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
 ))]
 mod linux {
     use std::cell::RefCell;
+    use std::collections::HashSet;
     use std::fs;
     use std::time::{Duration, Instant};
 
@@ -196,7 +197,7 @@ mod linux {
             let image = Image::of_process(child, threads).map_err(unreadable)?;
             return Ok((pause, image, Copy::Own(copy)));
         }
-        let snapshot = Snapshot::take(thread).map_err(|error| failure(&error))?;
+        let snapshot = Snapshot::take_with_threads(thread).map_err(|error| failure(&error))?;
         let threads = threads_of(pid, thread as u32, &snapshot);
         let image = Image::of_process(snapshot.pid() as u32, threads).map_err(unreadable)?;
         Ok((
@@ -218,13 +219,20 @@ mod linux {
         }
     }
 
-    /// The thread that was copied with all its registers, and others that waited, with where their stacks ended.
+    /// The thread that was copied and the others, with all their registers; of those that did not stop, and wait for the
+    /// system, where their stacks end.
     fn threads_of(pid: u32, copied: u32, snapshot: &Snapshot) -> Vec<Thread> {
-        let own = Thread::of_registers(copied, snapshot.registers(), Machine::own());
-        let others = waiting_threads(pid)
+        let machine = Machine::own();
+        let mut threads: Vec<Thread> = Thread::of_registers(copied, snapshot.registers(), machine)
             .into_iter()
-            .filter(|thread| thread.id != copied);
-        own.into_iter().chain(others).collect()
+            .collect();
+        threads.extend(snapshot.others.iter().filter_map(|(id, registers)| {
+            Thread::of_registers(*id as u32, registers.clone(), machine)
+        }));
+        let known: HashSet<u32> = threads.iter().map(|thread| thread.id).collect();
+        let others = waiting_threads(pid).into_iter();
+        threads.extend(others.filter(|thread| !known.contains(&thread.id)));
+        threads
     }
 
     /// Waits so many seconds for the answer: its text, nil if it is not there yet, or why there is none.
