@@ -4,6 +4,7 @@
 
 require "tmpdir"
 require_relative "support"
+require_relative "support/clients"
 require_relative "support/server"
 
 DUMPS = Bench.size(1_000, 20)
@@ -73,55 +74,8 @@ class DumpedServer < Server
   end
 end
 
-# A client that sends requests until it is stopped: how long responses took, and how many were wrong.
-class Client
-  attr_reader :latencies, :errors
-
-  def initialize(server)
-    @latencies = []
-    @errors = 0
-    @thread = Thread.new { ask(server) until @stop }
-  end
-
-  def finish
-    @stop = true
-    @thread.join
-    self
-  end
-
-  private
-
-  def ask(server)
-    server.connect do |http|
-      until @stop
-        @latencies << Bench.wall { @errors += 1 unless whole?(http.get("/rows")) }
-        sleep(THINK)
-      end
-    end
-  rescue SystemCallError, IOError, Timeout::Error
-    @errors += 1
-  end
-
-  def whole?(response)
-    response.code == "200" && response.body.end_with?("}]")
-  end
-end
-
 def milliseconds(seconds)
   format("%.1f", seconds * 1000)
-end
-
-# Sends requests from clients during the block; returns the clients.
-def under_load(server)
-  clients = Array.new(CLIENTS) { Client.new(server) }
-  yield
-  clients.each(&:finish)
-end
-
-def latency_row(name, clients)
-  all = clients.flat_map(&:latencies).sort
-  shown = [0.5, 0.99, 1].map { |part| milliseconds(all[(all.size - 1) * part]) }
-  [name, all.size, clients.sum(&:errors), *shown]
 end
 
 Bench.title("Does a server under load write one dump after the other, lose none, and keep serving?")
@@ -130,9 +84,9 @@ times = []
 states = {}
 Dir.mktmpdir("memprof-bench-") do |directory|
   server = DumpedServer.new(directory)
-  before = under_load(server) { sleep(WARM_UP) }
+  before = Clients.during(server, CLIENTS, THINK) { sleep(WARM_UP) }
   states["before"] = server.belongings
-  during = under_load(server) do
+  during = Clients.during(server, CLIENTS, THINK) do
     DUMPS.times do |number|
       states["after #{number} dumps"] = server.belongings if number == DUMPS / 2
       times << Bench.wall { outcomes << (server.alive? ? server.dump : :dead) }
@@ -142,7 +96,7 @@ Dir.mktmpdir("memprof-bench-") do |directory|
   sleep(0.5)
   states["after #{outcomes.size} dumps"] = server.belongings if server.alive?
   Bench.table(["requests", "served", "errors", "median ms", "99th percentile", "longest"],
-    [latency_row("no dumps", before), latency_row("dumps", during)])
+    [Clients.row("no dumps", before), Clients.row("dumps", during)])
   Bench.table(["the server", *states.values.first.keys], states.map { |name, state| [name, *state.values] })
   sample = Bench::Sample.new(times)
   Bench.table(["dumps", "whole", "cut", "lost", "median ms", "longest", "warnings of the server"],
