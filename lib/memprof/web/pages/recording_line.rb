@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../recording_page"
-require_relative "../source"
+require_relative "../../source"
 
 module Memprof
   class Web
