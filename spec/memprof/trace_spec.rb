@@ -305,7 +305,8 @@ RSpec.describe Memprof, ".trace" do
     expect(child["objects"]["types"]).to eq("object" => 10)
   end
 
-  it "does not disturb Ractors, whose calls of clients are not counted" do
+  # Before 3.1.4 Ruby crashes where a Ractor starts while objects are hooked (Bug #18464).
+  it "does not disturb Ractors, whose calls of clients are not counted", if: RUBY_VERSION >= "3.1.4" do
     result = run_ruby(<<~RUBY, ruby_args: ["-W:no-experimental"])
       require "memprof"
       Memprof.trace(File::NULL) do

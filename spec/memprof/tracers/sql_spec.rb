@@ -117,7 +117,7 @@ RSpec.describe "the tracer sql" do
         "select id from books" => 1, "select ?" => 2)
   end
 
-  it "lets Ractors use clients, whose statements are not told" do
+  it "lets Ractors use clients, whose statements are not counted" do
     result = run_ruby(<<~RUBY, ruby_args: ["-W:no-experimental"])
       require "memprof"
       module PG
