@@ -2,7 +2,6 @@
 
 require_relative "../cell"
 require_relative "../cli/listing"
-require_relative "log/entry"
 require_relative "text/work"
 
 module Memprof
@@ -18,7 +17,7 @@ module Memprof
       def initialize(record, seconds = nil)
         request = record.key?("tracers")
         @tracers = request ? record["tracers"] : record
-        @entry = Log::Entry.new(record, 1) if request
+        @request = record if request
         @seconds = request ? record["time"] : seconds
       end
 
@@ -35,7 +34,7 @@ module Memprof
 
       def headline
         parts = []
-        parts << request if @entry
+        parts << request if @request
         parts << [time, cpu].compact.join(", of that ") if time || cpu
         objects = part("objects")
         if objects["created"]
@@ -45,8 +44,10 @@ module Memprof
       end
 
       def request
-        action = @entry.action if @entry.record["rails"]
-        [action, @entry.path, "status #{@entry.status}"].compact.join(", ")
+        rails, env, response = @request.values_at("rails", "request", "response")
+        action = "#{rails["controller"]}##{rails["action"]}" if rails
+        path = env ? env.values_at("REQUEST_METHOD", "PATH_INFO").compact.join(" ") : "block"
+        [action, path, "status #{response&.fetch("code", nil) || "none"}"].compact.join(", ")
       end
 
       def time = @seconds && Cell.seconds(@seconds)
