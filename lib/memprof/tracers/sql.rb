@@ -7,7 +7,7 @@ require_relative "../printable"
 module Memprof
   module Tracers
     # `sql`: statements by their normalized text, and by the line of the application that sends them. They are
-    # told by Active Record, and by the client gems for those who use them without it. (What goes through C
+    # reported by Active Record, and by the client gems where they are used without it. (What goes through C
     # libraries is counted by the extension, too, which knows neither texts nor callers.)
     class Sql < Client
       # Set in the fiber: the statement that runs.
