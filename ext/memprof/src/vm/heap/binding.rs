@@ -20,13 +20,13 @@ use crate::vm::protect::protect;
 /// One object of each type that is looked into; procs whose local variables are known, with different numbers of
 /// parameters and of others.
 const SAMPLES: &str = "\
-    [proc {}, method(:puts), binding, Thread.current, [].each, Fiber.new {}, {}.compare_by_identity, \
-    Array.new(20) { |index| [index, index] }.to_h, [\
+    [proc {}, method(:puts), binding, ::Thread.current, [].each, ::Fiber.new {}, {}.compare_by_identity, \
+    ::Array.new(20) { |index| [index, index] }.to_h, [\
     proc { |memprof_a| memprof_b = memprof_c = 0; [memprof_b, memprof_c] },\
     proc { |memprof_d, memprof_e| memprof_f = memprof_g = memprof_h = memprof_i = memprof_j = 0; \
     [memprof_f, memprof_g, memprof_h, memprof_i, memprof_j] },\
     proc { memprof_k = memprof_l = memprof_m = memprof_n = memprof_o = 0; \
-    [memprof_k, memprof_l, memprof_m, memprof_n, memprof_o] }], Object.new, Thread.main]";
+    [memprof_k, memprof_l, memprof_m, memprof_n, memprof_o] }], ::Object.new, ::Thread.main]";
 
 /// Letters of the variables of each of the procs.
 const NAMES: [&str; 3] = ["abc", "defghij", "klmno"];
