@@ -104,7 +104,7 @@ fn pointers(address: usize, words: usize) -> impl Iterator<Item = usize> {
 
 /// Whether two words beside each other are the lowest and the highest address of something that the object is in.
 fn has_bounds_around(words: &[u64], object: VALUE) -> bool {
-    let is_around = |low: u64, high: u64| low <= object as u64 && (object as u64) < high;
+    let is_around = |low: u64, high: u64| low <= object && object < high;
     (words.windows(2)).any(|pair| pair[0] > 1 << 16 && is_around(pair[0], pair[1]))
 }
 
@@ -127,7 +127,7 @@ fn has_known(table: u64, known: &Known) -> bool {
     let last = copy_words(entries.wrapping_add(first) as usize, size as usize * ENTRY);
     last.is_some_and(|last| {
         (last.chunks_exact(ENTRY))
-            .any(|entry| entry[1] == known.object as u64 && has(entry[2], known.finalizer))
+            .any(|entry| entry[1] == known.object && has(entry[2], known.finalizer))
     })
 }
 
@@ -139,6 +139,6 @@ fn has(array: u64, finalizer: VALUE) -> bool {
     };
     words.is_some_and(|words| {
         Flags(words[0] as usize).is(ruby_value_type::RUBY_T_ARRAY)
-            && words[2..].contains(&(finalizer as u64))
+            && words[2..].contains(&finalizer)
     })
 }
