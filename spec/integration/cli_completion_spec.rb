@@ -24,7 +24,8 @@ RSpec.describe "memprof completion" do
       expect(zsh).to match(/^    '#{verb}:.+'$/).and match(/^    #{verb}\) _arguments /)
       expect(fish).to match(/-a #{verb} -d '.+'$/)
     end
-    expect(zsh).to include("'--max-increase[limit for the rise of each total (default\\: 2%)]:PERCENT:_files'")
+    expect(zsh)
+      .to include("'--max-increase[limit for the rise of each total (default\\: 2%)]:PERCENT:_files'")
     expect(fish).to include("-l max-increase -r -d 'limit for the rise of each total (default: 2%)'")
   end
 
