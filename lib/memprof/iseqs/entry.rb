@@ -44,7 +44,7 @@ module Memprof
       #
       # @return [Hash{Symbol => Object}]
       # @example
-      #   Memprof.iseqs.first.to_h[:count] # => 1
+      #   Memprof.iseqs.first.to_h.keys.last(2) # => [:count, :memsize]
       def to_h
         { file: file, line: line, label: label, method: method_name, count: count, memsize: memsize }
       end
