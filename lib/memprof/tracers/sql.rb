@@ -34,7 +34,7 @@ module Memprof
           end
         end
 
-        # Begins a statement; nil if nobody wants to know of it.
+        # Begins a statement; nil if no trace follows it.
         def start(event = nil)
           followers = running
           return if followers.empty?
@@ -47,7 +47,7 @@ module Memprof
           end
         end
 
-        # Whether nobody wants to know of what a client gem does now.
+        # Whether no trace follows what a client gem does now.
         def ignored?
           running.empty? || !Thread.current[INSIDE].nil?
         end

@@ -48,7 +48,7 @@ pub struct Written {
     pub counts: Counts,
     /// Bytes of the file.
     pub bytes: u64,
-    /// What could not be told of this build of Ruby.
+    /// What could not be learned about this build of Ruby.
     pub unknown: Vec<&'static str>,
 }
 

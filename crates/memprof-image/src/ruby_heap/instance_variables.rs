@@ -1,5 +1,5 @@
 //! Instance variables of plain objects. Until Ruby 3.1 each class has a table from names to places; since then objects have
-//! shapes. Values of objects without a known layout are not told apart from other words.
+//! shapes. Values of objects without a known layout cannot be distinguished from other words.
 
 use memprof_dump::record::Kind;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -118,7 +118,7 @@ impl<'a> RubyHeap<'a> {
         heap
     }
 
-    /// What this build of Ruby does not tell.
+    /// What cannot be learned about this build of Ruby.
     pub fn unknown(&self) -> Vec<&'static str> {
         let facts = [
             ("names of classes", self.classes.are_known()),

@@ -161,7 +161,7 @@ impl Attachment {
         }
     }
 
-    /// Ruby's handler of signals, if it can be told, and a signal that nothing is done for.
+    /// Ruby's signal handler, if it can be identified, and a signal that is ignored.
     fn waking(&self, stopped: &Stopped) -> Result<Option<(u64, i32)>, SnapshotError> {
         let place = registers::below_stack(&stopped.registers, 64);
         let handler = |signal: i32| {

@@ -93,7 +93,7 @@ pub fn without_system_call(of: &Registers) -> Registers {
     *of
 }
 
-/// Whether the thread was stopped in a system call: the registers do not tell.
+/// Whether the thread was stopped in a system call, which the registers do not show.
 pub fn in_system_call(_: &Registers) -> bool {
     false
 }

@@ -15,10 +15,10 @@ module Memprof
         }.freeze
         # Said elsewhere.
         ELSEWHERE = %w[objects resources].freeze
-        # By what the calls of a tracer are told apart; of others, by function.
+        # What distinguishes the calls of a tracer; in others, the function does.
         KINDS = %w[types commands hosts].freeze
         CALLS = %w[calls queries].freeze
-        # Sums over functions that are told besides.
+        # Sums over functions, which tracers report as well.
         SUMS = %w[ruby other].freeze
         LISTED = 4
         private_constant :NAMES, :ELSEWHERE, :KINDS, :CALLS, :SUMS, :LISTED

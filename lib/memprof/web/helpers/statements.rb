@@ -5,7 +5,7 @@ module Memprof
     module Helpers
       # SQL statements of one request, or of all.
       module Statements
-        # Letters of a statement that are shown; the pointer tells the rest.
+        # Letters of a statement that are shown; the tooltip has the rest.
         SQL = 240
         private_constant :SQL
 

@@ -66,7 +66,7 @@ module Memprof
           raise Error, "can't read #{@path}: #{SystemCallError.new(nil, e.errno).message}"
         end
 
-        # A point tells of the time since the one before it.
+        # A point covers the time since the one before it.
         def cut_up(points)
           each = [points.last[:ms].fdiv(PARTS), 1e-3].max
           parts = Array.new(PARTS) { { live: 0, rss: 0, calls: 0.0 } }

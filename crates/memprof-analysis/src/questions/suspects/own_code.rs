@@ -112,7 +112,7 @@ impl<'s, 'h> Finder<'s, 'h> {
         };
         let below = most(tallies);
         let mut itself = FxHashMap::default();
-        // What is below tells more, unless it is less than a tenth.
+        // What is below explains more, unless it is less than a tenth.
         let little = below
             .as_ref()
             .is_none_or(|(_, tally)| tally.retained.saturating_mul(10) < found.retained);
