@@ -80,7 +80,8 @@ fn unreported(
 ) -> Option<(String, Vec<VALUE>)> {
     let reported: FxHashSet<VALUE> = roots
         .iter()
-        .flat_map(|(_, objects)| objects.clone())
+        .flat_map(|(_, objects)| objects)
+        .copied()
         .collect();
     let mut others: Vec<VALUE> = (arrays.values().map(|array| *array as VALUE))
         .filter(|array| !reported.contains(array))
