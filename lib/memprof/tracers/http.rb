@@ -50,6 +50,10 @@ module Memprof
           @easy ? ClientGems.sent?(@easy) : Http.reached?(error)
         end
 
+        def of?(easy)
+          @easy.equal?(easy)
+        end
+
         def own(time, wait)
           [[time - @inner, 0.0].max, [wait - @inner_wait, 0.0].max]
         end
@@ -83,6 +87,11 @@ module Memprof
 
         def quiet?(client)
           running.empty? || Thread.current[INSIDE]&.again?(client)
+        end
+
+        # Whether the innermost request that runs is that of a client.
+        def inside?(easy)
+          Thread.current[INSIDE]&.of?(easy)
         end
 
         # Whether there was a server: one that could not connect is no request.

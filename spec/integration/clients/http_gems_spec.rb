@@ -90,6 +90,22 @@ RSpec.describe "HTTP requests of client gems" do
     expect_requests(result, "200" => 2, "404" => 1)
   end
 
+  it "are counted with curb side by side, each once" do
+    result = asked("curb", <<~RUBY)
+      Curl::Multi.get([SITE + "/", SITE + "/missing", CLOSED]) { |easy| easy.response_code }
+      multi = Curl::Multi.new
+      easies = Array.new(3) { Curl::Easy.new(SITE + "/") }
+      easies.each { |easy| multi.add(easy) }
+      multi.perform
+      multi.add(easies.first) # its response is that of the transfer before
+      multi.cancel!
+      easies.last.perform
+      multi.add(easies.first.tap { |easy| easy.on_complete { raise "by the program" } })
+      rescued.call { multi.perform }
+    RUBY
+    expect_requests(result, "200" => 6, "404" => 1)
+  end
+
   it "are counted with typhoeus, one by one and side by side" do
     result = asked("typhoeus", <<~RUBY)
       Typhoeus.get(SITE + "/missing")

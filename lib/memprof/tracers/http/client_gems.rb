@@ -33,6 +33,19 @@ module Memprof
           nil
         end
 
+        # Of a transfer of curb that a Curl::Multi has ended, unless it is that of a Curl::Easy that was asked
+        # to perform alone, which is counted there. One that was canceled before a response has no code.
+        def self.multi_ended(multi, easy)
+          return if Http.inside?(easy) || !multi.requests.value?(easy) || !sent?(easy)
+
+          code = easy.response_code
+          return if code.zero? && easy.last_result.zero?
+
+          Http.ended(*place(easy.last_effective_url), code, easy.total_time.to_f)
+        rescue StandardError
+          nil
+        end
+
         # To be prepended to Excon::Connection.
         module Excon
           def request(params = {}, *)
@@ -70,6 +83,25 @@ module Memprof
           end
         end
 
+        # To be prepended to Curl::Multi, which removes each transfer when it has ended, before its callbacks.
+        module CurbMulti
+          def perform(*)
+            return super if Http.running.empty?
+
+            begin
+              @memprof_performs = true
+              super
+            ensure
+              @memprof_performs = false
+            end
+          end
+
+          def remove(easy)
+            Native.quiet { ClientGems.multi_ended(self, easy) } if @memprof_performs && !Http.running.empty?
+            super
+          end
+        end
+
         # To be prepended to Ethon::Easy, whose transfers may run side by side.
         module Ethon
           def complete(*)
@@ -83,6 +115,7 @@ module Memprof
       hook "Excon::Connection", ClientGems::Excon
       hook "HTTPClient", ClientGems::HttpClient
       hook "Curl::Easy", ClientGems::Curb
+      hook "Curl::Multi", ClientGems::CurbMulti
       hook "Ethon::Easy", ClientGems::Ethon
     end
   end
