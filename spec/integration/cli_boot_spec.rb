@@ -85,6 +85,26 @@ RSpec.describe "memprof boot" do
     expect(code["code_bytes"]).to be_within(3000).of(bytes)
   end
 
+  it "gives code from the cache of bootsnap to its file" do
+    # For who happens to have it: bin/setup does not install it.
+    reason = Servers.obstacle(nil, "bootsnap", nil)
+    skip reason if reason
+    files("some.rb" => "class Some\n#{methods(300)}end\n", "app.rb" => <<~RUBY)
+      require "msgpack"
+      require "bootsnap"
+      Bootsnap.setup(cache_dir: ENV["CACHE"], development_mode: false, load_path_cache: true,
+        compile_cache_iseq: true, compile_cache_yaml: false, compile_cache_json: false) if ENV["CACHE"]
+      require "some"
+    RUBY
+    boot = ->(env) { measure("boot", env: env) { ["--", RbConfig.ruby, "app.rb"] }.last["some.rb"]["self"] }
+    code = %w[code_objects code_bytes]
+    plain = boot.call({}).slice(*code)
+    2.times do # the first run writes the cache, the second reads it
+      expect(boot.call("CACHE" => File.expand_path("cache")).slice(*code)).to eq(plain)
+      expect(Dir["cache/**/*"].select { |path| File.file?(path) }).not_to be_empty
+    end
+  end
+
   it "tells apart what is autoloaded, and what is loaded after the boot" do
     files("lib/lazy.rb" => "module Lazy; end", "lib/late.rb" => "L = 1", "lib/eager.rb" => "require 'set'",
       "config/environment.rb" => "class Object; autoload :Lazy, 'lazy'; end; require 'eager'; Lazy",
