@@ -351,4 +351,20 @@ RSpec.describe "memprof, asking a dump" do
       expect(Dir["#{copy}*"].size).to be > 1
     end
   end
+
+  it "writes answers to a file" do
+    Dir.mktmpdir do |directory|
+      file = File.join(directory, "answer")
+      [%w[leaks], %w[stats --json], %w[histogram --format csv], ["diff", cache_dump]].each do |verb|
+        printed = memprof(*verb, cache_dump).stdout
+        stdout, stderr, status = memprof(*verb, cache_dump, "--output", file)
+        expect([stdout, stderr[/^memprof:.*/], status.exitstatus]).to eq(["", nil, 0])
+        expect(File.read(file)).to eq(printed)
+      end
+      expect(memprof("subset", cache_dump, "#{file}.json", "-o", file).stderr)
+        .to eq("memprof: give OUT or --output, not both\n")
+      expect(memprof("leaks", cache_dump, "-o", "/nowhere/x").stderr)
+        .to eq("memprof: cannot write --output /nowhere/x: no such directory: /nowhere\n")
+    end
+  end
 end

@@ -15,7 +15,7 @@ module Memprof
       SORT = %i[size count retained new survived].freeze
       # Options that only dumps have, and only reports.
       DUMPS_ONLY = %i[where ignore_stack_roots no_index].freeze
-      REPORTS_ONLY = %i[internal max_increase output].freeze
+      REPORTS_ONLY = %i[internal max_increase].freeze
       private_constant :DUMPS_ONLY, :REPORTS_ONLY
 
       SUMMARY = "compares two or more dumps of a process, or two reports"
@@ -64,7 +64,6 @@ module Memprof
         choose(:by, Comparing::BY)
         choose(:sort, Memprof::Check::Comparison::MEASURES)
         load_library
-        output_path(@options[:output]) if @options[:output]
         limits = Memprof::Check::Limits.new(max_increase: @options[:max_increase])
         conclude(compared(files.first(1), files.last(1)), limits)
       end
@@ -112,14 +111,13 @@ module Memprof
         limit(parser, "the first N of each list", 20)
         max_increase(parser, "reports: exit 1 if a total rose by more")
         flag(parser, "--internal", "reports: with internal objects of the VM", :internal)
-        text(parser, "-o", "--output PATH", "reports: write to a file", :output)
       end
 
       def define_format(parser)
         one_of(parser, HeapCommand::FORMATS | Comparing::FORMATS, "-f", "--format FORMAT",
           "text, json, csv, markdown; reports: github, junit", :format)
         json(parser)
-        flag(parser, "--no-pager", "never page long output", :no_pager)
+        define_output(parser)
       end
 
       def expect_dumps(arguments)

@@ -6,6 +6,7 @@ require_relative "listing"
 require_relative "loading"
 require_relative "page"
 require_relative "../errors"
+require_relative "../output"
 require_relative "../units"
 
 module Memprof
@@ -32,6 +33,13 @@ module Memprof
       def define_format(parser)
         one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
         json(parser)
+        define_output(parser)
+      end
+
+      def define_output(parser)
+        parser.on("-o", "--output FILE", "write to a file (default: stdout)") do |path|
+          @options[:output] = output_path(path)
+        end
         flag(parser, "--no-pager", "never page long output", :no_pager)
       end
 
@@ -88,8 +96,8 @@ module Memprof
       def present(answer)
         return shown(JSON.pretty_generate(answer, max_nesting: 0) << "\n") if output_format == :json
 
-        text = output_format == :text
-        page = Page.new(width: text ? @terminal.columns : nil, paint: Paint.new(text && @terminal.color?))
+        screen = output_format == :text && !@options[:output]
+        page = Page.new(width: screen ? @terminal.columns : nil, paint: Paint.new(screen && @terminal.color?))
         yield(page)
         shown(page.to(output_format))
       end
@@ -97,8 +105,17 @@ module Memprof
       def output_format = @options.fetch(:format, :text)
 
       def shown(text)
+        return written(text) if @options[:output]
+
         printed = @options[:no_pager] ? @terminal.print(text) : @terminal.page(text)
         printed ? 0 : 2
+      end
+
+      def written(text)
+        Output.write(@options[:output], text)
+        0
+      rescue Memprof::Error => e
+        raise UsageError, e.message
       end
 
       # What to do next, as commands with what they do.

@@ -47,7 +47,7 @@ module Memprof
 
       def live(arguments)
         answer = ask(target(arguments), { do: "stats" }.merge(@options.slice(:limit)))
-        @terminal.print(Array(answer["lines"]).map { |line| "#{Printable.line(line)}\n" }.join) ? 0 : 2
+        shown(Array(answer["lines"]).map { |line| "#{Printable.line(line)}\n" }.join)
       end
 
       def steps(file)
