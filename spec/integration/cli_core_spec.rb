@@ -100,6 +100,15 @@ RSpec.describe "memprof core" do
     end
   end
 
+  it "writes answers to a file" do
+    stranger(planted) do |pid|
+      expect(core("--output", "summary.json", "--json", pid)).to eq("")
+      expect(JSON.parse(File.read("summary.json"))).to include("allocator" => "glibc")
+      expect(core(pid, "-o", "count", "count", "used")).to eq("")
+      expect(File.read("count")).to match(/\A\d+ allocations use .* bytes\.\n\z/)
+    end
+  end
+
   it "reads a core file of gcore" do
     skip "gcore is not installed (the package gdb)" unless system("which gcore > /dev/null")
 

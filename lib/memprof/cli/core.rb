@@ -53,7 +53,7 @@ module Memprof
         opened(file) do |core|
           next Summary.new(self, @terminal, file, core).tell if words.empty?
 
-          requests.all? { |request| answer(core, request) } ? 0 : 2
+          to_output { requests.all? { |request| answer(core, request) } ? 0 : 2 }
         end
       rescue ArgumentError, Memprof::Error => e
         raise UsageError, e.message
@@ -78,14 +78,26 @@ module Memprof
       # What comes after FILE may begin with a dash: a signature, stdin.
       def arrange(parser, arguments)
         rest = parser.order(arguments)
-        options = rest.drop(1).take_while { |word| word.start_with?("--") || word == "-f" }
+        options = rest.drop(1).take_while { |word| word.start_with?("--") || %w[-f -o].include?(word) }
         options.empty? ? rest : [rest.first, *parser.order(rest.drop(1))]
       end
 
       def define_options(parser)
         one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
         json(parser)
-        flag(parser, "--no-pager", "never page long output", :no_pager)
+        define_output(parser)
+      end
+
+      # Answers go to the file as they come, and not through memory: there may be millions of lines.
+      def to_output
+        return yield unless @options[:output]
+
+        Output.open(@options[:output]) do |file|
+          @terminal = Terminal.new(out: file)
+          # An incomplete file does not replace the one that was there.
+          raise UsageError, "cannot write --output #{@options[:output]}" unless yield.zero?
+        end
+        0
       end
 
       # Requests are read one by one from stdin, so that a wrong one does not hide the answers before it.
