@@ -286,6 +286,19 @@ module Memprof
       Memory.of(pid)
     end
 
+    # The memory of a process and of those that were forked from it, as a server and its workers: what each
+    # takes, how much of it no other process has, and what all take together.
+    #
+    # @param pid [Integer, nil] the process, such as the master of a puma in cluster mode. Without one, the
+    #   cluster that this process belongs to
+    # @return [Memory::Cluster]
+    # @raise [Error] where there is no /proc, if the process is gone, or if it belongs to another user
+    # @example
+    #   puts Memprof.cluster_memory
+    def cluster_memory(pid = nil)
+      Memory::Cluster.of(pid) { |process| Memory.of(nil) if process == Process.pid }
+    end
+
     private
 
     def session

@@ -17,6 +17,7 @@ module Memprof
   #   memory.items.sum(&:bytes) == memory.rss # => true
   #   puts memory
   class Memory
+    autoload :Cluster, "#{__dir__}/memory/cluster"
     autoload :Text, "#{__dir__}/memory/text"
 
     class << self

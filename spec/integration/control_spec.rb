@@ -64,6 +64,25 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
+  it "says where the memory of a server's processes goes" do
+    skip "/proc is needed" unless File.readable?("/proc/self/smaps")
+    live_program("puts fork { sleep }\nsleep") do |program|
+      worker = program.line.to_i
+      [program.pid, worker].each { |pid| socket_of(program, pid) }
+      stdout, stderr, status = run_memprof("memory", "--workers", program.pid.to_s)
+      expect([stderr, status.exitstatus]).to eq(["", 0])
+      expect(stdout).to match(/\A#{program.pid}: 2 processes, .*^ +RSS +PSS .* Ruby +PID  Process\n/m)
+      expect(stdout).to match(/ #{worker}  /)
+      json = run_memprof("memory", "--workers", "--json", program.pid.to_s).stdout
+      processes = JSON.parse(json)["processes"]
+      expect(processes.map { |process| process["pid"] }).to eq([program.pid, worker])
+      processes.each { |process| expect(process["ruby"]).to be_between(1_000_000, process["rss"]) }
+      stdout, stderr, status = run_memprof("memory", "--workers", __FILE__)
+      expect([stdout, status.exitstatus]).to eq(["", 2])
+      expect(stderr).to end_with("--workers expected a process id\n").and have_attributes(lines: [anything])
+    end
+  end
+
   it "writes a dump as it is wanted, and says when it is whole" do
     live_program do |program|
       client = Memprof::Control::Client.connect(socket_of(program))

@@ -121,6 +121,11 @@ RSpec.describe "Memprof::Web in an application" do
         end
         pid = done[/pid=(\d+)/, 1].to_i
         expect(tracking.transform_values(&:uniq)).to eq(tracking.keys.to_h { |key| [key, [key == pid]] })
+        if File.readable?("/proc/self/smaps")
+          server = JSON.parse(get(port, "/memprof/live/memory.json", admin).body)["cluster"]
+          expect(server["processes"].map { |process| process["pid"] } - tracking.keys).to eq([server["pid"]])
+          expect(get(port, "/memprof/live/memory", admin).body).to match(/<h2>The server<.*3 processes take/m)
+        end
         place = post(port, "/memprof/live/dumps", own)["location"]
         heap = eventually("the dump") { redirect(port, place, admin) }
         codes = eventually("the heap everywhere") do

@@ -2,18 +2,21 @@
 //!
 //! [`Facts`] are what was measured: mappings by kind, malloc's own statistics, the pages of Ruby's heap, the limit of the
 //! cgroup. They are stored in dumps. A [`Ledger`] divides the RSS among them and what the heap walk found, so that its items
-//! add up to the RSS; a [`Growth`] compares two.
+//! add up to the RSS; a [`Growth`] compares two. A [`Cluster`] is a process with its workers.
 
 mod cgroup;
+mod cluster;
 mod facts;
 mod growth;
 mod items;
 mod malloc_info;
 mod mapping_kinds;
 mod pagemap;
+mod process_stat;
 mod smaps;
 
 pub use cgroup::Cgroup;
+pub use cluster::{Cluster, Member, Others, cluster, master_of};
 pub use facts::{Facts, HeapPages, RubyHeap, measure};
 pub use growth::{Growth, ItemGrowth};
 pub use items::{Accuracy, HeapSizes, Item, Ledger};

@@ -19,16 +19,24 @@ module Memprof
         A process that has loaded memprof/signal reports all items; for any other, only
         what /proc shows is known. FILE is a dump, which contains the items.
 
+        With --workers PID is the master of a server such as puma, or any process
+        that forks. It and all that were forked from it get a row each.
+
         Examples:
           memprof memory 4711
+          memprof memory --workers 4711
           memprof memory heap.memprof
           memprof memory --format json 4711
       TEXT
       PID = /\A[1-9]\d{0,9}\z/
-      private_constant :PID
+      # Seconds for each worker: one may be stopped.
+      PATIENCE = 10
+      private_constant :PID, :PATIENCE
 
       def call(arguments)
-        of, = expect_arguments(arguments, "PID or FILE")
+        of, = expect_arguments(arguments, @options[:workers] ? "PID" : "PID or FILE")
+        return workers(of) if @options[:workers]
+
         # A file may have any name.
         memory = PID.match?(of) && !File.exist?(of) ? live(of.to_i) : stored(of)
         present(memory.to_h) { |page| tell(page, of, memory) }
@@ -36,18 +44,59 @@ module Memprof
 
       private
 
+      def define_own_options(parser)
+        flag(parser, "--workers", "a row for PID and each process forked from it", :workers)
+      end
+
       def live(pid)
         @options[:pid] = pid
         target = target([])
         answer = target.connect ? ask(target, { do: "memory" })["memory"] : nil
         load_library
-        answer ? Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true)) : outside(pid)
+        answer ? measured(answer) : outside { Memprof::Memory.of(pid) }
       end
 
-      def outside(pid)
-        Memprof::Memory.of(pid)
+      def measured(answer)
+        Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true))
+      end
+
+      def outside
+        yield
       rescue Memprof::Error => e
         raise UsageError, e.message
+      end
+
+      def workers(of)
+        raise UsageError, "invalid PID \"#{of}\"; --workers expected a process id" unless PID.match?(of)
+
+        @options[:pid] = of.to_i
+        target([])
+        load_library
+        cluster = outside { Memprof::Memory::Cluster.of(of.to_i) { |pid| own_answer(pid) } }
+        present(cluster.to_h) { |page| tell_cluster(page, of, cluster) }
+      end
+
+      # What a process that has loaded memprof/signal knows of itself; nil if it hasn't, or does not answer.
+      def own_answer(pid)
+        client = Target.new(pid).connect or return
+        measured(client.ask({ do: "memory" }, seconds: PATIENCE)["memory"])
+      rescue Control::Broken, SystemCallError
+        nil
+      ensure
+        client&.close
+      end
+
+      def tell_cluster(page, of, cluster)
+        text = Memprof::Memory::Cluster::Text.new(cluster)
+        listing = Listing.new
+        text.columns.each { |heading, key| listing.column(heading, :bytes, key) }
+        listing.column("PID", :number, :pid).column("Process", :name, :name)
+        cluster.processes.each do |process|
+          listing.row(*text.columns.map { |_, key| process[key] }, process[:pid], process[:name])
+        end
+        page.heading("#{of}: #{text.heading}")
+        page.listing(listing)
+        page.paragraph(text.sentences.join(" "))
       end
 
       def stored(file)

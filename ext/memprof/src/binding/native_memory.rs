@@ -12,6 +12,7 @@ pub fn init(native: RModule) -> Result<(), Error> {
     memory::init();
     native.define_singleton_method("memory", function!(ledger, 0))?;
     native.define_singleton_method("memory_of", function!(ledger_of, 1))?;
+    native.define_singleton_method("memory_of_cluster", function!(cluster, 1))?;
     native.define_singleton_method("heap_pages", function!(heap_pages, 0))
 }
 
@@ -22,6 +23,12 @@ fn ledger(ruby: &Ruby) -> Result<String, Error> {
 /// Of another process.
 fn ledger_of(ruby: &Ruby, pid: u32) -> Result<String, Error> {
     json(ruby, memory::ledger_of(pid))
+}
+
+/// Of a process and those forked from it; without a process, of the cluster that this one belongs to.
+fn cluster(ruby: &Ruby, pid: Option<u32>) -> Result<String, Error> {
+    let pid = pid.map_or_else(|| memprof_ledger::master_of(std::process::id()), Ok);
+    json(ruby, pid.and_then(memprof_ledger::cluster))
 }
 
 /// Address, size of a slot, slots, used slots of each page.

@@ -5,8 +5,8 @@ require_relative "../live_page"
 module Memprof
   class Web
     module Pages
-      # `/live/memory`: where the memory of the process goes, and which lines call malloc. `location` chooses
-      # those whose names contain it.
+      # `/live/memory`: where the memory of the process and of its server goes, and which lines call malloc.
+      # `location` chooses those whose names contain it.
       class LiveMemory < LivePage
         at "/live/memory"
 
@@ -26,8 +26,10 @@ module Memprof
         def data
           number = whole(:page, 1)
           rows = live.malloc.rows(sort.to_sym, part: text(:location))
+          memory = measured { Memprof.memory }
           {
-            pid: Process.pid, ledger: ledger, heap_pages: live.malloc.heap_pages, done: sentence(DONE),
+            pid: Process.pid, ledger: memory&.to_h, cluster: cluster(memory),
+            heap_pages: live.malloc.heap_pages, done: sentence(DONE),
             recording: live.malloc.running?, location: text(:location), live: rows.sum { |row| row[:live] },
             locations: rows.size, page: number, each: EACH,
             rows: existing(rows.drop((number - 1) * EACH).first(EACH), number)
@@ -39,10 +41,16 @@ module Memprof
         private
 
         # Nothing without /proc.
-        def ledger
-          Malloc.quiet { Memprof.memory.to_h }
+        def measured(&block)
+          Malloc.quiet(&block)
         rescue Memprof::Error
           nil
+        end
+
+        # Of the server that this process is a worker of; nil if there is only this one.
+        def cluster(memory)
+          found = measured { Memory::Cluster.of(nil) { |pid| memory if pid == Process.pid } }
+          found.to_h if found && found.processes.size > 1
         end
       end
 

@@ -15,7 +15,7 @@ RSpec.describe "The page of the memory of a process" do
       expect(data[:ledger][:items].sum { |item| item[:bytes] }).to eq(data[:ledger][:rss])
       expect(ask(app, "/live/memory").body).to include("instruction sequences", " resident, ")
     end
-    expect(data).to include(recording: false, pid: Process.pid)
+    expect(data).to include(:cluster, recording: false, pid: Process.pid)
     expect(data[:heap_pages].sum { |row| row[:used] }).to be > 1000
     expect(ask(app, "/live").body).to include(%(href="/live/memory"))
     expect(ask(app, "/live/memory?sort=x").status).to eq(400)

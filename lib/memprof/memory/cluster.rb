@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+require_relative "../loading"
+require_relative "../native"
+
+module Memprof
+  class Memory
+    # The memory of a process and of those that were forked from it, as of the workers of a server.
+    # {Memprof.cluster_memory} measures one. Sizes are bytes.
+    #
+    # @example What do all workers take together?
+    #   cluster = Memprof.cluster_memory
+    #   cluster.pss == cluster.processes.sum { |process| process[:pss] } # => true
+    #   puts cluster
+    class Cluster
+      autoload :Text, "#{__dir__}/cluster/text"
+
+      # Of the items of a process, those that Ruby takes.
+      RUBY = %i[slots slots_used slots_free objects iseqs].freeze
+      private_constant :RUBY
+
+      class << self
+        # The block gives the {Memory} of a process as it measures itself, or nil.
+        #
+        # @api private
+        def of(pid)
+          Loading.json
+          answer = JSON.parse(Native.memory_of_cluster(pid), symbolize_names: true)
+          new(answer) { |process| yield(process) if block_given? }
+        rescue Memprof::Error => e
+          of = pid ? "process #{pid}" : "this process"
+          raise Error, "can't measure the memory of #{of} and its workers: #{e.message}"
+        end
+      end
+
+      # @return [Array<Hash{Symbol => Object}>] the process itself, then those forked from it: `:pid`,
+      #   `:parent`, `:name` (its title), `:rss`, `:pss`, `:private` (in no other process), `:shared`,
+      #   `:swap`, and `:ruby`: objects, instruction sequences and free slots, nil if it was not asked
+      attr_reader :processes
+
+      # @api private
+      def initialize(answer)
+        processes = answer[:processes].map do |process|
+          memory = yield(process[:pid])
+          process.merge(ruby: memory && RUBY.sum { |key| memory[key] })
+        end
+        @answer = answer.merge(processes: processes)
+        @processes = processes.each(&:freeze).freeze
+        freeze
+      end
+
+      # @return [Integer] the process that was asked for; without one, that from which this one was forked
+      # @example
+      #   Memprof.cluster_memory(Process.pid).pid == Process.pid # => true
+      def pid = @answer[:pid]
+
+      # @return [Integer] what all processes take: a page that n processes share counts 1/n
+      # @example
+      #   Memprof.cluster_memory.pss
+      def pss = @answer[:pss]
+
+      # @return [Integer] the sum of their RSS, which counts such a page n times
+      # @example
+      #   Memprof.cluster_memory.rss >= Memprof.cluster_memory.pss # => true
+      def rss = @answer[:rss]
+
+      # @return [Integer, nil] the process that {#pid} was itself forked from, if it still runs
+      # @example
+      #   Memprof.cluster_memory.forked_from
+      def forked_from = @answer[:forked_from]
+
+      # @return [Hash{Symbol => Integer}] other programs that they have started: `:processes`, `:pss`
+      # @example
+      #   Memprof.cluster_memory.others[:pss]
+      def others = @answer[:others]
+
+      # @return [Integer] processes in no sum, because they ended meanwhile or may not be read
+      # @example
+      #   Memprof.cluster_memory.skipped
+      def skipped = @answer[:skipped]
+
+      # Everything as plain values.
+      #
+      # @return [Hash{Symbol => Object}]
+      # @example
+      #   Memprof.cluster_memory.to_h[:processes].first[:pid]
+      def to_h
+        { format: "memprof-cluster", version: 1 }.merge(@answer)
+      end
+
+      # Everything as JSON.
+      #
+      # @return [String]
+      # @example
+      #   puts Memprof.cluster_memory.to_json
+      def to_json(*state)
+        Loading.json
+        to_h.to_json(*state)
+      end
+
+      # The processes as a table.
+      #
+      # @param color [Boolean] with colours for a terminal
+      # @return [String]
+      # @example
+      #   puts Memprof.cluster_memory.to_s
+      def to_s(color: false)
+        Text.new(self).to_s(color: color)
+      end
+
+      # @return [String] for the console
+      # @example
+      #   p Memprof.cluster_memory
+      def inspect
+        "#<#{self.class} of #{pid}: #{processes.size} processes, #{pss} bytes>"
+      end
+    end
+  end
+end

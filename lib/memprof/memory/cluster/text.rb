@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require_relative "../../paint"
+require_relative "../../table"
+require_relative "../../units"
+
+module Memprof
+  class Memory
+    class Cluster
+      # The memory of a cluster for people: a heading, a row for each process, and what else is known.
+      class Text
+        COLUMNS = [["RSS", :rss], ["PSS", :pss], ["Private", :private], ["Shared", :shared], ["Swap", :swap],
+          ["Ruby", :ruby]].freeze
+
+        def initialize(cluster)
+          @cluster = cluster
+        end
+
+        def to_s(color: false)
+          paint = Paint.new(color)
+          rest = sentences.map { |line| "#{line}\n" }.join
+          "#{paint.call(heading, :bold)}\n\n#{table.to_text(paint)}\n#{rest}"
+        end
+
+        def heading
+          "#{processes(@cluster.processes.size)}, #{bytes(@cluster.pss)} together"
+        end
+
+        # Those of which there is anything to say.
+        def columns
+          COLUMNS.reject { |_, key| @cluster.processes.all? { |process| [nil, 0].include?(process[key]) } }
+        end
+
+        def sentences
+          [sum, others, skipped, forked_from].compact
+        end
+
+        private
+
+        def table
+          table = Table.new
+          columns.each { |heading, key| table.number(heading, style: key == :pss ? :red : nil) }
+          table.number("PID").name("Process", style: :cyan)
+          @cluster.processes.each do |process|
+            sizes = columns.map { |_, key| process[key] ? bytes(process[key]) : "" }
+            table.row(*sizes, process[:pid].to_s, process[:name])
+          end
+          table
+        end
+
+        def sum
+          "That is the sum of PSS, in which a page that n processes share counts 1/n. The sum of RSS is " \
+            "#{bytes(@cluster.rss)}."
+        end
+
+        def others
+          count, pss = @cluster.others.values_at(:processes, :pss)
+          return if count.zero?
+
+          "#{count} other program#{"s" unless count == 1} that they have started take#{"s" if count == 1} " \
+            "#{bytes(pss)} more."
+        end
+
+        def skipped
+          return if @cluster.skipped.zero?
+
+          "Not counted: #{processes(@cluster.skipped)} that ended meanwhile, or may not be read."
+        end
+
+        def forked_from
+          return unless @cluster.forked_from
+
+          "#{@cluster.pid} was itself forked from #{@cluster.forked_from}."
+        end
+
+        def processes(count) = "#{count} process#{"es" unless count == 1}"
+
+        def bytes(bytes) = Units.bytes(bytes)
+      end
+    end
+  end
+end
