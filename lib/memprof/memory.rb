@@ -94,6 +94,15 @@ module Memprof
       @items.find { |item| item.key == key.to_sym }&.bytes || 0
     end
 
+    # Whose the pages of Ruby's heap are in a process that was forked: how many it shares, how many it shared
+    # with its parent until one of the two wrote to them, and how many its parent does not have.
+    #
+    # @return [Hash{Symbol => Integer}, nil] `:parent` (its process id), and the bytes `:shared`, `:unshared`,
+    #   `:new`; nil if the process was not forked, if its parent has ended, or if only /proc was read
+    # @example
+    #   Memprof.memory.sharing&.fetch(:unshared)
+    def sharing = @answer[:sharing]
+
     # Everything as plain values.
     #
     # @return [Hash{Symbol => Object}]

@@ -117,4 +117,40 @@ RSpec.describe Memprof::Memory do
       expect(lines).to eq(%w[true true true true true true true true nil nil true nil])
     end
   end
+
+  it "tells which objects are on pages that a worker has unshared" do
+    Dir.mktmpdir do |directory|
+      lines = in_child(<<~RUBY)
+        Dir.chdir(#{directory.dump})
+        p Memprof.memory.sharing
+        $gaps = Array.new(200_000) { Object.new }
+        GC.start
+        $gaps.each_index { |index| $gaps[index] = nil if index.even? }
+        GC.start
+        Process.wait(fork do
+          Memprof.start
+          before = Memprof.memory
+          $cache = Array.new(20_000) { Object.new } # in the gaps
+          after = Memprof.memory
+          sharing = after.sharing
+          p sharing[:parent] == Process.ppid, after.to_s.include?("Ruby's heap, forked from \#{Process.ppid}: ")
+          p sharing[:unshared] - before.sharing[:unshared] > 500_000, sharing[:shared] > 1_000_000
+          p sharing.values_at(:shared, :unshared, :new).sum <= after[:slots_used] + after[:slots_free]
+          Memprof.dump_all("1.json")
+          Memprof.dump_all("2.memprof", format: :binary, fork: true)
+        end)
+        p $?.success?
+        %w[1.json 2.memprof].each do |path|
+          heap = Memprof::Heap.open(path)
+          count = ->(query) { heap.where(query).count }
+          # On pages that the parent has, and beside objects that it made.
+          p count.call("unshared and line = 11 and class = Object") > 15_000
+          p count.call("unshared and class = Object and not tracked") > 15_000
+          p count.call("not unshared and class = Object") > 1_000
+          p count.call("unshared is none"), heap.memory.sharing[:parent] == Process.pid
+        end
+      RUBY
+      expect(lines).to eq(%w[nil true true true true true true] + (%w[true true true 0 true] * 2))
+    end
+  end
 end

@@ -10,6 +10,7 @@ use super::Allocator;
 use super::cgroup::{self, Cgroup};
 use super::mapping_kinds::{self, Kinds};
 use super::pagemap::{Pagemap, merged};
+use super::sharing::Sharing;
 use super::smaps::{self, Mapping};
 
 /// What was measured of a process. Sizes are bytes. The header of a dump stores it.
@@ -29,6 +30,10 @@ pub struct Facts {
     pub mappings: Kinds,
     /// Pages of Ruby's heap; not known of another process.
     pub ruby_heap: Option<RubyHeap>,
+    /// Which of these a forked process still has in common with its parent; `None` of others, and of a forked child that
+    /// measures itself in place of its parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<Sharing>,
     /// What malloc says of itself; not known of another process.
     pub allocator: Option<Allocator>,
     /// The limit of the cgroup.
@@ -96,6 +101,7 @@ pub fn measure(
         swap: sum(|mapping| mapping.swap),
         mappings: kinds,
         ruby_heap,
+        sharing: None,
         allocator,
         cgroup: cgroup::limit(directory),
     })

@@ -13,6 +13,7 @@ mod malloc_info;
 mod mapping_kinds;
 mod pagemap;
 mod process_stat;
+mod sharing;
 mod smaps;
 
 pub use cgroup::Cgroup;
@@ -22,3 +23,5 @@ pub use growth::{Growth, ItemGrowth};
 pub use items::{Accuracy, HeapSizes, Item, Ledger};
 pub use malloc_info::{Allocator, Arena, parse as parse_malloc_info};
 pub use mapping_kinds::Kinds;
+pub use pagemap::merged;
+pub use sharing::{Sharing, UnsharedPages, compare, forked_from};

@@ -5,10 +5,34 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Bit of an entry that says that the page is in RAM.
-const PRESENT: u64 = 1 << 63;
 const ENTRY: u64 = 8;
 const CHUNK: usize = 64 * 1024;
+
+/// What the kernel says of a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entry(u64);
+
+impl Entry {
+    const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
+    /// Since Linux 4.2.
+    const EXCLUSIVE: u64 = 1 << 56;
+
+    /// Whether it is in RAM.
+    pub fn is_present(self) -> bool {
+        self.0 & Entry::PRESENT != 0
+    }
+
+    /// Whether it is in RAM or swapped out.
+    pub fn exists(self) -> bool {
+        self.0 & (Entry::PRESENT | Entry::SWAPPED) != 0
+    }
+
+    /// Whether no other process has it.
+    pub fn is_exclusive(self) -> bool {
+        self.0 & Entry::EXCLUSIVE != 0
+    }
+}
 
 pub struct Pagemap {
     file: File,
@@ -23,23 +47,27 @@ impl Pagemap {
 
     /// Bytes of the range that are resident. Both ends are at the beginning of a page.
     pub fn resident(&self, range: &Range<u64>) -> io::Result<u64> {
-        let (mut at, last) = (range.start / self.page_size, range.end / self.page_size);
-        let mut buffer = vec![0_u8; CHUNK];
         let mut pages = 0;
+        self.each(range, |entry| pages += u64::from(entry.is_present()))?;
+        Ok(pages * self.page_size)
+    }
+
+    /// Calls `visit` with each page of the range, in order.
+    pub fn each(&self, range: &Range<u64>, mut visit: impl FnMut(Entry)) -> io::Result<()> {
+        let (mut at, last) = (range.start / self.page_size, range.end / self.page_size);
+        let mut buffer = vec![0_u8; CHUNK.min(last.saturating_sub(at) as usize * ENTRY as usize)];
         while at < last {
             let wanted = usize::try_from((last - at) * ENTRY).map_or(CHUNK, |rest| rest.min(CHUNK));
             self.file.read_exact_at(&mut buffer[..wanted], at * ENTRY)?;
-            let entries = buffer[..wanted].chunks_exact(ENTRY as usize);
-            pages += entries.filter(|entry| is_present(entry)).count() as u64;
+            for entry in buffer[..wanted].chunks_exact(ENTRY as usize) {
+                visit(Entry(u64::from_ne_bytes(
+                    entry.try_into().unwrap_or_default(),
+                )));
+            }
             at += wanted as u64 / ENTRY;
         }
-        Ok(pages * self.page_size)
+        Ok(())
     }
-}
-
-fn is_present(entry: &[u8]) -> bool {
-    let bytes = entry.try_into().unwrap_or_default();
-    u64::from_ne_bytes(bytes) & PRESENT != 0
 }
 
 /// The part of a range that sorted ranges without overlap cover.

@@ -24,7 +24,7 @@ module Memprof
       end
 
       def sentences
-        [pss, swap, limit, allocator].compact
+        [pss, swap, limit, allocator, sharing].compact
       end
 
       private
@@ -60,6 +60,14 @@ module Memprof
         in_use, free = %i[in_use free].map { |key| bytes(arenas.sum { |arena| arena[key] }) }
         "malloc (#{@memory.allocator}): #{in_use} in use and #{free} free in " \
           "#{arenas.size} arena#{"s" unless arenas.one?}, resident or not."
+      end
+
+      def sharing
+        return unless @memory.sharing
+
+        parent, shared, unshared, new = @memory.sharing.values_at(:parent, :shared, :unshared, :new)
+        "Ruby's heap, forked from #{parent}: #{bytes(shared)} still shared, " \
+          "#{bytes(unshared)} unshared since, #{bytes(new)} new."
       end
 
       def bytes(bytes) = Units.bytes(bytes)

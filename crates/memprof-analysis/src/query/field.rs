@@ -105,6 +105,7 @@ fields! {
     Embedded "embedded" Bool ["embed"] "all of it is in its slot";
     Old "old" Bool [] "taken for old by the collector";
     Singleton "singleton" Bool [] "a singleton class";
+    Unshared "unshared" Bool [] "on a page that a worker shared with its parent until one of them wrote to it";
     Change "change" Text [] "between dumps: new, gone, kept, survived";
 }
 

@@ -10,9 +10,11 @@ use rustc_hash::FxHashMap;
 
 use super::Error;
 use super::computed::{depths, last_generation, referrers, slots};
+use super::overview::process_facts;
 use crate::query::{Field, Fields, Part, Row};
 use memprof_dump::record::{Flags, Kind, NameId, Site, Value};
 use memprof_heap::{Heap, NONE, Sizes, TextReader};
+use memprof_ledger::UnsharedPages;
 
 /// What a query needs of a heap.
 pub(super) struct Columns<'h> {
@@ -34,6 +36,7 @@ pub(super) struct Columns<'h> {
     depths: Vec<u32>,
     roots: Roots,
     slots: Vec<u16>,
+    unshared: Option<UnsharedPages>,
     /// Fact that is the name of a piece of code, or a thread.
     name: Option<NameId>,
     now: u32,
@@ -125,6 +128,10 @@ impl<'h> Columns<'h> {
             } else {
                 Vec::new()
             },
+            unshared: any(&[Field::Unshared])
+                .then(|| process_facts::header(heap).remove("unshared"))
+                .flatten()
+                .and_then(UnsharedPages::from_json),
             name: heap.names().find("name"),
             now: if any(&[Field::Age]) {
                 last_generation(heap)?
@@ -229,6 +236,13 @@ impl<'h> At<'_, 'h> {
         self.columns.heap.sites().get(site as usize)
     }
 
+    fn address(&self) -> u64 {
+        let mut page = self.reading.page.get();
+        let address = self.columns.heap.addresses().near(self.id, &mut page);
+        self.reading.page.set(page);
+        address
+    }
+
     fn value<T>(&self, look: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let place = known(self.columns.texts, self.id)?;
         self.reading.show(place, look)
@@ -297,12 +311,7 @@ impl Row for At<'_, '_> {
             }
             Field::Referrers => columns.referrers.get(id as usize).copied().map(u64::from),
             Field::Depth => known(&columns.depths, id).map(u64::from),
-            Field::Address => {
-                let mut page = self.reading.page.get();
-                let address = columns.heap.addresses().near(id, &mut page);
-                self.reading.page.set(page);
-                Some(address)
-            }
+            Field::Address => Some(self.address()),
             Field::Shape => known(columns.shapes, id).map(u64::from),
             _ => None,
         }
@@ -369,6 +378,10 @@ impl Row for At<'_, '_> {
             Field::Embedded => flag(Flags::EMBEDDED),
             Field::Old => flag(Flags::OLD),
             Field::Singleton => flag(Flags::SINGLETON),
+            Field::Unshared => {
+                let pages = self.columns.unshared.as_ref()?;
+                Some(pages.contains(self.address()))
+            }
             _ => None,
         }
     }

@@ -104,6 +104,7 @@ pub(super) fn request(ruby: &Ruby, options: RHash) -> Result<Request, Error> {
         before,
         after: notes(ruby, options, "after")?,
         memory: session.is_none(),
+        worker: None,
         session,
         data_types,
         globals: globals(ruby, options)?,

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use memprof_ledger::{Facts, HeapPages, HeapSizes, Ledger};
+use memprof_ledger::{Facts, HeapPages, HeapSizes, Ledger, Sharing, UnsharedPages, merged};
 use rb_sys::{VALUE, ruby_value_type};
 
 use super::protect::protect;
@@ -39,17 +39,45 @@ pub fn init() {
     heap_page_count();
 }
 
-/// Measures this process as JSON; of Ruby's heap it looks at the pages, not at the objects. `None` where there is no /proc, as on
-/// macOS. Not to be called inside `tracker::with`.
-pub fn facts_json(forked: bool) -> Option<String> {
-    let mut ranges = Vec::new();
-    slots::each_page(|slots, _| ranges.push(page_of(&slots))).ok()?;
-    let mut facts = measure(ranges).ok()?;
+/// What a worker of a server shares with the process that it was forked from. A child that dumps shares everything with the
+/// worker, so that has to be measured before the fork.
+pub struct Worker {
+    sharing: Sharing,
+    unshared: UnsharedPages,
+}
+
+/// Compares this process with the one that it was forked from; `None` if it was not. Not to be called inside `tracker::with`.
+pub fn worker() -> Option<Worker> {
+    let parent = memprof_ledger::forked_from(std::process::id())?;
+    worker_of(parent, &merged(ranges().ok()?))
+}
+
+fn worker_of(parent: u32, pages: &[Range<u64>]) -> Option<Worker> {
+    let compared = memprof_ledger::compare(std::process::id(), parent, page_size(), pages);
+    let (sharing, unshared) = compared.ok()?;
+    Some(Worker { sharing, unshared })
+}
+
+/// Measures this process, as parts of the header of a dump; of Ruby's heap it looks at the pages, not at the objects. A child that
+/// dumps is `forked`, and has what its parent found out of itself. `None` where there is no /proc, as on macOS. Not to be called
+/// inside `tracker::with`.
+pub fn header_json(forked: bool, worker: Option<Worker>) -> Option<String> {
+    let mut facts = measure(ranges().ok()?).ok()?;
     if forked {
         // Nearly all of it is shared with the parent.
         (facts.pss, facts.private) = (None, None);
     }
-    serde_json::to_string(&facts).ok()
+    facts.sharing = worker.as_ref().map(|worker| worker.sharing);
+    let memory = serde_json::to_string(&facts).ok()?;
+    let unshared = worker.and_then(|worker| worker.unshared.to_json(page_size()).ok());
+    let unshared = unshared.map_or(String::new(), |json| format!(",\"unshared\":{json}"));
+    Some(format!("\"memory\":{memory}{unshared}"))
+}
+
+fn ranges() -> Result<Vec<Range<u64>>, String> {
+    let mut ranges = Vec::new();
+    slots::each_page(|slots, _| ranges.push(page_of(&slots)))?;
+    Ok(ranges)
 }
 
 /// The ledger of this process. Not to be called inside `tracker::with`.
@@ -66,7 +94,12 @@ pub fn ledger() -> io::Result<Ledger> {
             .for_each(|slot| add(&mut sizes, slot as VALUE, size as u64));
     })
     .map_err(io::Error::other)?;
-    Ok(Ledger::new(measure(ranges)?, Some(sizes)))
+    let pages = merged(ranges.clone());
+    let mut facts = measure(ranges)?;
+    let parent = memprof_ledger::forked_from(std::process::id());
+    let worker = parent.and_then(|parent| worker_of(parent, &pages));
+    facts.sharing = worker.map(|worker| worker.sharing);
+    Ok(Ledger::new(facts, Some(sizes)))
 }
 
 /// What can be told of another process from outside.

@@ -14,7 +14,7 @@ module Memprof
         PLACE = %r{\A(?<file>[^\s"']*[./][^\s"']*?)(?::(?<line>\d+))?\z}
         QUERY = /[=~<>()]|\s(?:in|is|and|or)\s|\A(?:not\s|!)/i
         # Fields that are true or not, and so are queries by themselves.
-        TRUTHS = %w[frozen shared embedded old singleton reachable tracked].freeze
+        TRUTHS = %w[frozen shared embedded old singleton reachable tracked unshared].freeze
         private_constant :FOUND, :ADDRESS, :PLACE, :QUERY, :TRUTHS
 
         def title = "Search"

@@ -26,7 +26,8 @@ fn few() -> Heap {
             .fact("name", Fact::Text("fetch".to_owned())),
         string(0x4_5000, "garbage").to("", 0x2_3000),
     ];
-    let header = "{\"generation\":10}";
+    // Its second turn is the page at 0x23000.
+    let header = r#"{"generation":10,"unshared":{"page_size":4096,"turns":[2,1,32,1]}}"#;
     heap_of(
         header,
         &[("vm", &[0x1000, 0x2000]), ("global_tbl", &[0x2000])],
@@ -67,6 +68,8 @@ fn knows_all_fields() {
         ("address = 0x23000", &[2]),
         ("shape = 7", &[1]),
         ("frozen", &[2]),
+        ("unshared", &[1, 2]),
+        ("not unshared", &[0, 3, 4]),
         ("change is none", &[0, 1, 2, 3, 4]),
         ("singleton or shared or embedded or old", &[]),
     ] {

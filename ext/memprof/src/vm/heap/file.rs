@@ -97,6 +97,7 @@ fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String> {
         },
         before: vec![(NoteKind::Header, header(&facts))],
         memory: false,
+        worker: None,
         after: Vec::new(),
         session: None,
         data_types,

@@ -75,6 +75,8 @@ pub struct Request {
     /// Whether the header is to say where the memory of the process goes. Not where other threads may be stopped while they
     /// hold a lock of malloc.
     pub memory: bool,
+    /// What this process shares with the one that it was forked from, if a child is to write that.
+    pub worker: Option<memory::Worker>,
     /// Notes after the objects.
     pub after: Vec<(NoteKind, String)>,
     /// Only what this session recorded.
@@ -83,6 +85,13 @@ pub struct Request {
     pub data_types: DataTypes,
     /// Names of global variables by their values.
     pub globals: Globals,
+}
+
+impl Request {
+    fn tells_memory(&self) -> bool {
+        let mut notes = self.before.iter();
+        self.memory && notes.any(|(kind, _)| *kind == NoteKind::Header)
+    }
 }
 
 /// What was written, and the bytes of the file.
@@ -205,9 +214,14 @@ fn note_memory(request: &mut Request, forked: bool) {
     let Some((_, header)) = header.filter(|_| request.memory) else {
         return;
     };
-    let facts = memory::facts_json(forked);
+    let worker = if forked {
+        request.worker.take()
+    } else {
+        memory::worker()
+    };
+    let facts = memory::header_json(forked, worker);
     if let (Some(facts), Some(open)) = (facts, header.strip_suffix('}')) {
-        *header = format!("{open},\"memory\":{facts}}}");
+        *header = format!("{open},{facts}}}");
     }
 }
 
