@@ -13,17 +13,17 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
 
   let(:path) { File.join(@directory, "app.malloc") }
 
-  # Names of functions are known as far as they are exported.
-  def compiled(source)
+  # Names of functions are known as far as they are exported, or a file has them.
+  def compiled(source, *flags)
     program = File.join(@directory, "grow")
     File.write("#{program}.c", source)
     compiler = RbConfig::CONFIG["CC"].split.first
-    system(compiler, "-O0", "-rdynamic", "-pthread", "-o", program, "#{program}.c") or raise "cannot compile"
+    system(compiler, "-O0", *flags, "-pthread", "-o", program, "#{program}.c") or raise "cannot compile"
     program
   end
 
   it "has its blocks with native callers, also of threads" do
-    program = compiled(<<~C)
+    program = compiled(<<~C, "-rdynamic")
       #include <pthread.h>
       #include <stdio.h>
       #include <stdlib.h>
@@ -56,6 +56,31 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     expect(callers.call(:peak)).to include("work")
     expect(run_memprof("malloc", "--callers", "--value", "leaked", path).stdout)
       .to match(/ buffer \(grow\)\n +grow \(grow\)\n +main \(grow\)\n/)
+  end
+
+  it "has names of functions from a file with its debugging information" do
+    program = compiled(<<~C, "-g")
+      #include <stdlib.h>
+      #include <string.h>
+      void *volatile kept;
+      static __attribute__((noinline)) void *hidden(size_t size) { return memset(malloc(size), 1, size); }
+      int main(void) { kept = hidden(500000); return 0; }
+    C
+    commands = [%w[objcopy --only-keep-debug grow grow.debug], %w[strip --strip-all grow],
+      %w[objcopy --add-gnu-debuglink=grow.debug grow]]
+    done = commands.all? { |command| system(*command, chdir: @directory) }
+    skip "binutils are not installed" unless done
+
+    expect(run_memprof("run", "--malloc", "-o", path, "--", program).stderr).to start_with("Next: ")
+    recording = Memprof::Malloc::Recording.new(path)
+    functions = -> { recording.tree(:bottom_up, value: :leaked).map { |row| row[:function] } }
+    expect(functions.call).to start_with("hidden", "main")
+    expect(run_memprof("malloc", "--callers", path).stdout).to match(/ hidden \(grow\)\n +main \(grow\)\n/)
+    heaptrack = StringIO.new.tap { |io| recording.write(io, format: :heaptrack) }.string
+    expect(heaptrack).to include(" hidden\n")
+    File.unlink("#{program}.debug")
+    expect(functions.call.first(2)).to eq([nil, nil])
+    expect(run_memprof("malloc", "--callers", path).stdout).to match(/ grow\+0x\h+\n +grow\+0x\h+\n/)
   end
 
   it "leaves the file to a Ruby that the program starts" do

@@ -15,6 +15,7 @@ mod selection;
 mod stacks;
 mod summary;
 mod sums;
+mod symbols;
 mod timeline;
 mod tree;
 

@@ -8,6 +8,7 @@ use crate::reader::{Error, read};
 use crate::selection::Selection;
 use crate::stacks::{Counts, Row, Stacks};
 use crate::sums::Sums;
+use crate::symbols;
 use crate::timeline::Point;
 
 /// Blocks of a range of sizes.
@@ -67,7 +68,8 @@ pub struct Summary {
 impl Summary {
     /// What is recorded in memory, without events: what is live is live at the peak and at the end.
     #[must_use]
-    pub fn of_stacks(stacks: Stacks) -> Summary {
+    pub fn of_stacks(mut stacks: Stacks) -> Summary {
+        symbols::name(&mut stacks.frames);
         Summary {
             pid: u64::from(std::process::id()),
             total: stacks.total(),

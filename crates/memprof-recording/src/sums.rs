@@ -6,6 +6,7 @@ use crate::samples::Scale;
 use crate::selection::Selection;
 use crate::stacks::{Counts, Frame, Native, Node, Stacks};
 use crate::summary::{SizeClass, Summary};
+use crate::symbols;
 use crate::timeline::{Point, Timeline};
 
 /// No recorder makes more: so much memory a damaged file may take.
@@ -311,8 +312,10 @@ impl Sums {
             let is_there = counters != Counts::default();
             is_there.then_some((node as u32, counters))
         });
+        let counts = counts.collect();
+        symbols::name(&mut self.frames);
         Stacks {
-            counts: counts.collect(),
+            counts,
             frames: std::mem::take(&mut self.frames),
             nodes: std::mem::take(&mut self.nodes),
         }

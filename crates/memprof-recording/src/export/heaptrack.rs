@@ -10,6 +10,8 @@ use super::{one_line, written};
 use crate::reader::{Error, read};
 use crate::record::{Event, Record};
 use crate::samples::Scale;
+use crate::stacks::Frame;
+use crate::summary::Summary;
 
 /// The version of heaptrack that wrote such files first, and the version of the file.
 const VERSION: &str = "v 10400 3";
@@ -33,19 +35,14 @@ pub fn write<I: Read + Seek>(input: &mut I, out: &mut dyn Write) -> Result<(), E
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Names of native frames: they come at the end of a recording.
+/// Names of native frames by the number of the frame: they come at the end of a recording, or from the files of libraries.
 fn names(input: &mut dyn Read) -> Result<FxHashMap<u64, String>, Error> {
-    let mut names = FxHashMap::default();
-    read(input, &mut |record| {
-        if let Record::Name {
-            frame, function, ..
-        } = record
-        {
-            names.insert(frame, String::from_utf8_lossy(function).into_owned());
-        }
-        true
-    })?;
-    Ok(names)
+    let frames = Summary::read(input)?.stacks.frames.into_iter();
+    let named = frames.zip(1..).filter_map(|(frame, number)| match frame {
+        Frame::Native(native) if !native.function.is_empty() => Some((number, native.function)),
+        _ => None,
+    });
+    Ok(named.collect())
 }
 
 struct Lines<'a> {

@@ -1,0 +1,101 @@
+//! Names of native functions that their library does not export: from the tables of symbols that it, or a file with its
+//! debugging information, has on this machine.
+
+mod debug_file;
+mod elf_file;
+
+use std::path::Path;
+
+use rustc_hash::FxHashMap;
+
+use crate::stacks::{Frame, Native};
+use elf_file::{ElfFile, Symbol};
+
+/// Where distributions have files with debugging information.
+const DEBUG_FILES: &str = "/usr/lib/debug";
+
+/// Gives native frames without a function its name, where that can be found. A file that has changed since the recording is
+/// left alone: it does not have functions where the recording has them.
+pub(crate) fn name(frames: &mut [Frame]) {
+    name_by(frames, Path::new(DEBUG_FILES));
+}
+
+fn name_by(frames: &mut [Frame], debug_files: &Path) {
+    let mut modules: FxHashMap<String, Vec<&mut Native>> = FxHashMap::default();
+    for frame in frames {
+        if let Frame::Native(native) = frame
+            && native.module.starts_with('/')
+        {
+            let module = native.module.clone();
+            modules.entry(module).or_default().push(native);
+        }
+    }
+    for (path, frames) in modules {
+        if frames.iter().any(|native| native.function.is_empty()) {
+            // One that is damaged has no names.
+            let _ = name_in(Path::new(&path), frames, debug_files);
+        }
+    }
+}
+
+fn name_in(path: &Path, frames: Vec<&mut Native>, debug_files: &Path) -> Option<()> {
+    let file = ElfFile::open(path)?;
+    let elf = file.parse()?;
+    // Offsets are from where the object begins in memory, symbols from where its file says that it does.
+    let base = elf.base()?;
+    let (known, mut unknown): (Vec<_>, Vec<_>) =
+        (frames.into_iter()).partition(|native| !native.function.is_empty());
+    let mut exported: FxHashMap<u64, &str> = FxHashMap::default();
+    for native in &known {
+        let start = native.offset.checked_sub(native.distance)?;
+        exported.insert(base.checked_add(start)?, &native.function);
+    }
+    let has_them = (exported.iter()).all(|(&start, name)| elf.exports(start, name));
+    if !has_them {
+        return None;
+    }
+    unknown.sort_unstable_by_key(|native| native.offset);
+    let mut wanted = Wanted {
+        base,
+        frames: unknown,
+    };
+    // A library that is installed rarely has a table.
+    elf.each_function(|symbol| wanted.add(&symbol));
+    if !wanted.is_done() {
+        let debug = debug_file::find(path, &elf, debug_files)?;
+        debug.parse()?.each_function(|symbol| wanted.add(&symbol))?;
+    }
+    Some(())
+}
+
+/// Frames of a module by their offset.
+struct Wanted<'f> {
+    base: u64,
+    frames: Vec<&'f mut Native>,
+}
+
+impl Wanted<'_> {
+    /// Names the frames that are in a function.
+    fn add(&mut self, symbol: &Symbol<'_>) {
+        let Some(start) = symbol.start.checked_sub(self.base) else {
+            return;
+        };
+        // An address is behind a call, which may be the last instruction of its function.
+        let first = (self.frames).partition_point(|native| native.offset <= start);
+        let inside = self.frames[first..].iter_mut();
+        for native in inside.take_while(|native| native.offset - start <= symbol.size) {
+            // Functions may have several names: the first that is visible elsewhere, else the first.
+            if native.function.is_empty() {
+                native.function = symbol.name();
+                native.distance = native.offset - start;
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.frames.iter().all(|native| !native.function.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What is read of an ELF file, a part at a time: it may be large.
+
+use std::fs::File;
+use std::path::Path;
+
+use object::elf::{self, FileHeader64, Sym64};
+use object::read::StringTable;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
+use object::{Endianness, ReadCache};
+
+/// Of a table of symbols. A browser has 20 MB.
+const MOST_SYMBOLS: u64 = 1 << 28;
+const PAGE: u64 = 4096;
+
+type Header = FileHeader64<Endianness>;
+type Data<'d> = &'d ReadCache<File>;
+
+/// An open file.
+pub struct ElfFile(ReadCache<File>);
+
+/// What it begins with.
+pub struct Elf<'d> {
+    data: Data<'d>,
+    endian: Endianness,
+    header: &'d Header,
+    sections: SectionTable<'d, Header, Data<'d>>,
+}
+
+/// A function.
+pub struct Symbol<'d> {
+    /// Where it begins, as the file counts.
+    pub start: u64,
+    /// Its bytes.
+    pub size: u64,
+    place: u32,
+    names: StringTable<'d, Data<'d>>,
+}
+
+impl Symbol<'_> {
+    pub fn name(&self) -> String {
+        let name = self.names.get(self.place).unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+}
+
+impl ElfFile {
+    /// None if it cannot be read, or is no file.
+    pub fn open(path: &Path) -> Option<ElfFile> {
+        let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        Some(ElfFile(ReadCache::new(
+            File::open(path).ok().filter(|_| is_file)?,
+        )))
+    }
+
+    /// None if it is no ELF file of 64 bits.
+    pub fn parse(&self) -> Option<Elf<'_>> {
+        let data = &self.0;
+        let header = Header::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, data).ok()?;
+        Some(Elf {
+            data,
+            endian,
+            header,
+            sections,
+        })
+    }
+}
+
+impl<'d> Elf<'d> {
+    /// Where its first part is in memory, if nothing is moved.
+    pub fn base(&self) -> Option<u64> {
+        let segments = self.header.program_headers(self.endian, self.data).ok()?;
+        let loaded = segments
+            .iter()
+            .filter(|segment| segment.p_type(self.endian) == elf::PT_LOAD);
+        let first = loaded.map(|segment| segment.p_vaddr(self.endian)).min()?;
+        Some(first / PAGE * PAGE)
+    }
+
+    /// Whether it exports this name there.
+    pub fn exports(&self, start: u64, name: &str) -> bool {
+        let (names, symbols) = self.symbols(elf::SHT_DYNSYM).unwrap_or_default();
+        symbols.iter().any(|symbol| {
+            symbol.st_value(self.endian) == start
+                && symbol.name(self.endian, names) == Ok(name.as_bytes())
+        })
+    }
+
+    /// Every function of its table of symbols, if it has one: first those that others can call.
+    pub fn each_function(&self, mut visit: impl FnMut(Symbol<'d>)) -> Option<()> {
+        let (names, symbols) = self.symbols(elf::SHT_SYMTAB)?;
+        for local in [false, true] {
+            for symbol in symbols {
+                let is_function = symbol.st_type() == elf::STT_FUNC
+                    && symbol.st_shndx(self.endian) != elf::SHN_UNDEF;
+                if is_function && (symbol.st_bind() == elf::STB_LOCAL) == local {
+                    visit(Symbol {
+                        start: symbol.st_value(self.endian),
+                        size: symbol.st_size(self.endian),
+                        place: symbol.st_name(self.endian),
+                        names,
+                    });
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// The id of the build, which a file with its debugging information has, too.
+    pub fn build_id(&self) -> Option<&'d [u8]> {
+        self.sections.iter().find_map(|section| {
+            let mut notes = section.notes(self.endian, self.data).ok()??;
+            while let Ok(Some(note)) = notes.next() {
+                if note.name() == elf::ELF_NOTE_GNU
+                    && note.n_type(self.endian) == elf::NT_GNU_BUILD_ID
+                {
+                    return Some(note.desc());
+                }
+            }
+            None
+        })
+    }
+
+    /// Name and checksum of the file that has its debugging information.
+    pub fn debug_link(&self) -> Option<(&'d [u8], u32)> {
+        let (_, section) = (self.sections).section_by_name(self.endian, b".gnu_debuglink")?;
+        let bytes = section.data(self.endian, self.data).ok()?;
+        let name = bytes.split(|&byte| byte == 0).next()?;
+        let checksum = bytes
+            .get((name.len() + 1).next_multiple_of(4)..)?
+            .first_chunk()?;
+        Some((name, u32::from_le_bytes(*checksum)))
+    }
+
+    fn symbols(
+        &self,
+        kind: elf::SectionType,
+    ) -> Option<(StringTable<'d, Data<'d>>, &'d [Sym64<Endianness>])> {
+        let mut sections = self.sections.iter();
+        let section = sections.find(|section| section.sh_type(self.endian) == kind)?;
+        if section.sh_size(self.endian) > MOST_SYMBOLS {
+            return None;
+        }
+        let table = self.sections.symbols(self.endian, self.data, kind).ok()?;
+        Some((table.strings(), table.symbols()))
+    }
+}

@@ -1,0 +1,194 @@
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::*;
+
+/// A library with an exported and a hidden function, built into a directory of its own.
+struct Library {
+    directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+const SOURCE: &str = "\
+    __attribute__((noinline)) static int hidden(int x) { __asm__ volatile (\"\"); return x * 3; }\n\
+    int exported(int x) { return hidden(x) + 1; }\n";
+
+impl Library {
+    /// None where there is no compiler.
+    fn new() -> Option<Library> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lib.so");
+        let source = directory.path().join("lib.c");
+        fs::write(&source, SOURCE).unwrap();
+        let library = Library { directory, path };
+        let (out, source) = (library.path.to_str()?, source.to_str()?);
+        let flags = ["-g", "-O1", "-shared", "-fPIC", "-Wl,--build-id=sha1"];
+        library.run("cc", &[&flags[..], &["-o", out, source]].concat())?;
+        Some(library)
+    }
+
+    fn run(&self, command: &str, arguments: &[&str]) -> Option<String> {
+        let mut command = Command::new(command);
+        let output = command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .output()
+            .ok()?;
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Where a function begins.
+    fn start(&self, function: &str) -> u64 {
+        let lines = self.run("nm", &["lib.so"]).unwrap();
+        let line = lines
+            .lines()
+            .find(|line| line.ends_with(&format!(" {function}")))
+            .unwrap();
+        u64::from_str_radix(line.split(' ').next().unwrap(), 16).unwrap()
+    }
+
+    fn frame(&self, offset: u64, function: &str, distance: u64) -> Frame {
+        Frame::Native(Native {
+            address: 0x7f00_0000_0000 + offset,
+            module: self.path.to_str().unwrap().to_owned(),
+            offset,
+            function: function.to_owned(),
+            distance,
+        })
+    }
+
+    fn strip(&self, arguments: &[&str]) {
+        self.run("objcopy", &["--only-keep-debug", "lib.so", "lib.debug"])
+            .unwrap();
+        self.run("strip", &["--strip-all", "lib.so"]).unwrap();
+        self.run("objcopy", arguments).unwrap();
+    }
+}
+
+fn named(frames: &[Frame], debug_files: &Path) -> Vec<(String, u64)> {
+    let mut frames = frames.to_vec();
+    name_by(&mut frames, debug_files);
+    let names = frames.into_iter().map(|frame| match frame {
+        Frame::Native(native) => (native.function, native.distance),
+        Frame::Ruby { method, .. } => (method, 0),
+    });
+    names.collect()
+}
+
+fn name(function: &str, distance: u64) -> (String, u64) {
+    (function.to_owned(), distance)
+}
+
+#[test]
+fn finds_names_in_the_library_or_in_its_debug_file() {
+    let Some(library) = Library::new() else {
+        return;
+    };
+    let (hidden, exported) = (library.start("hidden"), library.start("exported"));
+    let frames = [
+        library.frame(hidden + 2, "", 0),
+        library.frame(exported + 3, "exported", 3),
+        library.frame(8, "", 0),
+        Frame::Ruby {
+            path: "/app.rb".into(),
+            line: 1,
+            method: "run".into(),
+        },
+    ];
+    let expected = [
+        name("hidden", 2),
+        name("exported", 3),
+        name("", 0),
+        name("run", 0),
+    ];
+    let none = library.directory.path().join("none");
+    assert_eq!(named(&frames, &none), expected);
+
+    // Names by its debug link: beside it, below it, and where distributions have it.
+    library.strip(&["--add-gnu-debuglink=lib.debug", "lib.so"]);
+    assert_eq!(named(&frames, &none), expected);
+    let root = library.directory.path();
+    let elsewhere = root.join("debug");
+    let mirrored = elsewhere.join(root.strip_prefix("/").unwrap());
+    for directory in [root.join(".debug"), mirrored] {
+        fs::create_dir_all(&directory).unwrap();
+        let _ = fs::rename(root.join("lib.debug"), directory.join("lib.debug"));
+        assert_eq!(
+            named(&frames, &elsewhere),
+            expected,
+            "{}",
+            directory.display()
+        );
+        fs::rename(directory.join("lib.debug"), root.join("lib.debug")).unwrap();
+    }
+    let mut damaged = fs::read(root.join("lib.debug")).unwrap();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(root.join("lib.debug"), damaged).unwrap();
+    assert_eq!(named(&frames, &none)[0], name("", 0));
+}
+
+#[test]
+fn finds_a_debug_file_by_the_id_of_the_build() {
+    let Some(library) = Library::new() else {
+        return;
+    };
+    let frames = [library.frame(library.start("hidden") + 2, "", 0)];
+    library.strip(&["--remove-section=.none", "lib.so"]);
+    let root = library.directory.path();
+    let notes = library.run("readelf", &["-n", "lib.so"]).unwrap();
+    let id = notes
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Build ID: "))
+        .unwrap();
+    let directory = root.join("debug/.build-id").join(&id[..2]);
+    fs::create_dir_all(&directory).unwrap();
+    let file = directory.join(format!("{}.debug", &id[2..]));
+    assert_eq!(named(&frames, &root.join("debug")), [name("", 0)]);
+    // Of another build.
+    let other = Library::new().unwrap();
+    other.run(
+        "cc",
+        &[
+            "-shared",
+            "-fPIC",
+            "-Wl,--build-id=sha1",
+            "-DX",
+            "-o",
+            "lib.so",
+            "lib.c",
+        ],
+    );
+    fs::copy(&other.path, &file).unwrap();
+    assert_eq!(named(&frames, &root.join("debug")), [name("", 0)]);
+    fs::copy(root.join("lib.debug"), &file).unwrap();
+    assert_eq!(named(&frames, &root.join("debug")), [name("hidden", 2)]);
+}
+
+#[test]
+fn does_not_believe_a_file_that_has_changed_or_is_damaged() {
+    let Some(library) = Library::new() else {
+        return;
+    };
+    let hidden = library.frame(library.start("hidden") + 2, "", 0);
+    let exported = library.start("exported");
+    let none = Path::new("/nonexistent");
+    let moved = library.frame(exported + 19, "exported", 3);
+    assert_eq!(named(&[hidden.clone(), moved], none)[0], name("", 0));
+    let gone = library.frame(exported + 3, "renamed", 3);
+    assert_eq!(named(&[hidden.clone(), gone], none)[0], name("", 0));
+    let whole = fs::read(&library.path).unwrap();
+    for length in (0..whole.len()).step_by(97) {
+        fs::write(&library.path, &whole[..length]).unwrap();
+        named(std::slice::from_ref(&hidden), none);
+    }
+    for at in 0..whole.len().min(4096) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        fs::write(&library.path, bytes).unwrap();
+        named(std::slice::from_ref(&hidden), none);
+    }
+}
