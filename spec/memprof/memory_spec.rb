@@ -118,7 +118,7 @@ RSpec.describe Memprof::Memory do
     end
   end
 
-  it "tells which objects are on pages that a worker has unshared" do
+  it "finds objects on pages that a worker has unshared" do
     Dir.mktmpdir do |directory|
       lines = in_child(<<~RUBY)
         Dir.chdir(#{directory.dump})
@@ -143,7 +143,7 @@ RSpec.describe Memprof::Memory do
         %w[1.json 2.memprof].each do |path|
           heap = Memprof::Heap.open(path)
           count = ->(query) { heap.where(query).count }
-          # On pages that the parent has, and beside objects that it made.
+          # On pages that the parent has, and beside objects that it allocated.
           p count.call("unshared and line = 11 and class = Object") > 15_000
           p count.call("unshared and class = Object and not tracked") > 15_000
           p count.call("not unshared and class = Object") > 1_000

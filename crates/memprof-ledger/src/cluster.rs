@@ -69,7 +69,7 @@ pub fn cluster(pid: u32) -> io::Result<Cluster> {
     let first = measure(master)?.ok_or_else(ended)?;
     let mut cluster = Cluster {
         pid,
-        forked_from: forked_from(&processes, master).map(|parent| parent.pid),
+        forked_from: master.forked_from(&processes).map(|parent| parent.pid),
         pss: first.pss,
         rss: first.rss,
         processes: vec![first],
@@ -77,7 +77,7 @@ pub fn cluster(pid: u32) -> io::Result<Cluster> {
     };
     for process in process_stat::descendants(&processes, pid) {
         match measure(process) {
-            Ok(Some(member)) if process.program == master.program => {
+            Ok(Some(member)) if process.has_program_of(master) => {
                 cluster.pss += member.pss;
                 cluster.rss += member.rss;
                 cluster.processes.push(member);
@@ -105,7 +105,7 @@ pub fn master_of(pid: u32) -> io::Result<u32> {
     };
     // The list is not of one moment, so it may even have a circle.
     for _ in 0..processes.len() {
-        match forked_from(&processes, process) {
+        match process.forked_from(&processes) {
             Some(parent) if matches!(measure(parent), Ok(Some(_))) => process = parent,
             _ => break,
         }
@@ -113,12 +113,7 @@ pub fn master_of(pid: u32) -> io::Result<u32> {
     Ok(process.pid)
 }
 
-fn forked_from<'a>(processes: &'a [Stat], process: &Stat) -> Option<&'a Stat> {
-    let parent = process_stat::find(processes, process.parent)?;
-    (parent.program.is_some() && parent.program == process.program).then_some(parent)
-}
-
-/// `None` if the process has ended meanwhile: what was read of it is nothing, or cut.
+/// `None` if the process ended while it was read: that gives nothing, or a part.
 fn measure(process: &Stat) -> io::Result<Option<Member>> {
     let directory = format!("/proc/{}", process.pid);
     let mappings = match fs::read(format!("{directory}/smaps")) {
@@ -172,7 +167,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn tells_other_programs_from_forked_processes() {
+    fn sums_up_other_programs_apart_from_forked_processes() {
         // Forked processes are tested from Ruby: this one has threads.
         let own = std::process::id();
         if process_stat::of(own).is_none() {

@@ -19,6 +19,18 @@ pub struct Stat {
     pub program: Option<(u64, u64)>,
 }
 
+impl Stat {
+    /// Whether both run the same program because one was forked from the other, or both from a third.
+    pub fn has_program_of(&self, other: &Stat) -> bool {
+        self.program.is_some() && self.program == other.program
+    }
+
+    /// The process that it was forked from, if that still runs, and `sorted` has it.
+    pub fn forked_from<'a>(&self, sorted: &'a [Stat]) -> Option<&'a Stat> {
+        find(sorted, self.parent).filter(|parent| self.has_program_of(parent))
+    }
+}
+
 /// All processes that are visible, by process id.
 pub fn all() -> io::Result<Vec<Stat>> {
     let names =

@@ -80,7 +80,7 @@ impl UnsharedPages {
 pub fn forked_from(pid: u32) -> Option<u32> {
     let own = process_stat::of(pid)?;
     let parent = process_stat::of(own.parent)?;
-    (own.program.is_some() && own.program == parent.program).then_some(parent.pid)
+    own.has_program_of(&parent).then_some(parent.pid)
 }
 
 /// Compares the pages of these ranges (sorted, without overlap) in a process and in its parent.

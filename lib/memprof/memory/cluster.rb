@@ -75,7 +75,7 @@ module Memprof
       #   Memprof.cluster_memory.others[:pss]
       def others = @answer[:others]
 
-      # @return [Integer] processes in no sum, because they ended meanwhile or may not be read
+      # @return [Integer] processes in no sum, because they ended while they were measured, or may not be read
       # @example
       #   Memprof.cluster_memory.skipped
       def skipped = @answer[:skipped]

@@ -1,21 +1,17 @@
 # frozen_string_literal: true
 
-require_relative "../paint"
 require_relative "../table"
 require_relative "../units"
+require_relative "headed_table"
 
 module Memprof
   class Memory
     # The memory of a process for people: a heading, a table, and what else is known.
     class Text
+      include HeadedTable
+
       def initialize(memory)
         @memory = memory
-      end
-
-      def to_s(color: false)
-        paint = Paint.new(color)
-        rest = sentences.map { |line| "#{line}\n" }.join
-        "#{paint.call(heading, :bold)}\n\n#{table.to_text(paint)}\n#{rest}"
       end
 
       def heading
@@ -69,8 +65,6 @@ module Memprof
         "Ruby's heap, forked from #{parent}: #{bytes(shared)} still shared, " \
           "#{bytes(unshared)} unshared since, #{bytes(new)} new."
       end
-
-      def bytes(bytes) = Units.bytes(bytes)
     end
   end
 end

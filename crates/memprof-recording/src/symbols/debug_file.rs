@@ -56,34 +56,14 @@ fn checksum(path: &Path) -> Option<u32> {
     }
     let mut file = File::open(path).ok()?;
     let mut chunk = vec![0_u8; 1 << 16];
-    let mut sum = !0_u32;
+    let mut sum = crc32fast::Hasher::new();
     loop {
         let length = file.read(&mut chunk).ok()?;
         if length == 0 {
-            return Some(!sum);
+            return Some(sum.finalize());
         }
-        for &byte in &chunk[..length] {
-            sum = sum >> 8 ^ TABLE[(sum as u8 ^ byte) as usize];
-        }
+        sum.update(&chunk[..length]);
     }
-}
-
-static TABLE: [u32; 256] = table();
-
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut number = 0;
-    while number < 256 {
-        let mut sum = number as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            sum = sum >> 1 ^ (0xedb8_8320 & (sum & 1).wrapping_neg());
-            bit += 1;
-        }
-        table[number] = sum;
-        number += 1;
-    }
-    table
 }
 
 #[cfg(test)]

@@ -48,12 +48,13 @@ pub struct Worker {
 
 /// Compares this process with the one that it was forked from; `None` if it was not. Not to be called inside `tracker::with`.
 pub fn worker() -> Option<Worker> {
-    let parent = memprof_ledger::forked_from(std::process::id())?;
-    worker_of(parent, &merged(ranges().ok()?))
+    worker_of(ranges().ok()?)
 }
 
-fn worker_of(parent: u32, pages: &[Range<u64>]) -> Option<Worker> {
-    let compared = memprof_ledger::compare(std::process::id(), parent, page_size(), pages);
+fn worker_of(pages: Vec<Range<u64>>) -> Option<Worker> {
+    let pid = std::process::id();
+    let parent = memprof_ledger::forked_from(pid)?;
+    let compared = memprof_ledger::compare(pid, parent, page_size(), &merged(pages));
     let (sharing, unshared) = compared.ok()?;
     Some(Worker { sharing, unshared })
 }
@@ -94,15 +95,13 @@ pub fn ledger() -> io::Result<Ledger> {
             .for_each(|slot| add(&mut sizes, slot as VALUE, size as u64));
     })
     .map_err(io::Error::other)?;
-    let pages = merged(ranges.clone());
+    let worker = worker_of(ranges.clone());
     let mut facts = measure(ranges)?;
-    let parent = memprof_ledger::forked_from(std::process::id());
-    let worker = parent.and_then(|parent| worker_of(parent, &pages));
     facts.sharing = worker.map(|worker| worker.sharing);
     Ok(Ledger::new(facts, Some(sizes)))
 }
 
-/// What can be told of another process from outside.
+/// What /proc shows of another process.
 ///
 /// # Errors
 /// If it is gone, or belongs to another user.

@@ -1,25 +1,20 @@
 # frozen_string_literal: true
 
-require_relative "../../paint"
 require_relative "../../table"
-require_relative "../../units"
+require_relative "../headed_table"
 
 module Memprof
   class Memory
     class Cluster
       # The memory of a cluster for people: a heading, a row for each process, and what else is known.
       class Text
+        include HeadedTable
+
         COLUMNS = [["RSS", :rss], ["PSS", :pss], ["Private", :private], ["Shared", :shared], ["Swap", :swap],
           ["Ruby", :ruby]].freeze
 
         def initialize(cluster)
           @cluster = cluster
-        end
-
-        def to_s(color: false)
-          paint = Paint.new(color)
-          rest = sentences.map { |line| "#{line}\n" }.join
-          "#{paint.call(heading, :bold)}\n\n#{table.to_text(paint)}\n#{rest}"
         end
 
         def heading
@@ -64,7 +59,7 @@ module Memprof
         def skipped
           return if @cluster.skipped.zero?
 
-          "Not counted: #{processes(@cluster.skipped)} that ended meanwhile, or may not be read."
+          "Not counted: #{processes(@cluster.skipped)} that ended while measured, or may not be read."
         end
 
         def forked_from
@@ -74,8 +69,6 @@ module Memprof
         end
 
         def processes(count) = "#{count} process#{"es" unless count == 1}"
-
-        def bytes(bytes) = Units.bytes(bytes)
       end
     end
   end

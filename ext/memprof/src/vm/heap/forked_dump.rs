@@ -33,7 +33,7 @@ pub fn fork(file: File, request: Request) -> io::Result<Child> {
     let (report, write) = pipe()?;
     let mut request = Some(request);
     let pid = barrier(|| {
-        if let Some(request) = request.as_mut().filter(|request| request.tells_memory()) {
+        if let Some(request) = request.as_mut().filter(|request| request.has_memory()) {
             request.worker = memory::worker();
         }
         // SAFETY: the child calls nothing of Ruby's but the functions that read the heap, and ends with `_exit`.

@@ -88,7 +88,7 @@ pub struct Request {
 }
 
 impl Request {
-    fn tells_memory(&self) -> bool {
+    fn has_memory(&self) -> bool {
         let mut notes = self.before.iter();
         self.memory && notes.any(|(kind, _)| *kind == NoteKind::Header)
     }
