@@ -15,7 +15,8 @@ module Memprof
       THREADS = 16
       # Connections that have not sent a head yet. The oldest makes room for the next.
       WAITING = 400
-      # Requests that no thread has begun with.
+      # Requests that no thread has begun with. While there are as many, no connection is accepted: the next
+      # clients wait in the system's queue, and are answered in their turn.
       QUEUED = 400
       private_constant :THREADS, :WAITING, :QUEUED
 
@@ -73,7 +74,7 @@ module Memprof
 
       def accept_and_wait
         until @stopping
-          ready = IO.select([@listener, @alarm, *@waiting.keys], nil, nil, 1)&.first || []
+          ready = IO.select([*(@listener if room?), @alarm, *@waiting.keys], nil, nil, 1)&.first || []
           @alarm.read_nonblock(256, exception: false) if ready.delete(@alarm)
           accept if ready.delete(@listener)
           ready.each { |socket| go_on(@waiting[socket]) }
@@ -86,7 +87,7 @@ module Memprof
       end
 
       def accept
-        while (socket = @listener.accept_nonblock(exception: false)) != :wait_readable
+        while room? && (socket = @listener.accept_nonblock(exception: false)) != :wait_readable
           drop_oldest if @waiting.size >= WAITING
           connection = Connection.new(socket, @port, @patience)
           wait_for(connection)
@@ -107,10 +108,10 @@ module Memprof
         return if connection.nil? || connection.advance == :waiting
 
         @waiting.delete(connection.socket)
-        return if connection.closed?
-
-        @requests.size < QUEUED ? @requests << connection : connection.close
+        @requests << connection unless connection.closed?
       end
+
+      def room? = @requests.size < QUEUED
 
       def drop_oldest
         _, connection = @waiting.shift

@@ -32,25 +32,28 @@ RSpec.describe "recordings of malloc in Memprof::Web" do
 
   def json(path) = ask(app, path.sub(/(\?|\z)/, '.json\1')).json
 
-  let(:file) { File.expand_path("app.rb") }
   let(:app) { web_app.tap { |app| app.heaps.records.add("app.malloc", :malloc) } }
 
-  # Once for all examples that leave it as it is.
-  recorded = nil
+  # Recorded once for all examples, by a program in a directory of its own.
+  recorded_in = recording = nil
   before do
-    if recorded.nil?
-      File.write("app.rb", program)
-      result = run_ruby("load #{file.inspect}")
+    if recording.nil?
+      recorded_in = Dir.mktmpdir
+      File.write(recorded_file, program)
+      result = run_ruby("load #{recorded_file.inspect}")
       raise result.stderr unless result.status.success?
 
-      recorded = [file, File.binread("app.malloc")]
+      recording = File.binread("app.malloc")
     end
-    File.binwrite("app.malloc", recorded.last)
+    File.binwrite("app.malloc", recording)
   end
 
-  def line(number) = "#{recorded_file}:#{number}"
+  after(:context) { FileUtils.rm_rf(recorded_in) if recorded_in }
 
-  define_method(:recorded_file) { recorded.first }
+  define_method(:recorded_file) { File.join(recorded_in, "app.rb") }
+  define_method(:whole) { recording }
+
+  def line(number) = "#{recorded_file}:#{number}"
 
   it "shows the peak, what is live at the end, lines and sizes" do
     expect(Memprof::Web::Records::Kind.of("app.malloc")).to eq(:malloc)
@@ -105,8 +108,6 @@ RSpec.describe "recordings of malloc in Memprof::Web" do
   end
 
   it "shows who called a line, and its source" do
-    FileUtils.mkdir_p(File.dirname(recorded_file))
-    File.write(recorded_file, program)
     path = "/malloc/1/line?at=#{line(3)}"
     data = json(path)
     names = data[:callers].map { |row| row[:method] }
@@ -120,12 +121,9 @@ RSpec.describe "recordings of malloc in Memprof::Web" do
     expect(leaked.map { |row| row[:method] }).not_to include("import")
     other = json("/malloc/1/line?at=#{line(4)}")[:callers]
     expect(other.map { |row| row[:location] }).not_to include(line(3))
-  ensure
-    FileUtils.rm_rf(File.dirname(recorded_file))
   end
 
   it "reads a recording again when it has grown, and says that it still runs" do
-    whole = recorded.last
     File.binwrite("app.malloc", whole.byteslice(0, whole.bytesize - 20))
     part = json("/malloc/1")
     expect(part[:complete]).to be(false)
