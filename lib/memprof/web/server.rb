@@ -74,7 +74,7 @@ module Memprof
 
       def accept_and_wait
         until @stopping
-          ready = IO.select([*(@listener if room?), @alarm, *@waiting.keys], nil, nil, 1)&.first || []
+          ready = IO.select([(@listener if room?), @alarm, *@waiting.keys].compact, nil, nil, 1)&.first || []
           @alarm.read_nonblock(256, exception: false) if ready.delete(@alarm)
           accept if ready.delete(@listener)
           ready.each { |socket| go_on(@waiting[socket]) }
