@@ -21,13 +21,17 @@ module Memprof
   # Sets, each of them a name: `allocations`, `used`, `free`, `threadcached`, `anchored`, `anchorpoints`,
   # the same two of one kind (`stackanchored`, `registeranchorpoints`, `staticanchored`, `externalanchored`,
   # `threadonlyanchored`, ...), `leaked`, `unreferenced`, `garbage`, `owned` (by objects of Ruby), `native`;
-  # with `of: ADDRESS` also `allocation`, `incoming`, `exactincoming`, `outgoing`, `freeoutgoing` and
-  # `chain` (with `offset:`).
+  # with `of: ADDRESS` also `allocation`, `incoming`, `exactincoming`, `outgoing`, `freeoutgoing`,
+  # `chain` (with `offset:`) and `reversechain` (with `offset:` and `target_offset:`).
   #
   # Restrictions, each of them an option: `signature:` (an address; `"%RubyString"` for blocks of Strings,
   # `"-"` for those without a signature, `"?"` without a pattern too), `min_size:`, `max_size:`,
   # `min_incoming:`, `max_incoming:`, `min_outgoing:`, `max_outgoing:`, `min_free_outgoing:`,
   # `max_free_outgoing:`. Sizes are bytes; addresses are Strings, as `"0x7f12a0"`.
+  #
+  # `extend:` adds blocks along references: an Array of rules as those of chap's `/extend`, `"->"` (what the
+  # blocks reference, directly or not), `"~>"` (what is leaked of that), `"<-"` (what references them), or
+  # with signatures, offsets and states: `"%RubyArray@0->%RubyString"`, `"->=>near"`.
   #
   # @example What a process leaked in C
   #   Memprof::Core.of do |core|
@@ -166,7 +170,7 @@ module Memprof
     def summarize(set = :used, **restrictions) = ask(:summarize, selection(set, restrictions))
 
     # Each block, by address: `:address`, `:size`, `:kind` (`used`, `free`, `thread_cached`) and
-    # `:signature`.
+    # `:signature`. Those of a chain or an extended set come in the order in which they are reached.
     #
     # @param set (see #count)
     # @param contents [Boolean] also `:words`, what it contains

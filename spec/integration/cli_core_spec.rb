@@ -100,6 +100,33 @@ RSpec.describe "memprof core" do
     end
   end
 
+  it "extends sets, and redirects the answers of a script" do
+    stranger(planted) do |pid|
+      script = <<~CHAP
+        count used %RubyString /minsize 4e20
+        redirect on
+        count used %RubyString /minsize 4e20 # that were kept
+        count used %RubyString /minsize 4e20 /extend ->
+        redirect off
+        count used %RubyString /minsize 4e20 /extend <-
+      CHAP
+      stdout, stderr, status = run_memprof("core", pid.to_s, "-", input: script)
+      expect(status.exitstatus).to eq(0), stderr
+      counts = /\A(\d+) allocations use .*\n(\d+) allocations use .*\n\z/.match(stdout)
+      kept, extended = counts.captures.map(&:to_i)
+      expect(kept).to be >= 100
+      expect(extended).to be >= kept
+      files = %w[count_used_%RubyString::minsize:4e20 count_used_%RubyString::minsize:4e20::extend:->]
+      files.map! { |name| "#{pid}.#{name}" }
+      expect(Dir.children(".")).to match_array(files)
+      expect(stderr).to eq(files.map { |file| "memprof: wrote #{file}\n" }.join)
+      expect(File.read(files.first)).to eq(stdout.lines.first)
+      expect(File.read(files.last)).to match(/\A\d+ allocations use .* bytes\.\n\z/)
+      _, stderr, status = run_memprof("core", pid.to_s, "-", input: "redirect maybe\n")
+      expect([status.exitstatus, stderr]).to eq([2, "memprof: redirect is followed by on or off\n"])
+    end
+  end
+
   it "writes answers to a file" do
     stranger(planted) do |pid|
       expect(core("--output", "summary.json", "--json", pid)).to eq("")
@@ -135,7 +162,7 @@ RSpec.describe "memprof core" do
     %w[FILE sum] => "there is no command \"sum\"; expected one of: count, summarize, list, enumerate, " \
                     "show, describe, explain, dump",
     %w[FILE count] => "count needs a set or an address, as leaked",
-    %w[FILE count used /extend x] => "memprof core has no switch /extend",
+    %w[FILE count used /annotate x] => "memprof core has no switch /annotate",
     %w[FILE count used /minsize] => "/minsize needs a value",
     %w[FILE count used /minsize many] =>
       "invalid /minsize \"many\"; expected a hexadecimal number, or a size as 64KiB",

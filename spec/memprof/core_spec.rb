@@ -111,6 +111,60 @@ RSpec.describe Memprof::Core do
     expect(counts["corruptions"]).to eq([])
   end
 
+  it "extends sets along references, by the rules of chap" do
+    skip "this Ruby has no fiddle" unless run_ruby('require "fiddle"').success?
+
+    found = in_child(<<~'RUBY')
+      require "fiddle"
+      # Each block of a list has the address of the next one at offset 8, which points to its offset 16; the last one has
+      # those of two others, which share a third.
+      def block(size) = Fiddle.malloc(size).tap { |address| Fiddle::Pointer.new(address)[0, size] = "\0" * size }
+      def link(from, offset, to) = Fiddle::Pointer.new(from)[offset, 8] = [to].pack("Q")
+      LIST = Array.new(2000) { block(3200) }
+      LIST.each_cons(2) { |from, to| link(from, 8, to + 16) }
+      LEFT, RIGHT, SHARED = block(3300), block(3400), block(3500)
+      link(LIST.last, 24, LEFT)
+      link(LIST.last, 32, RIGHT)
+      [LEFT, RIGHT].each { |from| link(from, 0, SHARED) }
+      hex = ->(address) { "0x#{address.to_s(16)}" }
+      Memprof::Core.of do |core|
+        addresses = ->(set, **options) { core.each(set, **options).map { |block| block[:address].hex } }
+        from = { of: hex.(LIST.first) }
+        last = { of: hex.(LIST.last) }
+        index = LIST.each_with_index.to_h.merge(LEFT => "left", RIGHT => "right", SHARED => "shared")
+        names = ->(set, **options) { addresses.(set, **options).map { |address| index[address] } }
+        # What is reachable, by a walk of one's own.
+        reached = names.(:allocation, **from).compact
+        outgoing = Hash.new { |all, address| all[address] = addresses.(:outgoing, of: hex.(address)) }
+        naive = [LIST[-20]]
+        naive.each { |address| naive |= outgoing[address] } until naive.size == (naive |= naive.flat_map { |at| outgoing[at] }).size
+        puts JSON.generate(
+          all: names.(:allocation, **from, extend: ["->"]), naive: naive.sort,
+          same: addresses.(:allocation, of: hex.(LIST[-20]), extend: ["->"]).sort,
+          two: names.(:allocation, **from, extend: ["->=>one", "one->=>two"]),
+          # Fiddle::Pointer references them, too.
+          back: names.(:allocation, of: hex.(SHARED), extend: ["<-=>near", "near<-=>far"]).compact,
+          at: names.(:allocation, **last, extend: ["@18->"]), into: names.(:allocation, **from, extend: ["@8->@10"]).size,
+          nowhere: names.(:allocation, **from, extend: ["@8->@11"]), signed: names.(:allocation, **from, extend: ["-->-=>x"]),
+          leaked: names.(:allocation, **from, extend: ["~>"]).size,
+          restricted: names.(:used, min_size: 3300, max_size: 3400, extend: ["->"]).compact,
+          total: core.count(:allocation, **from, extend: ["->"]), chain: names.(:chain, **from, offset: 8).size,
+          reverse: names.(:reversechain, of: hex.(LIST[3]), offset: 8, target_offset: 16),
+          none: names.(:reversechain, of: hex.(LIST[3]), offset: 8, target_offset: 0))
+      end
+    RUBY
+    expect(found["all"]).to eq([*0...2000, "left", "shared", "right"])
+    expect(found["same"]).to eq(found["naive"])
+    expect(found["two"]).to eq([0, 1, 2])
+    expect(found["back"]).to eq(["shared", "left", 1999, "right"])
+    expect(found["at"]).to eq([1999, "left"])
+    expect(found.values_at("into", "nowhere", "signed")).to eq([2000, [0], [0, 1]])
+    expect(found["leaked"]).to be_between(1, 2003)
+    expect(found["restricted"]).to eq(%w[left shared right])
+    expect(found["total"]["count"]).to eq(2003)
+    expect(found.values_at("chain", "reverse", "none")).to eq([2000, [3, 2, 1, 0], [3]])
+  end
+
   it "has sets that add up" do
     counts = in_child(<<~RUBY)
       Memprof::Core.of do |core|
@@ -189,6 +243,7 @@ RSpec.describe Memprof::Core do
       expect { core.count(:used, least: 1) }.to raise_error(ArgumentError, /least/)
       expect { core.describe("zzz") }.to raise_error(ArgumentError, /"zzz" is no address/)
       expect { core.count(:incoming) }.to raise_error(ArgumentError, /incoming needs an address/)
+      expect { core.count(:used, extend: ["=>"]) }.to raise_error(ArgumentError, %r{invalid /extend "=>"})
       expect { core.words("0x0", 1 << 30) }.to raise_error(ArgumentError, /too many/)
       expect(core.describe("0x0")).to include(place: "unmapped")
       expect(core.words("0x0", 16)).to eq([])

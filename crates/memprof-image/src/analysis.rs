@@ -6,6 +6,7 @@ use crate::blocks::{Block, Kind};
 use crate::glibc::GlibcHeap;
 use crate::image::Image;
 use crate::memory_map::MemoryMap;
+use crate::questions::LastMembers;
 use crate::references::{Node, References};
 use crate::ruby_pages::{ObjectType, RubyPages};
 use crate::sets::{SetName, Sets};
@@ -23,6 +24,7 @@ pub struct Analysis {
     pub map: MemoryMap,
     references: OnceLock<References>,
     sets: Sets,
+    pub(crate) last_members: LastMembers,
 }
 
 impl Analysis {
@@ -40,6 +42,7 @@ impl Analysis {
             map,
             references: OnceLock::new(),
             sets: Sets::default(),
+            last_members: LastMembers::default(),
         }
     }
 

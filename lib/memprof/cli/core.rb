@@ -10,6 +10,7 @@ module Memprof
     class Core < HeapCommand
       autoload :Answers, "#{__dir__}/core/answers"
       autoload :Request, "#{__dir__}/core/request"
+      autoload :Script, "#{__dir__}/core/script"
       autoload :Summary, "#{__dir__}/core/summary"
 
       SUMMARY = "shows what is used, free and leaked in a core file or process"
@@ -26,19 +27,23 @@ module Memprof
         leaked, unreferenced, garbage, owned, native; stack-, register-, static-,
         external- and threadonly- before anchored and anchorpoints; arenas, objects,
         stacks, modules, writable, readonly, rxonly, inaccessible; allocation, incoming,
-        exactincoming, outgoing, freeoutgoing ADDRESS; chain ADDRESS OFFSET.
+        exactincoming, outgoing, freeoutgoing ADDRESS; chain ADDRESS OFFSET;
+        reversechain ADDRESS SOURCE-OFFSET TARGET-OFFSET.
 
         A set may be followed by a signature, a pattern (%RubyString), - or ?, and by
         /minsize, /maxsize, /size, /minincoming, /maxincoming, /minoutgoing,
         /maxoutgoing, /minfreeoutgoing, /maxfreeoutgoing, /skip, /showUpTo N,
-        /sortby bytes|counts. Numbers are hexadecimal, as in chap. With - in place of a
-        verb, memprof reads commands from stdin, one per line.
+        /sortby bytes|counts, and extended by /extend RULE: '->' adds what its blocks
+        reference, '~>' what is leaked of that, '<-' what references them. Numbers are
+        hexadecimal, as in chap. With - in place of a verb, memprof reads commands from
+        stdin, one per line; after `redirect on` each answer goes to a file.
 
         Examples:
           memprof core core.4711
           memprof core 4711 summarize leaked
           memprof core core.4711 list used %RubyString /minsize 1MiB
           memprof core core.4711 explain 55d90dacc010
+          memprof core core.4711 summarize unreferenced /extend '~>'
           memprof core core.4711 - < script.chap
       TEXT
       FORMATS = %i[text json].freeze
@@ -49,11 +54,11 @@ module Memprof
         file, *words = arguments
         raise UsageError, "FILE or PID is missing; see `memprof help core`" unless file
 
-        requests = requests(words)
+        requests = requests(file, words)
         opened(file) do |core|
           next Summary.new(self, @terminal, file, core).tell if words.empty?
 
-          to_output { requests.all? { |request| answer(core, request) } ? 0 : 2 }
+          to_output { requests.all? { |request, path| answer_to(path, core, request) } ? 0 : 2 }
         end
       rescue ArgumentError, Memprof::Error => e
         raise UsageError, e.message
@@ -100,12 +105,23 @@ module Memprof
         0
       end
 
-      # Requests are read one by one from stdin, so that a wrong one does not hide the answers before it.
-      def requests(words)
-        return [Request.new(words)] unless words == ["-"] || words.empty?
+      # A request may come with the file that its answer goes to.
+      def requests(file, words)
+        words == ["-"] ? Script.new($stdin, file) : [[Request.new(words), nil]] unless words.empty?
+      end
 
-        $stdin.each_line.lazy.map { |line| line.sub(/#.*/, "").split }.reject(&:empty?)
-          .map { |line| Request.new(line) }
+      def answer_to(path, core, request)
+        return answer(core, request) unless path
+
+        shown = @terminal
+        Output.open(path) do |file|
+          @terminal = Terminal.new(out: file)
+          raise UsageError, "cannot write #{path}" unless answer(core, request)
+        end
+        shown.warn("wrote #{path}")
+        true
+      ensure
+        @terminal = shown if shown
       end
 
       def answer(core, request)

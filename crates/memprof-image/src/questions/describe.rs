@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Address;
-use super::selection::{Signature, slot};
+use super::selection::slot;
+use super::signature::Signature;
 use crate::analysis::Analysis;
 use crate::blocks::Kind;
 use crate::memory_map::Anchor;

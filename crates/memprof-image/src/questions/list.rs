@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::selection::Signature;
+use super::signature::Signature;
 use super::{Address, Selection};
 use crate::analysis::Analysis;
 use crate::blocks::Kind;
@@ -45,28 +45,29 @@ impl Question {
             blocks: Vec::new(),
             next: None,
         };
-        self.selection.from(analysis, self.from, |number, block| {
-            if answer.blocks.len() == self.limit {
-                answer.next = Some(number);
-                return false;
-            }
-            let words = if self.contents {
-                let words = (block.address..block.end()).step_by(8);
-                words
-                    .map(|at| analysis.image.word(at).map(Address))
-                    .collect()
-            } else {
-                Vec::new()
-            };
-            answer.blocks.push(Row {
-                address: Address(block.address),
-                size: block.size,
-                kind: block.kind,
-                signature: Signature::of(analysis, number, block).text(),
-                words,
-            });
-            true
-        })?;
+        self.selection
+            .from(analysis, self.from, |place, number, block| {
+                if answer.blocks.len() == self.limit {
+                    answer.next = Some(place);
+                    return false;
+                }
+                let words = if self.contents {
+                    let words = (block.address..block.end()).step_by(8);
+                    words
+                        .map(|at| analysis.image.word(at).map(Address))
+                        .collect()
+                } else {
+                    Vec::new()
+                };
+                answer.blocks.push(Row {
+                    address: Address(block.address),
+                    size: block.size,
+                    kind: block.kind,
+                    signature: Signature::of(analysis, number, block).text(),
+                    words,
+                });
+                true
+            })?;
         Ok(answer)
     }
 }

@@ -6,11 +6,14 @@ mod contents;
 mod count;
 mod describe;
 mod explain;
+mod extension;
 mod list;
 mod objects;
 mod overview;
 mod regions;
+mod related;
 mod selection;
+mod signature;
 mod summarize;
 
 use serde::de::DeserializeOwned;
@@ -19,6 +22,7 @@ use serde_json::Value;
 
 use crate::analysis::Analysis;
 
+pub(crate) use selection::LastMembers;
 pub use selection::Selection;
 
 /// Answers a question in JSON.

@@ -1,27 +1,31 @@
 //! Which blocks a question is about.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde::Deserialize;
 
 use super::Address;
+use super::extension::{Rule, extended};
+use super::related::{is_related, related};
+use super::signature::Signature;
 use crate::analysis::Analysis;
 use crate::blocks::{Block, Kind};
 use crate::references::Node;
 use crate::sets::SetName;
 
-/// A list that is followed is as long as this at most.
-const MAX_CHAIN: usize = 1 << 24;
-
 /// A set of blocks, and restrictions of it.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Selection {
     /// The name of a set; or, relative to a block: `allocation`, `incoming`, `exactincoming`, `outgoing`, `freeoutgoing`,
-    /// `chain`.
+    /// `chain`, `reversechain`.
     pub set: String,
     /// The block that relative sets are about.
     pub of: Option<Address>,
-    /// For `chain`: where in each block the address of the next one is.
+    /// For `chain`: where in each block the address of the next one is; for `reversechain` as well.
     pub offset: u64,
+    /// For `reversechain`: where in the next block that address points to.
+    pub target_offset: u64,
     /// A signature, a pattern (`%RubyString`), `-` for blocks without a signature, `?` for those with neither.
     pub signature: Option<String>,
     /// Bytes of a block.
@@ -40,10 +44,13 @@ pub struct Selection {
     pub min_free_outgoing: Option<u32>,
     /// Free blocks that it references.
     pub max_free_outgoing: Option<u32>,
+    /// What is added to the blocks that are selected so far.
+    pub extend: Vec<Rule>,
 }
 
 impl Selection {
-    /// Calls the block with the number and the block of each member, by address.
+    /// Calls the block with the number and the block of each member: by address, those of a chain or an extended set in
+    /// the order in which they are reached.
     ///
     /// # Errors
     /// If there is no such set, or an address belongs to no block.
@@ -52,13 +59,13 @@ impl Selection {
         analysis: &Analysis,
         mut visit: impl FnMut(u32, Block),
     ) -> Result<(), String> {
-        self.from(analysis, 0, |number, block| {
+        self.from(analysis, 0, |_, number, block| {
             visit(number, block);
             true
         })
     }
 
-    /// The same from the block with a number on, until the block returns false.
+    /// The same from a place on that it named before, until the block returns false. The block is given the place, too.
     ///
     /// # Errors
     /// See [`each`](Self::each).
@@ -66,86 +73,61 @@ impl Selection {
         &self,
         analysis: &Analysis,
         first: u32,
-        mut visit: impl FnMut(u32, Block) -> bool,
+        mut visit: impl FnMut(u32, u32, Block) -> bool,
     ) -> Result<(), String> {
-        let counts = self.counts(analysis);
-        let mut take = |number| match analysis.block(number) {
-            Some(block) if self.allows(analysis, &counts, number, block) => visit(number, block),
-            _ => true,
+        let mut take = |place, number| match analysis.block(number) {
+            Some(block) => visit(place, number, block),
+            None => true,
         };
-        let related = self.related(analysis)?;
-        match related {
-            Some(numbers) => {
-                for number in numbers.into_iter().filter(|number| *number >= first) {
-                    if !take(number) {
-                        break;
-                    }
+        if !self.extend.is_empty() || is_related(&self.set) {
+            let members = self.members(analysis)?;
+            for (place, number) in (0..).zip(members.iter()).skip(first as usize) {
+                if !take(place, *number) {
+                    break;
                 }
             }
-            None => {
-                let set: SetName = self.set.parse()?;
-                for number in first..analysis.heap.blocks.len() as u32 {
-                    if analysis.contains(set, number) && !take(number) {
-                        break;
-                    }
-                }
+            return Ok(());
+        }
+        let set: SetName = self.set.parse()?;
+        let counts = self.counts(analysis);
+        for number in first..analysis.heap.blocks.len() as u32 {
+            if self.has(analysis, set, &counts, number) && !take(number, number) {
+                break;
             }
         }
         Ok(())
     }
 
-    /// The members of a set that is relative to a block; None for other sets.
-    fn related(&self, analysis: &Analysis) -> Result<Option<Vec<u32>>, String> {
-        const RELATED: [&str; 6] = [
-            "allocation",
-            "incoming",
-            "exactincoming",
-            "outgoing",
-            "freeoutgoing",
-            "chain",
-        ];
-        if !RELATED.contains(&self.set.as_str()) {
-            return Ok(None);
+    /// The members of a set that takes more to find than a look at each block: found once for all parts of a list.
+    fn members(&self, analysis: &Analysis) -> Result<Arc<[u32]>, String> {
+        let mut last = (analysis.last_members.0.lock()).unwrap_or_else(PoisonError::into_inner);
+        if let Some((selection, members)) = &*last
+            && selection == self
+        {
+            return Ok(Arc::clone(members));
         }
-        let Some(Address(address)) = self.of else {
-            return Err(format!("{} needs an address", self.set));
+        let members: Arc<[u32]> = self.find_members(analysis)?.into();
+        *last = Some((self.clone(), Arc::clone(&members)));
+        Ok(members)
+    }
+
+    fn find_members(&self, analysis: &Analysis) -> Result<Vec<u32>, String> {
+        let counts = self.counts(analysis);
+        let base = if is_related(&self.set) {
+            let mut members = related(self, analysis)?;
+            members.retain(|number| self.allows(analysis, &counts, *number));
+            members
+        } else {
+            let set: SetName = self.set.parse()?;
+            (0..analysis.heap.blocks.len() as u32)
+                .filter(|number| self.has(analysis, set, &counts, *number))
+                .collect()
         };
-        let blocks = &analysis.heap.blocks;
-        let node = match self.set.as_str() {
-            // The only one that needs no references.
-            "allocation" => blocks.containing(address),
-            _ => analysis
-                .node_at(address)
-                .or_else(|| blocks.containing(address)),
-        };
-        let Some(node) = node else {
-            return Err(format!("{address:#x} is in no block"));
-        };
-        let is_used = |number: u32| analysis.contains(SetName::Used, number);
-        let is_free = |number: u32| analysis.contains(SetName::Free, number);
-        let outgoing = |wanted: &dyn Fn(u32) -> bool| {
-            let mut targets: Vec<u32> = analysis.references().graph().edges(node).collect();
-            targets.retain(|target| wanted(*target));
-            targets.sort_unstable();
-            targets.dedup();
-            targets
-        };
-        let numbers = match self.set.as_str() {
-            "allocation" => vec![node],
-            "outgoing" => outgoing(&is_used),
-            "freeoutgoing" => outgoing(&is_free),
-            "chain" => chain(analysis, node, self.offset),
-            incoming => {
-                let exact = incoming == "exactincoming";
-                let start = analysis.block(node).map_or(address, |block| block.address);
-                let graph = analysis.references().graph();
-                (0..blocks.len() as u32)
-                    .filter(|number| graph.edges(*number).any(|target| target == node))
-                    .filter(|number| !exact || has_word(analysis, *number, start))
-                    .collect()
-            }
-        };
-        Ok(Some(numbers))
+        Ok(extended(analysis, &base, &self.extend))
+    }
+
+    fn has(&self, analysis: &Analysis, set: SetName, counts: &[u32], number: u32) -> bool {
+        analysis.contains(set, number) && self.allows(analysis, counts, number)
     }
 
     /// How often each block is referenced, if that is asked for.
@@ -163,7 +145,10 @@ impl Selection {
         counts
     }
 
-    fn allows(&self, analysis: &Analysis, counts: &[u32], number: u32, block: Block) -> bool {
+    fn allows(&self, analysis: &Analysis, counts: &[u32], number: u32) -> bool {
+        let Some(block) = analysis.block(number) else {
+            return false;
+        };
         let within = |value: u32, min: Option<u32>, max: Option<u32>| {
             min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)
         };
@@ -199,95 +184,9 @@ impl Selection {
     }
 }
 
-fn has_word(analysis: &Analysis, number: u32, wanted: u64) -> bool {
-    let mut found = false;
-    if let Some(block) = analysis.block(number) {
-        analysis
-            .image
-            .each_word(block.address..block.end(), |_, word| {
-                found |= word == wanted
-            });
-    }
-    found
-}
-
-/// The blocks of a linked list.
-fn chain(analysis: &Analysis, first: u32, offset: u64) -> Vec<u32> {
-    let mut chain = Vec::new();
-    let mut next = Some(first);
-    while let Some(node) = next.filter(|_| chain.len() < MAX_CHAIN) {
-        let Some(block) = analysis.block(node) else {
-            break;
-        };
-        chain.push(node);
-        let link = analysis.image.word(block.address.saturating_add(offset));
-        next = link
-            .and_then(|link| analysis.heap.blocks.containing(link))
-            .filter(|next| *next != first);
-        // A list that goes round in its middle.
-        if chain.len() > analysis.heap.blocks.len() {
-            break;
-        }
-    }
-    chain
-}
-
-/// What tells blocks of one kind from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Signature {
-    /// The first word, which points to constant data of a file.
-    Word(u64),
-    /// The type of the object that references the block itself.
-    Ruby(&'static str),
-    /// Neither.
-    Unknown,
-}
-
-impl Signature {
-    pub fn of(analysis: &Analysis, number: u32, block: Block) -> Signature {
-        if let Some(word) = analysis.signature(block) {
-            return Signature::Word(word);
-        }
-        let owner = (block.kind == Kind::Used && !analysis.ruby.pages.is_empty())
-            .then(|| analysis.owner(number))
-            .flatten();
-        match owner.filter(|(_, directly)| *directly) {
-            Some((object, _)) => match analysis.object_type(object) {
-                Some(object) => Signature::Ruby(object.name()),
-                None => Signature::Unknown,
-            },
-            None => Signature::Unknown,
-        }
-    }
-
-    /// As it is written: a word in hexadecimal digits, or a pattern.
-    pub fn text(self) -> Option<String> {
-        match self {
-            Signature::Word(word) => Some(format!("{word:x}")),
-            Signature::Ruby(name) => Some(pattern(name)),
-            Signature::Unknown => None,
-        }
-    }
-
-    fn matches(self, analysis: &Analysis, wanted: &str) -> bool {
-        match (self, wanted) {
-            (Signature::Unknown, "-" | "?") | (Signature::Ruby(_), "-") => true,
-            (Signature::Ruby(name), wanted) => pattern(name) == wanted,
-            (Signature::Word(word), wanted) => {
-                let digits = wanted.strip_prefix("0x").unwrap_or(wanted);
-                u64::from_str_radix(digits, 16) == Ok(word)
-                    || analysis.in_file(word).is_some_and(|place| place == wanted)
-            }
-            (Signature::Unknown, _) => false,
-        }
-    }
-}
-
-/// `%RubyString` for STRING.
-fn pattern(name: &str) -> String {
-    let (first, rest) = name.split_at(1);
-    format!("%Ruby{first}{}", rest.to_lowercase())
-}
+/// What the last selection found whose members are not looked at one by one.
+#[derive(Debug, Default)]
+pub(crate) struct LastMembers(Mutex<Option<(Selection, Arc<[u32]>)>>);
 
 /// The object of Ruby at a node.
 pub(crate) fn slot(analysis: &Analysis, node: u32) -> Option<u64> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::selection::Signature;
+use super::signature::Signature;
 use super::{Selection, Total};
 use crate::analysis::Analysis;
 

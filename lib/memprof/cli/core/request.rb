@@ -13,14 +13,20 @@ module Memprof
       class Request
         VERBS = %w[count summarize list enumerate show describe explain].freeze
         REGIONS = %w[stacks modules writable readonly rxonly inaccessible].freeze
-        RELATED = %w[allocation incoming exactincoming outgoing freeoutgoing chain].freeze
-        # Switches of chap, and what they are here. All but the last three restrict the set.
+        # Sets that are relative to an address, and the numbers that follow it.
+        RELATED = {
+          "allocation" => {}, "incoming" => {}, "exactincoming" => {}, "outgoing" => {}, "freeoutgoing" => {},
+          "chain" => { offset: "OFFSET" },
+          "reversechain" => { offset: "SOURCE-OFFSET", target_offset: "TARGET-OFFSET" }
+        }.freeze
+        # Switches of chap, and what they are here. All but the last four restrict the set.
         SWITCHES = {
           "/minsize" => %i[min_size], "/maxsize" => %i[max_size], "/size" => %i[min_size max_size],
           "/minincoming" => %i[min_incoming], "/maxincoming" => %i[max_incoming],
           "/minoutgoing" => %i[min_outgoing], "/maxoutgoing" => %i[max_outgoing],
           "/minfreeoutgoing" => %i[min_free_outgoing], "/maxfreeoutgoing" => %i[max_free_outgoing],
-          "/skip" => %i[skip], "/showupto" => %i[limit], "/sortby" => %i[sort]
+          "/skip" => %i[skip], "/showupto" => %i[limit], "/sortby" => %i[sort],
+          "/extend" => %i[extend]
         }.freeze
         SHOWN = %i[skip limit sort].freeze
         HEX = /\A(?:0x)?\h{1,16}\z/i
@@ -59,9 +65,9 @@ module Memprof
           if HEX.match?(@set) && %w[describe explain].include?(verb)
             @restrictions[:of] = @set.downcase
             @set = "allocation"
-          elsif RELATED.include?(@set)
+          elsif RELATED.key?(@set)
             @restrictions[:of] = address_from(@set)
-            @restrictions[:offset] = number("OFFSET", @words.shift) if @set == "chain"
+            RELATED[@set].each { |key, name| @restrictions[key] = number(name, @words.shift) }
           end
           read_restrictions
         end
@@ -80,8 +86,11 @@ module Memprof
         end
 
         def read_switch(word)
-          names = SWITCHES[word.downcase] || refuse("memprof core has no switch #{word}")
+          switch = word.downcase
+          names = SWITCHES[switch] || refuse("memprof core has no switch #{word}")
           value = @words.shift || refuse("#{word} needs a value")
+          return (@restrictions[:extend] ||= []) << value if switch == "/extend"
+
           value = number(word, value) unless names == %i[sort]
           names.each { |name| SHOWN.include?(name) ? show(name, value) : @restrictions[name] = value }
         end

@@ -1,0 +1,280 @@
+//! Rules that extend a set along references, as chap's `/extend`: `[MEMBER][@OFFSET]->[EXTENSION][@OFFSET][=>STATE]`.
+
+use memprof_heap::graph::{BitSet, Inbound};
+use serde::Deserialize;
+
+use super::related::references_at;
+use super::signature::Signature;
+use crate::analysis::Analysis;
+use crate::sets::SetName;
+
+/// What a member of the set adds to it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Rule {
+    /// The members that it is for: by signature, or by the state in which they were reached.
+    member: Constraint,
+    direction: Direction,
+    extension: Constraint,
+    /// The state of what it adds.
+    state: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Constraint {
+    name: Option<String>,
+    /// Where the reference is in the block that has it; where it points to in the other one.
+    offset: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// `->`: used blocks that the member references.
+    Outgoing,
+    /// `~>`: leaked ones among them.
+    Leaked,
+    /// `<-`: blocks that reference the member.
+    Incoming,
+}
+
+const DIRECTIONS: [(&str, Direction); 3] = [
+    ("->", Direction::Outgoing),
+    ("~>", Direction::Leaked),
+    ("<-", Direction::Incoming),
+];
+
+impl TryFrom<String> for Rule {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Rule, String> {
+        let invalid = || {
+            format!(
+                "invalid /extend \"{text}\"; expected [MEMBER][@OFFSET], then one of ->, ~>, <-, then [EXTENSION][@OFFSET][=>STATE]"
+            )
+        };
+        let places = DIRECTIONS.iter();
+        let places = places.filter_map(|(sign, direction)| Some((text.find(sign)?, *direction)));
+        let (place, direction) = places.min_by_key(|(place, _)| *place).ok_or_else(invalid)?;
+        let (extension, state) = match text[place + 2..].split_once("=>") {
+            Some((_, "")) => return Err(invalid()),
+            Some((extension, state)) => (extension, Some(state.to_owned())),
+            None => (&text[place + 2..], None),
+        };
+        Ok(Rule {
+            member: Constraint::parse(&text[..place]).ok_or_else(invalid)?,
+            direction,
+            extension: Constraint::parse(extension).ok_or_else(invalid)?,
+            state,
+        })
+    }
+}
+
+impl Constraint {
+    fn parse(text: &str) -> Option<Constraint> {
+        let (name, offset) = match text.split_once('@') {
+            Some((name, offset)) => {
+                let digits = offset.strip_prefix("0x").unwrap_or(offset);
+                (name, Some(u64::from_str_radix(digits, 16).ok()?))
+            }
+            None => (text, None),
+        };
+        Some(Constraint {
+            name: (!name.is_empty()).then(|| name.to_owned()),
+            offset,
+        })
+    }
+}
+
+/// The blocks of a set and those that rules add, in the order in which they are reached, depth first.
+pub fn extended(analysis: &Analysis, base: &[u32], rules: &[Rule]) -> Vec<u32> {
+    let mut walk = Walk::new(analysis, rules);
+    for member in base {
+        walk.visit(*member);
+    }
+    walk.reached
+}
+
+/// A block whose rules are applied.
+struct Step<'r> {
+    member: u32,
+    state: Option<&'r str>,
+    /// The rules that were not applied to it yet.
+    rules: &'r [Rule],
+    /// What the last one adds, last first.
+    candidates: Vec<u32>,
+    /// The state of these.
+    next_state: Option<&'r str>,
+}
+
+struct Walk<'a, 'r> {
+    analysis: &'a Analysis,
+    rules: &'r [Rule],
+    inbound: Option<Inbound>,
+    visited: BitSet,
+    reached: Vec<u32>,
+}
+
+impl<'a, 'r> Walk<'a, 'r> {
+    fn new(analysis: &'a Analysis, rules: &'r [Rule]) -> Walk<'a, 'r> {
+        let is_incoming = |rule: &Rule| rule.direction == Direction::Incoming;
+        Walk {
+            analysis,
+            rules,
+            inbound: (rules.iter().any(is_incoming))
+                .then(|| Inbound::of(&analysis.references().graph())),
+            visited: BitSet::new(analysis.heap.blocks.len()),
+            reached: Vec::new(),
+        }
+    }
+
+    fn visit(&mut self, member: u32) {
+        let mut steps = Vec::new();
+        steps.extend(self.reach(member, None));
+        while let Some(step) = steps.last_mut() {
+            if let Some(candidate) = step.candidates.pop() {
+                let state = step.next_state;
+                steps.extend(self.reach(candidate, state));
+            } else if let Some((rule, rest)) = step.rules.split_first() {
+                step.rules = rest;
+                step.next_state = rule.state.as_deref();
+                step.candidates = self.candidates(rule, step.member, step.state);
+            } else {
+                steps.pop();
+            }
+        }
+    }
+
+    /// Adds a block, unless it was reached before.
+    fn reach(&mut self, member: u32, state: Option<&'r str>) -> Option<Step<'r>> {
+        if !self.visited.insert(member) {
+            return None;
+        }
+        self.reached.push(member);
+        Some(Step {
+            member,
+            state,
+            rules: self.rules,
+            candidates: Vec::new(),
+            next_state: None,
+        })
+    }
+
+    /// What a rule adds to a member, last first.
+    fn candidates(&self, rule: &Rule, member: u32, state: Option<&str>) -> Vec<u32> {
+        if !self.is_for(rule, member, state) {
+            return Vec::new();
+        }
+        let set = match rule.direction {
+            Direction::Leaked => SetName::Leaked,
+            Direction::Outgoing | Direction::Incoming => SetName::Used,
+        };
+        let mut found: Vec<u32> = match (rule.direction, &self.inbound) {
+            (Direction::Incoming, Some(inbound)) => inbound.edges(member).collect(),
+            _ => self.analysis.references().graph().edges(member).collect(),
+        };
+        found.retain(|candidate| {
+            let [source, target] = match rule.direction {
+                Direction::Incoming => [
+                    (*candidate, rule.extension.offset),
+                    (member, rule.member.offset),
+                ],
+                _ => [
+                    (member, rule.member.offset),
+                    (*candidate, rule.extension.offset),
+                ],
+            };
+            self.analysis.contains(set, *candidate)
+                && !self.visited.contains(*candidate)
+                && (rule.extension.name.as_deref())
+                    .is_none_or(|wanted| self.has_signature(*candidate, wanted))
+                && references_at(self.analysis, source, target)
+        });
+        found.reverse();
+        found
+    }
+
+    /// A rule that begins with a state is for members in that state; any other one for those without a state.
+    fn is_for(&self, rule: &Rule, member: u32, state: Option<&str>) -> bool {
+        let Some(name) = rule.member.name.as_deref() else {
+            return state.is_none();
+        };
+        let is_state = (self.rules.iter()).any(|rule| rule.state.as_deref() == Some(name));
+        match state {
+            _ if is_state => state == Some(name),
+            None => self.has_signature(member, name),
+            Some(_) => false,
+        }
+    }
+
+    fn has_signature(&self, number: u32, wanted: &str) -> bool {
+        self.analysis.block(number).is_some_and(|block| {
+            Signature::of(self.analysis, number, block).matches(self.analysis, wanted)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Constraint, Direction, Rule};
+
+    fn rule(text: &str) -> Result<Rule, String> {
+        Rule::try_from(text.to_owned())
+    }
+
+    fn constraint(name: &str, offset: Option<u64>) -> Constraint {
+        Constraint {
+            name: (!name.is_empty()).then(|| name.to_owned()),
+            offset,
+        }
+    }
+
+    #[test]
+    fn rules_are_read_as_chap_reads_them() {
+        let read = |text| {
+            let rule = rule(text).expect(text);
+            (rule.member, rule.direction, rule.extension, rule.state)
+        };
+        let none = || constraint("", None);
+        use Direction::{Incoming, Leaked, Outgoing};
+        assert_eq!(read("->"), (none(), Outgoing, none(), None));
+        assert_eq!(read("~>"), (none(), Leaked, none(), None));
+        assert_eq!(
+            read("-->%COWStringBody"),
+            (
+                constraint("-", None),
+                Outgoing,
+                constraint("%COWStringBody", None),
+                None
+            )
+        );
+        assert_eq!(
+            read("Foo@0x40->%VectorBody@18=>Out1"),
+            (
+                constraint("Foo", Some(0x40)),
+                Outgoing,
+                constraint("%VectorBody", Some(0x18)),
+                Some("Out1".to_owned())
+            )
+        );
+        assert_eq!(
+            read("%SSL_CTX@0<-"),
+            (constraint("%SSL_CTX", Some(0)), Incoming, none(), None)
+        );
+        assert_eq!(
+            read("->=>Out1"),
+            (none(), Outgoing, none(), Some("Out1".to_owned()))
+        );
+        assert_eq!(read("Foo->-").2, constraint("-", None));
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused() {
+        for text in ["", "Foo", "->@zz", "Foo@->", "->=>"] {
+            let error = rule(text).expect_err(text);
+            assert!(
+                error.starts_with(&format!("invalid /extend \"{text}\"; expected")),
+                "{error}"
+            );
+        }
+    }
+}
