@@ -348,8 +348,17 @@ end
 # program, and before its Bundler: these need gems that come with Ruby, of which its lockfile may have others.
 # By their constants: a file that is being loaded by its name would load itself again where it names its own.
 unless Memprof.const_defined?(:Autorun, false)
-  %i[Census Dump Growth Heap Iseqs Trace].each { |part| Memprof.const_get(part) }
-  %i[Classic Json Markdown Overview Text].each { |format| Memprof::Report.const_get(format) }
-  Memprof::Growth.const_get(:Text)
-  Memprof::Iseqs.const_get(:Text)
+  { Memprof => %i[Census Core Dump Growth Heap Iseqs Memory Trace],
+    Memprof::Report => %i[Classic Json Markdown Overview Text],
+    Memprof::Growth => %i[Text],
+    Memprof::Iseqs => %i[Text],
+    Memprof::Memory => %i[Cluster Text],
+    Memprof::Memory::Cluster => %i[Text] }.each do |namespace, parts|
+    parts.each { |part| namespace.const_get(part) }
+  end
+  # Its load starts a recording if MEMPROF_MALLOC asks for one, which is for `require "memprof/malloc"` to do.
+  unless ENV.key?("MEMPROF_MALLOC") && Memprof.autoload?(:Malloc)
+    %i[InterpreterFunctions Recording Stacks Text].each { |part| Memprof::Malloc.const_get(part) }
+    %i[Comparison FunctionsText Text TreeText].each { |part| Memprof::Malloc::Recording.const_get(part) }
+  end
 end

@@ -139,7 +139,7 @@ module Memprof
       def spooled(io)
         raise ArgumentError, "an IO is needed, not #{io.inspect}" unless io.respond_to?(:read)
 
-        require "tempfile"
+        Loading.load("tempfile")
         Tempfile.create("memprof", binmode: true) do |file|
           IO.copy_stream(io, file)
           file.rewind

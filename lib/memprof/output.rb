@@ -139,7 +139,8 @@ module Memprof
       end
 
       def spool(io)
-        require "tempfile"
+        require_relative "loading" unless defined?(Loading)
+        Loading.load("tempfile")
         Tempfile.create("memprof", binmode: true) do |file|
           result = yield(file)
           file.rewind

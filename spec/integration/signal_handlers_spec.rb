@@ -36,6 +36,11 @@ RSpec.describe "memprof in a signal handler" do
       %i[text json markdown speedscope].each { |format| report.write("report", format: format) }
       p [report.to_s, report.to_json].none?(&:empty?)
     RUBY
+    "writes a profile to what is no IO" => <<~RUBY,
+      sink = Class.new { attr_reader :text and def write(text) = (@text = text).size }.new
+      Memprof.report { "x".dup }.write(sink, format: :speedscope)
+      p sink.text.include?("speedscope")
+    RUBY
     "tracks a block" => 'Memprof.track("stats") { @kept = "x".dup }; p File.size("stats") > 10',
     "starts, and prints counts" => 'Memprof.start; Memprof.stats("stats"); p Memprof.stop',
     "looks for growth" => <<~RUBY,
@@ -43,6 +48,37 @@ RSpec.describe "memprof in a signal handler" do
       p [growth.to_s, growth.to_json].none?(&:empty?)
     RUBY
     "captures the heap" => "p Memprof::Heap.capture.retained(Object) > 0",
+    "opens a dump" => <<~RUBY,
+      Memprof.dump_all("heap")
+      heap = Memprof::Heap.open("heap", index: false)
+      source = Class.new { def read(*arguments) = (@file ||= File.open("heap", "rb")).read(*arguments) }.new
+      read = Memprof::Heap.read(source)
+      p heap.leaks.any? && heap.where("class = String").any? && read.size == heap.size
+    RUBY
+    "measures memory" => <<~RUBY,
+      memory = Memprof.memory
+      p memory.items.sum(&:bytes) == memory.rss && [memory.to_s, memory.to_json].none?(&:empty?)
+    RUBY
+    "measures a cluster's memory" => <<~RUBY,
+      cluster = Memprof.cluster_memory(Process.pid)
+      p cluster.pss > 0 && [cluster.to_s, cluster.to_json].none?(&:empty?)
+    RUBY
+    "records malloc" => <<~RUBY,
+      malloc = Memprof::Malloc
+      malloc.start(stack: 8, native: true)
+      kept = "x" * 100_000
+      malloc.stop
+      texts = [malloc.table, malloc.tree_text, malloc.tree.to_s]
+      malloc.write("folded", format: :collapsed)
+      p malloc.locations.any? && malloc.each.any? && texts.none?(&:empty?) && File.size("folded") > 10
+    RUBY
+    "writes a recording of malloc and reads it" => <<~RUBY,
+      Memprof::Malloc.record("recording") { "x" * 100_000 }
+      recording = Memprof::Malloc::Recording.new("recording")
+      change = recording.compare(recording)
+      p [recording, change].all? { |one| one.to_s.size * one.to_json.size > 0 } &&
+        [recording.tree_text, recording.functions_text].none?(&:empty?)
+    RUBY
     "counts objects" => "p Memprof.count_objects.any?",
     "lists iseqs" => "iseqs = Memprof.iseqs; p [iseqs.to_s, iseqs.to_json].none?(&:empty?)",
     "runs a middleware" => <<~RUBY

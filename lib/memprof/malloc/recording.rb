@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-require "json"
 require_relative "../errors"
+require_relative "../loading"
 require_relative "../native"
 require_relative "../output"
 
@@ -53,6 +53,7 @@ module Memprof
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   Memprof::Malloc::Recording.new("import.malloc", suppressions: "leak:config/boot.rb")
       def initialize(path, from: 0, to: nil, suppressions: nil)
+        Loading.json
         @path = path
         milliseconds = ->(seconds) { (Float(seconds) * 1000).round.clamp(0, MOST_MILLISECONDS) }
         range = { from_ms: milliseconds.call(from), to_ms: to && milliseconds.call(to) }

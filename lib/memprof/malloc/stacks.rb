@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "json"
+require_relative "../loading"
 require_relative "../native"
 require_relative "../output"
 require_relative "recording"
@@ -34,6 +34,7 @@ module Memprof
       def initialize(direction, value, min)
         raise ArgumentError, "unknown direction #{direction.inspect}" unless DIRECTIONS.include?(direction)
 
+        Loading.json
         answer = Native.tree_of_malloc(direction.name, self.class.name_of(value), Float(min))
         @summary = JSON.parse(answer, symbolize_names: true)
         @rows = @summary.delete(:rows)

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
 require_relative "../../paint"
 require_relative "../../paths"
 require_relative "../../printable"
