@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "bracket"
 require_relative "byte_size"
 require_relative "errors"
 require_relative "native"
@@ -47,7 +48,8 @@ module Memprof
 
     MAX_SAMPLE = (1 << 32) - 1
     MAX_STACK = 512
-    private_constant :MAX_SAMPLE, :MAX_STACK
+    RUNS = "a recording of malloc runs already"
+    private_constant :MAX_SAMPLE, :MAX_STACK, :RUNS
 
     class << self
       # Starts recording; what an earlier recording counted is dropped.
@@ -100,17 +102,16 @@ module Memprof
       #   puts Memprof::Malloc::Recording.new("import.malloc")
       def record(path, sample: nil, stack: 64, native: false)
         check_stack(stack)
-        bytes = sample_bytes(sample)
-        raise Error, "a recording of malloc runs already" if running?
+        settings = [sample_bytes(sample), stack, native ? true : false]
+        raise Error, RUNS if running?
 
-        start_writing(path, bytes, stack, native)
-        return unless block_given?
+        InterpreterFunctions.find if native
+        file = create(path)
+        @stops_at_exit ||= at_exit { stop }
+        start = -> { write_to(file, path, settings) }
+        return start.call && nil unless block_given?
 
-        begin
-          yield
-        ensure
-          stop
-        end
+        Bracket.run(start, -> { stop }) { yield }
       end
 
       # Stops recording. What was recorded stays readable until the next start.
@@ -321,16 +322,21 @@ module Memprof
         raise ArgumentError, "sample is not between 1 B and 4 GiB: #{sample.inspect}"
       end
 
-      def start_writing(path, sample, stack, native)
-        InterpreterFunctions.find if native
+      def create(path)
         path = path.to_path if path.respond_to?(:to_path)
-        File.open(path, File::WRONLY | File::CREAT | File::TRUNC | File::BINARY, 0o600) do |file|
-          command = $PROGRAM_NAME.dup.force_encoding(Encoding::UTF_8).scrub
-          Native::Malloc.record(file.fileno, command, sample, stack, native ? true : false)
-        end
-        @stops_at_exit ||= at_exit { stop }
+        File.open(path, File::WRONLY | File::CREAT | File::TRUNC | File::BINARY, 0o600)
       rescue SystemCallError => e
         raise Output.failure(path, e)
+      end
+
+      # The recorder has a descriptor of its own.
+      def write_to(file, path, settings)
+        command = $PROGRAM_NAME.dup.force_encoding(Encoding::UTF_8).scrub
+        Native::Malloc.record(file.fileno, command, *settings) || raise(Error, RUNS)
+      rescue SystemCallError => e
+        raise Output.failure(path, e)
+      ensure
+        file.close
       end
     end
   end

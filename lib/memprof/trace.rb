@@ -20,6 +20,9 @@ module Memprof
 
     # Runs a block in a trace, and hands over the report, however the block ended. In the child of a fork that
     # comes out of the block nothing is handed over: the report is the parent's.
+    #
+    # An interrupt (`Thread#kill`, `Timeout`) may come in the first `ensure`. It is the only one, so the
+    # second ends what is left.
     def self.run(trace, deliver)
       value = nil
       returned = false
@@ -32,6 +35,8 @@ module Memprof
         report = trace.finish
         hand_over(report, returned ? [value] : nil, deliver) if report
       end
+    ensure
+      trace.finish
     end
 
     # What goes wrong with the report must not take the place of the program's own exception.
@@ -136,13 +141,14 @@ module Memprof
     end
 
     def finish_started
-      while (tracer = @started.pop)
+      while (tracer = @started.last)
         begin
           tracer.finish
         rescue StandardError, ScriptError => e
           name, = @own.find { |_, own| own.equal?(tracer) }
           fail_with(name, e)
         end
+        @started.pop # not before: who is interrupted in between begins here again
       end
     end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../bracket"
 require_relative "../lock"
 
 module Memprof
@@ -11,27 +12,8 @@ module Memprof
       @lock = Lock.new
       @holders = 0
 
-      def self.hold
-        entered = false
-        release = -> {
-          leave if entered
-          entered = false
-        }
-        begin
-          # Both or neither, also if the thread is ended in the middle.
-          Thread.handle_interrupt(Object => :never) do
-            enter
-            entered = true
-          end
-          yield
-        ensure
-          # Twice: an interrupt may come here, before they are held off.
-          begin
-            Thread.handle_interrupt(Object => :never) { release.call }
-          ensure
-            Thread.handle_interrupt(Object => :never) { release.call }
-          end
-        end
+      def self.hold(&block)
+        Bracket.run(-> { enter }, -> { leave }, &block)
       end
 
       def self.enter
@@ -39,6 +21,7 @@ module Memprof
           @was_disabled = GC.disable if @holders.zero?
           @holders += 1
         end
+        true
       end
       private_class_method :enter
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../bracket"
+
 module Memprof
   module Testing
     # malloc by location while blocks run: {Malloc} records, and what memprof itself allocates is left out.
@@ -20,12 +22,11 @@ module Memprof
       end
 
       def open
-        started = Malloc.start
-        raise Error, "malloc is recorded by samples, which are not exact: stop that first" if Malloc.sample
+        Bracket.run(-> { Malloc.start }, -> { Malloc.stop }) do
+          raise Error, "malloc is recorded by samples, which are not exact: stop that first" if Malloc.sample
 
-        yield
-      ensure
-        Malloc.stop if started
+          yield
+        end
       end
 
       # A number of each location.

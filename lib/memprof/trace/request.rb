@@ -53,12 +53,14 @@ module Memprof
       end
 
       def end
-        @time = Clock.now - @began
+        @time = Clock.now - @began if @began
       end
 
       # Takes the report, as Trace.run has it. It is written now, or when the client has the reply; in any
-      # case as things are now.
+      # case as things are now. There is nothing to tell of a request whose thread was ended before it began.
       def call(report, returned)
+        return unless @time
+
         @report = report
         @action = RailsAction.of(@env) if @env.is_a?(Hash)
         @id = @env.values_at(*IDS).grep(String).first if @env.is_a?(Hash)

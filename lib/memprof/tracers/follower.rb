@@ -61,15 +61,15 @@ module Memprof
         @lock = Lock.new if process
         @thread = @fiber = nil
         @heard = nil
-        @stays = false
+        @stays = @listens = false
       end
 
       # Has it told of calls for good, also while it follows nobody. For a trace of a thread that is started
       # again and again: each time anew takes longer. Hooks.keep keeps the hooks.
       def stay
+        @stays = true
         Follower.listen(@clients)
         Follower.add(self)
-        @stays = true
       end
 
       def start
@@ -83,10 +83,7 @@ module Memprof
 
       def finish
         @thread = @fiber = nil
-        return if @stays
-
-        Follower.remove(self)
-        Hooks.finish if @watches
+        listen_no_more if @listens
       end
 
       def told(tracer, thread, &note)
@@ -105,11 +102,23 @@ module Memprof
 
       private
 
+      # Uninterrupted, and so is the opposite: what was begun is noted.
       def listen
-        @watches = !Hooks.kept?
-        @watches ? Hooks.start : Hooks.look
-        Follower.listen(@clients)
-        Follower.add(self)
+        Thread.handle_interrupt(Object => :never) do
+          @watches = !Hooks.kept?
+          @watches ? Hooks.start : Hooks.look
+          Follower.listen(@clients)
+          Follower.add(self)
+          @listens = true
+        end
+      end
+
+      def listen_no_more
+        Thread.handle_interrupt(Object => :never) do
+          Follower.remove(self)
+          Hooks.finish if @watches
+          @listens = false
+        end
       end
 
       def heard(tracer)

@@ -61,6 +61,60 @@ RSpec.describe "Tracked blocks whose threads are ended" do
     end
   end
 
+  # Thread#raise comes where Thread#kill and Timeout come, and is put off where these are.
+  {
+    "Memprof.trace" => "Memprof.trace(OUT) { 'x'.dup }",
+    "Memprof.trace of the process" => "Memprof.trace(OUT, scope: :process) { 'x'.dup }",
+    "Memprof.trace_request" => "Memprof.trace_request({}) { [200, {}, []] }",
+    "the tracer" => "TRACER.call({})",
+    "Memprof::Malloc.record" => "Memprof::Malloc.record('/dev/null') { 'x'.dup }",
+    "a matcher of leaks of malloc" => "LEAKS.found?(-> { 'x'.dup })",
+    "a matcher of malloc" => "BYTES.within?(-> { 'x'.dup })"
+  }.each do |name, work|
+    it "leaves nothing running wherever it is interrupted: #{name}" do
+      result = run_ruby(<<~RUBY)
+        #{setup}
+        require "memprof/tracer"
+        Memprof.trace_to(File::NULL)
+        TRACER = Memprof::Tracer.new(->(_) { [200, {}, ["x"]] })
+        BYTES = Memprof::Testing::NativeAllocations.new(1000, warmup: 0)
+        LEAKS = Memprof::Testing::NativeLeaks.new(1_000_000, times: 4, warmup: 0)
+        TRACERS = Memprof::Tracers
+        def follows?(follower)
+          follower.instance_variable_get(:@thread) || !follower.instance_variable_get(:@stays)
+        end
+        def running?
+          NATIVE::Malloc.running? || ObjectSpace.each_object(NATIVE::Trace).any?(&:finish) ||
+            TRACERS::Follower.running.any? { |follower| follows?(follower) } ||
+            TRACERS::Hooks.instance_variable_get(:@watchers) > 1
+        end
+        work = -> { #{work} }
+        work.call
+        here = Thread.current
+        interrupts = 0
+        (1..).each do |number|
+          count = 0
+          point = TracePoint.new(:return, :b_return, :c_return) do
+            next unless Thread.current.equal?(here) && (count += 1) == number
+
+            interrupts += 1
+            here.raise(Late)
+          end
+          begin
+            point.enable { work.call }
+          rescue Late
+            nil
+          end
+          abort "left running by interrupt \#{number}" if left? || running?
+          break if count < number || number == 1500
+        end
+        puts interrupts
+      RUBY
+      expect(result.stderr).to eq("")
+      expect(result.stdout.to_i).to be > 5
+    end
+  end
+
   {
     "Memprof.report" => "Memprof.report(scope: :thread) { 'x'.dup }",
     "the middleware" => "APP.call({})",
