@@ -12,7 +12,7 @@ RSpec.describe "memprof malloc" do
     expect(stderr).to match(/\Amalloc of -e, process \d+: [\d.]+ [KM]iB live in \d+ blocks of /)
     expect(stderr).to match(/^ *[\d.]+ [KM]iB +\d\d +[\d.]+ [KM]iB +\d\d  -e:1$/)
     sampled = run_memprof("malloc", "--sample", "4KiB", "--", RbConfig.ruby, "-e", code).stderr
-    expect(sampled).to include(" calls of malloc, estimated from a sample every 4.0 KiB")
+    expect(sampled).to include(" calls of malloc, sampled every 4.0 KiB on average: estimates")
     Dir.mktmpdir do |directory|
       run_memprof("malloc", "--output", "#{directory}/malloc.txt", "--min", "900000", "--", "sh", "-c",
         "#{RbConfig.ruby} -e '#{code}'")
@@ -35,7 +35,7 @@ RSpec.describe "memprof malloc" do
     stdout, stderr, = run_memprof("malloc", "--limit", "1", "--", "sort", "--help")
     expect(stdout).to include("sort [OPTION]")
     expect(run_memprof("malloc", "--sample", "64", "--", "sort", "--version").stderr)
-      .to match(/\Amalloc of sort, process \d+, in bytes, estimated from samples:\n/)
+      .to match(/\Amalloc of sort, process \d+, in bytes \(sampled every 64 bytes on average: estimates\):\n/)
     expect(stderr).to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]\n\z/)
   end
 

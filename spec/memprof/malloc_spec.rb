@@ -108,7 +108,7 @@ RSpec.describe "Memprof::Malloc" do
       # The VM's own small blocks, should one be a sample, are no million.
       sizes = location.each.count { |size, _| size == 1_000_001 }
       p [location.total / 1_000_000, sizes, location.live_bytes / 1_000_000]
-      p Memprof::Malloc.table.include?(", estimated from a sample every 4.0 KiB")
+      p Memprof::Malloc.table.include?(", sampled every 4.0 KiB on average: estimates")
       Memprof::Malloc.stop
       Memprof::Malloc.start
       p Memprof::Malloc.sample

@@ -146,6 +146,10 @@ pub struct Meta {
     pub duration: f64,
     /// One object in so many was recorded, on average; 1 means all. Amounts are scaled up already.
     pub sample: u32,
+    /// Bytes of malloc between samples, on average; `None`: all blocks were recorded, or no malloc at all. Amounts are
+    /// scaled up already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malloc_sample: Option<u64>,
     /// Frames kept per object.
     pub stack: u32,
     /// Collections during the session.
@@ -156,6 +160,18 @@ pub struct Meta {
     /// When memory was largest, if that was to be found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<PeakFacts>,
+}
+
+impl Meta {
+    /// What is to be said of numbers that come from samples of malloc.
+    pub fn estimates(&self) -> Option<String> {
+        self.malloc_sample.map(estimates)
+    }
+}
+
+/// What is to be said of numbers that come from samples of malloc, one every so many bytes.
+pub fn estimates(period: u64) -> String {
+    format!("sampled every {period} bytes on average: estimates")
 }
 
 /// What one tracking session saw.

@@ -67,6 +67,7 @@ pub fn of(summary: &Summary, value: Value) -> Profile {
             started_at: summary.started as f64 / 1e3,
             duration: summary.ms as f64 / 1e3,
             sample: 1,
+            malloc_sample: summary.sample,
             ..Meta::default()
         },
         rows: rows.collect(),

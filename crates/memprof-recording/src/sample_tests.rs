@@ -1,3 +1,5 @@
+use memprof_profile::export as profile;
+
 use crate::export::Format;
 use crate::tests::{exported, file, summary};
 use crate::{Counts, Event, Record, Scale};
@@ -71,6 +73,21 @@ fn samples_are_exported_with_the_bytes_that_they_stand_for() {
     assert!(text.contains("\na 1032 1\n+ 1\n+ 1\n- 1\n"), "{text}");
     let text = exported(&bytes, Format::Collapsed);
     assert_eq!(text, "/app/a.rb:3 1056868\n");
+}
+
+#[test]
+fn exports_call_their_numbers_estimates() {
+    let bytes = file(&recording(PERIOD), 100);
+    let note = "sampled every 4096 bytes on average: estimates";
+    let text = exported(&bytes, Format::Heaptrack);
+    assert!(text.contains(&format!("\n# {note}\n")), "{text}");
+    let text = exported(&bytes, Format::Massif);
+    assert!(
+        text.starts_with(&format!("desc: memprof malloc, {note}\n")),
+        "{text}"
+    );
+    let text = exported(&bytes, Format::Profile(profile::Format::Speedscope));
+    assert!(text.contains(&format!("app.rb, {note}")), "{text}");
 }
 
 #[test]

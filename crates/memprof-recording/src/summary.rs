@@ -66,12 +66,14 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// What is recorded in memory, without events: what is live is live at the peak and at the end.
+    /// What is recorded in memory, without events: what is live is live at the peak and at the end. `sample`: bytes between
+    /// samples.
     #[must_use]
-    pub fn of_stacks(mut stacks: Stacks) -> Summary {
+    pub fn of_stacks(mut stacks: Stacks, sample: Option<u64>) -> Summary {
         symbols::name(&mut stacks.frames);
         Summary {
             pid: u64::from(std::process::id()),
+            sample,
             total: stacks.total(),
             locations: stacks.rows(),
             callers: stacks.have_callers(),

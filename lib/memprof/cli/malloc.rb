@@ -143,10 +143,11 @@ module Memprof
       end
 
       def json_of(recording)
-        return JSON.generate(recording.tree(direction, value: value)) if direction
-        return recording.to_json unless by_function?
+        return recording.to_json unless direction || by_function?
 
-        JSON.generate(functions_of(recording))
+        rows = direction ? recording.tree(direction, value: value) : functions_of(recording)
+        rows = rows.map { |row| { **row, estimated: true } } if recording.sample
+        JSON.generate(rows)
       end
 
       def export(recording, format)

@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+require_relative "../units"
+require_relative "estimates"
+
 module Memprof
   module Malloc
     # A line of Ruby, or native code, that allocated memory. Its numbers are those of the moment they are
@@ -81,6 +84,15 @@ module Memprof
         now = GC.count
         Native::Malloc.live_blocks(name).each { |size, age| yield size, now - age }
         self
+      end
+
+      # @return [String] for the console
+      # @example
+      #   p Memprof::Malloc.locations.max_by(&:live_bytes)
+      def inspect
+        facts = ["#{name}: #{Units.bytes(live_bytes)} live", "#{Units.bytes(total)} allocated",
+          Estimates.note(Malloc.sample)]
+        "#<#{self.class} #{facts.compact.join(", ")}>"
       end
 
       private

@@ -4,6 +4,8 @@ require_relative "../errors"
 require_relative "../loading"
 require_relative "../native"
 require_relative "../output"
+require_relative "../units"
+require_relative "estimates"
 
 module Memprof
   module Malloc
@@ -67,6 +69,23 @@ module Memprof
       #   Memprof::Malloc::Recording.new("import.malloc").complete?
       def complete?
         @summary[:complete] && @summary[:damaged_at].nil?
+      end
+
+      # @return [Integer, nil] bytes between samples, on average: all counts are estimates then; nil if all
+      #   blocks were recorded
+      # @example
+      #   Memprof::Malloc.record("import.malloc", sample: "16 KiB") { "x" * 10_000 }
+      #   Memprof::Malloc::Recording.new("import.malloc").sample # => 16384
+      def sample = @summary[:sample]
+
+      # @return [String] for the console
+      # @example
+      #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
+      #   p Memprof::Malloc::Recording.new("import.malloc")
+      def inspect
+        peak, leaked = @summary[:total].values_at(:peak_bytes, :leaked_bytes).map { |size| Units.bytes(size) }
+        facts = ["#{@path}: #{peak} live at the peak", "#{leaked} at the end", Estimates.note(sample)]
+        "#<#{self.class} #{facts.compact.join(", ")}>"
       end
 
       # All that is known. Sizes are in bytes.

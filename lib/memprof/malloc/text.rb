@@ -4,6 +4,7 @@ require_relative "../paint"
 require_relative "../paths"
 require_relative "../table"
 require_relative "../units"
+require_relative "estimates"
 
 module Memprof
   module Malloc
@@ -33,12 +34,8 @@ module Memprof
       def headline
         live = "#{Units.bytes(@rows.sum(&:live_bytes))} live in #{blocks(@rows.sum(&:live))}"
         calls = Units.count(@rows.sum(&:allocations))
-        "#{live} of #{Units.bytes(@rows.sum(&:total))} allocated by #{calls} calls of malloc#{sampled}"
-      end
-
-      def sampled
-        period = Native::Malloc.sample
-        period ? ", estimated from a sample every #{Units.bytes(period)}" : ""
+        numbers = "#{live} of #{Units.bytes(@rows.sum(&:total))} allocated by #{calls} calls of malloc"
+        [numbers, Estimates.note(Native::Malloc.sample)].compact.join(", ")
       end
 
       def table

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "tmpdir"
+require "zlib"
 
 RSpec.describe "a recording of malloc in samples" do
   before { skip "malloc is recorded on Linux" unless RUBY_PLATFORM.include?("linux") }
@@ -41,9 +42,74 @@ RSpec.describe "a recording of malloc in samples" do
     expect_estimates(recording)
     # Of blocks of these sizes one in eight is a sample.
     expect(File.size(path)).to be < 100_000
-    text = recording.to_s
-    expect(text).to match(/calls allocated .*, estimated: one block in 16\.0 KiB is recorded$/)
-    expect(text).not_to include("temporary")
+    expect(recording.to_s).not_to include("temporary")
+  end
+
+  it "calls its numbers estimates wherever it shows them" do
+    run_ruby(<<~RUBY)
+      require "memprof/malloc"
+      def parse = "x" * 10_000
+      def import = $rows = Array.new(200) { parse }
+      Memprof::Malloc.record(#{path.inspect}, sample: "16 KiB") { import }
+      Memprof::Malloc.record(#{path.inspect} + ".exact") { import }
+    RUBY
+    note = ", sampled every 16.0 KiB on average: estimates"
+    recording = Memprof::Malloc::Recording.new(path)
+    exact = Memprof::Malloc::Recording.new("#{path}.exact")
+    expect([recording.sample, exact.sample]).to eq([16_384, nil])
+    texts = ->(one) do
+      [one.to_s, one.tree_text, one.functions_text, one.functions_text("parse")].map { |text|
+        text.lines.first
+      }
+    end
+    expect(texts.call(recording)).to all(end_with("#{note}\n"))
+    expect(recording.inspect).to match(/ \d.* live at the peak, .* at the end#{note}>\z/)
+    expect([*texts.call(exact), exact.inspect].join).not_to match(/estimate|sampled/)
+
+    expect(exact.compare(exact).to_s).to start_with("       ")
+    expect(recording.compare(recording).to_s).to start_with("Both #{note.delete_prefix(", ")}\n")
+    comparison = exact.compare(recording)
+    expect(comparison.to_s).to start_with("After: #{note.delete_prefix(", ")}\n")
+    expect(comparison.to_h[:sample]).to eq(before: nil, after: 16_384)
+
+    rows = ->(*view) { JSON.parse(run_memprof("malloc", *view, "--json", path).stdout) }
+    expect(rows.call["sample"]).to eq(16_384)
+    expect([*rows.call("--tree"), *rows.call("--functions")]).to all(include("estimated" => true))
+  end
+
+  it "calls its numbers estimates in formats of other tools" do
+    run_ruby(<<~RUBY)
+      require "memprof/malloc"
+      Memprof::Malloc.record(#{path.inspect}, sample: "16 KiB") { $rows = Array.new(200) { "x" * 10_000 } }
+    RUBY
+    note = "sampled every 16384 bytes on average: estimates"
+    recording = Memprof::Malloc::Recording.new(path)
+    exported = ->(format) do
+      File.join(@directory, format.name).tap { |to| recording.write(to, format: format) }
+    end
+    %i[massif speedscope firefox heaptrack].each do |format|
+      expect(File.read(exported.call(format))).to include(note), format.name
+    end
+    pprof = Zlib::GzipReader.open(exported.call(:pprof), &:read)
+    expect(pprof).to include(note)
+  end
+
+  it "calls the numbers of a recording in memory estimates" do
+    result = run_ruby(<<~RUBY)
+      require "memprof/malloc"
+      def note(text) = puts(text.lines.first[/, sampled every.*/].inspect)
+      2.times do |round|
+        Memprof::Malloc.start(sample: ("4 KiB" if round == 0), stack: 8)
+        $rows = Array.new(200) { "x" * 10_000 }
+        Memprof::Malloc.stop
+        note(Memprof::Malloc.table)
+        note(Memprof::Malloc.tree_text)
+        note(Memprof::Malloc["-e:5"].inspect)
+      end
+    RUBY
+    note = ", sampled every 4.0 KiB on average: estimates"
+    expect([result.stderr, result.stdout.lines(chomp: true)])
+      .to eq(["", [note.inspect, note.inspect, "#{note}>".inspect, "nil", "nil", "nil"]])
   end
 
   it "is written by memprof run --malloc --sample" do
@@ -54,7 +120,7 @@ RSpec.describe "a recording of malloc in samples" do
     expect(ran.stderr).to eq "Next: memprof malloc #{path}\n"
     expect_estimates(Memprof::Malloc::Recording.new(path))
     shown = run_memprof("malloc", path)
-    expect(shown.stdout).to include("estimated: one block in 16.0 KiB is recorded")
+    expect(shown.stdout.lines.first).to end_with(", sampled every 16.0 KiB on average: estimates\n")
   end
 
   it "says what is wrong with a size" do

@@ -71,7 +71,7 @@ fn meta(profile: &Profile, selected: usize) -> Json {
             entry("Runtime", &meta.runtime),
             entry("Duration", &format!("{:.3} s", meta.duration)),
             entry("Collections", &meta.gc_count.to_string()),
-            entry("Objects recorded", &format!("one in {}", meta.sample.max(1))),
+            entry("Objects recorded", &meta.estimates().unwrap_or_else(|| format!("one in {}", meta.sample.max(1)))),
         ] }],
     })
 }

@@ -70,7 +70,10 @@ fn encode(profile: &Profile) -> Vec<u8> {
     message.message(3, mapping);
     let period_type = encoder.value_type("space", "bytes");
     let default_type = encoder.string("inuse_space");
-    let comments = [meta.runtime.as_str(), &version].map(|text| encoder.string(text));
+    let estimates = meta.estimates();
+    let comments = [meta.runtime.as_str(), &version].into_iter();
+    let comments = comments.chain(estimates.as_deref());
+    let comments: Vec<u64> = comments.map(|text| encoder.string(text)).collect();
     message.bytes(&encoder.locations.bytes);
     message.bytes(&encoder.functions.bytes);
     for text in &encoder.strings.keys {
@@ -87,6 +90,9 @@ fn encode(profile: &Profile) -> Vec<u8> {
 
 /// Mean number of bytes between two recorded objects. Values are scaled up already; 1 means that all were recorded.
 fn period(profile: &Profile) -> u64 {
+    if let Some(period) = profile.meta.malloc_sample {
+        return period;
+    }
     let allocated = profile.totals().allocated;
     if profile.meta.sample <= 1 || allocated.objects == 0 {
         return 1;

@@ -25,6 +25,7 @@ pub(crate) fn profile() -> Profile {
             started_at: 1_700_000_000.5,
             duration: 0.25,
             sample: 1,
+            malloc_sample: None,
             stack: 8,
             gc_count: 3,
             incomplete: false,

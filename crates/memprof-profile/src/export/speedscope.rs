@@ -3,6 +3,7 @@
 //! One "sampled" profile per value, all with the same frames; the viewer lists them in its title bar. The innermost
 //! frame of a stack is the class of the objects.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -18,7 +19,7 @@ struct File<'p> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     exporter: String,
-    name: &'p str,
+    name: Cow<'p, str>,
     #[serde(rename = "activeProfileIndex")]
     active: usize,
     shared: Shared<'p>,
@@ -66,7 +67,7 @@ pub fn write(profile: &Profile, value: Value, out: &mut impl Write) -> io::Resul
     let file = File {
         schema: SCHEMA,
         exporter: format!("memprof {}", profile.meta.memprof),
-        name: &profile.meta.command,
+        name: title(profile),
         active: values.iter().position(|&known| known == value).unwrap_or(0),
         profiles: values
             .iter()
@@ -77,6 +78,15 @@ pub fn write(profile: &Profile, value: Value, out: &mut impl Write) -> io::Resul
         },
     };
     serde_json::to_writer(out, &file).map_err(io::Error::from)
+}
+
+/// The command, and whether numbers are estimates.
+fn title(profile: &Profile) -> Cow<'_, str> {
+    let command = profile.meta.command.as_str();
+    match profile.meta.estimates() {
+        Some(note) => format!("{command}, {note}").into(),
+        None => command.into(),
+    }
 }
 
 /// The profile of one value.

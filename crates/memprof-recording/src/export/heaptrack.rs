@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use memprof_profile::profile::estimates;
 use rustc_hash::FxHashMap;
 
 use super::{one_line, written};
@@ -95,7 +96,8 @@ impl Lines<'_> {
             Record::Free(event) => self.event('-', event),
             Record::Samples { period } => {
                 self.scale = Scale::new(Some(period));
-                Ok(())
+                // A comment, which heaptrack skips: nothing that it shows has room for this.
+                writeln!(self.out, "# {}", estimates(period))
             }
             Record::Name { .. } | Record::End { .. } => Ok(()),
         }

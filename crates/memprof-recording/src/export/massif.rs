@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use memprof_profile::profile::estimates;
+
 use super::{Value, one_line};
 use crate::summary::Summary;
 use crate::tree::{Children, Direction, Tree};
@@ -20,7 +22,9 @@ enum Contents {
 }
 
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "desc: memprof malloc")?;
+    let estimates = summary.sample.map(estimates);
+    let note = estimates.map_or_else(String::new, |note| format!(", {note}"));
+    writeln!(out, "desc: memprof malloc{note}")?;
     writeln!(out, "cmd: {}", one_line(&summary.command))?;
     writeln!(out, "time_unit: ms")?;
     let peak = (summary.peak_ms, summary.total.peak_bytes);

@@ -119,7 +119,7 @@ fn tree(stacks: &Stacks, direction: Direction, value: Value, least: f64) -> Vec<
     Tree::new(stacks, direction, value).rows(least)
 }
 
-/// The same of what is recorded in memory, with its sums: JSON of `total`, `callers` and `rows`.
+/// The same of what is recorded in memory, with its sums: JSON of `sample`, `total`, `callers` and `rows`.
 fn tree_of_malloc(
     ruby: &Ruby,
     direction: String,
@@ -129,8 +129,9 @@ fn tree_of_malloc(
     let wrong = |message: String| Error::new(ruby.exception_arg_error(), message);
     let direction: Direction = direction.parse().map_err(wrong)?;
     let value: Value = value.parse().map_err(wrong)?;
-    let summary = Summary::of_stacks(malloc::stacks());
+    let summary = Summary::of_stacks(malloc::stacks(), malloc::sample());
     let answer = json!({
+        "sample": summary.sample,
         "total": summary.total,
         "callers": summary.callers,
         "rows": tree(&summary.stacks, direction, value, least),
@@ -152,7 +153,7 @@ fn export_malloc(
     let out = duplicate(ruby, to)?;
     let summary = Summary {
         command,
-        ..Summary::of_stacks(malloc::stacks())
+        ..Summary::of_stacks(malloc::stacks(), malloc::sample())
     };
     let work = move |_| {
         let mut out = io::BufWriter::with_capacity(1 << 16, out);

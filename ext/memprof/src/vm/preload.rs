@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use memprof_native::malloc::{self, Settings, Site, Stream};
+use memprof_profile::profile::estimates;
 
 use super::malloc_host::{self, HOST};
 
@@ -223,11 +224,7 @@ fn table(mut sites: Vec<Site>, rows: usize) -> String {
     let mut text = format!(
         "malloc of {program}, process {}, in bytes{}:\n{:>14} {:>10} {:>14} {:>10}  Allocated at\n",
         std::process::id(),
-        if malloc::sample().is_some() {
-            ", estimated from samples"
-        } else {
-            ""
-        },
+        malloc::sample().map_or_else(String::new, |period| format!(" ({})", estimates(period))),
         "Live",
         "Blocks",
         "Allocated",

@@ -240,6 +240,7 @@ pub fn profile(
                 .as_secs_f64(),
             duration: end.duration_since(facts.started.0).as_secs_f64(),
             sample: options.sample,
+            malloc_sample: None,
             stack: options.stack,
             gc_count: collections.saturating_sub(facts.started.1),
             incomplete: facts.incomplete,

@@ -5,6 +5,7 @@ require_relative "../../paths"
 require_relative "../../printable"
 require_relative "../../table"
 require_relative "../../units"
+require_relative "../estimates"
 
 module Memprof
   module Malloc
@@ -40,7 +41,8 @@ module Memprof
         end
 
         # - `:total`: `:before`, `:after` and `:change`, each with the numbers of {Recording#to_h}'s `:total`;
-        # - `:locations`: the same for each `:location` where something changed, in no order.
+        # - `:locations`: the same for each `:location` where something changed, in no order;
+        # - `:sample`: `:before` and `:after`, nil or bytes between samples: numbers are estimates then.
         #
         # @return [Hash{Symbol => Object}]
         # @example
@@ -48,7 +50,8 @@ module Memprof
         #   recording = Memprof::Malloc::Recording.new("import.malloc")
         #   recording.compare(recording).to_h[:locations] # => []
         def to_h
-          @to_h ||= { total: changed(@before[:total], @after[:total]), locations: locations }
+          @to_h ||= { total: changed(@before[:total], @after[:total]), locations: locations,
+                      sample: { before: @before[:sample], after: @after[:sample] } }
         end
 
         # @return [String] the same as a JSON document
@@ -72,10 +75,17 @@ module Memprof
           totals = Table.new.name("").number("Change").number("Before").number("After")
           TABLES.each { |key, (name, unit)| totals.row(name, *numbers(to_h[:total], key, unit)) }
           tables = TABLES.map { |key, (name, unit)| ranking(key, name, unit, limit, paint) }
-          [totals.to_text(paint), *tables.compact].join("\n")
+          ["#{estimates}#{totals.to_text(paint)}", *tables.compact].join("\n")
         end
 
         private
+
+        def estimates
+          before, after = to_h[:sample].values_at(:before, :after).map { |sample| Estimates.note(sample) }
+          return "Both #{before}\n" if before && before == after
+
+          [before && "Before: #{before}\n", after && "After: #{after}\n"].join
+        end
 
         def locations
           before, after = [@before, @after].map { |one| one[:locations].to_h { |row| [row[:location], row] } }

@@ -5,6 +5,7 @@ require_relative "../../paths"
 require_relative "../../printable"
 require_relative "../../table"
 require_relative "../../units"
+require_relative "../estimates"
 require_relative "tree_text"
 
 module Memprof
@@ -18,6 +19,7 @@ module Memprof
         private_constant :PLACE
 
         def initialize(summary, rows, value:, limit:, color:)
+          @note = Estimates.note(summary[:sample])
           @total = summary[:total].fetch(:"#{value}_bytes")
           @rows = rows
           @value = value
@@ -34,7 +36,9 @@ module Memprof
 
         private
 
-        def heading = "#{VALUES.fetch(@value)}: #{Units.bytes(@total)}, by function"
+        def heading
+          ["#{VALUES.fetch(@value)}: #{Units.bytes(@total)}, by function", @note].compact.join(", ")
+        end
 
         def all
           table = Table.new.number("With callees", style: :red).number("Share").number("Self").number("Share")
@@ -45,8 +49,9 @@ module Memprof
         end
 
         def one(row)
-          title = "#{shown(row[:name])}: #{VALUES.fetch(@value).downcase} #{Units.bytes(row[:bytes])}, " \
+          amounts = "#{VALUES.fetch(@value).downcase} #{Units.bytes(row[:bytes])}, " \
             "#{Units.bytes(row[:self_bytes])} of it allocated by itself"
+          title = ["#{shown(row[:name])}: #{amounts}", @note].compact.join(", ")
           sides = [beside(row[:callers], "Called by"), beside(row[:callees], "Calls")].compact
           ["#{@paint.call(title, :bold)}\n", *sides].join("\n")
         end

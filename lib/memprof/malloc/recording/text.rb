@@ -6,6 +6,7 @@ require_relative "../../printable"
 require_relative "../../sparkline"
 require_relative "../../table"
 require_relative "../../units"
+require_relative "../estimates"
 
 module Memprof
   module Malloc
@@ -36,17 +37,16 @@ module Memprof
         def head
           command = Printable.line(@summary[:command])
           title = @paint.call("malloc of #{command}, process #{@summary[:pid]}", :bold)
-          ["#{title}, #{seconds(@summary[:ms])}", calls, peak, at_end, *warnings].join("\n") << "\n"
+          facts = [title, seconds(@summary[:ms]), Estimates.note(@summary[:sample])].compact.join(", ")
+          [facts, calls, peak, at_end, *warnings].join("\n") << "\n"
         end
 
         def calls
           calls, bytes = @total.values_at(:allocations, :allocated_bytes)
-          "#{Units.count(calls)} calls allocated #{Units.bytes(bytes)}, " +
-            if @summary[:sample]
-              "estimated: one block in #{Units.bytes(@summary[:sample])} is recorded"
-            else
-              "#{Units.percent(@total[:temporary], calls)} of them temporary blocks"
-            end
+          text = "#{Units.count(calls)} calls allocated #{Units.bytes(bytes)}"
+          return text if @summary[:sample]
+
+          "#{text}, #{Units.percent(@total[:temporary], calls)} of them temporary blocks"
         end
 
         def peak

@@ -4,6 +4,7 @@ require_relative "../../paint"
 require_relative "../../paths"
 require_relative "../../printable"
 require_relative "../../units"
+require_relative "../estimates"
 
 module Memprof
   module Malloc
@@ -40,7 +41,8 @@ module Memprof
         def total = @summary[:total].fetch(:"#{@value}_bytes")
 
         def heading
-          title = "#{VALUES.fetch(@value)}: #{Units.bytes(total)}, #{DIRECTIONS.fetch(@direction)}"
+          title = ["#{VALUES.fetch(@value)}: #{Units.bytes(total)}", DIRECTIONS.fetch(@direction),
+            Estimates.note(@summary[:sample])].compact.join(", ")
           "#{@paint.call(title, :bold)}\n"
         end
 

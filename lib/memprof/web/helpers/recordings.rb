@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../malloc/estimates"
 require_relative "../../paths"
 require_relative "../html"
 
@@ -23,6 +24,12 @@ module Memprof
           Html.tag(:svg, drawn, class: "timeline", width: "100%", height: HIGH + CALLS,
             viewBox: "0 0 1200 #{HIGH + CALLS}", preserveAspectRatio: "none", role: "img",
             data_seconds: timeline[:seconds], aria_label: "Live bytes, RSS and calls over time")
+        end
+
+        # Says that numbers are estimates, if they come from samples.
+        def estimates(sample)
+          Html.tag(:p, "All numbers are estimates: they come from samples, one every ",
+            "#{Units.bytes(sample)} on average.", class: "note") if sample
         end
 
         # Rows of a tree of stacks. Frames that have all bytes of the one above stand in its branch.

@@ -11,6 +11,9 @@ module Memprof
       class MallocRecording
         def running? = Malloc.running?
 
+        # Bytes between samples; nil if all blocks are recorded.
+        def sample = Malloc.sample
+
         def start = Malloc.start
 
         def stop = Malloc.stop

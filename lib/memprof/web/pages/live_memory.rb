@@ -30,8 +30,8 @@ module Memprof
           {
             pid: Process.pid, ledger: memory&.to_h, cluster: cluster(memory),
             heap_pages: live.malloc.heap_pages, done: sentence(DONE),
-            recording: live.malloc.running?, location: text(:location), live: rows.sum { |row| row[:live] },
-            locations: rows.size, page: number, each: EACH,
+            recording: live.malloc.running?, sample: live.malloc.sample, location: text(:location),
+            live: rows.sum { |row| row[:live] }, locations: rows.size, page: number, each: EACH,
             rows: existing(rows.drop((number - 1) * EACH).first(EACH), number)
           }
         end
@@ -67,9 +67,9 @@ module Memprof
 
         def data
           rows = live.malloc.blocks(location)
-          { pid: Process.pid, location: location, count: rows.sum { |row| row[:count] },
-            bytes: rows.sum { |row| row[:bytes] }, more: [rows.size - MOST, 0].max, rows: rows.first(MOST),
-            generation: GC.count }
+          { pid: Process.pid, location: location, sample: live.malloc.sample,
+            count: rows.sum { |row| row[:count] }, bytes: rows.sum { |row| row[:bytes] },
+            more: [rows.size - MOST, 0].max, rows: rows.first(MOST), generation: GC.count }
         end
 
         private

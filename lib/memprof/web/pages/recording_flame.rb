@@ -21,7 +21,7 @@ module Memprof
 
         def data
           flame = content.flame(value.to_sym, **chosen)
-          { values: VALUES, callers: content.summary[:callers], range: range, **flame,
+          { values: VALUES, **content.summary.slice(:callers, :sample), range: range, **flame,
             names: flame[:names].map { |name| short(name) } }
         end
 

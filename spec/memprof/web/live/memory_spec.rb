@@ -23,6 +23,26 @@ RSpec.describe "The page of the memory of a process" do
     expect(ask(app, "/live/malloc").status).to eq(400)
   end
 
+  it "calls numbers estimates if malloc is recorded by samples" do
+    skip "malloc is recorded on Linux" unless RUBY_PLATFORM.include?("linux")
+    result = run_ruby(<<~'RUBY', ruby_args: ["-I#{File.expand_path("../../../support", __dir__)}"])
+      require "memprof/web"
+      require "rack"
+      require "web_browser"
+      include WebBrowser
+      app = Memprof::Web.new(heaps: Memprof::Web::Heaps.new(live: Memprof::Web::Live.new), gate: WebBrowser::Open.new)
+      Memprof::Malloc.start(sample: "4 KiB")
+      kept = Array.new(7) { "x" * 50_000 }
+      p ask(app, "/live/memory.json").json[:sample]
+      puts ask(app, "/live/memory").body[/All numbers are estimates: .*average\./]
+      puts ask(app, "/live/malloc?location=-e:7").body.gsub(/<[^>]+>/, "")[/Only sampled blocks .* average/]
+    RUBY
+    expect([result.stderr, result.stdout.lines(chomp: true)]).to eq(["", [
+      "4096", "All numbers are estimates: they come from samples, one every 4.0 KiB on average.",
+      "Only sampled blocks are listed, one every 4.0 KiB on average"
+    ]])
+  end
+
   # Recording is global; the suite's own process must not record.
   it "records malloc, and shows locations and their live blocks" do
     skip "malloc is recorded on Linux" unless RUBY_PLATFORM.include?("linux")

@@ -133,6 +133,21 @@ RSpec.describe "recordings of malloc in Memprof::Web" do
     expect(ask(app, "/malloc/1").body).not_to include("The recording still runs")
   end
 
+  it "calls numbers estimates if they come from samples" do
+    run_ruby(<<~RUBY)
+      require "memprof/malloc"
+      Memprof::Malloc.record("app.malloc", sample: "16 KiB") { $rows = Array.new(200) { "x" * 10_000 } }
+    RUBY
+    note = "All numbers are estimates: they come from samples, one every 16.0 KiB on average."
+    line = json("/malloc/1")[:rows].first[:location]
+    ["/malloc/1", "/malloc/1/flame", "/malloc/1/line?at=#{line}"].each do |path|
+      expect(ask(app, path).body).to include(note), path
+      expect(json(path)[:sample]).to eq(16_384)
+    end
+    File.binwrite("app.malloc", whole)
+    expect(ask(app, "/malloc/1/flame").body).not_to include("estimates")
+  end
+
   it "says what is wrong with a question" do
     {
       "/malloc/1?sort=size" => 400, "/malloc/1?from=x" => 400, "/malloc/1?from=2&to=1" => 400,
