@@ -77,6 +77,24 @@ pub struct Native {
 }
 
 impl Native {
+    /// The module of code that a JIT has written, of which nothing else is known.
+    pub const JIT: &'static str = "<jit>";
+
+    /// Code that a JIT has written: all of it is one frame.
+    #[must_use]
+    pub fn jit() -> Native {
+        Native {
+            module: Native::JIT.to_owned(),
+            ..Native::default()
+        }
+    }
+
+    /// Whether it is that.
+    #[must_use]
+    pub fn is_jit(&self) -> bool {
+        self.module == Native::JIT
+    }
+
     /// In the form of glibc's `backtrace_symbols`.
     #[must_use]
     pub fn location(&self) -> String {
@@ -89,6 +107,7 @@ impl Native {
         } = self;
         match (module.as_str(), function.as_str()) {
             ("", "") => format!("[{address:#x}]"),
+            (Native::JIT, _) => module.clone(),
             (_, "") => format!("{module}(+{offset:#x}) [{address:#x}]"),
             _ => format!("{module}({function}+{distance:#x}) [{address:#x}]"),
         }
@@ -98,7 +117,7 @@ impl Native {
     fn label(&self) -> String {
         let module = self.module.rsplit('/').next().unwrap_or_default();
         match (module, self.function.as_str()) {
-            ("", "") => self.location(),
+            ("", "") | (Native::JIT, _) => self.location(),
             (_, "") => format!("{module}+{:#x}", self.offset),
             (_, function) => format!("{function} ({module})"),
         }

@@ -87,6 +87,7 @@ impl TreeRow {
                 method: method.clone(),
                 ..row
             },
+            Frame::Native(native) if native.is_jit() => row,
             Frame::Native(native) => TreeRow {
                 function: native.function.clone(),
                 module: native.module.clone(),

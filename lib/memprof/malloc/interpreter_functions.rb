@@ -22,20 +22,24 @@ module Memprof
       end
       private_constant :Probe
 
-      # Tells the recorder what it found.
+      # Tells the recorder what it found, once: later a JIT may have compiled what tries, too.
       #
       # A stack is an Array of functions, innermost first, each known by its address, and the number of
-      # times that native code called Ruby there.
+      # times that native code called Ruby there. On a thread of its own, none of them begins in code that a
+      # JIT has written for the caller, behind which a stack can't be followed.
       def self.find
-        stacks = {
+        @find ||= new(Thread.new { stacks }.value).find
+      end
+
+      def self.stacks
+        {
           here: Native::Malloc.native_stack,
           block: call_block { Native::Malloc.native_stack },
           nested: call_block { call_block { Native::Malloc.native_stack } },
-          method: Probe.new.tap { |probe| probe.between?(probe, probe) }.stack,
-          thread: Thread.new { Native::Malloc.native_stack }.value
+          method: Probe.new.tap { |probe| probe.between?(probe, probe) }.stack
         }
-        new(stacks).find
       end
+      private_class_method :stacks
 
       # A method in C calls the block.
       def self.call_block
@@ -55,20 +59,20 @@ module Memprof
       end
 
       def find
-        run = @functions[:thread].reverse.find { |function| runs_ruby?(function) }
+        run = @functions[:here].reverse.find { |function| runs_ruby?(function) }
         unless run && @calls.all? { |name, calls| @functions[name].count(run) == calls }
           raise Unsupported, "native frames can't be recorded: the VM's functions were not found on the stack"
         end
 
         Native::Malloc.interpreter_functions(run, @functions[:here].take_while { |function| function != run })
+        true
       end
 
       private
 
       def runs_ruby?(function)
-        here = @functions[:here].count(function)
-        @functions[:thread].count(function) == 1 &&
-          CALLS.all? { |name, calls| @functions[name].count(function) == here + calls }
+        @functions[:here].count(function) == 1 &&
+          CALLS.all? { |name, calls| @functions[name].count(function) == 1 + calls }
       end
     end
   end

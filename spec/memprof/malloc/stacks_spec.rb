@@ -177,6 +177,79 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     expect(recording.to_h[:total][:allocations]).to be > 900
   end
 
+  # A function that calls the one at an address with the argument 50000, in anonymous memory.
+  jit = <<~'RUBY'
+    require "fiddle"
+    POINTER = Fiddle::TYPE_VOIDP
+    def function(name, arguments, result = POINTER)
+      Fiddle::Function.new(Fiddle::Handle::DEFAULT[name], arguments, result)
+    end
+    def jit(callee)
+      code = if RUBY_PLATFORM.start_with?("x86_64")
+        ["4883ec08" "bf50c30000" "48b8"].pack("H*") + [callee].pack("Q") + ["ffd0" "4883c408" "c3"].pack("H*")
+      else
+        words = [0xa9bf7bfd, 0x910003fd, 0x52986a00, 0x58000088, 0xd63f0100, 0xa8c17bfd, 0xd65f03c0, 0xd503201f]
+        words.pack("V*") + [callee].pack("Q")
+      end
+      page = function("mmap", [POINTER, Fiddle::TYPE_LONG, *[Fiddle::TYPE_INT] * 3, Fiddle::TYPE_LONG])
+        .call(nil, 4096, 7, 0x22, -1, 0)
+      page[0, code.bytesize] = code
+      Fiddle::Function.new(page, [], POINTER, need_gvl: true)
+    end
+    def run(function) = function.call
+  RUBY
+
+  it "go from the code of a JIT over to Ruby's frames" do
+    in_child(<<~RUBY)
+      #{jit}
+      Memprof::Malloc.record(PATH, native: true) do
+        function = jit(Fiddle::Handle::DEFAULT["rb_str_buf_new"])
+        2.times { run(function) }
+      end
+    RUBY
+    stack, bytes = stacks(value: :allocated).max_by(&:last)
+    names = stack.map { |frame| frame.sub(/ \((?:-e|lib).*/, "") }
+    expect([names.last(3), bytes]).to eq([["run", "<jit>", "rb_str_buf_new"], 100_002])
+    expect(recording.tree_text(value: :allocated)).to match(/^ .* {2}<jit>$/)
+    row = recording.tree(value: :allocated).find { |one| one[:location] == "<jit>" }
+    expect(row.keys).to contain_exactly(:depth, :level, :location, :bytes)
+    expect(recording.functions("<jit>", value: :allocated).first).to include(bytes: 100_002)
+  end
+
+  it "go over to Ruby's frames in memory, too" do
+    out = in_child(<<~RUBY)
+      #{jit}
+      Memprof::Malloc.start(native: true, stack: 64)
+      run(jit(Fiddle::Handle::DEFAULT["rb_str_buf_new"]))
+      Memprof::Malloc.stop
+      p Memprof::Malloc.tree.find { |row| row[:location] == "<jit>" }[:bytes]
+      p Memprof::Malloc["<jit>"]
+    RUBY
+    expect(out).to eq "50001\nnil\n"
+  end
+
+  it "go over to Ruby's frames with YJIT" do
+    yjit = run_ruby("exit(defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled?)", ruby_args: ["--yjit"])
+    skip "this Ruby has no YJIT" unless yjit.status.success?
+
+    code = <<~RUBY
+      require "memprof/malloc"
+      def leaf(count) = "x" * count
+      def middle(count) = leaf(count)
+      def record(path) = Memprof::Malloc.record(path, native: true) { 200.times { middle(10_000) } }
+      def run(path) = record(path)
+      2_000.times { middle(10) }
+      50.times { run(File::NULL) }
+      run(#{path.inspect})
+    RUBY
+    result = run_ruby(code, ruby_args: ["--yjit"])
+    expect([result.stderr, result.status.exitstatus]).to eq(["", 0])
+    jitted = stacks(value: :allocated).select { |stack, bytes| stack.include?("<jit>") && bytes >= 100_000 }
+    expect(jitted.keys).not_to be_empty
+    expect(jitted.keys.map { |stack| stack.take_while { |frame| frame != "<jit>" }.last(2) })
+      .to all(match([/\Amiddle \(/, /\Aleaf \(/]))
+  end
+
   it "are recorded in memory, too, and as samples" do
     out = in_child(<<~RUBY)
       #{native}

@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 
 use memprof_recording::Native;
 
+use crate::unwind::JIT;
+
 /// The object and the function that an address lies in, as far as its exported names say, in the form of glibc's
 /// `backtrace_symbols`: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. The object has the name that the kernel knows it by.
 #[must_use]
@@ -15,6 +17,9 @@ pub fn describe(address: usize) -> String {
 
 /// What is known of an address.
 pub(super) fn native(address: usize) -> Native {
+    if address == JIT {
+        return Native::jit();
+    }
     let Some(info) = look_up(address) else {
         return Native {
             address: address as u64,
@@ -80,5 +85,6 @@ mod tests {
             "{text}"
         );
         assert_eq!(describe(8), "[0x8]");
+        assert_eq!(describe(JIT), "<jit>");
     }
 }

@@ -12,13 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use memprof_recording::{BlockWriter, Event as Recorded, Record};
+use memprof_recording::{BlockWriter, Event as Recorded, Native, Record};
 
 use super::event_ring::{Event, Pushed, Ring};
 use super::sites::{self, SiteId};
 use super::{Frame, Location, names, sampling};
 use crate::lock::Lock;
 use crate::process::maps::{self, Mapping};
+use crate::unwind::JIT;
 
 /// Where a recording goes.
 #[derive(Debug)]
@@ -318,6 +319,13 @@ impl Output {
 
     fn native(&mut self, address: usize) -> io::Result<()> {
         let address = address as u64;
+        if address == JIT as u64 {
+            return self.blocks.add(Record::NativeFrame {
+                address: 0,
+                offset: 0,
+                module: Native::JIT.as_bytes(),
+            });
+        }
         let is_here = |one: &&Mapping| (one.start..one.end).contains(&address);
         if !self.maps.iter().any(|one| is_here(&one)) {
             self.maps = maps::of(std::process::id() as i32).unwrap_or_default();

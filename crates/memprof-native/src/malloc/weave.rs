@@ -2,8 +2,8 @@
 //!
 //! The loop is on the stack once for each time that the interpreter was entered from native code, and the frame that it was
 //! entered with is marked. So from the innermost frame outwards, each frame of the loop stands for the interpreter's frames
-//! up to the next marked one. Where the native stack can't be followed any more, as in code that a JIT has written, the
-//! interpreter's frames go on alone.
+//! up to the next marked one. Where the native stack can't be followed any more, as in code that a JIT has written (which is
+//! one frame), the interpreter's frames go on alone.
 
 use std::ops::Range;
 use std::ptr;

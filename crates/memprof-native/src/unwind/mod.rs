@@ -6,11 +6,16 @@
 //! stack is only read where it is known to be mapped.
 
 mod eh_frame_hdr;
+mod jit_code;
+mod mappings;
 mod objects;
 mod stack_memory;
 mod walker;
 
 use std::ops::Range;
+
+/// What stands for the frame of code that a JIT has written, behind which a stack can't be followed. No code is there.
+pub const JIT: usize = 1;
 
 pub use objects::prepare;
 pub(crate) use objects::refresh;

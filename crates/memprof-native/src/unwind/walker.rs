@@ -4,19 +4,23 @@ use framehop::{
     CacheNative, FrameAddress, MustNotAllocateDuringUnwind, UnwindRegsNative, Unwinder,
 };
 
-use super::objects;
+use super::jit_code::JitCode;
 use super::stack_memory::StackMemory;
+use super::{JIT, objects};
 
 /// What a thread needs to walk its stacks. All zero: new.
 pub(crate) struct Walker {
     /// Rules for addresses that were met; allocated when the thread walks first.
     rules: [Option<Box<Rules>>; RULES],
     memory: StackMemory,
+    jit: JitCode,
     /// The frames of the walk before this one, innermost first, and of this one.
     frames: [[Frame; MOST_FRAMES]; 2],
     /// Which of them is the one before.
     before: usize,
     length: usize,
+    /// Whether the walk before this one ended in the code of a JIT.
+    ends_in_jit: bool,
 }
 
 type Rules = CacheNative<MustNotAllocateDuringUnwind>;
@@ -40,16 +44,19 @@ impl Default for Walker {
         Walker {
             rules: [const { None }; RULES],
             memory: StackMemory::default(),
+            jit: JitCode::default(),
             frames: [[Frame::default(); MOST_FRAMES]; 2],
             before: 0,
             length: 0,
+            ends_in_jit: false,
         }
     }
 }
 
 impl Walker {
     /// Writes the return addresses of the calling thread's frames, innermost first, and returns how many. With `from`, the
-    /// address behind the call that led here, the frames before it are left out; 0 if it is not among them.
+    /// address behind the call that led here, the frames before it are left out; 0 if it is not among them. Where code of a JIT
+    /// called, the last one is [`JIT`].
     #[inline(never)]
     pub(crate) fn walk(&mut self, into: &mut [usize], from: Option<usize>) -> usize {
         let Some(objects) = objects::current() else {
@@ -59,9 +66,11 @@ impl Walker {
         let Walker {
             rules,
             memory,
+            jit,
             frames: [one, other],
             before,
             length,
+            ends_in_jit,
         } = self;
         memory.begin(stack);
         let (old, new) = if *before == 0 {
@@ -73,6 +82,7 @@ impl Walker {
         let mut address = FrameAddress::InstructionPointer(ip);
         let (mut count, mut own, mut seen) = (0, 0, 0);
         let mut is_own = from.is_some();
+        let mut is_jit = false;
         let most = into.len().min(MOST_FRAMES);
         while count < most {
             let rules = rules[place(&address)].get_or_insert_with(Box::default);
@@ -83,10 +93,7 @@ impl Walker {
                         memory.word(at as usize).ok_or(())
                     });
             let Ok(Some(caller)) = next else { break };
-            let (Some(next), true) = (
-                FrameAddress::from_return_address(caller),
-                objects.knows(caller as usize),
-            ) else {
+            let Some(next) = FrameAddress::from_return_address(caller) else {
                 break;
             };
             address = next;
@@ -94,6 +101,15 @@ impl Walker {
                 caller: caller as usize,
                 stack: registers.sp() as usize,
             };
+            if !objects.knows(frame.caller) {
+                let is_next = !is_own || from == Some(frame.caller);
+                is_jit = is_next && jit.contains(frame.caller);
+                if is_jit {
+                    new[count] = frame;
+                    count += 1;
+                }
+                break;
+            }
             if is_own {
                 is_own = from != Some(frame.caller);
                 own += 1;
@@ -115,6 +131,7 @@ impl Walker {
                 let same = rest.iter().take_while(|one| is_there(memory, one)).count();
                 if same == rest.len() {
                     let rest = &rest[..rest.len().min(most - count)];
+                    is_jit = *ends_in_jit && rest.len() == same;
                     new[count..count + rest.len()].copy_from_slice(rest);
                     count += rest.len();
                     break;
@@ -126,6 +143,10 @@ impl Walker {
         for (place, frame) in into.iter_mut().zip(&new[..count]) {
             *place = frame.caller;
         }
+        if is_jit {
+            into[count - 1] = JIT;
+        }
+        *ends_in_jit = is_jit;
         *before = 1 - *before;
         *length = count;
         count
@@ -249,6 +270,96 @@ mod tests {
                 deep_as_well(levels, &mut work);
             }
         }
+    }
+
+    /// A function in anonymous memory that calls the one at its first argument with its second.
+    fn jit() -> extern "C" fn(extern "C" fn(*mut Calls), *mut Calls) {
+        #[cfg(target_arch = "x86_64")]
+        // sub rsp, 8; mov rax, rdi; mov rdi, rsi; call rax; add rsp, 8; ret
+        const CODE: [u8; 17] = [
+            0x48, 0x83, 0xec, 8, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x48, 0x83, 0xc4,
+            8, 0xc3,
+        ];
+        #[cfg(target_arch = "aarch64")]
+        // stp x29, x30, [sp, -16]!; mov x29, sp; mov x8, x0; mov x0, x1; blr x8; ldp x29, x30, [sp], 16; ret
+        const CODE: [u32; 7] = [
+            0xa9bf_7bfd,
+            0x9100_03fd,
+            0xaa00_03e8,
+            0xaa01_03e0,
+            0xd63f_0100,
+            0xa8c1_7bfd,
+            0xd65f_03c0,
+        ];
+        // SAFETY: a new mapping that stays, larger than the code, which is written before it may be executed and is a
+        // function of these arguments.
+        unsafe {
+            let page = libc::mmap(
+                std::ptr::null_mut(),
+                4096,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(page, libc::MAP_FAILED);
+            page.copy_from_nonoverlapping(CODE.as_ptr().cast(), size_of_val(&CODE));
+            libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_EXEC);
+            std::mem::transmute::<
+                *mut libc::c_void,
+                extern "C" fn(extern "C" fn(*mut Calls), *mut Calls),
+            >(page)
+        }
+    }
+
+    struct Calls {
+        walker: Box<Walker>,
+        from: Option<usize>,
+        found: Vec<usize>,
+    }
+
+    #[inline(never)]
+    extern "C" fn called(calls: *mut Calls) {
+        // SAFETY: what the test passes, which nobody else uses meanwhile.
+        let calls = unsafe { &mut *calls };
+        let mut into = [0; 200];
+        let count = calls.walker.walk(&mut into, calls.from);
+        calls.found = into[..count].to_vec();
+    }
+
+    #[test]
+    fn a_stack_ends_with_one_frame_where_code_of_a_jit_called() {
+        prepare();
+        let jit = jit();
+        let mut calls = Calls {
+            walker: Box::default(),
+            from: None,
+            found: Vec::new(),
+        };
+        let mut first = Vec::new();
+        for _ in 0..3 {
+            jit(called, &mut calls);
+            let here = function(called as *const () as usize).unwrap();
+            assert_eq!(calls.found.last(), Some(&JIT));
+            let inner = &calls.found[..calls.found.len() - 1];
+            assert!(inner.iter().any(|address| here.contains(address)));
+            assert!(!inner.contains(&JIT));
+            if !first.is_empty() {
+                assert_eq!(calls.found, first);
+            }
+            first.clone_from(&calls.found);
+        }
+        // The code that called is that of the JIT itself.
+        #[cfg(target_arch = "x86_64")]
+        let behind = jit as usize + 12;
+        #[cfg(target_arch = "aarch64")]
+        let behind = jit as usize + 20;
+        calls.from = Some(behind);
+        jit(called, &mut calls);
+        assert_eq!(calls.found, [JIT]);
+        calls.from = Some(1);
+        jit(called, &mut calls);
+        assert!(calls.found.is_empty());
     }
 
     /// Calls and is called by [`deep`].

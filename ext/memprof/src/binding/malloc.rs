@@ -148,6 +148,10 @@ fn location(name: &str) -> Option<Location> {
         let digits = rest.split_once(']')?.0;
         return usize::from_str_radix(digits, 16).ok().map(Location::Native);
     }
+    #[cfg(target_os = "linux")]
+    if name == memprof_recording::Native::JIT {
+        return Some(Location::Native(memprof_native::unwind::JIT));
+    }
     let (path, line) = name.rsplit_once(':')?;
     Some(Location::Line {
         path: CString::new(path).ok()?,
