@@ -5,6 +5,7 @@
 require "stringio"
 require_relative "support"
 require "memprof/middleware"
+require "memprof/tracer"
 
 ENV["RAILS_ENV"] = "production"
 begin
@@ -95,6 +96,11 @@ middleware = ->(**options) do
   -> { per_request(app) }
 end
 
+tracer = ->(**options) do
+  app = Memprof::Tracer.new(Shop, path: File::NULL, **options)
+  -> { per_request(app) }
+end
+
 Bench.title("What does the Rack middleware cost, per request of a Rails app?")
 20.times { request(Shop) }
 made = GC.stat(:total_allocated_objects)
@@ -105,7 +111,9 @@ variants = {
   "`Memprof.start` before all of them" => tracked,
   "with the middleware" => middleware.call,
   "`limit: 20`" => middleware.call(limit: 20),
-  "`sample: 100`" => middleware.call(sample: 100)
+  "`sample: 100`" => middleware.call(sample: 100),
+  "with `Memprof::Tracer`" => tracer.call,
+  "with it and `lines: 5`" => tracer.call(lines: 5)
 }
 variants.each_value(&:call)
 samples = Bench.in_turn(ROUNDS, variants)

@@ -117,7 +117,7 @@ module Memprof
       end
 
       # @param options [Hash{Symbol => Object}] `path:`, `scope:`, `tracers:`, `except:`, `max_size:`,
-      #   `when_full:`, `one_in:` and `per_second:`, as {Tracer#initialize} takes them
+      #   `when_full:`, `one_in:`, `per_second:` and `lines:`, as {Tracer#initialize} takes them
       # @return [Actions] a filter with these options
       # @raise [ArgumentError] if an option cannot work
       # @example

@@ -7,6 +7,7 @@ require_relative "tracers"
 require_relative "trace/after_reply"
 require_relative "trace/combined"
 require_relative "trace/journal"
+require_relative "trace/lines"
 require_relative "trace/request"
 require_relative "trace/uncounted"
 
@@ -53,24 +54,29 @@ module Memprof
     # stay until the process traces something itself, and count for nobody.)
     def self.after_fork
       Native::Trace.after_fork
-      [Tracers, Tracers::Hooks, Tracers::Follower, AfterReply].each(&:after_fork)
+      [Tracers, Tracers::Hooks, Tracers::Follower, AfterReply, Lines].each(&:after_fork)
     end
     AfterFork.register(self)
 
     attr_reader :plan
 
+    # How many lines that allocate are listed, see Lines; nil for none.
+    attr_writer :lines
+
     # A trace that has ended may be started again.
-    def initialize(scope = :thread, tracers = nil)
+    def initialize(scope = :thread, tracers = nil, lines: nil)
       @process = scope == :process
       unless @process || scope == :thread
         raise ArgumentError, "unknown scope #{scope.inspect}; expected one of: #{SCOPES.join(", ")}"
       end
 
       @plan = Tracers.plan(tracers)
+      @lines = Lines.wanted(lines, @plan)
       @native = Native::Trace.new(@plan.choice, @process)
       @follower = Tracers::Follower.new(@plan.clients, @process) unless @plan.clients.empty?
       @own = @failed = NONE
       @started = []
+      @tracked = nil
     end
 
     # Makes one of a thread ready to be started for many requests, one after the other; see
@@ -94,6 +100,7 @@ module Memprof
       begin_one(@follower) if @follower
       return @uncounted = Uncounted.new(@plan) if !@process && Uncounted.needed?
 
+      track if @lines
       begin
         @native.begin
       rescue Unsupported => e
@@ -105,10 +112,14 @@ module Memprof
     def finish
       counted = @uncounted || @native.finish
       @uncounted = nil
+      @tracked&.finish
       finish_started
       return unless counted && @pid == Process.pid
 
       report(counted)
+    ensure
+      @tracked&.close
+      @tracked = nil
     end
 
     private
@@ -120,6 +131,11 @@ module Memprof
       self.class.warn_of(error)
       @native = Native::Trace.new(@plan.without_calls, @process)
       @native.begin
+    end
+
+    def track
+      @tracked = Lines.new(@lines, @process)
+      @tracked.start
     end
 
     # A tracer of the program that raises is reported as failed: the program and the other tracers go on.
@@ -160,10 +176,11 @@ module Memprof
     # Most requests use no client that is traced in Ruby: then what the extension counted is all.
     def report(counted)
       heard = @follower&.reports || NONE
-      return counted if heard.empty? && @own.empty?
+      return counted if heard.empty? && @own.empty? && @tracked.nil?
 
-      Combined.new(counted, heard.to_h { |name, numbers| [name.name, Combined.plain(numbers)] },
-        @own.to_h { |name, tracer| [name.name, own_report(name, tracer)] })
+      heard = heard.to_h { |name, numbers| [name.name, Combined.plain(numbers)] }
+      heard[Lines::TRACER] = { "lines" => @tracked.report } if @tracked
+      Combined.new(counted, heard, @own.to_h { |name, tracer| [name.name, own_report(name, tracer)] })
     end
 
     def own_report(name, tracer)

@@ -46,6 +46,8 @@ module Memprof
     #   more until the file is moved away
     # @param one_in [Integer, nil] trace one request in so many, chosen at random
     # @param per_second [Integer, nil] trace so many requests a second at most
+    # @param lines [Integer, nil] list so many lines that allocated most objects in the request, see
+    #   {Memprof.trace}
     # @raise [ArgumentError] if an option cannot work
     # @example
     #   app = ->(env) { [200, {}, [env["PATH_INFO"]]] }
@@ -54,13 +56,13 @@ module Memprof
     #   app = ->(env) { [200, {}, [env["PATH_INFO"]]] }
     #   Memprof::Tracer.new(app, path: "requests.json", max_size: 100_000_000, per_second: 50)
     def initialize(app, path: nil, scope: :thread, tracers: nil, except: nil, only: nil, max_size: nil,
-      when_full: :rotate, one_in: nil, per_second: nil)
+      when_full: :rotate, one_in: nil, per_second: nil, lines: nil)
       unless only.nil? || only.respond_to?(:call)
         raise ArgumentError, "only: wants something callable, got #{only.inspect}"
       end
 
       @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, except: except,
-        max_size: max_size, when_full: when_full, one_in: one_in, per_second: per_second)
+        max_size: max_size, when_full: when_full, one_in: one_in, per_second: per_second, lines: lines)
       @requests.keep # statements that are prepared before the first request are noticed
       @app = app
       @only = only

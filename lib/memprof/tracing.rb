@@ -15,22 +15,27 @@ module Memprof
     # @param scope [Symbol] `:thread` for what the calling thread does, `:process` for what all threads do
     # @param tracers [Array<Symbol>, Symbol, nil] those that are wanted; nil for all
     # @param except [Array<Symbol>, Symbol, nil] those that are not wanted, as `:sql`
+    # @param lines [Integer, false, nil] list so many lines that allocated most objects, 1 to 1000, in the
+    #   report of the tracer `objects`: each object is tracked for that, which costs more than to count it.
+    #   nil: as many as the variable MEMPROF_TRACE_LINES says, or none
     # @yield the code to look at
     # @return [Object] the block's value
-    # @raise [ArgumentError] without a block, or if scope or tracers are unknown
+    # @raise [ArgumentError] without a block, or if scope or tracers are unknown, or lines: is impossible
     # @raise [Unsupported] if a tracer that was named can't work with this Ruby
     # @raise [Error] if the file can't be written
     # @example
     #   Memprof.trace(tracers: %i[objects gc]) { 10.times { Object.new } }
     # @example To a file, with all that the process does
     #   Memprof.trace("trace.json", scope: :process) { Thread.new { "abc".dup }.join }
-    def trace(path_or_io = nil, scope: :thread, tracers: nil, except: nil, &block)
+    # @example The lines that allocate most
+    #   Memprof.trace(tracers: :objects, lines: 3) { Array.new(10) { "abc".dup } }
+    def trace(path_or_io = nil, scope: :thread, tracers: nil, except: nil, lines: nil, &block)
       raise ArgumentError, "block required" unless block
 
       load_trace
       journal = Trace::Journal.of(path_or_io)
       begin
-        trace = Trace.new(scope, Tracers.without(tracers, except))
+        trace = Trace.new(scope, Tracers.without(tracers, except), lines: lines)
         began = Clock.now
         Trace.run(trace, ->(report, _) { journal.write(report, Clock.now - began) }, &block)
       ensure
@@ -46,6 +51,7 @@ module Memprof
     # @param scope (see #trace)
     # @param tracers (see #trace)
     # @param except (see #trace)
+    # @param lines (see #trace)
     # @yield handles the request
     # @yieldreturn [Array, Object] a Rack response, or anything else
     # @return [Object] the block's value
@@ -53,7 +59,7 @@ module Memprof
     # @example
     #   env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/home" }
     #   Memprof.trace_request(env) { [200, {}, ["hello"]] }
-    def trace_request(env, scope: :thread, tracers: nil, except: nil, &block)
+    def trace_request(env, scope: :thread, tracers: nil, except: nil, lines: nil, &block)
       raise ArgumentError, "block required" unless block
 
       load_trace
@@ -61,7 +67,7 @@ module Memprof
       return yield if journal.full?
 
       Trace::Request.new(env, journal)
-        .trace(Trace.new(scope, Tracers.without(tracers, except)), &block)
+        .trace(Trace.new(scope, Tracers.without(tracers, except), lines: lines), &block)
     end
 
     # @return [String, nil] the file that {trace_request} adds to

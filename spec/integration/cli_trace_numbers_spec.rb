@@ -26,7 +26,8 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
       to: starts.max&.utc&.strftime("%Y-%m-%dT%H:%M:%S.%6NZ"), groups: groups.first(limit),
       more_groups: [groups.size - limit, 0].max, costs: log.costs, worst: worst,
       more_worst: [log.entries.size - limit, 0].max, statements: log.statements.first(limit),
-      more_statements: [log.statements.size - limit, 0].max))
+      more_statements: [log.statements.size - limit, 0].max, allocations: log.allocations.first(limit),
+      more_allocations: [log.allocations.size - limit, 0].max))
   end
 
   # Sums of numbers with fractions depend on their order.
@@ -43,10 +44,20 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
     some = { calls: random.rand(9), time: random.rand }
     [{}, some, { queries: 2, time: random.rand, types: { select: { queries: 1, time: 0.25 } } },
       { read: some, write: { calls: 2, time: random.rand(3) } },
-      { created: random.rand(1000), bytes: random.rand(10**6), types: { string: 4 }, list: [1, [2]] },
+      { created: random.rand(1000), bytes: random.rand(10**6), types: { string: 4 }, list: [1, [2]],
+        lines: lines(random) },
       { malloc: { calls: 3, requested: random.rand(10**5) }, ruby: { malloc: { calls: 9 } } },
       { utime: random.rand, stime: random.rand(2), gvl_wait_time: random.rand, gvl_waits: 3 },
       { calls: "many", time: nil, "\u00e9\n" => true }].sample(random: random)
+  end
+
+  def lines(random)
+    lines = Array.new(random.rand(4)) do
+      { location: ["a.rb:1 in a", "b.rb:2", 7].sample(random: random), count: random.rand(9),
+        class: ["String", "Array", nil].sample(random: random),
+        bytes: [random.rand(99), nil].sample(random: random) }
+    end
+    [lines, [*lines, 1, [2]], { error: "lost" }].sample(random: random)
   end
 
   def tracers(random)

@@ -63,6 +63,22 @@ RSpec.describe "memprof trace" do
     expect(rows.first).to include("n_plus_one" => 1, "requests" => 2, "queries" => 18, "sql" => "select ?")
   end
 
+  it "adds up the lines that allocate most" do
+    line = ->(location, count) { { location: location, class: "String", count: count, bytes: count * 40 } }
+    requests = [[line.("app.rb:7 in Page#row", 300), line.("app.rb:3", 2)],
+      [line.("app.rb:7 in Page#row", 400)]]
+    path = file(*requests.map { |lines| { tracers: { objects: { created: 900, lines: lines } }, time: 3.0 } })
+    expect(run_memprof("trace", path).stdout).to include(<<~TEXT)
+      Lines that allocate most objects
+      Objects     Bytes  Requests  Class   Allocated at
+          700  27.3 KiB         2  String  app.rb:7 in Page#row
+            2      80 B         1  String  app.rb:3
+    TEXT
+    expect(run_memprof("trace", "--limit", "1", path).stdout).to match(/^... and 1 line more: --limit N$/)
+    rows = JSON.parse(run_memprof("trace", "-f", "json", path).stdout)["allocations"]
+    expect(rows.first).to include("objects" => 700, "requests" => 2)
+  end
+
   it "sorts by any cost and groups by path" do
     stdout, = run_memprof("trace", "--sort", "objects", "--by", "path", "--format", "csv", log)
     expect(stdout.lines.first).to start_with("path,requests,objects_total,time_p50,")

@@ -48,6 +48,37 @@ class NaiveTraceLog
     end
   end
 
+  # The lines that requests list, by location and class: those with most objects first.
+  module Allocations
+    class << self
+      def of(objects)
+        list = objects["lines"] if objects.is_a?(Hash)
+        return [] unless list.is_a?(Array)
+
+        list.filter_map { |one| allocation(one) }
+      end
+
+      def sum_up(lists)
+        groups = lists.flatten.group_by { |one| one.values_at(:location, :class) }
+        rows = groups.map do |(location, name), all|
+          { location: location, class: name, requests: all.size, objects: all.sum { |one| one[:objects] },
+            bytes: all.sum { |one| one[:bytes] } }
+        end
+        rows.sort_by { |row| [-row[:objects], row[:location], row[:class]] }
+      end
+
+      private
+
+      def allocation(one)
+        return unless one.is_a?(Hash) && one["location"].is_a?(String)
+
+        objects, bytes = one.values_at("count", "bytes").map { |number| number.is_a?(Numeric) ? number : 0 }
+        { location: one["location"], class: one["class"].is_a?(String) ? one["class"] : "",
+          objects: objects, bytes: bytes }
+      end
+    end
+  end
+
   # A traced request, or a traced block, as it was read: its name, and what it cost.
   #
   # Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` tells
@@ -127,6 +158,11 @@ class NaiveTraceLog
     # SQL statements, if they were traced.
     def statements
       Statements.of(@tracers["sql"])
+    end
+
+    # Lines that allocate, if they were tracked.
+    def allocations
+      Allocations.of(@tracers["objects"])
     end
 
     def status
@@ -242,6 +278,11 @@ class NaiveTraceLog
   # SQL statements by text and caller: the repeated ones first.
   def statements
     Statements.sum_up(@entries.map(&:statements))
+  end
+
+  # Lines that allocate, by location and class.
+  def allocations
+    Allocations.sum_up(@entries.map(&:allocations))
   end
 
   # The requests in groups, those first that cost most of a kind.

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::allocations::Allocation;
 use crate::line::Line;
 use crate::number::Number;
 use crate::statements::Statement;
@@ -26,6 +27,8 @@ pub struct Entry<'a> {
     pub start: Option<i64>,
     /// Of the tracer `sql`.
     pub statements: Vec<Statement>,
+    /// Of the tracer `objects`.
+    pub allocations: Vec<Allocation>,
 }
 
 impl<'a> Entry<'a> {
@@ -35,8 +38,14 @@ impl<'a> Entry<'a> {
             Some(start) => Some(microseconds(start)?),
             None => None,
         };
-        let sql = line.tracers.iter_mut().find(|(name, _)| name == "sql");
-        let statements = sql.map(|(_, tracer)| std::mem::take(&mut tracer.statements));
+        let (mut statements, mut allocations) = (Vec::new(), Vec::new());
+        for (name, tracer) in &mut line.tracers {
+            match &**name {
+                "sql" => statements = std::mem::take(&mut tracer.statements),
+                "objects" => allocations = std::mem::take(&mut tracer.allocations),
+                _ => {}
+            }
+        }
         let costs = costs(&mut line);
         let possible = |number: &Number| number.float().abs() <= LARGEST;
         costs
@@ -46,7 +55,8 @@ impl<'a> Entry<'a> {
                 line,
                 costs,
                 start,
-                statements: statements.unwrap_or_default(),
+                statements,
+                allocations,
             })
     }
 

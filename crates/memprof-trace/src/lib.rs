@@ -3,11 +3,13 @@
 //! A file may have gigabytes. So a line is read, and forgotten: what stays are sums, the names of groups, and 16 bytes for
 //! each cost of each request, which go to a temporary file where they are many (`cost_columns.rs`). A [`Log`] also keeps the costs of each request, for pages that ask about one file many times.
 
+mod allocations;
 mod cost_columns;
 mod entry;
 mod kinds;
 mod line;
 mod lines;
+mod listed;
 mod log;
 mod log_questions;
 mod number;
@@ -20,6 +22,7 @@ mod time;
 mod tracer;
 mod value;
 
+pub use allocations::AllocationRow;
 pub use kinds::Unit;
 pub use log::Log;
 pub use statements::Row;

@@ -2,17 +2,11 @@
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use serde::de::{MapAccess, SeqAccess};
 
 use crate::number::{Number, Sum};
-use crate::value::{Maps, Name, Read, Value};
 
 /// The most different statements that are summed up; a trace lists 50.
 const MOST: usize = 20_000;
-/// The most of one line.
-const MOST_OF_LINE: usize = 1000;
-/// No number is larger.
-const LARGEST: f64 = 1e18;
 
 /// A statement of one request.
 #[derive(Clone, Debug, Default)]
@@ -25,61 +19,11 @@ pub struct Statement {
 /// What a request says of a statement.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Numbers {
-    queries: Number,
-    time: Number,
-    slowest: Number,
+    pub(crate) queries: Number,
+    pub(crate) time: Number,
+    pub(crate) slowest: Number,
     /// Whether the request repeats it.
-    n_plus_one: bool,
-}
-
-/// What an element of a list says; without a text it is no statement.
-struct Element(Option<Statement>);
-
-impl<'de> Maps<'de> for Element {
-    fn of_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut sql = None;
-        let mut statement = Statement::default();
-        while let Some(Name(key)) = map.next_key()? {
-            let Read(value) = map.next_value::<Read<Value>>()?;
-            let number = || value.number().unwrap_or_default();
-            match &*key {
-                "queries" => statement.numbers.queries = number(),
-                "time" => statement.numbers.time = number(),
-                "slowest" => statement.numbers.slowest = number(),
-                "n_plus_one" => statement.numbers.n_plus_one = value == Value::True,
-                "sql" => sql = text(value),
-                "caller" => statement.caller = text(value),
-                _ => {}
-            }
-        }
-        Ok(Element(sql.map(|sql| Statement { sql, ..statement })))
-    }
-
-    fn of_value(_: Value) -> Self {
-        Element(None)
-    }
-}
-
-fn text(value: Value) -> Option<String> {
-    match value {
-        Value::Text(text) => Some(text),
-        _ => None,
-    }
-}
-
-/// Reads a list of statements; what is none is skipped.
-pub fn of_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Vec<Statement>, A::Error> {
-    let mut statements = Vec::new();
-    while let Some(Read(Element(element))) = list.next_element::<Read<Element>>()? {
-        let Some(statement) = element else { continue };
-        let numbers = statement.numbers;
-        let numbers = [numbers.queries, numbers.time, numbers.slowest];
-        let possible = numbers.iter().all(|number| number.float().abs() <= LARGEST);
-        if possible && statements.len() < MOST_OF_LINE {
-            statements.push(statement);
-        }
-    }
-    Ok(statements)
+    pub(crate) n_plus_one: bool,
 }
 
 /// A statement of all requests.

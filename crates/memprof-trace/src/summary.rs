@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::allocations::{AllocationRow, Allocations};
 use crate::cost_columns::Columns;
 use crate::entry::Entry;
 use crate::kinds::Kinds;
@@ -71,6 +72,10 @@ pub struct Summary {
     pub statements: Vec<Row>,
     /// Statements that are not listed.
     pub more_statements: u64,
+    /// The lines that allocated most objects.
+    pub allocations: Vec<AllocationRow>,
+    /// Lines that are not listed.
+    pub more_allocations: u64,
     /// All kinds of costs that there are, in the order in which they came.
     pub kinds: Vec<String>,
 }
@@ -151,6 +156,7 @@ struct Reader {
     totals: Vec<Totals>,
     worst: BinaryHeap<Candidate>,
     statements: Statements,
+    allocations: Allocations,
     requests: u64,
     broken: u64,
     first_broken: Option<u64>,
@@ -167,6 +173,7 @@ impl Reader {
             totals: Vec::new(),
             worst: BinaryHeap::new(),
             statements: Statements::default(),
+            allocations: Allocations::default(),
             requests: 0,
             broken: 0,
             first_broken: None,
@@ -204,6 +211,7 @@ impl Reader {
             self.period = Some((from.min(start), to.max(start)));
         }
         self.statements.add(&entry.statements);
+        self.allocations.add(&entry.allocations);
         self.compare(line, sorted, entry);
         Ok(true)
     }
@@ -259,6 +267,8 @@ impl Reader {
         let numbers: Vec<u32> = groups.iter().map(|&(_, number)| number).collect();
         let (statements, more_statements) =
             std::mem::take(&mut self.statements).finish(self.options.limit);
+        let (allocations, more_allocations) =
+            std::mem::take(&mut self.allocations).finish(self.options.limit);
         let (costs, mut of_groups) = self.costs(&numbers)?;
         let groups: Vec<Group> = groups
             .into_iter()
@@ -285,6 +295,8 @@ impl Reader {
             worst: worst.into_iter().map(|candidate| candidate.row).collect(),
             statements,
             more_statements,
+            allocations,
+            more_allocations,
             kinds: self.kinds.names().to_vec(),
         })
     }

@@ -109,6 +109,53 @@ fn sums_up_statements_by_text_and_caller() {
 }
 
 #[test]
+fn adds_up_the_lines_that_allocate() {
+    let request = |lines: &str| {
+        format!("{{\"tracers\":{{\"objects\":{{\"created\":9,\"lines\":{lines}}}}}}}\n")
+    };
+    let line = |location: &str, class: &str, count: &str| {
+        format!(
+            "{{\"location\":\"{location}\",\"class\":\"{class}\",\"count\":{count},\"bytes\":40}}"
+        )
+    };
+    let text = [
+        format!(
+            "[{},{}]",
+            line("a.rb:1", "String", "3"),
+            line("a.rb:1", "Array", "2")
+        ),
+        format!(
+            "[{},{},7]",
+            line("a.rb:1", "String", "4"),
+            line("b.rb:2", "Hash", "1e300")
+        ),
+        "{\"error\":\"broken\"}".to_owned(),
+        "[{\"sql\":\"select 1\"}]".to_owned(),
+    ];
+    let text: String = text.iter().map(|lines| request(lines)).collect();
+    let summary = summary(&text, "objects");
+    assert_eq!((summary.requests, summary.broken), (4, 0));
+    let rows = summary.allocations.iter();
+    let rows = rows.map(|row| {
+        (
+            &*row.location,
+            &*row.class,
+            row.requests,
+            row.objects,
+            row.bytes,
+        )
+    });
+    assert_eq!(
+        rows.collect::<Vec<_>>(),
+        [
+            ("a.rb:1", "String", 2, Number::Int(7), Number::Int(80)),
+            ("a.rb:1", "Array", 1, Number::Int(2), Number::Int(40)),
+        ]
+    );
+    assert!(summary.statements.is_empty());
+}
+
+#[test]
 fn groups_paths_without_their_ids() {
     let paths = [
         "/orders/17",

@@ -2,8 +2,10 @@
 
 use serde::de::{MapAccess, SeqAccess};
 
+use crate::allocations::Allocation;
+use crate::listed::Listed;
 use crate::number::{Number, Sum};
-use crate::statements::{self, Statement};
+use crate::statements::Statement;
 use crate::value::{Maps, Name, Read, Value};
 
 /// A sum of times, if they are milliseconds, and if they are seconds: only the end of a line may say which.
@@ -39,6 +41,7 @@ pub struct Tracer {
     pub gvl_waits: Number,
     pub time: Option<Number>,
     pub statements: Vec<Statement>,
+    pub allocations: Vec<Allocation>,
     calls: Option<Number>,
     queries: Option<Number>,
     parts: Parts,
@@ -90,9 +93,11 @@ impl Tracer {
         let number = match item {
             Item::Part(part) => return self.parts.add(part),
             Item::Value(value) => value.number(),
-            Item::List(statements) => {
-                if key == "statements" {
-                    self.statements = std::mem::take(statements);
+            Item::List(listed) => {
+                match key {
+                    "statements" => self.statements = std::mem::take(&mut listed.statements),
+                    "lines" => self.allocations = std::mem::take(&mut listed.allocations),
+                    _ => {}
                 }
                 None
             }
@@ -126,7 +131,7 @@ impl Parts {
 pub enum Item {
     Part(Part),
     Value(Value),
-    List(Vec<Statement>),
+    List(Listed),
 }
 
 impl<'de> Maps<'de> for Item {
@@ -151,7 +156,7 @@ impl<'de> Maps<'de> for Item {
     }
 
     fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
-        statements::of_list(list).map(Item::List)
+        Listed::of_list(list).map(Item::List)
     }
 }
 

@@ -103,6 +103,8 @@ module Memprof
         overlaps(answer)&.then { |sentence| page.note(sentence) }
         page.listing(statements(answer), heading: "SQL statements")
         more(page, answer[:more_statements], "statement")
+        page.listing(allocations(answer), heading: "Lines that allocate most objects")
+        more(page, answer[:more_allocations], "line")
         page.listing(worst(answer), heading: "Requests with most #{answer[:sort]}")
         more(page, answer[:more_worst], "request")
       end
@@ -163,6 +165,17 @@ module Memprof
         answer[:statements].each do |row|
           repeated = row[:n_plus_one] if row[:n_plus_one].positive?
           listing.row(repeated, *row.values_at(:queries, :requests, :time, :slowest, :sql, :caller))
+        end
+        listing
+      end
+
+      # Each request lists only the first of its lines.
+      def allocations(answer)
+        listing = Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
+          .column("Requests", :count, :requests, spare: true).column("Class", :name, :class)
+          .column("Allocated at", :place, :location)
+        answer[:allocations].each do |row|
+          listing.row(*row.values_at(:objects, :bytes, :requests, :class, :location))
         end
         listing
       end

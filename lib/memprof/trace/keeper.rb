@@ -14,8 +14,9 @@ module Memprof
       READY = 64
       private_constant :READY
 
-      def initialize(scope = :thread, tracers = nil)
+      def initialize(scope = :thread, tracers = nil, lines: nil)
         plan = Trace.new(scope, tracers).plan
+        @lines = Lines.wanted(lines, plan) || false
         @scope = scope
         @tracers = tracers
         @choice = plan.choice
@@ -24,9 +25,11 @@ module Memprof
 
       def take
         keep
-        return Trace.new(@scope, @tracers) unless @scope == :thread
+        return Trace.new(@scope, @tracers, lines: @lines) unless @scope == :thread
 
-        Tracers.plan(@tracers).ready.pop || make
+        trace = Tracers.plan(@tracers).ready.pop || make
+        trace.lines = @lines
+        trace
       end
 
       def put_back(trace)

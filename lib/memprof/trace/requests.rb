@@ -29,14 +29,14 @@ module Memprof
       private_constant :Guarded
 
       def initialize(path: nil, scope: :thread, tracers: nil, except: nil, max_size: nil, when_full: :rotate,
-        one_in: nil, per_second: nil)
+        one_in: nil, per_second: nil, lines: nil)
         { one_in: one_in, per_second: per_second }.each do |name, value|
           next if value.nil? || (value.is_a?(Integer) && value.positive?)
 
           raise ArgumentError, "#{name}: wants a positive Integer, got #{value.inspect}"
         end
         @limits = JournalFile.limits(max_size: max_size, when_full: when_full)
-        @keeper = Keeper.new(scope, Tracers.without(tracers, except))
+        @keeper = Keeper.new(scope, Tracers.without(tracers, except), lines: lines)
         @path = path
         @opening = Lock.new
         @rate = Rate.new(one_in, per_second)

@@ -6,7 +6,7 @@ require_relative "text/work"
 
 module Memprof
   class Trace
-    # A report for people: what it took in all, what was called, which classes were allocated, which
+    # A report for people: what it took in all, what was called, which classes were allocated and where, which
     # statements were sent and which templates rendered. What is empty is left out.
     class Text
       # Rows of a table.
@@ -24,7 +24,8 @@ module Memprof
       def to_s(color: false, width: nil)
         paint = Paint.new(color)
         parts = ["#{paint.call(headline, :bold)}\n"]
-        parts += [Work.new(@tracers).listing, classes, *statements, *templates].filter_map do |listing, more|
+        listings = [Work.new(@tracers).listing, classes, lines, *statements, *templates]
+        parts += listings.filter_map do |listing, more|
           listing.to_text(paint, width) + more_line(more.to_i) unless listing.empty?
         end
         parts.join("\n")
@@ -74,6 +75,16 @@ module Memprof
         all = part("objects").fetch("classes", {})
         all.first(LISTED).each { |name, made| listing.row(made["count"], made["bytes"], name) }
         [listing, all.size - LISTED]
+      end
+
+      def lines
+        listing = CLI::Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
+          .column("Class", :name, :class).column("Allocated at", :place, :location)
+        all = part("objects").fetch("lines", [])
+        return listing unless all.is_a?(Array)
+
+        all.each { |line| listing.row(*line.values_at("count", "bytes", "class", "location")) }
+        listing
       end
 
       def statements

@@ -2,6 +2,7 @@
 
 require_relative "../wording"
 require_relative "assets"
+require_relative "helpers/allocating_lines"
 require_relative "helpers/charts"
 require_relative "helpers/diff_bars"
 require_relative "helpers/forms"
@@ -23,6 +24,7 @@ module Memprof
   class Web
     # What templates see: the page, what it tells, and helpers.
     class View
+      include Helpers::AllocatingLines
       include Helpers::Charts
       include Helpers::DiffBars
       include Helpers::Forms

@@ -141,6 +141,23 @@ RSpec.describe "traced requests in Memprof::Web" do
     expect(ask(app, "/traces/1").body).not_to include("SQL statements")
   end
 
+  it "shows the lines that allocate in one request" do
+    line = { location: "app.rb:7 in Page#row", class: "Row<script>", count: 1234, bytes: 2048 }
+    record = request(1)
+    records = [[line], [], [1, [2]], { error: "lost" }, nil].map do |all|
+      record.merge(tracers: { objects: { created: 9, lines: all } })
+    end
+    File.write("lines.json", records.map { |one| "#{JSON.generate(one)}\n" }.join)
+    app.heaps.records.add("lines.json", :trace)
+    expect(ask(app, "/traces/2/requests/1").body)
+      .to include("Lines that allocate most objects", "app.rb:7 in Page#row", "Row&lt;script&gt;", "1,234",
+        "2.0 KiB")
+    (2..5).each do |number|
+      answer = ask(app, "/traces/2/requests/#{number}")
+      expect([answer.status, answer.body]).to match([200, /PATH_INFO/]), number.to_s
+    end
+  end
+
   it "escapes what requests say" do
     hostile = "</dd><script>alert(1)</script>\e[31m"
     record = request(1).merge(request: { PATH_INFO: hostile, hostile => hostile })

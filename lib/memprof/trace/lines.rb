@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+require_relative "../internal_classes"
+require_relative "../paths"
+require_relative "../printable"
+require_relative "../session"
+require_relative "../support"
+
+module Memprof
+  class Trace
+    # The lines that allocated most objects in a trace. Tracking each object costs more than counting it, so
+    # this is off unless somebody asks for it: `lines: 5`, or the variable MEMPROF_TRACE_LINES.
+    class Lines
+      VARIABLE = "MEMPROF_TRACE_LINES"
+      MOST = 1000
+      # The tracer in whose report they are.
+      TRACER = "objects"
+      private_constant :VARIABLE, :MOST
+
+      # Sessions that are open, of this process.
+      @open = {}.compare_by_identity
+
+      class << self
+        # How many lines are wanted; nil for none. `asked` is what the program says, nil if nothing.
+        def wanted(asked, plan)
+          return from_environment(plan) if asked.nil?
+          return if asked == false
+
+          check(asked, "lines:", asked.inspect)
+          return asked if plan.native.include?(TRACER)
+
+          raise ArgumentError, "lines: needs the tracer #{TRACER}"
+        end
+
+        # Noted first: whatever ends the thread, somebody closes it.
+        def open(session)
+          @open[session] = true
+          session.open
+        end
+
+        def close(session)
+          @open.delete(session)
+          session.close
+        end
+
+        # For a trace that is never finished, as its fiber was thrown away. Made here, where the trace is not
+        # in sight: it would be kept alive.
+        def closer(session)
+          ->(_id) { close(session) }
+        end
+
+        # In the child of a fork: what is tracked is the parent's.
+        def after_fork
+          open = @open
+          @open = {}.compare_by_identity
+          open.each_key(&:close)
+        end
+
+        private
+
+        def from_environment(plan)
+          text = ENV.fetch(VARIABLE, "")
+          return if text.empty? || text == "0"
+
+          count = Integer(text, 10, exception: false)
+          check(count, VARIABLE, text.inspect)
+          count if plan.native.include?(TRACER)
+        end
+
+        def check(count, name, shown)
+          return if count.is_a?(Integer) && count.between?(1, MOST)
+
+          raise ArgumentError, "#{name} wants an Integer from 1 to #{MOST}, got #{shown}"
+        end
+      end
+
+      def initialize(count, process)
+        @count = count
+        @session = Session.prepare(scope: process ? :process : :thread)
+        ObjectSpace.define_finalizer(self, Lines.closer(@session))
+      end
+
+      def start
+        Lines.open(@session)
+      end
+
+      def finish
+        @session.finish
+      end
+
+      # As `[{ "location" => "app.rb:7 in Order#total", "class" => "String", "count" => 3, "bytes" => 120 }]`,
+      # most objects first; or what went wrong.
+      def report
+        Native.quiet { rows(@session.profile) }
+      rescue StandardError => e
+        { "error" => Printable.line("#{e.message} (#{e.class})") }
+      end
+
+      # A second call does nothing.
+      def close
+        Lines.close(@session)
+        ObjectSpace.undefine_finalizer(self)
+      end
+
+      private
+
+      def rows(profile)
+        classes = profile.classes
+        shown = classes.reject { |name| InternalClasses.of_vm?(name) }
+        profile = profile.filter(nil, shown) unless shown.size == classes.size
+        directory = Paths.working_directory
+        profile.places("allocated", "objects", @count).last.map { |row| line(row, directory) }
+      end
+
+      def line(row, directory)
+        method = Printable.line(row["method"])
+        location = "#{Printable.line(Paths.short(Printable.utf8(row["file"]), directory))}:#{row["line"]}"
+        location += " in #{method}" unless method.empty?
+        objects, bytes = row["allocated"].values_at("objects", "bytes")
+        { "location" => location, "class" => Printable.utf8(row["class"]), "count" => objects,
+          "bytes" => bytes }
+      end
+    end
+  end
+end
