@@ -84,6 +84,8 @@ RSpec.describe "Memprof::Tracer in Rails with ActiveRecord, in puma" do
       "request" => include("REQUEST_METHOD" => "POST", "PATH_INFO" => "/books/3"))
     expect(@answers[:found].map(&:code)).to eq(%w[200 404])
     expect(requests("/found").map { |request| request["response"]["code"] }).to eq([200, 404])
+    expect(requests("/found").map { |request| request["exception"] })
+      .to eq([nil, "ActiveRecord::RecordNotFound"])
     expect(requests("/found").map { |request| request["rails"]["action"] }).to eq(%w[show show])
   end
 end

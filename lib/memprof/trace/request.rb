@@ -5,6 +5,7 @@ require_relative "../printable"
 require_relative "../rails_action"
 require_relative "../redaction"
 require_relative "after_reply"
+require_relative "raised"
 
 module Memprof
   class Trace
@@ -65,6 +66,7 @@ module Memprof
         @action = RailsAction.of(@env) if @env.is_a?(Hash)
         @id = @env.values_at(*IDS).grep(String).first if @env.is_a?(Hash)
         @code = code(returned&.first) if returned || @raised
+        @raised ||= Raised.answered(@env) if returned && @env.is_a?(Hash)
         write unless @later && returned && AfterReply.defer(@env, returned.first, self)
       end
 
@@ -76,23 +78,20 @@ module Memprof
 
       def record
         { "start" => @start, "tracers" => @report, "rails" => rails, "request" => request,
-          "response" => response, "exception" => exception, "time" => @time.round(9) }.compact
+          "response" => response, "exception" => exception,
+          "exception_code" => (Raised.code(@raised) if @raised), "time" => @time.round(9) }.compact
       end
 
-      # The server answers an exception that reaches it by 500. One that ends the process is not answered.
       def code(value)
         code = value.first if value.is_a?(Array)
         return code unless code.nil?
         return @status.call(@raised) if @status
 
-        500 unless @raised.nil? || @raised.is_a?(SystemExit) || @raised.is_a?(SignalException)
+        Raised.status(@raised, @env) if @raised
       end
 
       def exception
-        return unless @raised
-
-        name = Module.instance_method(:name)
-        Printable.utf8(@raised.class.ancestors.grep(Class).filter_map { |one| name.bind_call(one) }.first)
+        Printable.utf8(Raised.name(@raised)) if @raised
       end
 
       def rails

@@ -28,6 +28,26 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
     report["types"].transform_values { |kind| kind["queries"] }
   end
 
+  it "leave their codes in the record of a request that raises" do
+    result = client_program(<<~RUBY, server: :mariadb)
+      require "mysql2"
+      require "memprof"
+      require "json"
+      client = #{connect}
+      io = StringIO.new
+      $stdout, out = io, $stdout
+      begin
+        Memprof.trace_request({}, tracers: :gc) { client.query("select * from nowhere") }
+      rescue Mysql2::Error
+        nil
+      end
+      $stdout = out
+      tell(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
+    RUBY
+    expect(result).to eq("exception" => "Mysql2::Error",
+      "exception_code" => { "class" => "Mysql2::Error", "error_number" => 1146, "sqlstate" => "42S02" })
+  end
+
   # The number of queries, all and by kind, is the one that the server has.
   def expect_agreement(result)
     report, server = result.values_at("mysql", "server")

@@ -45,6 +45,26 @@ RSpec.describe "Queries of pg to PostgreSQL" do
     expect(kinds(result["postgres"])).to eq("select" => 3, "insert" => 2, "update" => 1, "delete" => 1)
   end
 
+  it "leave the SQLSTATE in the record of a request that raises" do
+    result = client_program(<<~RUBY, server: :postgres)
+      require "pg"
+      require "memprof"
+      require "json"
+      client = PG.connect
+      io = StringIO.new
+      $stdout, out = io, $stdout
+      begin
+        Memprof.trace_request({}, tracers: :gc) { client.exec("select * from nowhere") }
+      rescue PG::Error
+        nil
+      end
+      $stdout = out
+      tell(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
+    RUBY
+    expect(result).to eq("exception" => "PG::UndefinedTable",
+      "exception_code" => { "class" => "PG::UndefinedTable", "sqlstate" => "42P01" })
+  end
+
   it "are counted when a prepared statement is executed, by its kind" do
     result = asked(<<~RUBY)
       client.prepare("add", "insert into books values ($1)")

@@ -107,6 +107,61 @@ RSpec.describe Memprof, ".trace_request" do
       expect(lines).to eq([["SystemExit", nil], ["Interrupt", nil]])
     end
 
+    it "writes the code that stands behind it, also behind its cause" do
+      expect(raising(Errno::ECONNRESET)["exception_code"])
+        .to eq("class" => "Errno::ECONNRESET", "errno" => Errno::ECONNRESET::Errno)
+      wrapper = Class.new(StandardError)
+      stub_const("Wrapper", wrapper)
+      expect {
+        described_class.trace_request({}, tracers: :gc) do
+          raise Errno::EPIPE
+        rescue Errno::EPIPE
+          raise wrapper, "lost"
+        end
+      }.to raise_error(wrapper)
+      expect(JSON.parse(File.readlines(path).last)).to include("exception" => "Wrapper",
+        "exception_code" => { "class" => "Errno::EPIPE", "errno" => Errno::EPIPE::Errno })
+      expect(raising(IOError)).not_to have_key("exception_code")
+    end
+
+    it "writes those of clients of databases, whatever they give" do
+      stub_const("Mysql2::Error", Class.new(StandardError) {
+        def error_number = 1062
+        def sql_state = "23000"
+      })
+      expect(raising(Class.new(Mysql2::Error))["exception_code"])
+        .to eq("class" => "Mysql2::Error", "error_number" => 1062, "sqlstate" => "23000")
+      stub_const("SQLite3::Exception", Class.new(StandardError) { def code = raise })
+      stub_const("Trilogy::BaseError", Class.new(StandardError) { def error_code = nil })
+      stub_const("PG::Error", Class.new(StandardError) { def result = raise(IOError) })
+      [SQLite3::Exception, Trilogy::BaseError, PG::Error].each do |error|
+        expect(raising(error)).not_to have_key("exception_code")
+      end
+    end
+
+    it "knows those that the application has answered" do
+      env = {}
+      answered = record(env) do
+        env["action_dispatch.exception"] = KeyError.new("gone")
+        [404, {}, []]
+      end
+      expect(answered).to include("exception" => "KeyError", "response" => { "code" => 404 })
+      expect(record({ "rack.exception" => "no exception" })).not_to have_key("exception")
+    end
+
+    it "has the status that Rails answers with, if Rails does" do
+      wrapper = Class.new { def self.status_code_for_exception(name) = name == "KeyError" ? 404 : 500 }
+      stub_const("ActionDispatch::ExceptionWrapper", wrapper)
+      codes = { true => 404, :all => 404, :rescuable => 404, :none => 500, false => 500, nil => 500 }
+      found = codes.to_h do |shown, _|
+        env = { "action_dispatch.show_exceptions" => shown }
+        expect { described_class.trace_request(env, tracers: :gc) { raise KeyError } }
+          .to raise_error(KeyError)
+        [shown, JSON.parse(File.readlines(path).last)["response"]["code"]]
+      end
+      expect(found).to eq(codes)
+    end
+
     it "has neither if it throws, or is answered" do
       catch(:done) { described_class.trace_request({}, tracers: :gc) { throw :done } }
       expect(JSON.parse(File.readlines(path).last).keys).to eq(%w[start tracers request time])
