@@ -58,6 +58,7 @@ module Memprof
     autoload :Classic, "#{__dir__}/cli/classic"
     autoload :Defaults, "#{__dir__}/cli/defaults"
     autoload :ManPage, "#{__dir__}/cli/man_page"
+    autoload :Suggestion, "#{__dir__}/cli/suggestion"
 
     # Runs a command line.
     def self.start(arguments)
@@ -76,19 +77,13 @@ module Memprof
 
     def self.command(verb, terminal)
       name = VERBS[verb]
-      raise UsageError, "unknown command \"#{verb}\"#{meant(verb)}; see `memprof --help`" unless name
+      unless name
+        near = Suggestion.of(verb, VERBS.keys)
+        raise UsageError, "unknown command \"#{verb}\"#{near}; see `memprof --help`"
+      end
 
       const_get(name).new(terminal)
     end
-
-    # Ruby may run without its spell checker (--disable-did_you_mean).
-    def self.meant(verb)
-      return unless defined?(::DidYouMean::SpellChecker)
-
-      near = ::DidYouMean::SpellChecker.new(dictionary: VERBS.keys).correct(verb).first
-      near && " (did you mean #{near}?)"
-    end
-    private_class_method :meant
 
     def self.status(terminal)
       result = yield

@@ -170,8 +170,9 @@ module Memprof
 
       # OptionParser puts what it thinks was meant on lines of its own.
       def one_line(error)
-        message, hint = error.message.split(/\s*Did you mean\?\s*/)
-        hint ? "#{message} (did you mean --#{hint.lines.first.strip}?)" : message
+        message = error.message.lines.first.chomp
+        option = error.args.first.to_s[/\A--[\w-]+/] if error.is_a?(OptionParser::InvalidOption)
+        option ? message + Suggestion.of(option, switches.flat_map(&:long)) : message
       end
     end
   end

@@ -39,7 +39,9 @@ module Memprof
       private
 
       def written(name, value, known)
-        refuse("memprof #{@verb} has no option #{name}") unless known.include?(name)
+        unless known.include?(name)
+          refuse("memprof #{@verb} has no option #{name}#{Suggestion.of(name, known)}")
+        end
 
         case value
         when true then [name]
@@ -57,7 +59,8 @@ module Memprof
         commands = YAML.safe_load(File.read(@path, encoding: "UTF-8")) || {}
         refuse("it is not a table of commands") unless commands.is_a?(Hash)
         unknown = commands.keys - VERBS.keys
-        refuse("there is no command #{unknown.first.inspect}") if unknown.any?
+        near = Suggestion.of(unknown.first.to_s, VERBS.keys)
+        refuse("there is no command #{unknown.first.inspect}#{near}") if unknown.any?
 
         commands
       rescue Psych::Exception, ArgumentError => e

@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+module Memprof
+  module CLI
+    # What somebody meant who wrote a word that there is not.
+    module Suggestion
+      class << self
+        # As ` (did you mean --min?)`; an empty text if no word is near.
+        def of(word, words)
+          near = nearest(word, words)
+          near ? " (did you mean #{near}?)" : ""
+        end
+
+        private
+
+        # Ruby may run without its spell checker (--disable-did_you_mean), which does not take a short word
+        # for another with the same letters.
+        def nearest(word, words)
+          checked = ::DidYouMean::SpellChecker.new(dictionary: words).correct(word) if
+            defined?(::DidYouMean::SpellChecker)
+          checked&.first || words.find { |one| one.chars.sort == word.chars.sort }
+        end
+      end
+    end
+  end
+end

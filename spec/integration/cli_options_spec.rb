@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+require "memprof/cli"
+require "tmpdir"
+
+# Whatever speaks of options knows all that the option parsers take.
+RSpec.describe "Options of the command" do
+  # What these print is an answer to the terminal alone, or goes to the argument OUT.
+  without_output = %w[export convert start stop attach console web completion help]
+
+  verbs = Memprof::CLI::VERBS.keys
+
+  let(:terminal) { Memprof::CLI::Terminal.new }
+
+  def command(verb) = Memprof::CLI.command(verb, terminal)
+
+  def long(verb) = command(verb).switches.flat_map(&:long)
+
+  # Both names of each: OptionParser has short ones without arguments as "h".
+  def names(verb)
+    long(verb) + command(verb).switches.flat_map(&:short).map { |name| "-#{name.delete_prefix("-")}" }
+  end
+
+  def manual(verb)
+    page = Memprof::CLI::ManPage.new(terminal).to_s.gsub("\\-", "-")
+    page[/^\.SS memprof #{verb} .*?(?=^\.S[SH]|\z)/m].scan(/(?<=\\fB)--?[\w-]+/)
+  end
+
+  def bash(verb) = command("completion").bash[/^    #{verb}\) words="(.*)"/, 1].split
+
+  def zsh(verb)
+    command("completion").zsh[/^    #{verb}\) _arguments (.*)/, 1].scan(/'(--?[\w-]+)\[/).flatten
+  end
+
+  def fish(verb)
+    lines = command("completion").fish.scan(/__fish_seen_subcommand_from #{verb}' (.*?) -d/).flatten
+    lines.flat_map do |line|
+      line.scan(/-l (\S+)/).map { |(name)| "--#{name}" } + line.scan(/-s (\S)/).map { |(name)| "-#{name}" }
+    end
+  end
+
+  verbs.each do |verb|
+    it "are in the help, the manual, the completions and the documentation: #{verb}" do
+      places = {
+        help: command(verb).help.scan(/(?<=[ ,])--?\w[\w-]*/), manual: manual(verb), bash: bash(verb),
+        zsh: zsh(verb), fish: fish(verb), docs: File.read("docs/cli.md").scan(/--?\w[\w-]*/)
+      }
+      missing = places.transform_values { |known| names(verb) - known - %w[-h --help] }
+      expect(missing.reject { |_, options| options.empty? }).to eq({})
+    end
+
+    it "can be given in .memprof.yml: #{verb}" do
+      Dir.mktmpdir do |directory|
+        path = File.join(directory, "defaults.yml")
+        lines = long(verb).map { |name| "  #{name.delete_prefix("--").tr("-", "_")}: 7\n" }
+        File.write(path, "#{verb}:\n#{lines.join}")
+        expect(Memprof::CLI::Defaults.new(verb, path).arguments(command(verb).switches))
+          .to eq(long(verb).map { |name| "#{name}=7" })
+      end
+    end
+  end
+
+  it "are the same for what is printed everywhere" do
+    lacking = (verbs - without_output).reject { |verb| long(verb).intersect?(%w[--output --out]) }
+    expect(lacking).to eq([])
+    formats = (verbs - %w[dump export convert]).select { |verb| long(verb).include?("--format") }
+    expect(formats.reject { |verb| long(verb).include?("--json") }).to eq([])
+  end
+end
+
+RSpec.describe Memprof::CLI::Suggestion do
+  it "knows what was meant, if anything was" do
+    { "leeks" => "leaks", "rnu" => "run", "hlep" => "help" }.each do |wrong, meant|
+      expect(described_class.of(wrong, Memprof::CLI::VERBS.keys)).to eq(" (did you mean #{meant}?)")
+    end
+    expect(described_class.of("--mni", %w[--limit --min])).to eq(" (did you mean --min?)")
+    expect(described_class.of("zzz", Memprof::CLI::VERBS.keys)).to eq("")
+  end
+end
