@@ -8,6 +8,9 @@ module Memprof
     # What a tracked process tells `memprof run`: a small file named by its process id, in a directory of the
     # run, with a `name=value` on each line. It is replaced as a whole, so that it can be read at any time.
     class Notice
+      # Why a process that waited for its boot has no report.
+      NOT_BOOTED = "there was no request, example, test or job, and no call of Memprof.booted"
+
       # In a forked child: what it tells is no longer told of a Ruby that was started.
       attr_writer :forked
 
@@ -17,13 +20,15 @@ module Memprof
         @forked = false
       end
 
-      def post(state = nil, allocated: nil, reports: [])
+      # `waiting` says that the process has not booted yet.
+      def post(state = nil, allocated: nil, reports: [], waiting: false)
         return unless @directory && File.directory?(@directory)
 
         lines = ["label=#{Printable.line($PROGRAM_NAME)}"]
         lines << "allocated=#{allocated}" if allocated
         lines << "#{state}=true" if state
         lines << "forked=true" if @forked
+        lines << "waiting=true" if waiting
         lines.concat(reports.map { |path| "report=#{path}" })
         Output.write(path(Process.pid), lines.map(&:b).join("\n"))
         withdraw if state == "ended" && unread?

@@ -39,7 +39,7 @@ module Memprof
     # becomes a warning on stderr.
     class Recorder
       LIB = File.expand_path("../..", __dir__)
-      NOT_BOOTED = "there was no request, example, test or job, and no call of Memprof.booted"
+      NOT_BOOTED = Notice::NOT_BOOTED
       # Seconds that a signal waits at most for a forked child to know that it is one.
       SETTLED = 1
       private_constant :LIB, :NOT_BOOTED, :SETTLED
@@ -149,7 +149,8 @@ module Memprof
 
       def finish
         guard("no report of process #{Process.pid}") do
-          raise Error, NOT_BOOTED if @session.nil? && @settings.after_boot
+          # `memprof run` says so itself, if no other process of the command has a report.
+          raise Error, NOT_BOOTED if @session.nil? && @settings.after_boot && @settings.run_directory.nil?
           next unless @session
 
           @session.finish
@@ -196,14 +197,16 @@ module Memprof
       end
 
       def post(state = nil)
-        @notice.post(state, allocated: @allocated, reports: @reports.uniq)
+        @notice.post(state, allocated: @allocated, reports: @reports.uniq,
+          waiting: @settings.after_boot && @session.nil?)
       end
 
       # SignalException and the like too: an impatient Ctrl-C ends the report, not the program's exit status.
       def guard(consequence)
         yield
       rescue Exception => e # rubocop:disable Lint/RescueException
-        warn_user("#{consequence}: #{e.message.lines.first.to_s.chomp} (#{e.class})")
+        message = e.message.lines.first.to_s.chomp
+        warn_user("#{consequence}: #{e.is_a?(Error) ? message : "#{message} (#{e.class})"}")
       end
 
       # The constant, as the program may have put anything in the place of $stderr.

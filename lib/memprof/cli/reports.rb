@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "fileutils"
+require_relative "../autorun/notice"
 require_relative "../paths"
 require_relative "../printable"
 require_relative "../screen_width"
@@ -11,7 +12,8 @@ module Memprof
     # What the tracked processes left: each has posted an Autorun::Notice in the run's directory.
     class Reports
       # A tracked process.
-      Entry = Struct.new(:pid, :label, :ended, :moved, :forked, :allocated, :paths, keyword_init: true) do
+      Entry = Struct.new(:pid, :label, :ended, :moved, :forked, :waiting, :allocated, :paths,
+        keyword_init: true) do
         # Whether a report is still to come.
         def running?
           return false if ended
@@ -44,6 +46,7 @@ module Memprof
         @shown ? print_main(pid) : name_main(pid, settings)
         list(@entries)
         missing(@entries.reject(&:ended))
+        unbooted(@entries.select { |entry| entry.ended && entry.waiting })
       end
 
       # Path of the report of the command itself, or of the Ruby that it ran; nil if there is none.
@@ -84,6 +87,7 @@ module Memprof
         values = pairs.to_h
         Entry.new(pid: pid, label: values["label"].to_s, allocated: values["allocated"].to_i,
           ended: values.key?("ended"), moved: values.key?("moved"), forked: values.key?("forked"),
+          waiting: values.key?("waiting"),
           paths: pairs.filter_map { |name, value| value if name == "report" })
       end
 
@@ -153,6 +157,13 @@ module Memprof
         moved, running = entries.select(&:running?).partition(&:moved)
         say("continues in the background, will report at its end", moved)
         say("still running, will report at its end", running)
+      end
+
+      # Of rake and rspec only one has examples, and that is all right.
+      def unbooted(entries)
+        return if @printed || @entries.any? { |entry| !entry.waiting || !entry.ended }
+
+        say("no report: #{Autorun::Notice::NOT_BOOTED}", entries)
       end
 
       def say(message, entries)
