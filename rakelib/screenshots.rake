@@ -2,7 +2,7 @@
 
 require "fileutils"
 
-# The pictures of docs/web.md: pages of `memprof web` with dumps of the Rails app that the specs have leak.
+# The pictures of docs: pages of `memprof web` with dumps of the Rails app that the specs have leak.
 class Screenshots
   PLACE = "docs/images"
   WIDE = [1280, 800].freeze
@@ -15,7 +15,8 @@ class Screenshots
     "overview" => "/heaps/2/", "leaks" => "/heaps/2/leaks", "object" => "/heaps/2/objects/:page",
     "flame" => "/heaps/2/flame", "graph" => "/heaps/2/graph/:object",
     "groups" => "/heaps/2/groups?by=generation",
-    "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/2/flame"
+    "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/2/flame",
+    "boot" => "/boots/4"
   }.freeze
   # Other settings: dark scheme, and a phone.
   OTHERS = {
@@ -33,6 +34,7 @@ class Screenshots
     places = suspects
     PAGES.each { |name, path| picture(name, place(path, places), WIDE, "light") }
     picture("live", "#{@stage.live}/live", WIDE, "light") { watch_the_app }
+    picture("request", "#{@stage.shop}/products/7?memprof=allocations", WIDE, "light")
     OTHERS.each { |name, (page, size, scheme)| picture(name, place(PAGES.fetch(page), places), size, scheme) }
     Dir["#{PLACE}/*.webp"].sum { |path| File.size(path) }
   end
@@ -76,7 +78,7 @@ class Screenshots
   end
 end
 
-desc "Take the pictures of docs/web.md again, in #{Screenshots::PLACE} (needs chromium, Rails and puma)"
+desc "Take the pictures of docs again, in #{Screenshots::PLACE} (needs chromium, Rails and puma)"
 task "docs:screenshots" => "compile:release" do
   $LOAD_PATH.unshift(File.expand_path("lib"))
   require "memprof"

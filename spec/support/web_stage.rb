@@ -85,8 +85,11 @@ class WebStage
   # @return [String] where the dumps are shown, as "http://127.0.0.1:7000"
   def dumps = @web.origin
 
+  # @return [String] where the app is
+  def shop = "http://127.0.0.1:#{app.port}"
+
   # @return [String] where the app shows itself
-  def live = "http://127.0.0.1:#{app.port}/memprof"
+  def live = "#{shop}/memprof"
 
   # @param options [Hash] of {Chromium#tab}
   # @return [Chromium::Tab] which is let in everywhere
@@ -126,11 +129,11 @@ class WebStage
     end
   end
 
-  # What a program requires.
+  # What the libraries of the app require.
   def boot
     File.join(@directory, "boot.json").tap do |path|
       memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
-      program = [RbConfig.ruby, "-e", "require 'net/http'"]
+      program = [RbConfig.ruby, "-e", "require 'logger'; require 'action_controller/railtie'"]
       system(*memprof, "boot", "--json", "-o", path, "--", *program, exception: true)
     end
   end
