@@ -1,4 +1,4 @@
-//! Reads dumps to a writer that drops everything, and tells how fast that was: `read FILE...`.
+//! Reads dumps to a writer that drops everything, and prints how fast that was: `read FILE...`.
 
 use std::io;
 use std::time::Instant;

@@ -22,7 +22,7 @@ use super::record::{
 use super::record_counter::Tally;
 use super::worker::Worker;
 use super::writer::{Like, LiveWriter, Writer};
-use block::{Blocks, Task, Told};
+use block::{BlockCounts, Blocks, Task};
 use encode::Interned;
 use form::Forms;
 use out::Out;
@@ -78,7 +78,7 @@ mod label {
     pub const RUN: u8 = 0xf1;
 }
 
-/// The text of a string that is written in pieces. Only its length tells a reader whether it has all of them.
+/// The text of a string that is written in pieces. A reader knows only by its length whether it has all of them.
 #[inline(always)]
 fn long_text<'a>(object: &Object<'a>) -> Option<&'a [u8]> {
     match object.detail {
@@ -97,7 +97,7 @@ pub struct Binary {
     block: Vec<u8>,
     /// Number of those bytes.
     at: usize,
-    told: Told,
+    counts: BlockCounts,
     pipe: Pipe<Blocks>,
     bytes: u64,
     tally: Tally,
@@ -132,7 +132,7 @@ impl Binary {
         Ok(Binary {
             block: vec![0; BLOCK + SLACK],
             at: 0,
-            told: Told::default(),
+            counts: BlockCounts::default(),
             pipe: Pipe::new(file, worker, Blocks::new)?,
             bytes: 0,
             tally: Tally::default(),
@@ -148,14 +148,14 @@ impl Binary {
     }
 
     fn close_block(&mut self) -> io::Result<()> {
-        let told = std::mem::take(&mut self.told);
+        let counts = std::mem::take(&mut self.counts);
         self.interned.next_block();
         self.forms.next_block();
         self.last = Last::default();
         if self.at == 0 {
             return Ok(());
         }
-        self.send(Task::Records(told))
+        self.send(Task::Records(counts))
     }
 
     /// Hands the block over, and begins another one.
@@ -211,7 +211,7 @@ impl Binary {
         if let Detail::String(text) = &mut object.detail {
             text.content = Content::Absent;
         }
-        self.told.objects += 1;
+        self.counts.objects += 1;
         self.record(tables, &object, like);
         Ok(())
     }
@@ -314,7 +314,7 @@ impl Writer for Binary {
         if let Some(text) = long_text(object) {
             return self.with_pieces(tables, object, text, None);
         }
-        self.told.objects += 1;
+        self.counts.objects += 1;
         self.record(tables, object, None);
         Ok(())
     }
@@ -355,7 +355,7 @@ impl LiveWriter for Binary {
         if let Some(text) = long_text(object) {
             return self.with_pieces(tables, object, text, Some(like));
         }
-        self.told.objects += 1;
+        self.counts.objects += 1;
         self.record(tables, object, Some(like));
         Ok(())
     }
@@ -380,7 +380,7 @@ impl LiveWriter for Binary {
         }
         let length = addresses.len() as u32;
         self.tally.counts.references += u64::from(length);
-        self.told.references += length;
+        self.counts.references += length;
         self.addresses(addresses.iter().copied());
         if self.at < BLOCK {
             return Ok(());

@@ -69,7 +69,7 @@ impl Random {
     }
 }
 
-/// Tells a writer of a dump of so many objects.
+/// Writes a dump of so many objects.
 pub fn make(writer: &mut dyn Writer, seed: u64, objects: u64) -> io::Result<()> {
     let mut random = Random(seed * 2 + 1);
     let mut tables = Tables::default();
@@ -160,7 +160,7 @@ fn object(writer: &mut dyn Writer, tables: &mut Tables, random: &mut Random) -> 
             },
         });
     }
-    // What shows where an object shares its contents is not told of others.
+    // What shows where an object shares its contents is not written for others.
     let shares = matches!(kind, Kind::STRING | Kind::ARRAY);
     let mask = if shares {
         0x1ffff

@@ -219,7 +219,7 @@ fn escape_each(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// The inside of a string whose bytes may be anything: what is no UTF-8 becomes U+FFFD. True if all bytes are there.
 pub(super) fn escape_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
-    // Most are ASCII without anything to escape, which one look tells.
+    // Most are ASCII without anything to escape, which one look shows.
     let (clean, bytes) = bytes.split_at(clean::<true>(bytes));
     out.extend_from_slice(clean);
     if bytes.is_empty() {

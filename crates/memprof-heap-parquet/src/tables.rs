@@ -41,7 +41,7 @@ const EDGES: &str = "message edges {
 pub struct Options<'o> {
     /// Which part of the heap.
     pub part: export::Options<'o>,
-    /// What tells the rows of this dump from those of others. `None`: host, process and time, or the name of the dump's file.
+    /// What distinguishes the rows of this dump from those of others. `None`: host, process and time, or the name of the dump's file.
     pub dump_id: Option<&'o str>,
 }
 

@@ -1,4 +1,4 @@
-//! Small heaps, made by telling records to a [`Builder`].
+//! Small heaps, made by passing records to a [`Builder`].
 
 use crate::{Builder, Heap, Options, Source};
 use memprof_dump::Writer;

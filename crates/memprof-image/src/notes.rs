@@ -13,7 +13,7 @@ const SIGNAL: usize = 12;
 /// `struct elf_prpsinfo`: the process, and 80 bytes of its command line.
 const PID: usize = 24;
 const ARGUMENTS: Range<usize> = 56..136;
-/// Files have names of 4 KiB at most, and a process 65,530 mappings unless told otherwise.
+/// Files have names of 4 KiB at most, and a process 65,530 mappings by default.
 const MAX_FILES: u64 = 1 << 22;
 
 #[derive(Default)]

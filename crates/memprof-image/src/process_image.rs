@@ -38,7 +38,7 @@ impl Image {
     }
 }
 
-/// Threads of a process that wait for the system, with their stack pointers: what the kernel tells of threads without
+/// Threads of a process that wait for the system, with their stack pointers: what the kernel says about threads without
 /// stopping them. Their other registers are not known.
 #[must_use]
 pub fn waiting_threads(pid: u32) -> Vec<Thread> {

@@ -50,7 +50,7 @@ impl RubyPage {
     }
 }
 
-/// The heap of a Ruby, as far as its pages tell.
+/// The heap of a Ruby, according to its pages.
 #[derive(Debug, Default)]
 pub struct RubyPages {
     /// Bytes of a page.

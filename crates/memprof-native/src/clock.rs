@@ -115,16 +115,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_as_long_as_they_are_said_to_be() {
+    fn ticks_have_the_length_that_seconds_assumes() {
         prepare();
         let (begun, instant) = (now(), Instant::now());
         std::thread::sleep(Duration::from_millis(120));
         let (ticks, passed) = (since(begun), instant.elapsed().as_secs_f64());
         settle();
-        let told = seconds(ticks);
+        let measured = seconds(ticks);
         assert!(
-            (told / passed - 1.0).abs() < 0.01,
-            "{told} of {passed} seconds"
+            (measured / passed - 1.0).abs() < 0.01,
+            "{measured} of {passed} seconds"
         );
         assert_eq!(seconds(0), 0.0);
     }

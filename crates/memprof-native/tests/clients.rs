@@ -254,9 +254,9 @@ fn memcache() {
             "#,
         );
         assert_eq!(count(&report, "memcache.get.calls"), 5);
-        let told = ["success", "notfound", "3", "unknown"];
+        let codes = ["success", "notfound", "3", "unknown"];
         assert_eq!(
-            told.map(|code| count(&report, &format!("memcache.get.responses.{code}"))),
+            codes.map(|code| count(&report, &format!("memcache.get.responses.{code}"))),
             [2, 1, 1, 1]
         );
         assert!(seconds(&report, "memcache.set.time") >= 0.002);
@@ -351,10 +351,10 @@ fn resources() {
         }
         std::thread::sleep(std::time::Duration::from_millis(2));
         let report = trace.finish();
-        let told = seconds(&report, "resources.utime") + seconds(&report, "resources.stime");
+        let used = seconds(&report, "resources.utime") + seconds(&report, "resources.stime");
         assert!(
-            (0.05..1.0).contains(&told),
-            "{told}: about a tenth of a second"
+            (0.05..1.0).contains(&used),
+            "{used}: about a tenth of a second"
         );
         assert!(count(&report, "resources.minor_faults") > 0);
         assert!(count(&report, "resources.voluntary_switches") >= 1);

@@ -131,11 +131,11 @@ fn time_that_a_call_waits() {
         // SAFETY: a function of the library, of that type.
         assert_eq!(unsafe { poll(50) }, 0);
         let waited = begun.elapsed().as_secs_f64();
-        let told = seconds(&trace.finish(), "fd.poll.time");
-        // The clock that times calls is told from the system's to one part in a thousand at worst.
+        let counted = seconds(&trace.finish(), "fd.poll.time");
+        // The clock that times calls differs from the system's by one part in a thousand at worst.
         assert!(
-            (0.05 * 0.999..=waited * 1.001).contains(&told),
-            "{told} of {waited}"
+            (0.05 * 0.999..=waited * 1.001).contains(&counted),
+            "{counted} of {waited}"
         );
     });
 }
@@ -206,16 +206,16 @@ fn every_function_of_the_allocator() {
             }
             free(std::ptr::null_mut());
             let report = trace.finish();
-            let told = |function: &str| {
+            let counts = |function: &str| {
                 ["calls", "requested", "actual"]
                     .map(|key| count(&report, &format!("memory.{function}.{key}")))
             };
-            assert_eq!(told("malloc"), [2, 100 + 12, malloced]);
-            assert_eq!(told("calloc")[..2], [1, 150]);
-            assert_eq!(told("realloc")[0], 3);
-            assert_eq!(told("realloc")[2], reallocated);
-            assert_eq!(told("posix_memalign")[..2], [1, 10]);
-            assert_eq!(told("free"), [5, 0, actual]);
+            assert_eq!(counts("malloc"), [2, 100 + 12, malloced]);
+            assert_eq!(counts("calloc")[..2], [1, 150]);
+            assert_eq!(counts("realloc")[0], 3);
+            assert_eq!(counts("realloc")[2], reallocated);
+            assert_eq!(counts("posix_memalign")[..2], [1, 10]);
+            assert_eq!(counts("free"), [5, 0, actual]);
             assert_eq!(
                 count(&report, "memory.other.malloc.calls"),
                 2,

@@ -123,14 +123,14 @@ fn a_fork_inside_a_trace() {
             run(3);
             // A thread of the child counts for the child alone, in counters of its own.
             std::thread::spawn(move || run(2)).join().unwrap();
-            let told = [
+            let reports = [
                 nested.finish(),
                 trace.take().unwrap().finish(),
                 process.finish(),
             ];
-            let told = told.map(|report| count(&report, "fd.read.calls"));
+            let calls = reports.map(|report| count(&report, "fd.read.calls"));
             let left = changes(&before, &words());
-            c_int::from(told != [3, 18, 20]) + 2 * c_int::from(!left.is_empty())
+            c_int::from(calls != [3, 18, 20]) + 2 * c_int::from(!left.is_empty())
         });
         assert_eq!(child, 0);
         run(1);
@@ -249,14 +249,14 @@ fn an_allocator_that_is_preloaded() {
             }
             let report = trace.finish();
             assert_eq!(count(&report, "memory.malloc.calls"), 1000);
-            let told =
+            let bytes =
                 ["requested", "actual"].map(|key| count(&report, &format!("memory.malloc.{key}")));
             assert_eq!(
-                told[0], told[1],
+                bytes[0], bytes[1],
                 "this allocator sets aside what it is asked for"
             );
             assert_eq!(count(&report, "memory.posix_memalign.actual"), 333);
-            assert_eq!(count(&report, "memory.free.actual"), told[1] + 333);
+            assert_eq!(count(&report, "memory.free.actual"), bytes[1] + 333);
         }
     });
 }

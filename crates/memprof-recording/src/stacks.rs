@@ -70,7 +70,7 @@ pub struct Native {
     pub module: String,
     /// How far it is from where the object begins in memory, as `addr2line` takes it.
     pub offset: u64,
-    /// The function, as far as exported names tell; else empty.
+    /// The function, according to exported names; else empty.
     pub function: String,
     /// How far behind the function's beginning it is.
     pub distance: u64,

@@ -64,7 +64,7 @@ impl Columns {
     }
 
     /// All costs of a kind, with their groups, in the order in which they came.
-    pub fn each(&mut self, kind: u32, mut tell: impl FnMut(u32, Number)) -> io::Result<()> {
+    pub fn each(&mut self, kind: u32, mut visit: impl FnMut(u32, Number)) -> io::Result<()> {
         let Some(column) = self.columns.get(kind as usize) else {
             return Ok(());
         };
@@ -72,14 +72,14 @@ impl Columns {
         for &place in &column.blocks {
             self.file.seek(SeekFrom::Start(place))?;
             self.file.read_exact(&mut block)?;
-            rows(&block, &mut tell);
+            rows(&block, &mut visit);
         }
-        rows(&column.rest, &mut tell);
+        rows(&column.rest, &mut visit);
         Ok(())
     }
 }
 
-fn rows(bytes: &[u8], tell: &mut impl FnMut(u32, Number)) {
+fn rows(bytes: &[u8], visit: &mut impl FnMut(u32, Number)) {
     for row in bytes.chunks_exact(WIDTH) {
         let word = |at: usize| u32::from_le_bytes(row[at..at + 4].try_into().unwrap_or_default());
         let bits = u64::from_le_bytes(row[8..].try_into().unwrap_or_default());
@@ -87,6 +87,6 @@ fn rows(bytes: &[u8], tell: &mut impl FnMut(u32, Number)) {
             0 => Number::Int(bits as i64),
             _ => Number::Float(f64::from_bits(bits)),
         };
-        tell(word(0), number);
+        visit(word(0), number);
     }
 }

@@ -20,11 +20,11 @@ pub struct Place {
     pub length: u64,
 }
 
-/// Reads a file to its end: `tell` receives the request of each line that is not blank, or `None` if it is not one.
+/// Reads a file to its end: `visit` receives the request of each line that is not blank, or `None` if it is not one.
 pub fn each(
     input: impl Read,
     progress: impl Fn(u64),
-    mut tell: impl FnMut(Place, Option<Entry<'_>>) -> io::Result<()>,
+    mut visit: impl FnMut(Place, Option<Entry<'_>>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut lines = Lines::new(input);
     let mut place = Place {
@@ -32,7 +32,7 @@ pub fn each(
         offset: 0,
         length: 0,
     };
-    let mut told = 0;
+    let mut reported = 0;
     while let Some((found, offset, end)) = lines.next()? {
         place = Place {
             line: place.line + 1,
@@ -41,12 +41,12 @@ pub fn each(
         };
         match &found {
             Found::Text(text) if is_blank(text) => continue,
-            Found::Text(text) => tell(place, Line::read(text).and_then(Entry::of))?,
-            Found::TooLong => tell(place, None)?,
+            Found::Text(text) => visit(place, Line::read(text).and_then(Entry::of))?,
+            Found::TooLong => visit(place, None)?,
         }
-        if lines.done >= told + STEP {
-            told = lines.done;
-            progress(told);
+        if lines.done >= reported + STEP {
+            reported = lines.done;
+            progress(reported);
         }
     }
     Ok(())

@@ -159,13 +159,13 @@ impl Documents<'_, '_, '_> {
     fn references(&mut self, node: u32) -> io::Result<()> {
         let heap = self.heap;
         let (mut targets, mut labels) = (Vec::new(), Vec::new());
-        let (mut told, mut left_out, mut any) = (0, 0_u64, false);
+        let (mut written, mut left_out, mut any) = (0, 0_u64, false);
         self.references.of(node, |target, label| {
             if targets.len() + labels.len() > ROOM {
                 left_out += 1;
                 return Ok(());
             }
-            if told > 0 {
+            if written > 0 {
                 targets.push(b',');
                 labels.push(b',');
             }
@@ -176,10 +176,10 @@ impl Documents<'_, '_, '_> {
                 label => json(&mut labels, &label),
             }
             any |= !label.is_empty();
-            told += 1;
+            written += 1;
             Ok(())
         })?;
-        self.count += told;
+        self.count += written;
         self.out.push(",\"references\":[");
         self.out.text.extend_from_slice(&targets);
         self.out.push("]");

@@ -4,7 +4,7 @@
 //! `front_end/entrypoints/heap_snapshot_worker/HeapSnapshotLoader.ts` and `HeapSnapshot.ts`.
 //!
 //! Nodes and edges are flat arrays of numbers. Edges stand in the order of their nodes, which say how many they have; an
-//! edge tells its target by the position in the array of nodes. DevTools computes dominators from the edges, so there are
+//! edge names its target by its position in the array of nodes. DevTools computes dominators from the edges, so there are
 //! those to the classes, too. It keeps all numbers in 32 bits: ids are the lower half of `address >> 3`, and an object of
 //! more than 4 GiB shows as 4 GiB.
 

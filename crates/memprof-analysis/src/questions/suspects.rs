@@ -88,7 +88,7 @@ pub struct Answer {
     pub suspects: Vec<Suspect>,
     /// Suspects that are not returned.
     pub more: usize,
-    /// In words, if there is nothing to tell, or something that spoils the picture.
+    /// In words, if nothing was found, or something that spoils the picture.
     pub remarks: Vec<String>,
 }
 

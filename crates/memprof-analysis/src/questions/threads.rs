@@ -34,7 +34,7 @@ pub struct Row {
     /// The thread.
     #[serde(flatten)]
     pub object: Described,
-    /// What the dump tells of it: name, status, backtrace, variables.
+    /// What the dump says about it: name, status, backtrace, variables.
     pub facts: Vec<(String, serde_json::Value)>,
     /// Local variables of its frames, and those that blocks can see: those that retain most.
     pub locals: Vec<Reference>,
@@ -114,13 +114,13 @@ fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Res
     let environments: Vec<u32> = environments.filter(|&node| seen.insert(node)).collect();
     // Frames on a stack, and the VM's own objects, are no answer to who holds something.
     let ours = |edge: &usize| heap.kind(words.target(*edge)).ok().flatten() != Some(Kind::IMEMO);
-    let mut told = FxHashSet::default();
+    let mut listed = FxHashSet::default();
     let places = std::iter::once(thread).chain(environments);
     let locals: Vec<usize> = places
         .flat_map(edges)
         .filter(|&edge| {
             matches!(label(edge), Label::Local(_))
-                && told.insert((labels[edge], words.target(edge)))
+                && listed.insert((labels[edge], words.target(edge)))
         })
         .collect();
     let named: FxHashSet<u32> = locals.iter().map(|&edge| words.target(edge)).collect();

@@ -30,7 +30,7 @@ pub struct Answer {
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// Those that are told.
+    /// Those of this page.
     pub members: Vec<Member>,
 }
 
@@ -45,7 +45,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             nodes.sort_by_key(|&node| Reverse(self.annotation(by, node)));
         }
         let describer = Describer::new(&self.heap)?;
-        let told = nodes.into_iter().skip(offset).take(limit).map(|node| {
+        let page = nodes.into_iter().skip(offset).take(limit).map(|node| {
             let marks = self
                 .annotations()
                 .filter_map(|(name, marks)| Some((name.to_owned(), *marks.get(&node)?)));
@@ -55,7 +55,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
                 annotations: marks.collect(),
             })
         });
-        let members = told.collect::<Result<Vec<_>, Error>>()?;
+        let members = page.collect::<Result<Vec<_>, Error>>()?;
         Ok(Answer {
             count: self.len() as u64,
             size: self.size()?,

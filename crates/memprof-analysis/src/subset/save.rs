@@ -1,4 +1,4 @@
-//! Subsets as dumps, of any format that dumps have: told to a writer, record by record.
+//! Subsets as dumps, of any format that dumps have: passed to a writer, record by record.
 
 use std::ops::Deref;
 
@@ -13,13 +13,13 @@ use memprof_dump::record::{
 use memprof_heap::{Heap, Known, Label, NONE, Object as Read, Packed, Stored};
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Tells the members to a writer. References to what is no member are left out, and those to groups; a group is told as
+    /// Passes the members to a writer. References to what is no member are left out, and those to groups; a group is written as
     /// a root with its name. Annotations become facts of their objects. References that were changed have no labels.
     ///
     /// # Errors
     /// If it cannot be written; see [`Subset::all`], too.
     pub fn save(&self, writer: &mut dyn Writer) -> Result<Counts, Error> {
-        let mut telling = Telling {
+        let mut source = Source {
             heap: &self.heap,
             view: self.view()?,
             labels: if self.edges.own.is_some() {
@@ -31,38 +31,38 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             tables: Tables::default(),
         };
         for (kind, json) in self.heap.notes() {
-            writer.note(&telling.tables, *kind, json)?;
+            writer.note(&source.tables, *kind, json)?;
         }
         for node in self.iter().filter(|&node| node >= self.heap.len()) {
             let category = self.heap.category(node).map(|category| &category.name);
             let name = category.or_else(|| self.grouped(node).map(|group| &group.name));
-            let edges = telling.edges(node, &|target| self.contains(target));
-            writer.roots(&telling.tables, name.map_or("", String::as_str), &edges)?;
+            let edges = source.edges(node, &|target| self.contains(target));
+            writer.roots(&source.tables, name.map_or("", String::as_str), &edges)?;
         }
         for node in self.iter() {
             let Some(object) = self.heap.object(node)? else {
                 continue;
             };
-            let mut fields = telling.facts(node);
+            let mut fields = source.facts(node);
             for (name, marks) in self.annotations() {
                 if let Some(&mark) = marks.get(&node) {
                     let value = Value::Int(i64::try_from(mark).unwrap_or(i64::MAX));
                     fields.push(Field {
-                        name: telling.tables.intern(name),
+                        name: source.tables.intern(name),
                         value,
                     });
                 }
             }
-            telling.object(&object, &fields, writer)?;
-            let edges = telling.edges(node, &|target| self.contains(target));
-            writer.edges(&telling.tables, &edges)?;
-            writer.end(&telling.tables)?;
+            source.object(&object, &fields, writer)?;
+            let edges = source.edges(node, &|target| self.contains(target));
+            writer.edges(&source.tables, &edges)?;
+            writer.end(&source.tables)?;
         }
-        Ok(writer.finish(&telling.tables, true)?)
+        Ok(writer.finish(&source.tables, true)?)
     }
 }
 
-struct Telling<'s> {
+struct Source<'s> {
     heap: &'s Heap,
     view: View<'s>,
     /// Empty if references have no labels.
@@ -71,7 +71,7 @@ struct Telling<'s> {
     tables: Tables,
 }
 
-impl Telling<'_> {
+impl Source<'_> {
     fn name(&mut self, name: NameId) -> NameId {
         self.tables.intern(self.heap.name(name))
     }

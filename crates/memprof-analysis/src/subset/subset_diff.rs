@@ -8,7 +8,7 @@ use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
 
 impl<H: Deref<Target = Heap> + Clone> Subset<H> {
-    /// Members of `to` that are not members here. Of two heaps, objects are the same as [`Changes`] tells, and root categories
+    /// Members of `to` that are not members here. Of two heaps, objects are the same according to [`Changes`], and root categories
     /// if they have one name.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ const DUMP: &str = r#"{"type":"ROOT", "root":"vm", "references":["0x10000", "0x1
 {"address":"0x10190", "type":"IMEMO", "class":"0x10078", "imemo_type":"callcache", "memsize":40}
 "#;
 
-fn told(dump: &str) -> Heap {
+fn read(dump: &str) -> Heap {
     let input = Cursor::new(dump.as_bytes().to_vec());
     Heap::read(Box::new(input), None, &Options::default()).expect("a dump")
 }
@@ -44,7 +44,7 @@ fn targets(heap: &Heap, address: u64) -> Vec<u64> {
 
 #[test]
 fn imemos_and_iclasses_are_no_instances_of_what_their_class_word_names() {
-    let heap = told(DUMP);
+    let heap = read(DUMP);
     assert_eq!(count(&heap, "class = Session"), 1);
     let id = |address| heap.at(address).expect("an object");
     let class = |address| heap.class_name(id(address)).expect("a name");
@@ -57,14 +57,14 @@ fn imemos_and_iclasses_are_no_instances_of_what_their_class_word_names() {
 
 #[test]
 fn a_call_cache_does_not_hold_its_class() {
-    let heap = told(DUMP);
+    let heap = read(DUMP);
     assert_eq!(targets(&heap, 0x10190), [0_u64; 0]);
     assert_eq!(targets(&heap, 0x10028), [0x100c8]);
 }
 
 #[test]
 fn other_imemos_mark_what_is_in_the_place_of_their_class() {
-    let heap = told(DUMP);
+    let heap = read(DUMP);
     assert_eq!(targets(&heap, 0x100c8), [0x10000, 0x10078]);
     assert_eq!(targets(&heap, 0x100f0), [0x10118]);
     // A number is no object, and nothing is missing.
@@ -73,19 +73,19 @@ fn other_imemos_mark_what_is_in_the_place_of_their_class() {
 }
 
 #[test]
-fn a_reference_that_is_told_twice_is_one() {
+fn a_reference_that_is_listed_twice_is_one() {
     let twice = DUMP.replace(
         r#""references":["0x10000"], "memsize":48"#,
         r#""references":["0x10078", "0x10000"], "memsize":48"#,
     );
-    let heap = told(&twice);
+    let heap = read(&twice);
     assert_eq!(targets(&heap, 0x100c8), [0x10000, 0x10078]);
 }
 
 #[test]
 fn the_class_of_fields_is_their_owners() {
     let dump = DUMP.replace("\"callcache\"", "\"fields\"");
-    assert_eq!(targets(&told(&dump), 0x10190), [0x10078]);
+    assert_eq!(targets(&read(&dump), 0x10190), [0x10078]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn free_slots_are_no_objects() {
     let free = r#"{"address":"0x101b8", "type":"NONE"}
 {"address":"0x101e0", "type":"NONE", "class":"0x101b8", "references":["0x10078"]}
 "#;
-    let (plain, full) = (told(DUMP), told(&format!("{DUMP}{free}")));
+    let (plain, full) = (read(DUMP), read(&format!("{DUMP}{free}")));
     assert_eq!(full.len(), plain.len());
     assert_eq!(full.source.missing, 0);
     let asked = |heap: &Heap, question| ask(heap, question, serde_json::json!({}));
@@ -105,8 +105,8 @@ fn free_slots_are_no_objects() {
 
 #[test]
 fn a_byte_order_mark_is_no_part_of_the_first_line() {
-    let marked = told(&format!("\u{feff}{DUMP}"));
-    let plain = told(DUMP);
+    let marked = read(&format!("\u{feff}{DUMP}"));
+    let plain = read(DUMP);
     assert_eq!(marked.source, plain.source);
     assert_eq!(marked.categories(), plain.categories());
     assert_eq!(

@@ -29,15 +29,15 @@ fn a_local_is_named_by_its_key_on_the_thread_and_on_its_fiber() {
     ];
     let heap = heap(&[("vm", &[address(0)])], &things);
     let words = Words::new(&heap).expect("words");
-    let told = |number| {
+    let path_to = |number| {
         let node = heap.at(address(number)).expect("an object");
         let nodes = path::to(&heap, node).expect("a path");
         path::phrase(&words, &nodes).to_string()
     };
-    assert_eq!(told(2), "root vm -> Thread[:user] -> String \"Ann\"");
+    assert_eq!(path_to(2), "root vm -> Thread[:user] -> String \"Ann\"");
     assert_eq!(
-        told(3),
+        path_to(3),
         "root vm -> Thread -> Fiber[:other] -> String \"Bob\""
     );
-    assert_eq!(told(4), "root vm -> Thread -> String \"neither\"");
+    assert_eq!(path_to(4), "root vm -> Thread -> String \"neither\"");
 }

@@ -27,7 +27,7 @@ const LEVEL: i32 = 1;
 
 /// What the header says of a block's contents.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct BlockCounts {
     /// Objects that begin in it.
     pub objects: u32,
     /// References, from objects and roots.
@@ -37,7 +37,7 @@ pub(super) struct Told {
 /// What to do with a buffer.
 pub(super) enum Task {
     /// It is a block of records.
-    Records(Told),
+    Records(BlockCounts),
     /// It is empty: write the last block.
     Footer(Counts),
 }
@@ -48,7 +48,7 @@ pub(super) struct Blocks {
     packer: zstd::bulk::Compressor<'static>,
     packed: Vec<u8>,
     /// Offset of each block, and what is in it.
-    index: Vec<(u64, Told)>,
+    index: Vec<(u64, BlockCounts)>,
 }
 
 impl Blocks {
@@ -64,7 +64,7 @@ impl Blocks {
     }
 
     /// Writes a block.
-    fn block(&mut self, magic: [u8; 4], bytes: &[u8], told: Told) -> io::Result<()> {
+    fn block(&mut self, magic: [u8; 4], bytes: &[u8], counts: BlockCounts) -> io::Result<()> {
         let room = zstd::zstd_safe::compress_bound(bytes.len());
         self.packed.clear();
         self.packed.reserve(room);
@@ -76,8 +76,8 @@ impl Blocks {
         header.0[..4].copy_from_slice(&magic);
         header.set(2, length(bytes.len())?);
         header.set(3, length(self.packed.len())?);
-        header.set(4, told.objects);
-        header.set(5, told.references);
+        header.set(4, counts.objects);
+        header.set(5, counts.references);
         header.set(1, header.checksum(&self.packed));
         self.output.write_all(&header.0)?;
         self.output.write_all(&self.packed)
@@ -99,14 +99,14 @@ impl Blocks {
         }
         out.varint(self.index.len() as u64);
         let mut last = 0;
-        for (offset, told) in &self.index {
+        for (offset, counts) in &self.index {
             out.varint(offset - last);
-            out.varint(told.objects.into());
-            out.varint(told.references.into());
+            out.varint(counts.objects.into());
+            out.varint(counts.references.into());
             last = *offset;
         }
         let end = out.end();
-        self.block(FOOTER, &bytes[..end], Told::default())?;
+        self.block(FOOTER, &bytes[..end], BlockCounts::default())?;
         self.output.write_all(&at.to_le_bytes())?;
         self.output.write_all(&MAGIC)
     }
@@ -159,9 +159,9 @@ impl Stage for Blocks {
 
     fn take(&mut self, bytes: &[u8], task: Task) -> io::Result<()> {
         match task {
-            Task::Records(told) => {
-                self.index.push((self.output.written(), told));
-                self.block(RECORDS, bytes, told)
+            Task::Records(counts) => {
+                self.index.push((self.output.written(), counts));
+                self.block(RECORDS, bytes, counts)
             }
             Task::Footer(counts) => self.footer(&counts),
         }

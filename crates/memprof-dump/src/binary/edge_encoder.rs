@@ -84,7 +84,7 @@ impl Binary {
         } else {
             self.tally.reference(edge)
         };
-        self.told.references += u32::from(address.is_some());
+        self.counts.references += u32::from(address.is_some());
         address.is_some()
     }
 
@@ -111,7 +111,7 @@ impl Binary {
             Label::Method(name) => (label::METHOD, Some(name)),
             Label::Role(name) => (label::ROLE, Some(name)),
         };
-        // A preview is told of a key or an entry only.
+        // Only keys and entries have a preview.
         let preview = edge
             .preview
             .filter(|_| matches!(edge.label, Label::Key | Label::Entry));

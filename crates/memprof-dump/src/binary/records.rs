@@ -125,15 +125,15 @@ impl<'a> Records<'a, '_> {
         let category = self.cursor.text()?;
         self.last.index = self.cursor.number()?;
         self.last.reference = 0;
-        let mut told = false;
+        let mut emitted = false;
         while self.edge(&mut target.tables, edges)? {
             if edges.len() >= super::PIECE {
                 target.roots(category, edges)?;
                 edges.clear();
-                told = true;
+                emitted = true;
             }
         }
-        if !told || !edges.is_empty() {
+        if !emitted || !edges.is_empty() {
             target.roots(category, edges)?;
         }
         edges.clear();

@@ -79,7 +79,7 @@ fn it_is_not_compressed_twice() {
     assert!(error.to_string().contains("compressed by itself"));
 }
 
-/// Only a damaged file has such notes. They would break the lines of other formats, and keep what is not to be told.
+/// Only a damaged file has such notes. They would break the lines of other formats, and store what must not be written.
 #[test]
 fn a_note_that_is_no_object_of_json_is_left_out() {
     for note in [
@@ -97,8 +97,8 @@ fn a_note_that_is_no_object_of_json_is_left_out() {
         for format in [Format::Memprof, Format::HeapDump, Format::Binary] {
             let (out, outcome) = converted(&bytes, options(format), Policy::None);
             assert_eq!(outcome.skipped, 1, "{note}");
-            let told = out.windows(6).any(|word| word == b"secret");
-            assert!(!told, "{note}");
+            let leaked = out.windows(6).any(|word| word == b"secret");
+            assert!(!leaked, "{note}");
         }
     }
 }

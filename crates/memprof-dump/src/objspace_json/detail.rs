@@ -169,8 +169,8 @@ fn content(
         text::field(out, ", \"bytesize\":", length);
     }
     if let Some(capacity) = string.capacity {
-        let told = !flags.has(Flags::EMBEDDED) && string.length != Some(capacity);
-        if told {
+        let has_capacity = !flags.has(Flags::EMBEDDED) && string.length != Some(capacity);
+        if has_capacity {
             text::field(out, ", \"capacity\":", capacity);
         }
     }

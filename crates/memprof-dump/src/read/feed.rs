@@ -43,7 +43,7 @@ pub(super) enum Piece {
     Broken,
     /// The last block.
     Footer,
-    /// All was told. `cut` if the compressed data end early.
+    /// The end of the dump. `cut` if the compressed data end early.
     End { cut: bool },
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Feed<'o> {
     pieces: Receiver<io::Result<Piece>>,
     spare: Sender<Vec<u8>>,
     count: Arc<AtomicU64>,
-    told: u64,
+    reported: u64,
     progress: Option<&'o dyn Fn(u64)>,
     stop: Option<&'o AtomicBool>,
 }
@@ -78,7 +78,7 @@ impl<'o> Feed<'o> {
             pieces,
             spare,
             count,
-            told: 0,
+            reported: 0,
             progress: options.progress,
             stop: options.stop,
         })
@@ -106,8 +106,8 @@ impl<'o> Feed<'o> {
         };
         if let Some(progress) = self.progress {
             let count = self.count();
-            if count >= self.told + STEP || matches!(piece, Ok(Piece::End { .. })) {
-                self.told = count;
+            if count >= self.reported + STEP || matches!(piece, Ok(Piece::End { .. })) {
+                self.reported = count;
                 progress(count);
             }
         }

@@ -134,7 +134,7 @@ impl Reader {
         window.end_line()?;
         let category = category.ok_or(Stop::Broken)?;
         let category = target.tables.name(category).to_owned();
-        held.tell_roots(&category, target)?;
+        held.emit_roots(&category, target)?;
         Ok(Line::Record)
     }
 

@@ -264,7 +264,7 @@ impl Reader {
             Subject::Object(kind) => {
                 let object = self.facts.object(kind, target)?;
                 target.object(&object)?;
-                self.tell_references(|edges| target.edges(edges))
+                self.emit_references(|edges| target.edges(edges))
             }
             Subject::Root => {
                 let root = self.facts.root.ok_or(Stop::Broken)?;
@@ -272,7 +272,7 @@ impl Reader {
                 if self.references.is_empty() {
                     return target.roots(&category, &mut []);
                 }
-                self.tell_references(|edges| target.roots(&category, edges))
+                self.emit_references(|edges| target.roots(&category, edges))
             }
             Subject::Shape => {
                 let shape = self.facts.shape(target)?;
@@ -283,7 +283,7 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn tell_references(
+    fn emit_references(
         &mut self,
         mut emit: impl FnMut(&mut Vec<Edge<'static>>) -> Fallible<()>,
     ) -> Fallible<()> {

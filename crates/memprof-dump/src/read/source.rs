@@ -12,7 +12,7 @@ pub struct Source {
     pub path: PathBuf,
     /// Its bytes; `None` if that is not known before its end.
     pub size: Option<u64>,
-    /// If it is in a directory of heap-profiler: what that tells of it.
+    /// If it is in a directory of heap-profiler: what that says about it.
     pub report: Option<Report>,
 }
 

@@ -83,7 +83,7 @@ impl<'o> Window<'o> {
         self.held = 0;
     }
 
-    /// So many bytes are kept of this record until it is told. Whether that is too much is looked at when more is read.
+    /// So many bytes are kept of this record until it is passed on. Whether that is too much is looked at when more is read.
     #[inline(always)]
     pub fn hold(&mut self, bytes: u64) {
         self.held += bytes;

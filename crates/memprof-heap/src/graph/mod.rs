@@ -105,7 +105,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Whether the rows are in order and all targets are nodes. Algorithms pass over what is not, at no cost; this is for
-    /// those who read a graph from a file and want to tell.
+    /// those who read a graph from a file and report it.
     pub fn is_sound(&self) -> bool {
         let nodes = self.len() as u32;
         let ordered = self.offsets.windows(2).all(|pair| pair[0] <= pair[1]);

@@ -131,7 +131,7 @@ fn without_room_for_an_index_there_is_none() {
     assert_eq!(left, 2);
 }
 
-/// Stopped while it does so, by the one who is told of it.
+/// Stopped while it does so, by its progress callback.
 #[test]
 fn an_opening_that_is_stopped_leaves_nothing() {
     let (_directory, path) = dump();

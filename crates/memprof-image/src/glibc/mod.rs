@@ -35,7 +35,7 @@ impl Corruption {
     }
 }
 
-/// Damage is told in so many places at most.
+/// Damage is reported in so many places at most.
 const MAX_CORRUPTIONS: usize = 1000;
 
 /// The heap of a process that uses glibc's malloc.

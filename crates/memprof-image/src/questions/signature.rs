@@ -3,7 +3,7 @@
 use crate::analysis::Analysis;
 use crate::blocks::{Block, Kind};
 
-/// What tells blocks of one kind from others.
+/// What distinguishes blocks of one kind from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Signature {
     /// The first word, which points to constant data of a file.

@@ -16,7 +16,7 @@ const SETSIGMASK: u32 = 0x420b;
 /// General registers, for GETREGSET and SETREGSET (elf.h).
 const NT_PRSTATUS: c_int = 1;
 
-/// Options of a process that makes a copy: system calls are told from other traps, and the copy is traced from its start.
+/// Options of a process that makes a copy: system calls are distinguished from other traps, and the copy is traced from its start.
 pub const COPYING: c_int = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACESYSGOOD;
 /// Options of the copy: it dies with this program.
 pub const COPY: c_int = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;

@@ -33,7 +33,7 @@ fn compared(before: &[Value], after: &[Value]) -> Comparison {
 }
 
 /// Lines as (line after, where it was, how matched, change in objects).
-fn told(comparison: &Comparison) -> Vec<(u32, Option<&str>, Match, i64)> {
+fn summary(comparison: &Comparison) -> Vec<(u32, Option<&str>, Match, i64)> {
     let lines = comparison.lines.iter();
     lines
         .map(|line| {
@@ -55,7 +55,7 @@ fn finds_lines_that_moved_by_their_text() {
         ("/srv/shop/a.rb", 24, "A#renamed", "String", 51, "z.to_s"),
     ]);
     assert_eq!(
-        told(&compared(&[before], &[after])),
+        summary(&compared(&[before], &[after])),
         [
             (14, Some("a.rb:10"), Match::Moved, 30),
             (10, None, Match::New, 7),
@@ -72,7 +72,7 @@ fn takes_the_nearest_line_of_the_method_where_the_text_changed() {
     ]);
     let after = report(&[("a.rb", 19, "A#x", "String", 5, "other")]);
     assert_eq!(
-        told(&compared(&[before], &[after])),
+        summary(&compared(&[before], &[after])),
         [
             (19, Some("a.rb:20"), Match::Nearest, 3),
             (10, None, Match::Gone, -1)
@@ -106,7 +106,7 @@ fn knows_a_file_that_was_renamed_and_a_gem_of_another_version() {
     ]);
     let comparison = compared(&[before], &[after]);
     assert_eq!(
-        told(&comparison),
+        summary(&comparison),
         [
             (9, Some("old.rb:1"), Match::FileRenamed, 3),
             (5, None, Match::Same, 2)
@@ -130,7 +130,7 @@ fn counts_only_what_repeats() {
         ])
     };
     let comparison = compared(&[run(10, 5), run(11, 9)], &[run(20, 7), run(22, 30)]);
-    assert_eq!(told(&comparison), [(1, None, Match::Same, 9)]);
+    assert_eq!(summary(&comparison), [(1, None, Match::Same, 9)]);
     let total = comparison.totals.allocated_objects;
     assert_eq!((total.before, total.after, total.change), (20, 27, 7));
     assert_eq!(comparison.runs, [2, 2]);
@@ -142,7 +142,7 @@ fn reads_the_further_runs_of_a_baseline() {
     let second = report(&[("a.rb", 1, "x", "String", 14, "s")]);
     first["runs"] = json!([second]);
     let comparison = compared(&[first], &[report(&[("a.rb", 1, "x", "String", 15, "s")])]);
-    assert_eq!(told(&comparison), [(1, None, Match::Same, 1)]);
+    assert_eq!(summary(&comparison), [(1, None, Match::Same, 1)]);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn matches_by_line_where_no_texts_are_known() {
         ("a.rb", 11, "x", "String", 9, "t"),
     ]);
     assert_eq!(
-        told(&compared(&[before], &[after])),
+        summary(&compared(&[before], &[after])),
         [
             (11, Some("a.rb:9"), Match::Nearest, 4),
             (1, None, Match::Same, 1)

@@ -22,7 +22,7 @@ pub type Abandoned = Arc<AtomicBool>;
 
 struct Outcome<T> {
     value: Mutex<Option<thread::Result<T>>>,
-    told: Condvar,
+    ready: Condvar,
 }
 
 /// Does the work.
@@ -45,15 +45,15 @@ pub fn run_with<T: Send + 'static>(
     let abandoned = Arc::clone(&abandon.0);
     let outcome = Arc::new(Outcome {
         value: Mutex::new(None),
-        told: Condvar::new(),
+        ready: Condvar::new(),
     });
-    let teller = Arc::clone(&outcome);
+    let worker = Arc::clone(&outcome);
     let started = thread::Builder::new()
         .name(format!("memprof {name}"))
         .spawn(move || {
             let value = catch_unwind(AssertUnwindSafe(|| work(abandoned)));
-            *teller.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-            teller.told.notify_one();
+            *worker.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            worker.ready.notify_one();
         });
     started.map_err(|error| super::exceptions::of_input(ruby, &error))?;
     let process = process::id();
@@ -79,7 +79,7 @@ impl<T> Outcome<T> {
         let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         while value.is_none() {
             let left = end.checked_duration_since(Instant::now())?;
-            value = match self.told.wait_timeout(value, left) {
+            value = match self.ready.wait_timeout(value, left) {
                 Ok((value, _)) => value,
                 Err(poisoned) => poisoned.into_inner().0,
             };

@@ -29,11 +29,11 @@ fn sum_up_requests(ruby: &Ruby, descriptor: i32, options: String) -> Result<Stri
     let options: Options = serde_json::from_str(&options)
         .map_err(|error| Error::new(ruby.exception_arg_error(), error.to_string()))?;
     let done = Arc::new(AtomicU64::new(0));
-    let told = Arc::clone(&done);
+    let bytes_read = Arc::clone(&done);
     let summary = job::run_with(
         ruby,
         "trace",
-        move |abandoned| sum_up(Input { file, abandoned }, options, &told),
+        move |abandoned| sum_up(Input { file, abandoned }, options, &bytes_read),
         || {
             if ruby.block_given() {
                 ruby.yield_value::<_, Value>(done.load(Ordering::Relaxed))?;
@@ -44,8 +44,8 @@ fn sum_up_requests(ruby: &Ruby, descriptor: i32, options: String) -> Result<Stri
     summary.map_err(|error| failure(ruby, &error))
 }
 
-fn sum_up(input: Input, options: Options, told: &AtomicU64) -> io::Result<String> {
-    let progress = |bytes| told.store(bytes, Ordering::Relaxed);
+fn sum_up(input: Input, options: Options, bytes_read: &AtomicU64) -> io::Result<String> {
+    let progress = |bytes| bytes_read.store(bytes, Ordering::Relaxed);
     let summary: Summary = memprof_trace::read(input, options, progress)?;
     Ok(serde_json::to_string(&summary)?)
 }

@@ -46,7 +46,7 @@ struct Key {
 pub fn rows() -> Result<Vec<Row>, String> {
     let memsize_of = symbols()
         .memsize_of
-        .ok_or("this Ruby does not tell the size of objects (rb_obj_memsize_of is missing)")?;
+        .ok_or("this Ruby does not report the size of objects (rb_obj_memsize_of is missing)")?;
     let mut by_key: FxHashMap<Key, (u64, u64)> = FxHashMap::default();
     slots::each_slot(|slot, flags| {
         if !flags.is(ruby_value_type::RUBY_T_IMEMO) || flags.imemo_type() != IMEMO_ISEQ {

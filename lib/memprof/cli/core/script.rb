@@ -17,7 +17,7 @@ module Memprof
           @file = file
         end
 
-        # Yields each request, and the file for its answer if that is redirected. A wrong line does not hide the
+        # Yields each request, and the file for its answer if that is redirected. A wrong line hides none of the
         # answers before it.
         def each
           redirected = false

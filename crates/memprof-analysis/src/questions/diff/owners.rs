@@ -108,10 +108,10 @@ impl Question {
         let more = owners.len().saturating_sub(self.limit.unwrap_or(LIMIT));
         owners.truncate(owners.len() - more);
         let describer = Describer::new(&diff.after)?;
-        let told = owners
+        let described = owners
             .into_iter()
-            .map(|(node, held)| told(diff, &describer, node, held));
-        let owners = told.collect::<Result<Vec<_>, _>>()?;
+            .map(|(node, held)| describe(diff, &describer, node, held));
+        let owners = described.collect::<Result<Vec<_>, _>>()?;
         Ok(Owners {
             warnings: diff.warnings.clone(),
             owners,
@@ -193,7 +193,7 @@ fn root_before<H: Deref<Target = Heap>>(diff: &Diff<H>, node: u32) -> Option<u32
     Some(before.category_node(category))
 }
 
-fn told<H: Deref<Target = Heap>>(
+fn describe<H: Deref<Target = Heap>>(
     diff: &Diff<H>,
     describer: &Describer<'_>,
     node: u32,

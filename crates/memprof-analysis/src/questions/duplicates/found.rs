@@ -254,7 +254,7 @@ impl Repeated {
     }
 }
 
-/// Puts places, with their objects, in order. Both go up together within a page of the heap, as a dump tells it from its
+/// Puts places, with their objects, in order. Both go up together within a page of the heap, and a dump lists a page from its
 /// beginning to its end: so only the pages are sorted, unless they overlap.
 fn in_order(stored: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     if stored.is_sorted() {

@@ -39,11 +39,11 @@ fn text(heap: &Heap, object: &Object, by: By) -> String {
             format!("\"{low}..{}\"", low + (low - 1))
         }
     };
-    let site = |tell: &dyn Fn(&memprof_dump::record::Site) -> Option<String>| {
+    let site = |field: &dyn Fn(&memprof_dump::record::Site) -> Option<String>| {
         object
             .site
             .as_ref()
-            .and_then(tell)
+            .and_then(field)
             .map_or("null".to_owned(), |text| format!("{text:?}"))
     };
     match by {

@@ -72,8 +72,8 @@ impl<'h> Growing<'h> {
 
     fn references(&mut self, node: u32, each: usize) {
         let level = self.levels[&node] + 1;
-        let told = |&target: &u32| target != node && self.is_told(target);
-        let targets = self.graph.row(node).iter().copied().filter(told);
+        let shown = |&target: &u32| target != node && self.is_shown(target);
+        let targets = self.graph.row(node).iter().copied().filter(shown);
         for target in first(targets, each, |target| Reverse(self.retained.get(target))) {
             self.put(target, level);
         }
@@ -107,7 +107,7 @@ impl<'h> Growing<'h> {
             let starts = self.graph.offsets.partition_point(|&start| start <= place);
             let from = starts.saturating_sub(1) as u32;
             // A row that is empty all the same does not count.
-            if target == from || !self.is_told(from) || self.graph.row(from).is_empty() {
+            if target == from || !self.is_shown(from) || self.graph.row(from).is_empty() {
                 continue;
             }
             let sources = found.entry(target).or_default();
@@ -125,7 +125,7 @@ impl<'h> Growing<'h> {
         }
     }
 
-    fn is_told(&self, node: u32) -> bool {
+    fn is_shown(&self, node: u32) -> bool {
         let flags = self.flags.get(node as usize).copied().unwrap_or(0);
         node != self.root && flags & FOLDED.0 == 0
     }
@@ -140,7 +140,7 @@ impl<'h> Growing<'h> {
         for node in nodes {
             let mut references = 0;
             for &target in self.graph.row(node) {
-                if target == node || !self.is_told(target) {
+                if target == node || !self.is_shown(target) {
                     continue;
                 }
                 if self.levels.contains_key(&target) {

@@ -14,19 +14,19 @@ const SMALL: u64 = 16 << 10;
 /// Bytes before the first slot of a page.
 const HEAD: u64 = 8;
 
-/// Objects that are looked at to tell the size of pages.
+/// Objects from which the size of pages is inferred.
 const SAMPLE: u32 = 100_000;
 
 /// Pages.
 pub(super) struct Layout {
     /// Bytes of a page; pages lie at multiples of it.
     pub page_size: u64,
-    /// Pages that the process has, as the dump tells.
+    /// Pages that the process has, according to the dump.
     pub allocated_pages: Option<u64>,
 }
 
 impl Layout {
-    /// As the header of the dump tells, or else where objects lie.
+    /// From the header of the dump, or else from the addresses of objects.
     pub fn of(heap: &Heap) -> Layout {
         let header = heap
             .notes()
@@ -52,34 +52,34 @@ impl Layout {
         }
     }
 
-    /// Tells of each page: bytes of a slot, slots, slots with an object.
-    pub fn each_page(&self, heap: &Heap, mut tell: impl FnMut(u64, u64, u64)) {
+    /// Visits each page: bytes of a slot, slots, slots with an object.
+    pub fn each_page(&self, heap: &Heap, mut visit: impl FnMut(u64, u64, u64)) {
         for (slot, objects) in heap
             .pages()
             .filter(|(slot, objects)| *slot > 0 && !objects.is_empty())
         {
             self.each_part(heap, objects, |first, used| {
-                tell(u64::from(slot), self.slots(first, u64::from(slot)), used);
+                visit(u64::from(slot), self.slots(first, u64::from(slot)), used);
             });
         }
     }
 
-    /// The heap counts addresses by 64 KiB, which may be several pages. Tells the first address in each, and objects.
-    fn each_part(&self, heap: &Heap, objects: Range<u32>, mut tell: impl FnMut(u64, u64)) {
+    /// The heap counts addresses by 64 KiB, which may be several pages. Visits each: its first address, and its objects.
+    fn each_part(&self, heap: &Heap, objects: Range<u32>, mut visit: impl FnMut(u64, u64)) {
         let address = |id: u32| heap.addresses().of(id);
         if self.page_size == LARGE {
-            return tell(address(objects.start), objects.len() as u64);
+            return visit(address(objects.start), objects.len() as u64);
         }
         let mut first = address(objects.start);
         let mut used = 0;
         for at in objects.map(address) {
             if at / self.page_size != first / self.page_size {
-                tell(first, used);
+                visit(first, used);
                 (first, used) = (at, 0);
             }
             used += 1;
         }
-        tell(first, used);
+        visit(first, used);
     }
 
     /// Slots of a page that has an object here: they begin as early as the object's place lets them, behind the head.

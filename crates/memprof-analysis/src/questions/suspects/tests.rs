@@ -265,8 +265,8 @@ fn an_arrow_in_a_text_is_no_step() {
         found[0].sentence,
         "String \"left -> right\" takes 1.0 MiB (100.0 %) by itself. It is retained by App@all -> Hash."
     );
-    let told = serde_json::to_value(&found[0]).expect("JSON");
-    assert_eq!(told["retained_by"], json!(["App@all -> Hash"]));
+    let answer = serde_json::to_value(&found[0]).expect("JSON");
+    assert_eq!(answer["retained_by"], json!(["App@all -> Hash"]));
 }
 
 #[test]
@@ -280,9 +280,9 @@ fn places_in_files_stay_apart_in_what_is_said() {
         string(address(2), "body").size(1 << 20),
     ];
     let found = suspects(&heap(&[("vm", &[address(0)])], &things));
-    let told = serde_json::to_value(&found[0]).expect("JSON");
+    let answer = serde_json::to_value(&found[0]).expect("JSON");
     assert_eq!(
-        told["retained_by"],
+        answer["retained_by"],
         json!([
             "App@hooks -> Proc ",
             { "file": "/srv/app/hooks.rb", "line": 12 },
@@ -375,14 +375,14 @@ fn shares_are_of_the_whole_heap_garbage_included() {
     things.push(string(address(1), "garbage").size(400));
     let heap = heap(&[("vm", &[address(0)])], &things);
     let share = |question: &str, parameters| ask(&heap, question, parameters).expect("an answer");
-    let told = [
+    let answer = [
         share("suspects", json!({}))["suspects"][0]["percent"].clone(),
         share("suspects", json!({}))["suspects"][0]["object"]["percent"].clone(),
         share("top", json!({}))["objects"][0]["percent"].clone(),
         share("object", json!({ "of": 0 }))["percent"].clone(),
         share("histogram", json!({ "where": "type = array" }))["rows"][0]["percent"].clone(),
     ];
-    assert_eq!(told, [60.0; 5].map(|percent| json!(percent)));
+    assert_eq!(answer, [60.0; 5].map(|percent| json!(percent)));
     // 60 % of the heap, all of what is reachable.
     let none = share("suspects", json!({ "threshold": 61 }));
     assert_eq!(none["suspects"], json!([]));

@@ -160,7 +160,7 @@ fn a_group_stands_for_its_members() {
             nodes(&grouped.of_class(&named("sessions")).expect("in memory")),
             [group]
         );
-        // Groups can be told of, and put into groups.
+        // Groups can be listed, and put into groups.
         grouped.answer(None, 0, 100).expect("an answer");
         let (again, outer) = grouped.group("all", &grouped).expect("members");
         assert_eq!(

@@ -63,7 +63,7 @@ pub(super) struct Held {
     entries: Vec<(usize, Range<usize>)>,
     texts: Vec<u8>,
     has_references: bool,
-    /// References that were told, and entries among them.
+    /// References that were passed on, and entries among them.
     next: usize,
     next_entry: usize,
     hash: bool,
@@ -159,7 +159,7 @@ impl Held {
     }
 
     /// Passes the references of a root.
-    pub fn tell_roots(&mut self, category: &str, target: &mut Target<'_>) -> Fallible<()> {
+    pub fn emit_roots(&mut self, category: &str, target: &mut Target<'_>) -> Fallible<()> {
         self.check()?;
         self.hash = false;
         for place in 0..self.addresses.len() {
@@ -189,7 +189,7 @@ impl Held {
             Data::Elements => self.elements(target)?,
             Data::Pairs => self.pairs(target)?,
         }
-        self.tell_until(usize::MAX, target)?;
+        self.emit_until(usize::MAX, target)?;
         for place in 0..NAMED {
             while let Some((label, value)) = self.named[place].pop_front() {
                 self.push_immediate(label, value, target)?;
@@ -203,7 +203,7 @@ impl Held {
             let value = self.elements[place];
             let label = Label::Index(place as u32);
             if self.pass(value, label, target)?.is_some() {
-                self.tell_edge(label, value, None, target)?;
+                self.push_edge(label, value, None, target)?;
             }
         }
         Ok(())
@@ -216,8 +216,8 @@ impl Held {
             self.pass(key, Label::Key, target)?;
             let found = self.pass(value, Label::Entry, target)?;
             let preview = found.flatten().and_then(|place| self.preview(place));
-            self.tell_edge(Label::Key, key, None, target)?;
-            self.tell_edge(Label::Entry, value, preview, target)?;
+            self.push_edge(Label::Key, key, None, target)?;
+            self.push_edge(Label::Entry, value, preview, target)?;
         }
         Ok(())
     }
@@ -270,7 +270,7 @@ impl Held {
         Some(text.start + inside.start..text.start + inside.end)
     }
 
-    /// Tells of what a container has before a reference of its own, which is left out there. Returns its label.
+    /// Passes what a container has before a reference of its own, which is left out there. Returns its label.
     fn before(&mut self, label: Label, target: &mut Target<'_>) -> Fallible<Label> {
         // Ruby's own instance variables have no @, as `mesg` of exceptions.
         let label = match label {
@@ -299,7 +299,7 @@ impl Held {
         found
     }
 
-    /// Tells of a container's value, unless it is a reference: that comes from the list of them.
+    /// Passes a container's value, unless it is a reference: that comes from the list of them.
     fn push_immediate(
         &mut self,
         label: Label,
@@ -308,12 +308,12 @@ impl Held {
     ) -> Fallible<()> {
         match value {
             Value::Address(_) if !self.classic => Ok(()),
-            _ => self.tell_edge(label, value, None, target),
+            _ => self.push_edge(label, value, None, target),
         }
     }
 
-    /// If a value of a container is a reference: goes past it in the list of references, and tells of those before it.
-    /// Returns its place there, if it has one. `None` if the list has it no more: then it was told already.
+    /// If a value of a container is a reference: goes past it in the list of references, and passes those before it.
+    /// Returns its place there, if it has one. `None` if the list has it no more: then it was passed before.
     fn pass(
         &mut self,
         value: Value,
@@ -328,7 +328,7 @@ impl Held {
         }
         for place in self.next..self.addresses.len() {
             if self.addresses[place] == address && self.label_at(place, target) == wanted {
-                self.tell_until(place, target)?;
+                self.emit_until(place, target)?;
                 self.next = place + 1;
                 return Ok(Some(Some(place)));
             }
@@ -341,7 +341,7 @@ impl Held {
     }
 
     /// Passes the references up to a position.
-    fn tell_until(&mut self, end: usize, target: &mut Target<'_>) -> Fallible<()> {
+    fn emit_until(&mut self, end: usize, target: &mut Target<'_>) -> Fallible<()> {
         while self.next < end.min(self.addresses.len()) {
             let place = self.next;
             self.next += 1;
@@ -351,13 +351,13 @@ impl Held {
                 label => label,
             };
             let label = self.before(label, target)?;
-            self.tell_edge(label, Value::Address(self.addresses[place]), None, target)?;
+            self.push_edge(label, Value::Address(self.addresses[place]), None, target)?;
         }
         Ok(())
     }
 
     #[inline(always)]
-    fn tell_edge(
+    fn push_edge(
         &mut self,
         label: Label,
         value: Value,

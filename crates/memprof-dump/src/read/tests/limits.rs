@@ -10,7 +10,7 @@ use crate::values::Policy;
 
 const MIB: u64 = 1024 * 1024;
 
-fn told(dump: Vec<u8>, limits: Limits) -> Result<u64, (io::ErrorKind, String)> {
+fn read_with(dump: Vec<u8>, limits: Limits) -> Result<u64, (io::ErrorKind, String)> {
     let options = Options {
         limits,
         ..Options::from(values(Policy::Full))
@@ -53,8 +53,8 @@ fn text(bytes: u64) -> Vec<u8> {
 
 #[test]
 fn a_text_may_be_as_large_as_the_limit() {
-    assert_eq!(told(gzip(&text(3 * MIB)), of_record(4 * MIB)), Ok(2));
-    let (kind, message) = told(gzip(&text(8 * MIB)), of_record(4 * MIB)).unwrap_err();
+    assert_eq!(read_with(gzip(&text(3 * MIB)), of_record(4 * MIB)), Ok(2));
+    let (kind, message) = read_with(gzip(&text(8 * MIB)), of_record(4 * MIB)).unwrap_err();
     assert_eq!(kind, io::ErrorKind::FileTooLarge);
     assert_eq!(
         message,
@@ -79,8 +79,8 @@ fn values_of_a_list_count_as_well() {
         ),
     ];
     for list in lists {
-        assert_eq!(told(list.clone(), of_record(32 * MIB)), Ok(2));
-        let (_, message) = told(list, of_record(4 * MIB)).unwrap_err();
+        assert_eq!(read_with(list.clone(), of_record(32 * MIB)), Ok(2));
+        let (_, message) = read_with(list, of_record(4 * MIB)).unwrap_err();
         assert!(message.starts_with("the record in line 2 is"), "{message}");
     }
 }
@@ -93,13 +93,16 @@ fn what_is_not_kept_is_of_any_length() {
         8 * MIB,
         r#"", "memsize":40}"#,
     );
-    assert_eq!(told(other, of_record(MIB)), Ok(2));
-    assert_eq!(told(text(100).repeat(20_000), of_record(MIB)), Ok(40_000));
+    assert_eq!(read_with(other, of_record(MIB)), Ok(2));
+    assert_eq!(
+        read_with(text(100).repeat(20_000), of_record(MIB)),
+        Ok(40_000)
+    );
 }
 
 #[test]
 fn a_block_of_the_binary_format_is_bounded() {
-    let (kind, message) = told(made(BINARY, 1, 3000), of_record(1000)).unwrap_err();
+    let (kind, message) = read_with(made(BINARY, 1, 3000), of_record(1000)).unwrap_err();
     assert_eq!(kind, io::ErrorKind::FileTooLarge);
     assert_eq!(
         message,
@@ -116,12 +119,12 @@ fn all_of_a_dump_may_be_as_large_as_the_limit() {
             total,
             ..Limits::default()
         };
-        assert_eq!(told(gzip(&dump), total(size)), Ok(500));
-        let (kind, message) = told(gzip(&dump), total(size - 1)).unwrap_err();
+        assert_eq!(read_with(gzip(&dump), total(size)), Ok(500));
+        let (kind, message) = read_with(gzip(&dump), total(size - 1)).unwrap_err();
         assert_eq!(kind, io::ErrorKind::FileTooLarge);
         assert!(message.starts_with("unpacked, it is larger than the limit of "));
     }
-    let message = told(made(BINARY, 1, 3000), Limits::strict(1000))
+    let message = read_with(made(BINARY, 1, 3000), Limits::strict(1000))
         .unwrap_err()
         .1;
     assert_eq!(

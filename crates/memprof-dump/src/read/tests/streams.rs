@@ -55,7 +55,7 @@ fn lines_are_the_same_wherever_a_chunk_ends() {
         let blank = 256 * 1024 - shift;
         let mut shifted = vec![b'\n'; blank];
         shifted.extend_from_slice(&dump);
-        // Only what is on the first lines tells the format.
+        // The format is detected from the first lines only.
         shifted.splice(0..0, *b"{\"type\":\"ROOT\", \"root\":\"x\"}\n");
         let (words, outcome) = words(&shifted);
         assert_eq!(outcome.skipped, 0, "{shift}");
@@ -163,8 +163,8 @@ fn read_stopped(
 #[test]
 fn progress_is_told_by_the_megabyte() {
     let dump = made(OBJSPACE, 5, 20_000);
-    let told = RefCell::new(Vec::new());
-    let progress = |count| told.borrow_mut().push(count);
+    let reported = RefCell::new(Vec::new());
+    let progress = |count| reported.borrow_mut().push(count);
     let options = Options {
         progress: Some(&progress),
         ..Options::from(values(Policy::Full))
@@ -172,10 +172,10 @@ fn progress_is_told_by_the_megabyte() {
     let input = Box::new(Cursor::new(dump.clone()));
     let mut words = Words::default();
     read(input, &mut words, &options).unwrap();
-    let told = told.into_inner();
-    assert!(told.len() > 1 && told.len() <= dump.len() / (1024 * 1024) + 2);
-    assert!(told.is_sorted());
-    assert_eq!(told.last(), Some(&(dump.len() as u64)));
+    let reported = reported.into_inner();
+    assert!(reported.len() > 1 && reported.len() <= dump.len() / (1024 * 1024) + 2);
+    assert!(reported.is_sorted());
+    assert_eq!(reported.last(), Some(&(dump.len() as u64)));
 }
 
 #[test]

@@ -29,9 +29,9 @@ pub fn capture(
     let builder = Builder::new(texts).and_then(|builder| heap::capture::capture(builder, request));
     let builder = builder.map_err(|error| failure(ruby, &error))?;
     let state = Arc::new(State::default());
-    let told = Arc::clone(&state);
+    let reported = Arc::clone(&state);
     let build = move |_| {
-        let progress = |progress| told.tell(progress);
+        let progress = |progress| reported.report(progress);
         let options = Options {
             index: false,
             ignore_stack_roots,

@@ -26,7 +26,7 @@ pub struct State {
 const STAGES: [&str; 5] = ["opening", "reading", "linking", "computing", "writing"];
 
 impl State {
-    pub fn tell(&self, progress: Progress) {
+    pub fn report(&self, progress: Progress) {
         let (stage, done, total) = match progress {
             Progress::Reading(done, total) => (1, done, total),
             Progress::Linking => (2, 0, 0),
@@ -67,7 +67,7 @@ pub fn open(
     let unfinished = Unfinished::default();
     let written = unfinished.clone();
     let heap = opened(ruby, move |state, abandoned| {
-        let progress = |progress| state.tell(progress);
+        let progress = |progress| state.report(progress);
         let options = Options {
             index,
             ignore_stack_roots,
@@ -92,7 +92,7 @@ pub fn read(
 ) -> Result<NativeHeap, Error> {
     let file = duplicate(ruby, descriptor)?;
     opened(ruby, move |state, abandoned| {
-        let progress = |progress| state.tell(progress);
+        let progress = |progress| state.report(progress);
         let options = Options {
             index: false,
             ignore_stack_roots,
@@ -116,12 +116,12 @@ fn opened(
     open: impl FnOnce(&Arc<State>, Abandoned) -> io::Result<Heap> + Send + 'static,
 ) -> Result<NativeHeap, Error> {
     let state = Arc::new(State::default());
-    let told = Arc::clone(&state);
+    let progress_state = Arc::clone(&state);
     let heap = job::run_with(
         ruby,
         "open",
         move |abandoned| {
-            let heap = open(&told, abandoned)?;
+            let heap = open(&progress_state, abandoned)?;
             of_nothing(heap.source.truncated, u64::from(heap.len()))?;
             Ok(heap)
         },
@@ -143,7 +143,7 @@ impl Read for Counted {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(bytes)?;
         self.done += count as u64;
-        self.state.tell(Progress::Reading(self.done, self.total));
+        self.state.report(Progress::Reading(self.done, self.total));
         Ok(count)
     }
 }

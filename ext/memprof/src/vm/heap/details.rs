@@ -256,9 +256,9 @@ pub unsafe fn hash(walk: &mut Walk, object: VALUE, flags: Flags) -> Detail<'stat
 #[inline(always)]
 pub fn array_bits(flags: Flags, length: u64) -> Bits {
     let mut bits = Bits::default();
-    // Ruby 3.1 does not say it of an empty one.
-    let told = length > 0 || cfg!(ruby_gte_3_2);
-    bits.set(Bits::EMBEDDED, has_elements_inside(flags) && told);
+    // Ruby 3.1 does not report it for an empty one.
+    let is_reported = length > 0 || cfg!(ruby_gte_3_2);
+    bits.set(Bits::EMBEDDED, has_elements_inside(flags) && is_reported);
     bits.set(Bits::SHARED, is_shared_array(flags) && length > 0);
     bits
 }

@@ -133,7 +133,7 @@ pub unsafe fn bytes<'a>(string: VALUE) -> &'a [u8] {
 }
 
 /// Whether the bytes are no text in the string's encoding. Ruby 3.1 finds it out for each string that it dumps; later
-/// ones tell what they know. Nothing is written to the string, unlike there.
+/// ones report what they know. Nothing is written to the string, unlike there.
 ///
 /// # Safety
 /// As [`describe`].

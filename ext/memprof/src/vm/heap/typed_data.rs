@@ -288,7 +288,7 @@ unsafe fn line_of_binding(walk: &mut Walk, object: VALUE) {
     }
 }
 
-/// Most variables that are told of one proc.
+/// Most variables that are written for one proc.
 const CAPTURED: usize = 64;
 
 /// Variables that a proc or binding captured, by name: those of the innermost environment that it refers to. The

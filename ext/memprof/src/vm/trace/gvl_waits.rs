@@ -161,7 +161,7 @@ pub fn report(created: u64, waits: Option<&Waits>) -> Node {
     }
 }
 
-/// Stands for the calling thread, as [`told`] gives it.
+/// Stands for the calling thread, as [`thread_of`] gives it.
 fn current() -> usize {
     if cfg!(ruby_gte_3_3) {
         crate::vm::ruby_thread::current_thread() as usize
@@ -176,7 +176,7 @@ fn current() -> usize {
 ///
 /// # Safety
 /// Called in a hook with its data.
-unsafe fn told(data: *const c_void) -> usize {
+unsafe fn thread_of(data: *const c_void) -> usize {
     if cfg!(ruby_gte_3_3) && !data.is_null() {
         // SAFETY: struct rb_internal_thread_event_data begins with the thread's object since 3.3.
         unsafe { *data.cast::<usize>() }
@@ -188,7 +188,7 @@ unsafe fn told(data: *const c_void) -> usize {
 
 unsafe extern "C" fn event(kind: u32, data: *const c_void, _: *mut c_void) {
     // SAFETY: the data of this hook.
-    let Some(slot) = slot(unsafe { told(data) }) else {
+    let Some(slot) = slot(unsafe { thread_of(data) }) else {
         return;
     };
     match kind {

@@ -1,4 +1,4 @@
-//! A leak, told step by step.
+//! A leak, step by step.
 
 use serde_json::{Value, json};
 

@@ -283,7 +283,7 @@ fn owners_are_the_nearest_old_dominators() {
         };
         let answer = diff.answer_to("owners", json!({ "limit": 1000 }));
         let sizes = heap.memsizes().expect("in memory");
-        let mut told = 0;
+        let mut owned = 0;
         for row in answer["owners"].as_array().expect("owners") {
             let id = row["id"].as_u64().expect("a number") as u32;
             let held: Vec<u32> = new
@@ -301,9 +301,9 @@ fn owners_are_the_nearest_old_dominators() {
             kept.dedup();
             let retained: u64 = kept.iter().map(|&node| sizes.get(node)).sum();
             assert_eq!(row["retained_by_new"], json!(retained));
-            told += held.len();
+            owned += held.len();
         }
-        assert_eq!(told, new.len());
+        assert_eq!(owned, new.len());
         let unreachable = answer["unreachable"]["count"].as_u64().expect("a number") as usize;
         assert_eq!(unreachable + new.len(), diff.changes().new.count());
     });

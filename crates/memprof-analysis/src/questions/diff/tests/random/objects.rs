@@ -41,7 +41,7 @@ fn objects_are_those_of_a_change() {
             addresses.sort_unstable();
             let question = json!({ "change": change, "sort": "address", "limit": 1000 });
             let answer = diff.answer_to("objects", question);
-            let told: Vec<String> = answer["objects"]
+            let found: Vec<String> = answer["objects"]
                 .as_array()
                 .expect("objects")
                 .iter()
@@ -51,7 +51,7 @@ fn objects_are_those_of_a_change() {
                 .iter()
                 .map(|address| format!("{address:#x}"))
                 .collect();
-            assert_eq!(told, addresses);
+            assert_eq!(found, addresses);
             if change != "gone" {
                 // The same through a query.
                 let filter = if change == "temporary" {
