@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_mappings_apart() {
+    fn distinguishes_mappings() {
         let arena = 10 * ARENA;
         let mappings = [
             mapping(0x1000, 0x2000, "r-xp", "/usr/bin/ruby", 1),

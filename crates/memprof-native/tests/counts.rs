@@ -55,7 +55,7 @@ fn reads_and_writes_in_each_way_to_link() {
 }
 
 #[test]
-fn what_was_counted_changes_no_more_before_it_is_told() {
+fn counts_are_final_before_they_are_reported() {
     alone(|| {
         let shop = Workshop::new();
         let work = shop.work("work", &[]);

@@ -262,7 +262,7 @@ fn an_allocator_that_is_preloaded() {
 }
 
 #[test]
-fn an_allocator_that_tells_no_sizes() {
+fn an_allocator_without_usable_size() {
     let shop = Workshop::new();
     let source = ALLOCATOR_SOURCE.replace(
         "size_t malloc_usable_size(void *p) { return p ? head(p)->size : 0; }",

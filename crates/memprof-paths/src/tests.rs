@@ -149,7 +149,7 @@ fn shortens_what_it_knows_and_nothing_else() {
 }
 
 #[test]
-fn tells_the_application_from_libraries() {
+fn distinguishes_the_application_from_libraries() {
     for path in [
         "/srv/shop/app/models/user.rb",
         "lib/user.rb",

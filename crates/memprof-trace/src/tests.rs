@@ -226,7 +226,7 @@ fn sums_are_compensated() {
 }
 
 #[test]
-fn tells_moments() {
+fn formats_times() {
     let text = crate::time::text;
     assert_eq!(text(0), "1970-01-01T00:00:00.000000Z");
     assert_eq!(text(-1), "1969-12-31T23:59:59.999999Z");

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_sizes_in_units() {
+    fn prints_sizes_in_units() {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1024), "1.0 KiB");
         assert_eq!(bytes(5 << 40), "5.0 TiB");

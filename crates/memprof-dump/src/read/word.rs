@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_tells_only_what_was_said() {
+    fn memory_contains_only_what_was_written() {
         let mut memory = Memory::new(0);
         assert_eq!(memory.get(Word::new("a")), None);
         assert_eq!(memory.get(Word::default()), None);

@@ -8,7 +8,7 @@ fn values(policy: Policy, key: u64) -> Values {
 }
 
 #[test]
-fn each_policy_tells_less() {
+fn each_policy_writes_less() {
     let text = [b'x'; 200];
     let content = |policy| values(policy, 1).content(&text);
     assert_eq!(content(Policy::Full), Content::Full(&text));

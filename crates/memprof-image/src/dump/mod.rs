@@ -138,7 +138,7 @@ impl Dump<'_, '_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(io::Error::new(
                 io::ErrorKind::Interrupted,
-                "nobody waits for the dump",
+                "writing the dump was stopped",
             ));
         }
         Ok(())

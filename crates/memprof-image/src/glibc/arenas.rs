@@ -3,7 +3,7 @@
 //! An arena (`malloc_state`) has 127 bins, each a list whose head is part of the arena. A bin that is empty points to itself,
 //! and the last one always is; the list of another one leads back to its head. The heaps of all arenas but the first one begin
 //! at multiples of 64 MiB, with a `heap_info` that points to their arena. Arenas form a ring. From glibc 2.43 on there are no
-//! fastbins, which stood before the bins: what is between the head of the arena and its bins tells.
+//! fastbins, which stood before the bins; the distance from the head of the arena to its bins shows which.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

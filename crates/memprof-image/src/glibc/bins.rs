@@ -1,4 +1,4 @@
-//! Bins of free chunks: doubly linked lists, which tell when the heap is damaged.
+//! Bins of free chunks: doubly linked lists, which show whether the heap is damaged.
 
 use crate::blocks::{Blocks, Kind};
 use crate::glibc::Corruption;

@@ -160,7 +160,7 @@ pub struct Host {
     /// The line that the calling thread runs; None if it runs no code of the interpreter right now.
     pub line: fn() -> Option<Line>,
     /// Writes the calling thread's frames, innermost first, and returns how many; 0 if it runs no code of the interpreter
-    /// right now, or they can't be told.
+    /// right now, or they are unknown.
     pub frames: fn(&mut [Running]) -> usize,
     /// What such a frame runs; None if that is not known.
     pub described: fn(Running) -> Option<Described>,

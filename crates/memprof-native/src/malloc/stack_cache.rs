@@ -71,7 +71,7 @@ pub(super) struct StackCache {
 
 impl StackCache {
     /// The site of the calling thread's stack; `caller` is the native code that called the allocator. None if it has none,
-    /// or its frames can't be told.
+    /// or its frames are unknown.
     pub(super) fn site(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
         if site_cache::is_distrusted() {
             return None;

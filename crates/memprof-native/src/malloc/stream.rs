@@ -363,7 +363,7 @@ impl Output {
     }
 }
 
-/// Resident memory of this process in bytes; 0 if it can't be told.
+/// Resident memory of this process in bytes; 0 if unknown.
 fn rss() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|word| word.parse().ok());

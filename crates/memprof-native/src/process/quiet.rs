@@ -1,8 +1,8 @@
 //! Whether a thread may be about to take a postponed job.
 //!
 //! Up to Ruby 3.2 the VM takes a job off its list in two steps: it lowers the list's length by compare-and-swap, and some
-//! instructions later reads the job. One that is put on the list between these would be taken in its place. What these
-//! instructions are, symbols would tell, and there are none: so the thread runs some more of them, one by one.
+//! instructions later reads the job. One that is put on the list between these would be taken in its place. There
+//! are no symbols to find these instructions by: so the thread runs some more of them, one by one.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exchanges_are_told_from_other_code() {
+    fn exchanges_are_distinguished_from_other_code() {
         // lock cmpxchg %esi,0x3e0(%r12); with 64 bits; of a byte
         assert!(is_exchange(&[0xf0, 0x41, 0x0f, 0xb1, 0xb4, 0x24]));
         assert!(is_exchange(&[0xf0, 0x48, 0x0f, 0xb1, 0x0f]));

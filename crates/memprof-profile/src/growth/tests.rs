@@ -181,7 +181,7 @@ fn is_not_misled_by_what_stays_shrinks_or_wavers() {
 }
 
 #[test]
-fn tells_little_from_few_runs() {
+fn few_runs_give_no_verdict() {
     for counts in [&[][..], &[3], &[1, 2], &[1, 2, 3]] {
         assert!(!grows(counts), "{counts:?}");
     }
@@ -230,7 +230,7 @@ fn slowing(runs: u64, mut step: impl FnMut(&mut Random, u64) -> u64) -> f64 {
 }
 
 #[test]
-fn tells_a_rate_that_falls_from_one_that_is_constant() {
+fn distinguishes_a_falling_rate_from_a_constant_one() {
     assert_eq!(acceleration(&[]), 0.0);
     assert_eq!(acceleration(&[5]), 0.0);
     assert_eq!(acceleration(&[5, 9]), 0.0);

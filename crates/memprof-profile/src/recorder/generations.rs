@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_when_a_generation_began() {
+    fn knows_when_a_generation_began() {
         let mut generations = Generations::default();
         for (generation, time) in [(3, 30), (3, 31), (5, 50)] {
             generations.push(generation, time);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_one_line_are_told_apart_by_mark() {
+    fn objects_of_one_line_are_distinguished_by_mark() {
         let mut recorder = Recorder::new(1);
         assert_eq!(recorder.sessions.mark(1, 9), 0, "nobody tracks");
         let session = recorder.open(OPTIONS);

@@ -33,7 +33,7 @@ static ALIVE: AtomicBool = AtomicBool::new(false);
 /// Whether frames may be read.
 static READS_FRAMES: AtomicBool = AtomicBool::new(false);
 
-/// Looks up what the hooks need, with the GVL held. False if Ruby's lines can't be told on this Ruby.
+/// Looks up what the hooks need, with the GVL held. False if this Ruby does not provide them.
 pub fn prepare() -> bool {
     static ONCE: OnceLock<bool> = OnceLock::new();
     *ONCE.get_or_init(|| {
@@ -139,7 +139,7 @@ fn frames(into: &mut [Running]) -> usize {
     count
 }
 
-/// How often native code has called Ruby on the calling thread's stack; 0 if that can't be told.
+/// How often native code has called Ruby on the calling thread's stack; 0 if unknown.
 pub fn calls_of_ruby() -> usize {
     let mut found = vec![Running::default(); 512];
     let count = frames(&mut found);

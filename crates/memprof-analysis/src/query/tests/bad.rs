@@ -160,7 +160,7 @@ value = "größe
 "#;
 
 #[test]
-fn are_told_what_is_wrong_and_where() {
+fn errors_name_the_fault_and_its_place() {
     let lines: Vec<&str> = BAD.lines().skip(1).collect();
     for pair in lines.chunks(2) {
         let (query, expected) = (pair[0], pair[1]);

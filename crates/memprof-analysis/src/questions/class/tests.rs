@@ -64,7 +64,7 @@ fn a_class_is_found_by_its_name_and_by_its_address() {
 }
 
 #[test]
-fn other_classes_of_the_same_name_are_told() {
+fn other_classes_of_the_same_name_are_listed() {
     let order = put(&shop(), &format!("{:#x}", address(1)));
     assert_eq!(order["name"], "Order");
     assert_eq!(
@@ -75,7 +75,7 @@ fn other_classes_of_the_same_name_are_told() {
 }
 
 #[test]
-fn where_a_class_stands_is_told() {
+fn the_place_of_a_class_is_described() {
     let heap = shop();
     let order = put(&heap, &format!("{:#x}", address(1)));
     assert_eq!(order["superclass"]["text"], "class Object");
@@ -156,7 +156,7 @@ fn methods_are_those_of_the_class_each_once() {
 }
 
 #[test]
-fn instances_and_what_is_in_a_class_are_told() {
+fn instances_and_contents_of_a_class_are_described() {
     let heap = shop();
     let object = put(&heap, "Object");
     let constants = &object["constants"];

@@ -53,7 +53,7 @@ fn knows_room_by_the_memsize() {
 }
 
 #[test]
-fn tells_the_largest_the_empty_and_the_unused() {
+fn lists_the_largest_the_empty_and_the_unused() {
     let things = [
         class(0x1000, "Session", 0),
         class(0x1028, "Set", 0),

@@ -61,7 +61,7 @@ fn has_what_refers_to_an_object_and_what_it_refers_to() {
 }
 
 #[test]
-fn tells_references_with_their_names_and_their_number() {
+fn lists_references_with_names_and_counts() {
     let answer = around(&shop(), json!({ "of": hex(3) }));
     let edges = answer["edges"].as_array().expect("edges");
     let (order, first) = (&node(&answer, &hex(2))["id"], &node(&answer, &hex(3))["id"]);

@@ -5,7 +5,7 @@ use memprof_dump::record::{Flags, Kind};
 use memprof_heap::testing::{Fact, address, class, heap, random, string, thing};
 
 #[test]
-fn everything_about_an_object_is_told() {
+fn everything_about_an_object_is_described() {
     let heap = heap(
         &[("vm", &[address(0)])],
         &[

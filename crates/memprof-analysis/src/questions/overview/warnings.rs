@@ -75,8 +75,8 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
 }
 
 fn source_has_no_texts(heap: &Heap, answer: &Answer) -> bool {
-    let untold = answer.process.get("values").and_then(Value::as_str);
-    heap.source.without_texts || matches!(untold, Some("none" | "length" | "hash"))
+    let policy = answer.process.get("values").and_then(Value::as_str);
+    heap.source.without_texts || matches!(policy, Some("none" | "length" | "hash"))
 }
 
 fn counted(count: u64, (one, many): (&str, &str)) -> String {

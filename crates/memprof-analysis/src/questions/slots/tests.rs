@@ -57,7 +57,7 @@ fn counts_slots_of_each_size() {
 }
 
 #[test]
-fn tells_what_could_be_given_back() {
+fn lists_what_could_be_given_back() {
     let things: Vec<Thing> = (0..20).map(|page| slot(page + 1, 80, page)).collect();
     let heap = heap_of(r#"{"ruby_version":"3.3.0"}"#, &[], &things);
     let answer = answer(&heap);

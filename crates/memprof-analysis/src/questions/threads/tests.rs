@@ -33,7 +33,7 @@ fn threads(parameters: Value) -> Value {
 }
 
 #[test]
-fn threads_are_told_with_what_their_stacks_hold() {
+fn threads_are_listed_with_what_their_stacks_reference() {
     let answer = threads(json!({}));
     assert_eq!((&answer["count"], &answer["size"]), (&json!(2), &json!(70)));
     let worker = &answer["rows"][0];

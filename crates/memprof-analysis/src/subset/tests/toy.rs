@@ -127,7 +127,7 @@ fn finds_all_ancestors() {
 
 /// D11.
 #[test]
-fn tells_references_that_lead_nowhere() {
+fn reports_references_that_lead_nowhere() {
     let heap = toy();
     assert_eq!(heap.source.missing, 1);
     let all = all(&heap);

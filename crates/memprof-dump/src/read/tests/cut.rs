@@ -19,7 +19,7 @@ fn read(bytes: Vec<u8>) -> io::Result<Outcome> {
 }
 
 #[test]
-fn a_cut_at_any_byte_is_told() {
+fn a_cut_at_any_byte_is_reported() {
     let gzip = Options {
         compression: Compression::Gzip,
         ..MEMPROF

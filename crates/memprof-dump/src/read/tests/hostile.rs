@@ -103,7 +103,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn the_error_of_the_second_thread_is_told_again() {
+fn the_error_of_the_second_thread_is_raised_again() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut sink = Sink::new(full, Compression::None).unwrap();
     let piece = vec![b'x'; 300_000];

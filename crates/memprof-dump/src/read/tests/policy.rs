@@ -111,7 +111,7 @@ fn under(policy: Policy) -> String {
 }
 
 #[test]
-fn full_and_truncated_tell() {
+fn full_and_truncated_values() {
     assert_eq!(under(Policy::Full).matches("secret").count(), 25);
     assert!(under(Policy::Truncate).contains("\"data\":\"secret\""));
     assert!(under(Policy::Truncate).contains("\"values\":\"truncate\""));

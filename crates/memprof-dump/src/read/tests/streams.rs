@@ -161,7 +161,7 @@ fn read_stopped(
 }
 
 #[test]
-fn progress_is_told_by_the_megabyte() {
+fn progress_is_reported_by_the_megabyte() {
     let dump = made(OBJSPACE, 5, 20_000);
     let reported = RefCell::new(Vec::new());
     let progress = |count| reported.borrow_mut().push(count);

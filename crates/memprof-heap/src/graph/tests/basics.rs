@@ -52,7 +52,7 @@ fn what_is_no_graph_harms_nobody() {
 }
 
 #[test]
-fn unsound_graphs_are_told() {
+fn unsound_graphs_are_reported() {
     let sound = Made::of(3, &[(0, 1), (1, 2)]);
     assert!(sound.graph().is_sound());
     let broken = |change: fn(&mut Made)| {

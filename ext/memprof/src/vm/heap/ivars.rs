@@ -17,7 +17,7 @@ use crate::vm::ruby_object::Flags;
 const UNDEF: VALUE = rb_sys::Qundef as VALUE;
 
 /// Objects in which slots and answers agree, but that have a value twice: so many of them are as good as one that has
-/// different values, which tells each slot from the others.
+/// different values, which distinguishes the slots.
 const AGREEING: u32 = 32;
 
 /// Which slot of an object has which instance variable.

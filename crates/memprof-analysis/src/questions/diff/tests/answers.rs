@@ -47,7 +47,7 @@ fn ask(question: &str, parameters: Value) -> Value {
 }
 
 #[test]
-fn tells_totals() {
+fn sums_up() {
     let totals = ask("totals", json!({}));
     assert_eq!(
         totals,
@@ -92,7 +92,7 @@ fn rows_without_any_change_can_be_left_out() {
 }
 
 #[test]
-fn tells_rows() {
+fn lists_rows() {
     let rows = ask(
         "rows",
         json!({ "by": "site", "sort": "retained", "limit": 1 }),
@@ -123,7 +123,7 @@ fn tells_rows() {
 }
 
 #[test]
-fn tells_owners() {
+fn lists_owners() {
     let answer = ask("owners", json!({}));
     let owners = answer["owners"].as_array().expect("owners");
     assert_eq!(owners.len(), 1);
@@ -185,7 +185,7 @@ fn rows_are_ranked_by_what_roots_reach() {
 }
 
 #[test]
-fn tells_the_interface() {
+fn lists_crossings() {
     let answer = ask("interface", json!({}));
     let rows = answer["crossings"].as_array().expect("rows");
     assert_eq!(rows.len(), 1);
@@ -210,7 +210,7 @@ fn tells_the_interface() {
 }
 
 #[test]
-fn tells_what_it_does_not_know() {
+fn rejects_unknown_questions_and_parameters() {
     let [before, after, _] = leak();
     let diff = Diff::new(&before, &after, None).expect("in memory");
     let error = |question: &str, parameters: Value| {

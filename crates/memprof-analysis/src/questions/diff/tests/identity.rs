@@ -47,7 +47,7 @@ fn an_address_is_not_enough_if_one_generation_is_known() {
 }
 
 #[test]
-fn object_ids_tell_objects_apart() {
+fn objects_are_identified_by_object_id() {
     let with = |object_id| Made {
         object_id,
         ..made(0x10, "A", &[])
