@@ -7,13 +7,13 @@ require "memprof/census"
 require "memprof/dump"
 
 # The gem heap_dump's interface: `require "heap_dump"` as before. What it did with Ruby 1.9's own structures,
-# memprof does with every Ruby from 3.1 to 4.0. docs/heap-dump.md tells what is different.
+# memprof does with every Ruby from 3.1 to 4.0. docs/heap-dump.md lists the differences.
 #
 # @example
 #   HeapDump.dump("heap.json")
 module HeapDump
   class << self
-    # @return [Boolean] whether {dump} tells on standard output what it does
+    # @return [Boolean] whether {dump} prints on standard output what it does
     attr_accessor :verbose
 
     # Writes all objects of the process to a file, as one JSON array with an object a line.

@@ -131,7 +131,7 @@ module Memprof
       show_after(show, scope: scope, sample: sample, stack: stack, &block)
     end
 
-    # Tells `memprof run --after-boot` that the program has booted: tracking begins. Does nothing otherwise.
+    # Marks the end of the boot for `memprof run --after-boot`: tracking begins. Does nothing otherwise.
     #
     # @return [Boolean] whether tracking began
     # @example
@@ -213,7 +213,7 @@ module Memprof
     # @param compression (see #dump)
     # @param fork [Boolean] let a forked child write, while other threads go on; returns when it has
     # @param gc [Boolean] collect garbage first. Not by default: it takes as long as the heap is large, and
-    #   what is garbage tells something too
+    #   garbage is of interest, too
     # @return [Dump::Result] what was written
     # @raise [ArgumentError] if an option is impossible
     # @raise [Error] if it can't be written
@@ -276,7 +276,7 @@ module Memprof
     # malloc that no object counts, free memory that malloc keeps, stacks, mapped files. The items add up to
     # the RSS.
     #
-    # @param pid [Integer, nil] another process, of which less is known: what /proc tells. `memprof memory`
+    # @param pid [Integer, nil] another process, of which less is known: what /proc shows. `memprof memory`
     #   asks a process that has loaded `memprof/signal` for the rest
     # @return [Memory]
     # @raise [Error] where there is no /proc, if the process is gone, or if it belongs to another user

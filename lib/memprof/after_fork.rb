@@ -9,7 +9,7 @@ module Memprof
 
     class << self
       # Has `part.after_fork` called in the child of a fork. `Process.daemon` is no fork to Ruby: a part that
-      # has `before_daemon` and `after_daemon` is told of it.
+      # has `before_daemon` and `after_daemon` is called.
       def register(part)
         Process.singleton_class.prepend(Hook) if @parts.empty?
         @parts = [*@parts, part].uniq.freeze

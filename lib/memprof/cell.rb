@@ -52,7 +52,7 @@ module Memprof
         STYLES[kind]
       end
 
-      # Cuts a text: a place from the left, as its end tells most, anything else in its middle.
+      # Cuts a text: a place from the left, as its end identifies it, anything else in its middle.
       def cut(text, width, kind)
         return Printable.fit(text, width) unless kind == :place
         return text if ScreenWidth.of(text) <= width

@@ -157,7 +157,7 @@ module Memprof
     #   Memprof::Core.of { |core| core.count(:used, min_size: 1 << 20) }
     def count(set = :allocations, **restrictions) = ask(:count, selection(set, restrictions))
 
-    # Blocks by what tells them apart: `:rows` with `:kind` (`signature`: the first word points to constant
+    # Blocks by what distinguishes them: `:rows` with `:kind` (`signature`: the first word points to constant
     # data, at `:place`; `pattern`: an object of Ruby has it), `:name`, `:count` and `:bytes`; the others,
     # `:unrecognized`, by `:sizes`.
     #

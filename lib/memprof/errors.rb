@@ -8,7 +8,7 @@ module Memprof
   # Something was asked of a tracker that is not running.
   class NotRunning < Error; end
 
-  # What was to be read is no heap dump, or so little of one is there that nothing can be told of it. The
+  # What was to be read is no heap dump, or so little of one is there that nothing is known about it. The
   # message says which file it is, what is wrong with it and where (line or byte), and what to do. A dump that
   # was cut later is no error: it is read up to there ({Heap#source} says so).
   #

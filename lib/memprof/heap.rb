@@ -63,7 +63,7 @@ module Memprof
         path = File.path(path)
         return of_core(path, ignore_stack_roots, &progress) if max_bytes.nil? && core?(path)
 
-        told(path) { new(Native::Heap.open(path, !!index, !!ignore_stack_roots, max_bytes, &progress)) }
+        with_place(path) { new(Native::Heap.open(path, !!index, !!ignore_stack_roots, max_bytes, &progress)) }
       end
 
       # Reads a dump from an IO to its end: a pipe, standard input. It gets no index.
@@ -87,7 +87,7 @@ module Memprof
         return spooled(io) { |file| read(file, **options, &progress) } unless file?(io)
 
         total = io.respond_to?(:stat) && io.stat.file? ? io.stat.size : 0
-        told("the dump") { new(Native::Heap.read(io.fileno, total, !!ignore_stack_roots, &progress)) }
+        with_place("the dump") { new(Native::Heap.read(io.fileno, total, !!ignore_stack_roots, &progress)) }
       end
 
       # Takes the heap of this process, as it is, without a dump. See {Capture}.
@@ -118,11 +118,11 @@ module Memprof
 
       def of_core(path, ignore_stack_roots, &progress)
         core = Core.open(path)
-        told(path) { core.heap(ignore_stack_roots: ignore_stack_roots, &progress) }
+        with_place(path) { core.heap(ignore_stack_roots: ignore_stack_roots, &progress) }
       end
 
       # What the extension raises says what went wrong; only this side knows where.
-      def told(place)
+      def with_place(place)
         yield
       rescue InvalidDump => e
         raise e.class, "can't read #{place}: #{e.message}; #{ADVICE}", cause: nil

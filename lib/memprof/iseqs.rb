@@ -23,7 +23,7 @@ module Memprof
 
     # Formats that {#write} knows.
     FORMATS = %i[text json markdown].freeze
-    # What {#by} knows, and the method of an entry that tells it.
+    # What {#by} knows, and the method of an entry that returns it.
     KEYS = { file: :file, method: :method_name, label: :label, location: :location }.freeze
     private_constant :KEYS
 

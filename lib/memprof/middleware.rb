@@ -161,7 +161,7 @@ module Memprof
       @warned = true
       Kernel.warn("memprof: the middleware #{what}: #{error.message} (#{error.class}); said only once")
     rescue StandardError
-      nil # stderr is gone as well: there is nobody left to tell
+      nil # stderr is closed as well
     end
 
     def check(name, wanted, value)

@@ -93,7 +93,7 @@ module Memprof
 
       def to_io(io)
         value = yield(io)
-        # A full disk shows itself here, not when the process ends and nobody can be told any more.
+        # A full disk shows itself here, not when the process ends and an error can no longer be reported.
         io.flush if io.respond_to?(:flush)
         value
       rescue Errno::EPIPE

@@ -25,7 +25,7 @@ module Memprof
       utf8(text).gsub(UNSAFE) { |character| character.dump[1..-2] }
     end
 
-    # The text on one line, cut in its middle to at most `width` columns: both ends of a class name tell
+    # The text on one line, cut in its middle to at most `width` columns: both ends of a class name matter
     # most.
     def self.fit(text, width)
       text = line(text)

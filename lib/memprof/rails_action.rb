@@ -3,7 +3,7 @@
 module Memprof
   # Which action of a Rails app has answered a request.
   module RailsAction
-    # What is told of it.
+    # Its fields in a trace.
     PARTS = %i[controller action].freeze
     # Where Rails keeps controller and action: 2.2 and 2.3, 3 to 4, today.
     KEYS = %w[

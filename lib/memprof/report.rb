@@ -171,7 +171,7 @@ module Memprof
 
     # When memory was largest: `time` (seconds after the start), `resident` (RSS then), `resident_ever` (the
     # largest RSS of the process so far), `malloc` (bytes of malloc in use then), `slots` (bytes of the slots
-    # of tracked objects), `objects` and `bytes` (all tracked objects then). What the system does not tell is
+    # of tracked objects), `objects` and `bytes` (all tracked objects then). What the system does not know is
     # nil. {Site#peak_bytes} says which sites these were of.
     #
     # @return [Hash{Symbol => Numeric, nil}, nil] bytes and seconds; nil unless tracked with `peak: true`

@@ -45,9 +45,9 @@ module Memprof
     def warn_of_ractors
       @warned = true
       crash = " may crash (Bug #18464, mended in 3.1.4) and" if RUBY_VERSION < "3.1.4"
-      warn "memprof: Ractors are running: Ruby #{RUBY_VERSION}#{crash} tells only of the objects of the " \
+      warn "memprof: Ractors are running: Ruby #{RUBY_VERSION}#{crash} reports only the objects of the " \
            "Ractor that started tracking, and of none once a Ractor has ended (Bug #19112). " \
-           "Ruby 4.0 tells of all."
+           "Ruby 4.0 reports all."
     end
   end
   private_constant :Support

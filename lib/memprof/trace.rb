@@ -124,7 +124,7 @@ module Memprof
 
     private
 
-    # Where calls of libraries can't be counted, the VM still tells much.
+    # Where calls of libraries can't be counted, the VM still reports much.
     def begin_without_calls(error)
       raise error if @plan.asked
 

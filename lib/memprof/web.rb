@@ -23,7 +23,7 @@ module Memprof
   # Each page is also JSON, at the same path with `.json` at its end. Sizes in JSON are bytes.
   #
   # Mounted in an application it looks into the process that it runs in: it starts and stops tracking, takes
-  # dumps, and traces requests ({Tracing}). It answers 404 to everybody until it is told whom to let in, by
+  # dumps, and traces requests ({Tracing}). It answers 404 to everybody until access is granted, by
   # {permit} or by a token.
   #
   # @example In config/routes.rb of a Rails application
@@ -148,9 +148,9 @@ module Memprof
     def failed(request, error)
       place = error.backtrace&.first
       words = error.message[/\A.*?(?= for |\n|\z)/].to_s[0, 200]
-      told = "#{error.class}: #{Printable.line(words)} (#{place})"
-      request.env["rack.errors"]&.write("memprof: #{request.path}: #{told}\n")
-      Response.text(500, "internal error in memprof (please report it):\n#{told}\n")
+      message = "#{error.class}: #{Printable.line(words)} (#{place})"
+      request.env["rack.errors"]&.write("memprof: #{request.path}: #{message}\n")
+      Response.text(500, "internal error in memprof (please report it):\n#{message}\n")
     end
 
     def page(request)

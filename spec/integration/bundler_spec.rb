@@ -36,12 +36,12 @@ RSpec.describe "RUBYOPT=-rmemprof/signal under Bundler" do
              "BUNDLE_GEMFILE" => nil, "BUNDLE_FROZEN" => "true" })
   end
 
-  let(:told) { "Bundler: \"constant\", tracked: true\nchild: \"constant\"\n" }
+  let(:expected) { "Bundler: \"constant\", tracked: true\nchild: \"constant\"\n" }
 
   # Bundler of Debian's Ruby 3.4 has warnings of its own.
   def expect_start(result)
     errors = result.stderr.lines.grep_v(/: warning: (?:already initialized|previous definition)/)
-    expect([result.stdout, errors]).to eq([told, []])
+    expect([result.stdout, errors]).to eq([expected, []])
   end
 
   it "starts a command, with memprof" do

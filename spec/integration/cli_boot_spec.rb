@@ -105,7 +105,7 @@ RSpec.describe "memprof boot" do
     end
   end
 
-  it "tells apart what is autoloaded, and what is loaded after the boot" do
+  it "distinguishes what is autoloaded, and what is loaded after the boot" do
     files("lib/lazy.rb" => "module Lazy; end", "lib/late.rb" => "L = 1", "lib/eager.rb" => "require 'set'",
       "config/environment.rb" => "class Object; autoload :Lazy, 'lazy'; end; require 'eager'; Lazy",
       "app.rb" => "require './config/environment'\nrequire 'late'\nexit 3")

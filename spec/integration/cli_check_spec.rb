@@ -97,7 +97,7 @@ RSpec.describe "memprof check" do
     expect(File.exist?(File.join(directory, "memory.json"))).to be(false)
   end
 
-  it "tells reports from dumps" do
+  it "distinguishes reports from dumps" do
     file("report.json", '{"format":"memprof-report","version":1,"sites":[]}')
     file("broken.json", '{"format":"memprof-report","version":1,"si')
     file("dump.json", "{}")

@@ -60,7 +60,7 @@ RSpec.describe "memprof convert" do
     expect(result.stderr.lines.size).to eq(1)
   end
 
-  it "replaces no file unless it is told to" do
+  it "replaces a file only with --force" do
     dump("heap.json")
     File.write("other.json", "mine")
     stdout, stderr, status = convert("heap.json", "other.json")

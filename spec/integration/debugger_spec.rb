@@ -14,7 +14,7 @@ RSpec.describe "The functions for a debugger" do
     LIBRARY = Fiddle.dlopen($LOADED_FEATURES.grep(%r{/memprof\.(so|bundle)\z}).first)
     C = Fiddle.dlopen(nil)
     TYPES = { pointer: Fiddle::TYPE_VOIDP, int: Fiddle::TYPE_INT, void: Fiddle::TYPE_VOID }
-    # Fiddle gives up the lock (GVL) around a call, unless it is told that the function needs it.
+    # Fiddle gives up the lock (GVL) around a call, unless declared to need it.
     def function(name, arguments, result = :void, lock: true)
       Fiddle::Function.new(LIBRARY[name], TYPES.values_at(*arguments), TYPES.fetch(result), need_gvl: lock)
     end
@@ -246,7 +246,7 @@ RSpec.describe "The functions for a debugger" do
 
     after { child.close unless child.closed? }
 
-    # Its main thread waits without the lock until it is told to end, another one comes by now and then.
+    # Its main thread waits without the lock until asked to end, another one comes by now and then.
     let(:child) do
       program = <<~'RUBY'
         require "memprof"

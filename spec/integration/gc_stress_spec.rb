@@ -107,7 +107,7 @@ RSpec.describe "memprof under GC stress", :gc_stress do
     RUBY
   end
 
-  it "tells anonymous classes apart, also those that are gone or move" do
+  it "distinguishes anonymous classes, also those that are freed or move" do
     expect(stressed(<<~RUBY)).to eq(["[nil, 0, 0, 0, 1]"])
       session = Memprof::Session.prepare(scope: :thread, identities: true)
       parent = Class.new(Array)
@@ -125,7 +125,7 @@ RSpec.describe "memprof under GC stress", :gc_stress do
     RUBY
   end
 
-  it "tells apart what threads allocate under their marks" do
+  it "distinguishes what threads allocate under their marks" do
     expect(stressed(<<~RUBY)).to eq(["[8, true, true]"])
       native = Memprof.module_eval("Native", __FILE__, __LINE__)
       session = Memprof::Session.prepare

@@ -26,7 +26,7 @@ RSpec.describe "The probes of a recording of malloc" do
     skip "gdb is not installed"
   end
 
-  it "tell address, size and weight of a sample, and when it is freed" do
+  it "pass address, size and weight of a sample, and when it is freed" do
     expect(child.gets).to eq "ready\n"
     result = gdb("print 1 + 1",
       "break -probe-stap otel_memory:alloc if $_probe_arg1 == 3000001", "continue",

@@ -135,15 +135,15 @@ RSpec.describe "memprof in a signal handler" do
       require "memprof"
       library = File.dirname(Memprof.method(:start).source_location.first)
       interrupted = ->(outer, inner, moment) do
-        told = []
+        seen = []
         count = 0
         trace = TracePoint.new(:line, :call, :return, :c_call, :c_return) do |point|
           next unless point.path.start_with?(library)
 
-          told << inner.call if (count += 1) == moment
+          seen << inner.call if (count += 1) == moment
         end
-        trace.enable(target_thread: Thread.current) { told << outer.call }
-        told
+        trace.enable(target_thread: Thread.current) { seen << outer.call }
+        seen
       end
       start = Memprof.method(:start)
       stop = Memprof.method(:stop)

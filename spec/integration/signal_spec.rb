@@ -73,9 +73,9 @@ RSpec.describe "memprof/signal" do
   it "tracks what MEMPROF_TRACK says" do
     program = 'require "memprof/signal"; p Memprof.running?'
     words = ["on", "off", "sample:50", "", nil]
-    told = words.map { |word| run_ruby(program, env: { "MEMPROF_TRACK" => word }) }
-    expect(told.map(&:stdout)).to eq(["true\n", "false\n", "true\n", "true\n", "true\n"])
-    expect(told.map(&:stderr)).to all(eq(""))
+    results = words.map { |word| run_ruby(program, env: { "MEMPROF_TRACK" => word }) }
+    expect(results.map(&:stdout)).to eq(["true\n", "false\n", "true\n", "true\n", "true\n"])
+    expect(results.map(&:stderr)).to all(eq(""))
   end
 
   it "samples as MEMPROF_TRACK says" do
@@ -169,7 +169,7 @@ RSpec.describe "memprof/signal" do
   it "writes the next dump when the last one is there, though its thread has not ended" do
     live_program(<<~'RUBY') do |program|
       Memprof::OnSignal::Dumper.prepend(Module.new do
-        def tell(...) = super.tap { sleep }
+        def report(...) = super.tap { sleep }
       end)
       puts :slow
       sleep

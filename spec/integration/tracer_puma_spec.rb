@@ -165,7 +165,7 @@ RSpec.describe "Memprof::Tracer in puma" do
   end
 
   [[], %w[--workers 1]].each do |options|
-    it "has all lines if it is told to end when the last reply is there (#{["puma", *options].join(" ")})" do
+    it "has all lines if it is stopped when the last reply is there (#{["puma", *options].join(" ")})" do
       serve("--threads", "1:1", *options) { |port| expect(ask(port, 1, 5).size).to eq(5) }
       expect_all_counted(5)
     end

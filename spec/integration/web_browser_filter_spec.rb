@@ -43,7 +43,7 @@ RSpec.describe "a filter in a browser" do
     typed("class = Page")
     rows = texts("tbody tr")
     fill("input[name=where]", "class = Page and retaned")
-    tab.wait("be told", "document.querySelector('input[name=where]').ariaInvalid === 'true'")
+    tab.wait("announce the result", "document.querySelector('input[name=where]').ariaInvalid === 'true'")
     expect([texts("tbody tr"), tab.path])
       .to eq([rows, "/heaps/2/groups?by=file&then=class&where=class+%3D+Page"])
     expect(tab.evaluate("document.querySelector('input[name=where]').title")).to include("retaned", "^^^^^^^")
@@ -108,7 +108,7 @@ RSpec.describe "a filter in a browser" do
     visit("/heaps/2/objects")
     tab.evaluate("window.fetch = async () => new Response('', { status: 500, statusText: 'Broken' })")
     fill("input[name=where]", "class = Page")
-    tab.wait("be told", "document.querySelector('main form output').textContent !== ''")
+    tab.wait("announce the result", "document.querySelector('main form output').textContent !== ''")
     expect(texts("main form output.note")).to eq(["Cannot load the list: 500 Broken"])
   end
 

@@ -48,7 +48,7 @@ RSpec.describe "heaps in a browser" do
   # Goes to a page that does not come at once.
   def go_and_see(address)
     tab.ask("Page.navigate", url: address)
-    tab.wait("be told to wait", "document.querySelector('progress') !== null")
+    tab.wait("show progress", "document.querySelector('progress') !== null")
   end
 
   it "show how far the opening is, until the page comes by itself" do

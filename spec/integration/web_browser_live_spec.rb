@@ -54,16 +54,16 @@ RSpec.describe "memprof web in a browser, with something to change" do
 
   it "is started with the address that opens once" do
     Dir.mktmpdir do |directory|
-      told = File.join(directory, "told")
+      opened = File.join(directory, "opened")
       browser = File.join(directory, "xdg-open")
-      File.write(browser, "#!/bin/sh\nprintf '%s' \"$*\" >#{told}.part\nmv #{told}.part #{told}\n")
+      File.write(browser, "#!/bin/sh\nprintf '%s' \"$*\" >#{opened}.part\nmv #{opened}.part #{opened}\n")
       FileUtils.chmod(0o755, browser)
       path = [directory, ENV.fetch("PATH")].join(File::PATH_SEPARATOR)
       WebProcess.run(@stage.files[:before], open: true, env: { "PATH" => path }) do |web|
-        eventually("a browser") { File.exist?(told) }
-        expect(File.read(told)).to eq(web.address)
+        eventually("a browser") { File.exist?(opened) }
+        expect(File.read(opened)).to eq(web.address)
         other = @stage.browser.tab
-        expect(other.go(File.read(told))).to eq(200)
+        expect(other.go(File.read(opened))).to eq(200)
         expect([other.path, other.evaluate("document.querySelector('h1').textContent")])
           .to eq(["/heaps/1/", "before.memprof"])
         other.close # before the server: nothing is asked for any more

@@ -121,7 +121,7 @@ RSpec.describe "references of an object in a browser" do
   it "show what is wrong when the heap is gone" do
     tab.evaluate("window.fetch = async () => new Response('', { status: 500, statusText: 'Broken' })")
     tab.click(opener("referrers", "/Hash/"))
-    tab.wait("be told", "document.querySelector('#referrers output').textContent !== ''")
+    tab.wait("announce the result", "document.querySelector('#referrers output').textContent !== ''")
     expect(texts("#referrers output")).to eq(["Cannot load the rows: 500 Broken"])
     expect([rows("referrers").size, expanded("referrers", "/Hash/")]).to eq([1, "false"])
   end

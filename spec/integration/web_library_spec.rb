@@ -236,7 +236,7 @@ RSpec.describe "memprof web --library" do
     end
   end
 
-  it "opens dumps of the library as it is told to" do
+  it "opens dumps of the library with its options" do
     number = library.take(app: "a") { |part| IO.copy_stream(cache_dump, part) }.number
     index = "#{library.first.path}.memprof-index"
     File.unlink(index)
@@ -277,7 +277,7 @@ RSpec.describe "memprof web --library" do
     server&.stop
   end
 
-  it "answers to another name if it is told" do
+  it "accepts another host name if allowed" do
     serve("--library", place, "--host", "dumps.example", "--key", key) do |uri, _, _|
       codes = ["dumps.example", "evil.example"].map do |host|
         Net::HTTP.start(uri.host, uri.port) do |http|

@@ -80,7 +80,7 @@ RSpec.describe "memprof web" do
     end
   end
 
-  it "takes the port and the token that it is told" do
+  it "takes the port and the token of its options" do
     serve("--port", "0", "--token", "long enough", cache_dump, cache_dump(2)) do |uri, child|
       headers = { authorization: "Bearer long enough" }
       heaps = JSON.parse(page(uri, "/heaps.json", **headers).body)["heaps"]

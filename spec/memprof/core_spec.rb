@@ -236,7 +236,7 @@ RSpec.describe Memprof::Core do
     expect { described_class.open(RbConfig.ruby) }.to raise_error(Memprof::Error, /but no core file/)
     expect { described_class.of(1 << 30) { nil } }.to raise_error(Memprof::Error, /there is no process/)
     described_class.of do |core|
-      # Tells which it is, should there be no blocks below.
+      # Names it, should there be no blocks below.
       expect(core.overview).to include(allocator: "glibc", corruptions: [], skipped: 0)
       expect { core.count(:everything) }
         .to raise_error(ArgumentError, /no set "everything"; expected one of: allocations/)

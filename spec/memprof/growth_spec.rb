@@ -137,7 +137,7 @@ RSpec.describe Memprof::Growth do
       expect { described_class.measure }.to raise_error(ArgumentError, "block required")
     end
 
-    it "needs enough runs to tell growth from chance" do
+    it "needs enough runs to distinguish growth from chance" do
       [3, 0, -1, 4.5, nil, "20"].each do |times|
         expect { described_class.measure(times: times) { nil } }
           .to raise_error(ArgumentError, "times must be an Integer of at least 4, not #{times.inspect}")
@@ -217,7 +217,7 @@ RSpec.describe Memprof::Growth do
       end
     end
 
-    it "runs the block as often as it is told" do
+    it "runs the block as often as asked" do
       output = in_child("runs = 0; Memprof::Growth.measure(times: 4, warmup: 0) { runs += 1 }; p runs\n" \
         "runs = 0; Memprof::Growth.measure(times: 5, warmup: 2) { runs += 1 }; p runs")
       expect(output).to eq "4\n7\n"

@@ -134,7 +134,7 @@ RSpec.describe "Memprof::Malloc" do
     RUBY
   end
 
-  it "tells ages in garbage collections" do
+  it "counts ages in garbage collections" do
     expect(in_child(<<~'RUBY')).to eq ["Infinity", "true", "[3.0, 3]"]
       Memprof::Malloc.start
       string = "x" * 20_000

@@ -36,7 +36,7 @@ RSpec.describe Memprof::Memory do
     result.stdout.lines(chomp: true)
   end
 
-  it "tells strings, blocks of malloc and free memory of malloc apart" do
+  it "distinguishes strings, blocks of malloc and free memory of malloc" do
     skip "glibc's malloc is needed" unless memory.allocator == "glibc"
     begin
       require "fiddle"
@@ -65,7 +65,7 @@ RSpec.describe Memprof::Memory do
     expect(free).to be > 5_000_000
   end
 
-  it "tells less of another process" do
+  it "knows less about another process" do
     pid = Process.spawn("sleep", "60")
     # It has been started, but the kernel may still be at it.
     found = eventually("mapped files") do

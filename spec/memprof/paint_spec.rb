@@ -40,7 +40,7 @@ RSpec.describe Memprof::Paint do
     expect(described_class.wanted?(terminal)).to be false
   end
 
-  it "does what it is told" do
+  it "follows an explicit choice" do
     ENV["NO_COLOR"] = "1"
     expect(described_class.wanted?(StringIO.new, true)).to be true
     expect(described_class.wanted?(terminal, false)).to be false

@@ -81,7 +81,7 @@ class NaiveTraceLog
 
   # A traced request, or a traced block, as it was read: its name, and what it cost.
   #
-  # Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` tells
+  # Files of memprof 0.3.8 and later count in whole milliseconds, all others in seconds. `start` shows
   # which: it is milliseconds or microseconds since the epoch, and what is smaller than YOUNGEST can't
   # be the latter, unless the request is of 1973.
   class Entry

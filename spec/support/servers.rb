@@ -25,7 +25,7 @@ module Servers
     end
 
     # The facts for the spec.
-    def tell(**facts) = puts(JSON.generate(facts))
+    def emit(**facts) = puts(JSON.generate(facts))
   RUBY
   @running = {}
   @can = {}
@@ -84,9 +84,9 @@ module Servers
 
   # Runs a program that traces calls of a client.
   #
-  # @param code [String] may call `traced` and must call `tell` once
+  # @param code [String] may call `traced` and must call `emit` once
   # @param server [Symbol, nil] that it needs
-  # @return [Hash] the facts of `tell`
+  # @return [Hash] the facts of `emit`
   def client_program(code, server: nil, env: {})
     environment = server ? Servers[server].environment : {}
     stdout, stderr, status = run_ruby("#{PRELUDE}\n#{code}", env: environment.merge(env))

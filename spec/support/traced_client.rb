@@ -10,20 +10,20 @@ RSpec.shared_examples "a client whose calls are traced" do |server:, library:, o
       traced(tracers: #{count.first.inspect}, **options, &block).dig(*#{count.map(&:to_s).inspect}) || 0
     end
   RUBY
-  define_method(:told) { |code| client_program("#{prelude}\n#{code}", server: server) }
+  define_method(:run_client) { |code| client_program("#{prelude}\n#{code}", server: server) }
 
   it "is seen when its library is loaded in the middle of a trace" do
-    result = told(<<~RUBY)
+    result = run_client(<<~RUBY)
       work = -> { client = OPEN.call; 3.times { ASK.call(client) } }
       first = counted { require #{library.inspect}; work.call }
-      tell(first: first, second: counted { work.call }, idle: counted { nil })
+      emit(first: first, second: counted { work.call }, idle: counted { nil })
     RUBY
     expect(result["first"]).to be >= 3
     expect(result).to include("second" => result["first"], "idle" => 0)
   end
 
   it "is counted for the thread that asks" do
-    result = told(<<~RUBY)
+    result = run_client(<<~RUBY)
       require #{library.inspect}
       clients = Array.new(2) { OPEN.call.tap { |client| ASK.call(client) } }
       own = nil
@@ -33,13 +33,13 @@ RSpec.shared_examples "a client whose calls are traced" do |server:, library:, o
         end
         own = threads.map(&:value)
       end
-      tell(own: own, all: all)
+      emit(own: own, all: all)
     RUBY
     expect(result).to eq("own" => [20, 50], "all" => 70)
   end
 
   it "is counted in the process that asks" do
-    result = told(<<~RUBY)
+    result = run_client(<<~RUBY)
       require #{library.inspect}
       client = OPEN.call
       ASK.call(client)
@@ -55,7 +55,7 @@ RSpec.shared_examples "a client whose calls are traced" do |server:, library:, o
         Process.wait(pid)
         ASK.call(client)
       end
-      tell(parent: parent, child: Integer(reader.gets))
+      emit(parent: parent, child: Integer(reader.gets))
     RUBY
     expect(result).to eq("parent" => 2, "child" => 2)
   end
@@ -71,7 +71,7 @@ RSpec.shared_examples "a client that waits for the GVL" do |server:, library:, o
       2.times { Thread.new { loop { nil } } }
       began = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       tracers = traced(tracers: #{tracer.inspect}) { 5.times { #{ask} } }
-      tell(length: Process.clock_gettime(Process::CLOCK_MONOTONIC) - began, **tracers)
+      emit(length: Process.clock_gettime(Process::CLOCK_MONOTONIC) - began, **tracers)
     RUBY
     report = result[tracer.name]
     expect(report["time"]).to be_positive

@@ -7,9 +7,9 @@
 
   function watch(form) {
     const field = form.querySelector("input[type=text]");
-    const told = Object.assign(document.createElement("output"), { className: "unseen" });
+    const message = Object.assign(document.createElement("output"), { className: "unseen" });
     let timer = null, asking = null;
-    form.append(told);
+    form.append(message);
     field.addEventListener("input", () => later(PAUSE));
     form.addEventListener("submit", () => { clearTimeout(timer); asking?.abort(); });
 
@@ -60,8 +60,8 @@
     }
 
     function say(text, style) {
-      told.className = style;
-      told.textContent = text.replace(/\s+/g, " ").trim();
+      message.className = style;
+      message.textContent = text.replace(/\s+/g, " ").trim();
     }
   }
 

@@ -31,8 +31,8 @@
     constructor(element) {
       this.element = element;
       this.inwards = element.id === "referrers";
-      this.told = Object.assign(document.createElement("output"), { className: "unseen" });
-      element.append(this.told);
+      this.message = Object.assign(document.createElement("output"), { className: "unseen" });
+      element.append(this.message);
       element.querySelector("table").setAttribute("role", "treegrid");
       for (const row of element.querySelectorAll("tbody tr")) this.take(row, null);
       element.addEventListener("keydown", (event) => this.key(event));
@@ -139,8 +139,8 @@
     }
 
     say(text, unseen = false) {
-      this.told.className = unseen ? "unseen" : "note";
-      this.told.textContent = text;
+      this.message.className = unseen ? "unseen" : "note";
+      this.message.textContent = text;
     }
 
     focus(line) {

@@ -5,13 +5,13 @@ require_relative "../printable"
 
 module Memprof
   module Autorun
-    # What a tracked process tells `memprof run`: a small file named by its process id, in a directory of the
-    # run, with a `name=value` on each line. It is replaced as a whole, so that it can be read at any time.
+    # What a tracked process reports to `memprof run`: a small file named by its process id, in a directory
+    # of the run, with a `name=value` on each line. It is replaced atomically, so it can be read at any time.
     class Notice
       # Why a process that waited for its boot has no report.
       NOT_BOOTED = "there was no request, example, test or job, and no call of Memprof.booted"
 
-      # In a forked child: what it tells is no longer told of a Ruby that was started.
+      # Set in a forked child: its notice is no longer that of a Ruby that `memprof run` started.
       attr_writer :forked
 
       def initialize(directory, parent)

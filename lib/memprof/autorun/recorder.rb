@@ -157,8 +157,8 @@ module Memprof
           path = @writing.synchronize { write }
           warn_user("process #{Process.pid}, report: #{path}") unless @settings.run_directory
         end
-        # Also without a report: whoever asks has been told why.
-        guard("cannot tell memprof run that process #{Process.pid} has ended") { post("ended") }
+        # Also without a report: whoever asks has read why.
+        guard("cannot report to memprof run that process #{Process.pid} has ended") { post("ended") }
       end
 
       def write(serial = nil)
@@ -213,7 +213,7 @@ module Memprof
       def warn_user(message)
         STDERR.write("memprof: #{message}\n")
       rescue SystemCallError, IOError
-        nil # closed: there is nobody to tell
+        nil # stderr is closed
       end
     end
   end

@@ -26,7 +26,7 @@ module Memprof
         scale_bytes: "1".method(:==), # for :memory_profiler
         color: :to_sym.to_proc, # :always, :never, or :main, the process whose report goes to the screen
         signal: :itself.to_proc,
-        run_directory: :itself.to_proc, # where processes tell `memprof run` what they did
+        run_directory: :itself.to_proc, # where processes report to `memprof run`
         run_parent: Kernel.method(:Integer) # the process id of `memprof run`
       }.freeze
 

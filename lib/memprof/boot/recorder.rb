@@ -148,7 +148,7 @@ module Memprof
         def warn_user(message)
           STDERR.write("memprof: #{message}\n")
         rescue SystemCallError, IOError
-          nil # closed: there is nobody to tell
+          nil # stderr is closed
         end
       end
     end

@@ -14,7 +14,7 @@ module Memprof
       USAGE = "[OPTIONS] IN OUT"
       DETAILS = <<~TEXT
         IN is a dump of memprof or of ObjectSpace.dump_all, compressed or not, or a
-        core file; its content tells which. The extension of OUT selects the format
+        core file (detected by content). The extension of OUT selects the format
         (.memprof is binary, all others memprof's JSON lines) unless --format does, and
         the compression (.gz, .zst). A - stands for stdin and stdout.
 

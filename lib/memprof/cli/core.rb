@@ -56,7 +56,7 @@ module Memprof
 
         requests = requests(file, words)
         opened(file) do |core|
-          next Summary.new(self, @terminal, file, core).tell if words.empty?
+          next Summary.new(self, @terminal, file, core).render if words.empty?
 
           to_output { requests.all? { |request, path| answer_to(path, core, request) } ? 0 : 2 }
         end

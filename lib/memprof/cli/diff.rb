@@ -95,7 +95,7 @@ module Memprof
         status = present(answer) do |page|
           rows = GrowthRows.listing(answer[:rows][:rows],
             three: files.size > 2, strangers: strangers?(answer))
-          output_format == :csv ? page.listing(rows) : tell(page, answer, rows, series)
+          output_format == :csv ? page.listing(rows) : render(page, answer, rows, series)
         end
         next_steps(steps(after, answer))
         status
@@ -150,7 +150,7 @@ module Memprof
         }
       end
 
-      def tell(page, answer, rows, series)
+      def render(page, answer, rows, series)
         page.text(Wording.memory(answer[:memory])) if answer[:memory] && !strangers?(answer)
         page.heading(Wording.growth(answer[:totals]))
         page.text(Wording.growth_by_dump(series.sizes)) if series

@@ -64,7 +64,7 @@ module Memprof
       def one(file)
         answer = suspects(open_heap(file))
         status = present(answer) do |page|
-          output_format == :csv ? table(page, [[file, answer]]) : tell(page, file, answer)
+          output_format == :csv ? table(page, [[file, answer]]) : render(page, file, answer)
         end
         suspect = answer[:suspects].first
         next_steps(suspect ? steps(file,
@@ -80,7 +80,7 @@ module Memprof
         ]
       end
 
-      def tell(page, file, answer)
+      def render(page, file, answer)
         page.heading(title(file, answer))
         answer[:suspects].each_with_index do |suspect, index|
           page.paragraph("#{index + 1}. #{Wording.phrase(suspect[:phrase])}")

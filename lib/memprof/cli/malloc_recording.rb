@@ -30,7 +30,7 @@ module Memprof
         program = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun")
         status = program.run
         take_own(path, program.pid) if environment.key?("LD_PRELOAD") && program.pid
-        tell(path)
+        report_result(path)
         status
       end
 
@@ -51,7 +51,7 @@ module Memprof
         @terminal.warn("the recording is #{own}: #{SystemCallError.new(nil, e.errno).message}")
       end
 
-      def tell(path)
+      def report_result(path)
         return @terminal.hint("Next: memprof malloc #{@options[:output]}") if File.exist?(path)
 
         @terminal.warn("no recording: no process wrote one")

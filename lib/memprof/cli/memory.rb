@@ -39,7 +39,7 @@ module Memprof
 
         # A file may have any name.
         memory = PID.match?(of) && !File.exist?(of) ? live(of.to_i) : stored(of)
-        present(memory.to_h) { |page| tell(page, of, memory) }
+        present(memory.to_h) { |page| render(page, of, memory) }
       end
 
       private
@@ -73,7 +73,7 @@ module Memprof
         target([])
         load_library
         cluster = outside { Memprof::Memory::Cluster.of(of.to_i) { |pid| own_answer(pid) } }
-        present(cluster.to_h) { |page| tell_cluster(page, of, cluster) }
+        present(cluster.to_h) { |page| render_cluster(page, of, cluster) }
       end
 
       # What a process that has loaded memprof/signal knows of itself; nil if it hasn't, or does not answer.
@@ -86,7 +86,7 @@ module Memprof
         client&.close
       end
 
-      def tell_cluster(page, of, cluster)
+      def render_cluster(page, of, cluster)
         text = Memprof::Memory::Cluster::Text.new(cluster)
         listing = Listing.new
         text.columns.each { |heading, key| listing.column(heading, :bytes, key) }
@@ -104,7 +104,7 @@ module Memprof
           "#{file} does not contain what was measured: dumps of memprof's own formats do")
       end
 
-      def tell(page, of, memory)
+      def render(page, of, memory)
         text = Memprof::Memory::Text.new(memory)
         page.heading("#{of}: #{text.heading}")
         page.listing(listing(memory))

@@ -16,7 +16,7 @@ module Memprof
       private_constant :COUNTED
 
       class << self
-        def tell(page, file, answer)
+        def render(page, file, answer)
           objects = answer[:objects]
           page.heading("#{file}: #{Units.objects(objects[:count])}, #{Units.bytes(objects[:size])}")
           page.facts(facts(answer))

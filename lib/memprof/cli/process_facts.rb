@@ -4,7 +4,7 @@ require_relative "../printable"
 
 module Memprof
   module CLI
-    # What /proc tells about a process; nil for what it lacks.
+    # What /proc says about a process; nil for what it lacks.
     class ProcessFacts
       # Programs that run another one, whose name says more.
       RUNNERS = /\A(?:ruby[\d.]*|bundle|env|sh|bash)\z/

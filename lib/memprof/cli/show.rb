@@ -29,7 +29,7 @@ module Memprof
         of = address(name)
         answer = put(open_heap(file), :object, of: of, limit: @options[:limit])
         status = present(answer) do |page|
-          output_format == :csv ? page.listing(Objects.references(answer[:references])) : tell(page, answer)
+          output_format == :csv ? page.listing(Objects.references(answer[:references])) : render(page, answer)
         end
         next_steps(steps(file, of, answer))
         status
@@ -48,7 +48,7 @@ module Memprof
         steps
       end
 
-      def tell(page, answer)
+      def render(page, answer)
         page.heading("#{answer[:text]} at #{answer[:address]}")
         page.facts(values(answer).merge(facts(answer)))
         held_by(page, answer)

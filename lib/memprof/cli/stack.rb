@@ -34,7 +34,7 @@ module Memprof
         load_library
         copy = ProcessCopy.new(target)
         threads = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS)).fetch("threads")
-        present(answer(copy, threads)) { |page| tell(page, target, copy, threads) }
+        present(answer(copy, threads)) { |page| render(page, target, copy, threads) }
       end
 
       private
@@ -48,13 +48,13 @@ module Memprof
         { ruby: copy.ruby_version, pause: copy.pause, threads: threads }
       end
 
-      def tell(page, target, copy, threads)
+      def render(page, target, copy, threads)
         page.heading("#{target.name} (#{target.pid}), Ruby #{copy.ruby_version}: #{threads.size} threads, " \
                      "paused for #{(copy.pause * 1000).round(1)} ms")
-        threads.each { |thread| tell_of(page, thread) }
+        threads.each { |thread| render_thread(page, thread) }
       end
 
-      def tell_of(page, thread)
+      def render_thread(page, thread)
         name = thread["main"] ? "main thread" : "thread"
         name += " \"#{thread["name"]}\"" if thread["name"] && !thread["main"]
         page.heading("#{name}, #{thread["status"]}")

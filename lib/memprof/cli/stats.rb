@@ -31,7 +31,7 @@ module Memprof
         file, = expect_arguments(arguments, "FILE (or --pid PID)")
         answer = put(open_heap(file), :overview, **@options.slice(:limit))
         status = present(answer) do |page|
-          output_format == :csv ? page.listing(Overview.types(answer)) : Overview.tell(page, file, answer)
+          output_format == :csv ? page.listing(Overview.types(answer)) : Overview.render(page, file, answer)
         end
         next_steps(steps(file))
         status

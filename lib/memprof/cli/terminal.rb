@@ -71,7 +71,7 @@ module Memprof
         nil # closed
       end
 
-      # Tells the user something that is no result.
+      # Prints a message to the user that is no result.
       def warn(message)
         @err.write("memprof: #{message}\n")
       rescue SystemCallError, IOError

@@ -125,7 +125,7 @@ module Memprof
         listing
       end
 
-      # Whole objects and bytes: a fraction of one tells nothing.
+      # Whole objects and bytes: a fraction of one means nothing.
       def mean(kind, costs)
         mean = costs.dig(kind, :mean)
         unit(kind) == :seconds || mean.nil? ? mean : mean.round

@@ -18,7 +18,7 @@ module Memprof
           frames.each_with_index.map { |location, index| ["frame", json(location, index, options.contents?)] }
         end
 
-        # Whose frames tell what the program was doing: those of a thread of memprof's own do not.
+        # Threads whose frames show what the program was doing: those of a thread of memprof's own do not.
         def subject
           Thread.current.thread_variable_get(:memprof) ? Thread.main : Thread.current
         end

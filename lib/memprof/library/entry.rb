@@ -18,7 +18,7 @@ module Memprof
       HEADS = {
         "memprof".b => ".memprof", "\x1F\x8B".b => ".json.gz", "\x28\xB5\x2F\xFD".b => ".json.zst"
       }.freeze
-      # What is told beside the number and the size.
+      # What is said beside the number and the size.
       FACTS = %w[name app host pid program ruby taken added objects].freeze
       private_constant :FILE, :ABOUT, :LONGEST, :UNNAMED, :HEADS, :FACTS
 
@@ -33,7 +33,7 @@ module Memprof
           end
         end
 
-        # What is going to be told of a dump.
+        # What will be said about a dump.
         def about(heap, size, app:, name:, facts:)
           process = heap.ask(:overview, limit: 1).fetch(:process)
           app = clean(app)

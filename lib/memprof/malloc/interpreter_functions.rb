@@ -22,7 +22,7 @@ module Memprof
       end
       private_constant :Probe
 
-      # Tells the recorder what it found, once: later a JIT may have compiled what tries, too.
+      # Passes what it found to the recorder, once: later a JIT may have compiled what tries, too.
       #
       # A stack is an Array of functions, innermost first, each known by its address, and the number of
       # times that native code called Ruby there. On a thread of its own, none of them begins in code that a

@@ -2,7 +2,7 @@
 
 module Memprof
   class Middleware
-    # A response body that tells when it was closed and is otherwise the body that it wraps: it responds to
+    # A response body that reports when it was closed and is otherwise the body that it wraps: it responds to
     # what that one responds to (`each`, `call`, `to_path`, `to_ary`, whatever a framework adds), and to
     # nothing else but `close`.
     class Body

@@ -40,8 +40,8 @@ module Memprof
         nil
       end
 
-      # Whoever asked is told in any case, also if this thread is ended. Then the child is, too, and its file
-      # is gone (Dump::Child, Dump::InProgress).
+      # Whoever asked gets an answer in any case, also if this thread is ended. Then the child is, too, and
+      # its file is gone (Dump::Child, Dump::InProgress).
       def write(path, options, block)
         outcome = Error.new("the thread that waited for it was ended")
         Dump::InProgress.sweep(File.dirname(path))
@@ -50,10 +50,10 @@ module Memprof
       rescue StandardError => e
         outcome = e
       ensure
-        tell(outcome, block)
+        report(outcome, block)
       end
 
-      def tell(outcome, block)
+      def report(outcome, block)
         if outcome.is_a?(Exception)
           OnSignal.warn_user("process #{Process.pid}: no dump: #{outcome.message.lines.first.to_s.chomp}")
         end

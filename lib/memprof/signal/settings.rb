@@ -8,7 +8,7 @@ require_relative "../session"
 module Memprof
   module OnSignal
     # What the environment says about dumps that are asked for from outside. What makes no sense there is a
-    # problem to be told, and the default is taken.
+    # problem to report, and the default is taken.
     #
     # Not MEMPROF_FORMAT: that is the format of the report of `memprof run`.
     class Settings

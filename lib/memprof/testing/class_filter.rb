@@ -2,7 +2,7 @@
 
 module Memprof
   module Testing
-    # Tells which of the given classes an object's class belongs to. A class stands for itself and its
+    # Finds which of the given classes an object's class belongs to. A class stands for itself and its
     # subclasses, a module for the classes that include it, a String for the class of just that name (internal
     # objects have no other: `"<iseq>"`). Where several fit, the nearest takes the object: of `Object` and
     # `Array` an Array belongs to `Array`.

@@ -2,7 +2,7 @@
 
 module Memprof
   module Testing
-    # Runs a block many times and tells the sites whose live objects grow, as Memprof.growth judges it. When
+    # Runs a block many times and finds the sites whose live objects grow, as Memprof.growth judges it. When
     # in doubt it runs on, up to twelve times as often, and compares with all objects of the class.
     class Leaks
       attr_accessor :times

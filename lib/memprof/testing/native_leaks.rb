@@ -5,7 +5,7 @@ require_relative "native_recording"
 
 module Memprof
   module Testing
-    # Runs a block many times and tells the locations whose live bytes of malloc grow, by the rules of
+    # Runs a block many times and finds the locations whose live bytes of malloc grow, by the rules of
     # Memprof.growth. Bytes are exact; RSS is not looked at. Ruby objects that the block leaves behind count
     # with what they have outside of their slots.
     class NativeLeaks

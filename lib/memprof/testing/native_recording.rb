@@ -7,7 +7,7 @@ module Memprof
     # malloc by location while blocks run: {Malloc} records, and what memprof itself allocates is left out.
     # A recording that runs already is used, and goes on.
     class NativeRecording
-      # Indexes of what Native::Malloc.sites tells.
+      # Indexes of what Native::Malloc.sites returns.
       CALLS = 0
       BYTES = 1
       LIVE_BYTES = 7

@@ -40,7 +40,7 @@ module Memprof
         def warn_once(message)
           Kernel.warn("memprof: #{Printable.line(message)}; said only once")
         rescue SystemCallError, IOError
-          nil # stderr is gone as well: there is nobody left to tell
+          nil # stderr is closed as well
         end
 
         def text(record, seconds, io)

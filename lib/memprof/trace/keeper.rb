@@ -36,7 +36,7 @@ module Memprof
         trace.plan.ready.push(trace) if @scope == :thread
       end
 
-      # Has clients followed that were loaded meanwhile without anybody's being told.
+      # Follows clients that were loaded meanwhile without a notice.
       def look
         Tracers::Hooks.look if @clients
       end

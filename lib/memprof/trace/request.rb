@@ -11,7 +11,7 @@ module Memprof
   class Trace
     # A traced request of a web application, as Memprof.trace_request writes it.
     class Request
-      # What is told of the Rack env.
+      # What is written of the Rack env.
       KEYS = %w[REQUEST_PATH PATH_INFO REMOTE_ADDR REQUEST_URI REQUEST_METHOD QUERY_STRING].freeze
       # Where the id of a request is: Rails', which has checked the client's, and the client's.
       IDS = %w[action_dispatch.request_id HTTP_X_REQUEST_ID].freeze
@@ -103,7 +103,7 @@ module Memprof
           next unless value.is_a?(String)
 
           key = KEYS[index]
-          request[key] = value.empty? && key == "QUERY_STRING" ? nil : told(key, value)
+          request[key] = value.empty? && key == "QUERY_STRING" ? nil : redacted(key, value)
         end&.merge(id)
       end
 
@@ -113,7 +113,7 @@ module Memprof
       end
 
       # Without the values of secrets.
-      def told(key, value)
+      def redacted(key, value)
         case key
         when "QUERY_STRING" then Redaction.query(value, @env)
         when "REQUEST_URI" then Redaction.uri(value, @env)

@@ -4,7 +4,7 @@ module Memprof
   class Trace
     # The report of a trace that the extension does not count. It counts by thread, and under a Fiber
     # scheduler one thread has many requests, each of which waits while others run. What is counted in Ruby
-    # is told by fiber, and stands beside this.
+    # is recorded by fiber, and stands beside this.
     class Uncounted
       # What stands in the report of each tracer.
       ERROR = "not counted: under a Fiber scheduler requests share their thread"

@@ -7,10 +7,10 @@ require_relative "../native"
 
 module Memprof
   module Tracers
-    # A tracer of a client gem. A module prepended to the client, at the one place that all calls pass, tells
+    # A tracer of a client gem. A module prepended to the client, at the one place that all calls pass, calls
     # the traces that follow the calling thread. It does nothing but call `super` while no trace runs.
     #
-    # A tracer names the places with hook, and gives a #report of what its instance was told.
+    # A tracer names the places with hook, and its instance sums up the calls in #report.
     class Client
       class << self
         def running = Follower.running
@@ -23,16 +23,16 @@ module Memprof
         # Called when a trace begins, for what hook can't do.
         def listen; end
 
-        # Tells those of the traces that follow the calling thread that a call has ended, well or not. What
+        # Reports to the traces that follow the calling thread that a call has ended, well or not. What
         # they make to remember it is not counted as the program's. (Nor is there a Proc here: a block that is
         # passed on as one would be an object.)
-        def tell(followers, began, waited)
+        def record(followers, began, waited)
           wait = Native.gvl_wait - waited
           # Two clocks: the difference is never below 0.
           time = [Clock.now - began - wait, 0.0].max
           Native.quiet do
             thread = Thread.current
-            followers.each { |follower| follower.told(self, thread) { |client| yield(client, time, wait) } }
+            followers.each { |follower| follower.record(self, thread) { |client| yield(client, time, wait) } }
           end
         end
       end

@@ -8,7 +8,7 @@ module Memprof
     # Ruby makes a sleep of. It is reported as it was written. (The sleep may show besides as what Ruby sleeps
     # by.)
     class Fd < Client
-      # Tells of a select that waits for nothing but time.
+      # Records a select that waits for nothing but time.
       def self.waited
         followers = running
         began = Clock.now
@@ -16,7 +16,7 @@ module Memprof
         begin
           yield
         ensure
-          tell(followers, began, waited) { |client, time, wait| client.waited(time + wait) }
+          record(followers, began, waited) { |client, time, wait| client.waited(time + wait) }
         end
       end
 

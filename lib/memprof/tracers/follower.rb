@@ -8,7 +8,7 @@ module Memprof
   module Tracers
     # A trace as the tracers of client gems see it: which of them it has, and whose calls it follows. A
     # request of a server seldom uses more than one or two clients, so their tracers are made when there is a
-    # first call to tell of.
+    # first call.
     class Follower
       NOTHING = {}.freeze
       NOBODY = [].freeze
@@ -32,8 +32,8 @@ module Memprof
           @lock.synchronize { @running = without(follower) }
         end
 
-        # Has clients listen that can't be told where to. It is done for good, and the traces of a server have
-        # all the same clients.
+        # Hooks into the clients. It is done for good, and the traces of a server have all the same
+        # clients.
         def listen(clients)
           return if @listening.equal?(clients)
 
@@ -64,7 +64,7 @@ module Memprof
         @stays = @listens = false
       end
 
-      # Has it told of calls for good, also while it follows nobody. For a trace of a thread that is started
+      # Records calls for good, also while it follows nobody. For a trace of a thread that is started
       # again and again: each time anew takes longer. Hooks.keep keeps the hooks.
       def stay
         @stays = true
@@ -86,7 +86,7 @@ module Memprof
         listen_no_more if @listens
       end
 
-      def told(tracer, thread, &note)
+      def record(tracer, thread, &note)
         return unless (@lock || thread.equal?(@thread)) && @clients.value?(tracer)
         return if @fiber && !@fiber.equal?(Fiber.current)
 

@@ -65,7 +65,7 @@ module Memprof
       end
 
       class << self
-        # Tells of a request of Net::HTTP.
+        # Records a request of Net::HTTP.
         def requested(client)
           call = Native.quiet do
             Call.new(client.address, client.port, Thread.current[INSIDE], client: client)
@@ -73,14 +73,14 @@ module Memprof
           run(call) { yield }
         end
 
-        # Tells of a request of another client. The block gives the response or its code.
+        # Records a request of another client. The block gives the response or its code.
         def asked(host, port, easy = nil)
           run(Native.quiet { Call.new(host, port, Thread.current[INSIDE], easy: easy) }) { yield }
         end
 
-        # Tells of a request that has ended, and whose client has measured it.
+        # Records a request that has ended, and whose client has measured it.
         def ended(host, port, code, seconds)
-          tell(running, Clock.now - seconds, Native.gvl_wait) do |http, time, wait|
+          record(running, Clock.now - seconds, Native.gvl_wait) do |http, time, wait|
             http.requested(host, port, code, time, wait)
           end
         end
@@ -122,7 +122,7 @@ module Memprof
         end
 
         def finish(call, response, followers, began, waited)
-          tell(followers, began, waited) do |http, time, wait|
+          record(followers, began, waited) do |http, time, wait|
             http.requested(call.host, call.port, response, *call.own(time, wait))
           end
           wait = Native.gvl_wait - waited

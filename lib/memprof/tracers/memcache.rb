@@ -17,7 +17,7 @@ module Memprof
       QUIET = :dalli_multi
       private_constant :NAMES, :MISSED, :FIRST, :QUIET
 
-      # Tells of a call.
+      # Records a call.
       def self.called(operation, arguments = nil, handed = nil)
         followers = running
         began = Clock.now
@@ -28,7 +28,7 @@ module Memprof
           given = true
           value
         ensure
-          tell(followers, began, waited) do |client, time, wait|
+          record(followers, began, waited) do |client, time, wait|
             answers = given ? answers(operation, value, arguments, handed) : { "error" => 1 }
             client.called(operation, time, wait, answers)
           end

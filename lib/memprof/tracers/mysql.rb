@@ -12,7 +12,7 @@ module Memprof
       KINDS = %w[select insert update delete].freeze
       private_constant :BEFORE, :KINDS
 
-      # Tells of a query.
+      # Records a query.
       def self.queried(sql)
         followers = running
         began = Clock.now
@@ -20,7 +20,7 @@ module Memprof
         begin
           yield
         ensure
-          tell(followers, began, waited) { |client, time, wait| client.queried(sql, time, wait) }
+          record(followers, began, waited) { |client, time, wait| client.queried(sql, time, wait) }
         end
       end
 

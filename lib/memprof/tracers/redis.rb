@@ -7,7 +7,7 @@ module Memprof
     # `redis`: commands by name, through the gems redis-client (and so redis 5) and redis 4. Counted is what
     # goes over the connection, with what the client sends by itself; commands of a pipeline share its time.
     class Redis < Client
-      # Tells of commands, and of the connection or client that they go through.
+      # Records commands, and of the connection or client that they go through.
       def self.sent(commands, through)
         followers = running
         began = Clock.now
@@ -15,7 +15,7 @@ module Memprof
         begin
           yield
         ensure
-          tell(followers, began, waited) { |client, time, wait| client.sent(commands, through, time, wait) }
+          record(followers, began, waited) { |client, time, wait| client.sent(commands, through, time, wait) }
         end
       end
 

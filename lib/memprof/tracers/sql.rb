@@ -22,7 +22,7 @@ module Memprof
       private_constant :Call
 
       class << self
-        # Tells of a statement, unless it is part of one: of a query of Active Record through a client gem.
+        # Records a statement, unless it is part of one: of a query of Active Record through a client gem.
         def asked(text, adapter)
           call = start
           return yield unless call
@@ -58,7 +58,7 @@ module Memprof
 
           Thread.current[INSIDE] = call.outer
           entries = Native.quiet { [] }
-          tell(call.followers, call.began, call.waited) do |sql, time, _|
+          record(call.followers, call.began, call.waited) do |sql, time, _|
             entries << sql.asked(text, adapter, time)
           end
           call.began = nil

@@ -6,7 +6,7 @@ require_relative "../paths"
 module Memprof
   module Tracers
     # `views`: templates, partials and layouts of Action View (so also those of jbuilder, haml and slim), view
-    # components, and serializers of active_model_serializers, as their notifications tell. Each has the time
+    # components, and serializers of active_model_serializers, as in their notifications. Each has the time
     # without that of what it renders inside.
     class Views < Client
       TEMPLATES = %w[
@@ -49,7 +49,7 @@ module Memprof
           return unless call
 
           Thread.current[INSIDE] = call.outer
-          tell(call.followers, call.began, call.waited) do |views, time, _|
+          record(call.followers, call.began, call.waited) do |views, time, _|
             views.rendered(name, payload, [time - call.inner, 0.0].max)
           end
           call.outer.inner += Clock.now - call.began if call.outer

@@ -46,7 +46,7 @@ module Memprof
 
       def subjects = [entry].compact
 
-      # What the page tells: numbers of bytes are exact, unknown is nil.
+      # The data of the page: numbers of bytes are exact, unknown is nil.
       def data = raise(NotImplementedError, "#{self.class}#data")
 
       def title = raise(NotImplementedError, "#{self.class}#title")

@@ -6,7 +6,7 @@ module Memprof
   class Web
     # Compares secrets.
     module Secret
-      # In a time that tells nothing about where they differ, nor how long the right one is.
+      # In a time that does not reveal where they differ, nor how long the right one is.
       def self.same?(given, right)
         return false if given.nil?
 

@@ -22,7 +22,7 @@ require_relative "template"
 
 module Memprof
   class Web
-    # What templates see: the page, what it tells, and helpers.
+    # What templates see: the page, its data, and helpers.
     class View
       include Helpers::AllocatingLines
       include Helpers::Charts

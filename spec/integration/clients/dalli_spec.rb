@@ -17,7 +17,7 @@ RSpec.describe "Calls of dalli to memcached" do
       idle, first = status.call, status.call
       tracers = traced(tracers: %i[memcache fd]) { #{code} }
       last = status.call
-      tell(**tracers, server: last.to_h { |name, value| [name, value - first[name] - (first[name] - idle[name])] })
+      emit(**tracers, server: last.to_h { |name, value| [name, value - first[name] - (first[name] - idle[name])] })
     RUBY
   end
 

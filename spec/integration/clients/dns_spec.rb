@@ -10,7 +10,7 @@ RSpec.describe "Names that are looked up" do
       all = calls.call(scope: :process) do
         own = [10, 30].map { |times| Thread.new { calls.call { look_up.call(times) } } }.map(&:value)
       end
-      tell(own: own, all: all, idle: calls.call { Thread.new { look_up.call(5) }.join })
+      emit(own: own, all: all, idle: calls.call { Thread.new { look_up.call(5) }.join })
     RUBY
     skip "calls can't be interposed here" if result["all"].zero? && !Memprof::Tracers.native.include?(:dns)
     # Each look-up is one call, or a fixed number of them.

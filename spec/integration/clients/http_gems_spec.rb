@@ -33,7 +33,7 @@ RSpec.describe "HTTP requests of client gems" do
       SITE = "http://user:secret@127.0.0.1:\#{PORT}"
       CLOSED = "http://127.0.0.1:\#{TCPServer.open("127.0.0.1", 0) { |closed| closed.addr[1] }}"
       rescued = ->(&ask) { begin; ask.call; rescue StandardError; nil; end }
-      tell(**traced(tracers: :http) { #{code} }, requests: $requests, port: PORT)
+      emit(**traced(tracers: :http) { #{code} }, requests: $requests, port: PORT)
     RUBY
   end
 
@@ -65,7 +65,7 @@ RSpec.describe "HTTP requests of client gems" do
       counts = [%i[http objects], %i[objects], %i[http objects], %i[objects]].map do |tracers|
         traced(tracers: tracers, &ask)["objects"]["created"]
       end
-      tell(counts: counts.last(2))
+      emit(counts: counts.last(2))
     RUBY
     expect(report["counts"].first).to eq(report["counts"].last)
   end

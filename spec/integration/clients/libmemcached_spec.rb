@@ -79,7 +79,7 @@ RSpec.describe "Calls of libmemcached through Fiddle" do
       first = status.call
       tracers = traced(tracers: %i[memcache fd]) { #{code} }
       last = status.call
-      tell(**tracers, server: last.to_h { |name, value| [name, value - first[name]] })
+      emit(**tracers, server: last.to_h { |name, value| [name, value - first[name]] })
     RUBY
   end
 
@@ -140,7 +140,7 @@ RSpec.describe "Calls of libmemcached through Fiddle" do
         end.map(&:value)
       end
       clients.first.set("a", "1")
-      tell(own: own, all: all, idle: sets.call { nil })
+      emit(own: own, all: all, idle: sets.call { nil })
     RUBY
     expect(result).to eq("own" => [20, 50], "all" => 70, "idle" => nil)
   end

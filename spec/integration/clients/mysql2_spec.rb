@@ -20,7 +20,7 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
       first = status.call
       tracers = traced(tracers: %i[mysql fd]) { #{code} }
       last = status.call
-      tell(**tracers, server: last.to_h { |name, value| [name, value - first[name] - (first[name] - idle[name])] })
+      emit(**tracers, server: last.to_h { |name, value| [name, value - first[name] - (first[name] - idle[name])] })
     RUBY
   end
 
@@ -138,7 +138,7 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
         nil
       end
       length = Process.clock_gettime(Process::CLOCK_MONOTONIC) - begun
-      tell(length: length, **tracers)
+      emit(length: length, **tracers)
     RUBY
     expect(kinds(result["mysql"])).to eq("select" => 1)
     expect(result["mysql"]["time"]).to be_between(1, result["length"])
@@ -161,7 +161,7 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
       tracer.call("statements" => again)
       lines = File.readlines(Memprof.trace_filename).map { |line| JSON.parse(line)["tracers"]["mysql"] }
       FileUtils.rm_r(File.dirname(Memprof.trace_filename))
-      tell(lines: lines)
+      emit(lines: lines)
     RUBY
     expect(result["lines"].map { |line| kinds(line) })
       .to eq([{ "select" => 600 }, { "select" => 600 }, { "delete" => 200 }])

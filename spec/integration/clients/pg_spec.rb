@@ -14,7 +14,7 @@ RSpec.describe "Queries of pg to PostgreSQL" do
       tracers = traced(tracers: %i[postgres fd]) { #{code} }
       client.exec("select 'the end'")
       mine = /^\\[\#{name}\\] LOG:  (?:statement|execute [^:]*): (.*)/
-      tell(**tracers, server: File.read(ENV["PG_LOG"])[mark..].scan(mine).flatten[...-1])
+      emit(**tracers, server: File.read(ENV["PG_LOG"])[mark..].scan(mine).flatten[...-1])
     RUBY
   end
 
@@ -174,7 +174,7 @@ RSpec.describe "Queries of pg to PostgreSQL" do
       elsewhere = request { other.exec("select 1") }
       client.cancel
       sleep 0.3
-      tell(slow: slow, elsewhere: elsewhere, again: request { sleep 0.3; client.exec("select 1") })
+      emit(slow: slow, elsewhere: elsewhere, again: request { sleep 0.3; client.exec("select 1") })
     RUBY
     # The timeout begins before the query does.
     expect(result["slow"]["time"]).to be_between(0.1, result["slow"]["length"])
@@ -194,7 +194,7 @@ RSpec.describe "Queries of pg to PostgreSQL" do
       warm = request { clients.each { |one| 200.times { |id| one.exec_prepared("a\#{id}") } } }
       client.exec("deallocate early")
       client.prepare("early", "delete from books where id = $1")
-      tell(early: early, warm: warm, again: request { client.exec_prepared("early", [1]) })
+      emit(early: early, warm: warm, again: request { client.exec_prepared("early", [1]) })
     RUBY
     expect(kinds(result["early"])).to eq("insert" => 2)
     expect(kinds(result["warm"])).to eq("select" => 600)

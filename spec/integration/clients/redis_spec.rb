@@ -15,7 +15,7 @@ RSpec.describe "Commands of the redis gem to Redis" do
       info = client.info("all")
       commands = info.filter_map { |key, value| [key[/\\Acmdstat_(\\w+)/, 1], value[/calls=(\\d+)/, 1].to_i] if key.start_with?("cmdstat") }
       commands = commands.group_by(&:first).transform_values { |calls| calls.sum(&:last) }
-      tell(**tracers, server: commands, bytes: Integer(info["total_net_input_bytes"]))
+      emit(**tracers, server: commands, bytes: Integer(info["total_net_input_bytes"]))
     RUBY
   end
 

@@ -25,7 +25,7 @@ RSpec.describe "Statements of Active Record and client gems" do
         page
         seen = []
         ActiveSupport::Notifications.subscribe("sql.active_record") { |*, event| seen << event[:sql] unless event[:cached] }
-        tell(**traced(tracers: :sql) { #{code} }, seen: seen.size)
+        emit(**traced(tracers: :sql) { #{code} }, seen: seen.size)
       RUBY
     end
 
@@ -56,7 +56,7 @@ RSpec.describe "Statements of Active Record and client gems" do
     report = client_program(<<~RUBY, server: :postgres)
       require "pg"
       connection = PG.connect
-      tell(**traced(tracers: %i[sql postgres]) do
+      emit(**traced(tracers: %i[sql postgres]) do
         connection.exec("select 'secret'") { |rows| rows.each { connection.exec_params("select $1::int", [7]) } }
         connection.prepare("one", "select $1::text, 'secret'")
         2.times { connection.exec_prepared("one", ["secret"]) }
@@ -72,7 +72,7 @@ RSpec.describe "Statements of Active Record and client gems" do
     report = client_program(<<~RUBY, server: :mariadb)
       require "mysql2"
       client = Mysql2::Client.new(socket: ENV["MYSQL_SOCKET"], username: ENV["MYSQL_USER"], database: "test")
-      tell(**traced(tracers: %i[sql mysql]) do
+      emit(**traced(tracers: %i[sql mysql]) do
         client.query('select "secret", 7').to_a
         2.times { client.prepare("select ?, 'secret' as a").execute("secret") }
       end)
@@ -89,7 +89,7 @@ RSpec.describe "Statements of Active Record and client gems" do
       db = SQLite3::Database.new(":memory:")
       db.execute("create table books (id integer primary key, title text)")
       db.execute("insert into books values (1, 'a'), (2, 'b'), (3, 'c')")
-      tell(**traced(tracers: %i[sql sqlite]) { #{code} })
+      emit(**traced(tracers: %i[sql sqlite]) { #{code} })
     RUBY
   end
 

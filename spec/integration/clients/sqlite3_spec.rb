@@ -15,7 +15,7 @@ RSpec.describe "Statements of sqlite3" do
       ran = []
       db.trace { |sql| ran << sql }
       tracers = traced(tracers: :sqlite) { #{code} }
-      tell(**tracers, ran: ran, changes: db.total_changes)
+      emit(**tracers, ran: ran, changes: db.total_changes)
     RUBY
   end
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-RSpec.describe "Views and serializers that ActiveSupport tells of" do
+RSpec.describe "Views and serializers that ActiveSupport reports" do
   before(:all) { need(client: "active_support") }
 
   def asked(code)
@@ -9,7 +9,7 @@ RSpec.describe "Views and serializers that ActiveSupport tells of" do
       require "active_support"
       require "active_support/notifications"
       def render(name, **payload, &block) = ActiveSupport::Notifications.instrument(name, payload, &block)
-      tell(**traced(tracers: :views) { #{code} })
+      emit(**traced(tracers: :views) { #{code} })
     RUBY
   end
 

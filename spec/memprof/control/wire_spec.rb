@@ -29,7 +29,7 @@ RSpec.describe Memprof::Control::Wire do
     expect(read).to be_nil
   end
 
-  it "waits and reads no more than it is told to" do
+  it "keeps to the given deadline and length" do
     expect { described_class.read(ours, seconds: 0.01, limit: 1) }
       .to raise_error(Memprof::Control::Broken, "no answer within 0.01 s")
     theirs.write("x" * 2000)

@@ -92,7 +92,7 @@ RSpec.describe Memprof::Report::Classic do
       .and include("         1  /srv/odd\\n\\xFF.rb:1\n", "        40  Odd\\n\\e[2J\n")
   end
 
-  it "prints to standard output unless told otherwise, with colours only on a terminal" do
+  it "prints to standard output by default, with colours only on a terminal" do
     expect { report.pretty_print }.to output(printed).to_stdout
   end
 

@@ -154,7 +154,7 @@ RSpec.describe Memprof::RSpec::AllocateAtMost do
     expect { nameless.new }.to allocate_at_most(0).of(String)
   end
 
-  it "tells classes without a name apart" do
+  it "distinguishes anonymous classes" do
     nameless = Class.new(Array)
     child = nil
     expect { Class.new(Array).new }.to allocate_at_most(0).of(nameless)

@@ -29,7 +29,7 @@ RSpec.describe "tracers of client gems" do
       "commands" => { "get" => include("calls" => 3), "client" => include("calls" => 1) })
   end
 
-  it "tells which server the commands go to" do
+  it "records which server the commands go to" do
     report = trace(<<~RUBY)
       #{redis}
       class Redis::Client

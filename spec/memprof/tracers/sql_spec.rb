@@ -74,7 +74,7 @@ RSpec.describe "the tracer sql" do
       .to raise_error(ArgumentError, /\Aunknown tracer :nothing; expected one of: objects/)
   end
 
-  it "tells of texts in any encoding, and of what is no text" do
+  it "records texts in any encoding, and what is no text" do
     report = trace(<<~RUBY)
       report do
         ["select 'a\\xFF', \\xFF", "select 'secret'".encode("UTF-16LE"), "select '\\u8868'".encode("Shift_JIS"), :x]

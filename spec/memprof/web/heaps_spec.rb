@@ -74,8 +74,8 @@ RSpec.describe Memprof::Web::Heaps do
       opening << true
       sleep
     end
-    told = false
-    entry.prepare { told = true }
+    called = false
+    entry.prepare { called = true }
     opening.pop
     expect { entry.heap(patience: 0) }.to raise_error(Memprof::Web::Opening)
     waiting = Thread.new { entry.heap(patience: 30) }
@@ -84,7 +84,7 @@ RSpec.describe Memprof::Web::Heaps do
     heaps.close(1)
     expect { waiting.value }.to raise_error(Memprof::Web::Opening)
     eventually("its thread has ended") { !entry.takes_memory? }
-    expect([entry.state, told]).to eq([:idle, false])
+    expect([entry.state, called]).to eq([:idle, false])
   end
 
   it "is not opened by a thread that was to open it before" do

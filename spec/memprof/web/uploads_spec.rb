@@ -46,10 +46,10 @@ RSpec.describe Memprof::Web::Uploads do
   end
 
   it "takes a dump, and says where to look at it" do
-    status, told = upload(query: "name=my_leaky_app&pid=7&host=box")
+    status, answer = upload(query: "name=my_leaky_app&pid=7&host=box")
     entry = library.first
-    expect([status, told]).to match([201, include(id: entry.number, name: "my_leaky_app", objects: be > 1000,
-      url: "http://127.0.0.1:7000/heaps/#{entry.number}/")])
+    expect([status, answer]).to match([201, include(id: entry.number, name: "my_leaky_app",
+      objects: be > 1000, url: "http://127.0.0.1:7000/heaps/#{entry.number}/")])
     expect(FileUtils.identical?(entry.path, cache_dump)).to be(true)
     app.heaps.fetch(entry.number).heap(patience: 30)
     expect(ask(app, "/heaps/#{entry.number}/").body).to include("<h1>my_leaky_app</h1>")
@@ -117,8 +117,8 @@ RSpec.describe Memprof::Web::Uploads do
   it "takes what is compressed, and no more of it than there is memory for" do
     expect(upload(packed(1024**2))).to match([201, include(objects: 2)])
     library.each { |entry| library.delete(entry.number) }
-    told = /this dump is too large: the record in line 2 is larger than the limit of 512 MiB/
-    expect(upload(packed(600 * 1024**2))).to match([413, { error: told }])
+    fault = /this dump is too large: the record in line 2 is larger than the limit of 512 MiB/
+    expect(upload(packed(600 * 1024**2))).to match([413, { error: fault }])
     expect(files).to be_empty
   end
 
@@ -156,7 +156,7 @@ RSpec.describe Memprof::Web::Uploads do
     app.call(Rack::MockRequest.env_for("/"))
     answers = Array.new(5) { Thread.new { upload } }.map(&:value)
     expect(answers.map(&:first)).to eq([201] * 5)
-    expect(answers.map { |_, told| told[:id] }.uniq.size).to eq(5)
+    expect(answers.map { |_, answer| answer[:id] }.uniq.size).to eq(5)
     expect(library.map(&:name)).to eq(["shop"] * 5)
   end
 

@@ -52,7 +52,7 @@ module Memprof
           end
         end
 
-        # Tells how much of a file was read.
+        # Reports how much of a file was read.
         class Meter
           def initialize(file, &progress)
             @file = file

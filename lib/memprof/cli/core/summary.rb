@@ -19,7 +19,7 @@ module Memprof
           @answer = Loading.busy(terminal) { core.overview }
         end
 
-        def tell
+        def render
           status = @command.present(data) { |page| lay_out(page) }
           @command.next_steps(steps)
           status

@@ -45,7 +45,7 @@ module Memprof
         def permitted?(request)
           @permitted&.call(request.env)
         rescue StandardError => e
-          tell(request, "the block of Memprof::Web.permit raised #{e.class}: #{e.message.lines.first}")
+          log(request, "the block of Memprof::Web.permit raised #{e.class}: #{e.message.lines.first}")
           false
         end
 
@@ -70,7 +70,7 @@ module Memprof
 
         def strong?(token) = token.is_a?(String) && token.length >= SHORTEST
 
-        def tell(request, message) = request.env["rack.errors"]&.write("memprof: #{message.chomp}\n")
+        def log(request, message) = request.env["rack.errors"]&.write("memprof: #{message.chomp}\n")
       end
     end
   end

@@ -8,7 +8,7 @@ require_relative "../treemap"
 module Memprof
   class Web
     module Helpers
-      # Pictures, as SVG. Each part is a link, and has a title that tells its numbers.
+      # Pictures, as SVG. Each part is a link, and has a title with its numbers.
       module Charts
         WIDTH = 1200
         BARS_HEIGHT = 160
@@ -48,9 +48,9 @@ module Memprof
             Html.tag(:g, Html.tag(:title, title),
               Html.tag(:rect, x: index * 12, y: 24 - height, width: 10, height: height))
           end
-          told = counts.map { |pages| count(pages) }.join(", ")
+          texts = counts.map { |pages| count(pages) }.join(", ")
           Html.tag(:svg, parts, viewBox: "0 0 120 24", class: "fill", role: "img",
-            aria_label: "Pages by share of used slots, in tenths: #{told}")
+            aria_label: "Pages by share of used slots, in tenths: #{texts}")
         end
 
         private

@@ -95,9 +95,9 @@ module Memprof
 
         def graph_handle(node, more, words, (x, y, anchor))
           target = node[:expanded] ? object_url(node[:address]) : expand_url(node)
-          told = node[:expanded] ? "see the object's page" : "show the largest"
+          action = node[:expanded] ? "see the object's page" : "show the largest"
           parts = [
-            Html.tag(:title, "#{count(more)} more #{words} references: #{told}"),
+            Html.tag(:title, "#{count(more)} more #{words} references: #{action}"),
             Html.tag(:text, "+#{count(more)}", x: x, y: y + 9, text_anchor: anchor == "end" ? "start" : "end")
           ]
           Html.tag(:a, parts, href: target, class: node[:expanded] ? "more all" : "more")

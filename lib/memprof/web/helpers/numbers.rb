@@ -7,7 +7,7 @@ require_relative "../html"
 module Memprof
   class Web
     module Helpers
-      # Numbers as people read them, in the words of the command. The exact one is told by the pointer.
+      # Numbers as people read them, in the words of the command. The exact one is in the title.
       module Numbers
         def bytes(value)
           return Html.new if value.nil?

@@ -42,7 +42,7 @@ module Memprof
 
         private
 
-        # Names of classes that have none tell their addresses.
+        # Anonymous classes are named by address.
         def name = captures.fetch(:class)[/\A#<(?:Class|Module):(0x\h+)>\z/, 1] || captures.fetch(:class)
 
         def answer

@@ -20,7 +20,7 @@ module Memprof
         # Groups that contain groups of their own kind.
         TREES = %i[namespace superclass].freeze
         SORT = %i[retained size count name].freeze
-        # Their keys are an order of which a picture tells something.
+        # Their keys have an order, which a chart shows.
         CHARTED = %i[age generation size length].freeze
         BARS = 100
         # Groups that the picture is made of at most.

@@ -39,7 +39,7 @@ module Memprof
         def self.prepare(heaps, entry)
           page = -> { new(heaps, { heap: entry.id.to_s }) }
           leaks = Thread.new { page.call.leaks }
-          leaks.report_on_exception = false # who joins it is told
+          leaks.report_on_exception = false # join raises the error
           page.call.data
           leaks.join
         end

@@ -51,7 +51,7 @@ module Memprof
           nil # no class is called so
         end
 
-        # What looks like a query and is none is told with the spot, where queries are.
+        # An invalid query is shown with the place of the fault, on the page of queries.
         def query
           return unless wanted.match?(QUERY) || TRUTHS.include?(wanted)
 
