@@ -147,13 +147,6 @@ impl Image {
         (self.read(address, &mut bytes) == bytes.len()).then(|| u64::from_le_bytes(bytes))
     }
 
-    /// The path of the file that is mapped at an address.
-    #[must_use]
-    pub fn file_at(&self, address: u64) -> Option<&str> {
-        let file = self.segment(address)?.file?;
-        self.files.get(file as usize).map(String::as_str)
-    }
-
     /// Writable memory in ranges as large as they go: the kernel splits mappings where only their names differ.
     #[must_use]
     pub fn writable_runs(&self, wanted: impl Fn(&Segment) -> bool) -> Vec<Range<u64>> {

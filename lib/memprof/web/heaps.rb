@@ -61,10 +61,6 @@ module Memprof
         put { |id| Entry.new(id, name || File.basename(path), path: path, options: options) }
       end
 
-      def add_open(heap, name:)
-        put { |id| Entry.new(id, name, heap: heap) }
-      end
-
       def fetch(id)
         number = Integer(id.to_s, 10, exception: false)
         after_fork unless @pid == Process.pid
@@ -74,12 +70,11 @@ module Memprof
 
       def each(&block) = @lock.synchronize { @entries.values }.each(&block)
 
-      # Gives a heap's memory and files back: they go when no page reads it any more. It stays in the list,
-      # and is opened again when it is asked for; what is no file is forgotten.
+      # Releases a heap's memory and files as soon as no page reads it any more. It stays in the list, and is
+      # opened again when it is asked for.
       def close(id)
         entry = fetch(id)
-        return forget(id) unless entry.shut
-
+        entry.shut
         @comparisons.forget(entry.id)
         # What a heap takes is not Ruby's memory, so Ruby would wait long until it looks for it.
         GC.start

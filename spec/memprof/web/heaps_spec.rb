@@ -36,7 +36,7 @@ RSpec.describe Memprof::Web::Heaps do
 
   it "has heaps by number, until they are forgotten" do
     first = heaps.add(cache_dump)
-    second = heaps.add_open(Memprof::Heap.open(cache_dump), name: "live")
+    second = heaps.add(cache_dump, name: "second")
     expect([heaps.fetch("1"), heaps.fetch(2)]).to eq([first, second])
     heaps.forget("1")
     expect(heaps.to_a).to eq([second])
@@ -56,12 +56,6 @@ RSpec.describe Memprof::Web::Heaps do
     expect([heaps.to_a, entry.state, entry.size, entry.takes_memory?]).to eq([[entry], :idle, size, false])
     expect(entry.heap(patience: 30).size).to eq(size)
     expect(heaps.comparisons.of([entry, entry])).not_to equal(compared)
-  end
-
-  it "forgets what is closed and could not be opened again" do
-    entry = heaps.add_open(Memprof::Heap.open(cache_dump), name: "live")
-    heaps.close(1)
-    expect([heaps.to_a, entry.state]).to eq([[], :closed])
   end
 
   it "closes what is being opened, and what could not be" do
@@ -159,15 +153,13 @@ RSpec.describe Memprof::Web::Heaps do
       expect(visit(1)).to eq([1, 3, 4])
     end
 
-    it "closes nothing that a request uses, nor what was never a file" do
+    it "closes nothing that a request uses" do
       visit(1)
-      heaps.add_open(entries.first.heap, name: "live")
       heaps.using(*entries) do
         entries.each { |entry| entry.heap(patience: 30) }
         expect(entries.map(&:rest)).to eq([false] * 5)
       end
       expect(heaps.count { |entry| entry.state == :open }).to eq(3)
-      expect(heaps.fetch(6).state).to eq(:open)
     end
 
     it "is given back by comparisons, too" do

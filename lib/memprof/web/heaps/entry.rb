@@ -41,14 +41,14 @@ module Memprof
 
         attr_reader :id, :name, :path, :state, :progress, :error, :size, :used
 
-        def initialize(id, name, path: nil, heap: nil, options: {})
+        def initialize(id, name, path:, options: {})
           @id = id
           @name = name
           @path = path
-          @heap = heap
+          @heap = nil
           @options = options
-          @state = heap ? :open : :idle
-          @size = heap&.size
+          @state = :idle
+          @size = nil
           @used = Clock.now
           @users = 0
           @progress = Progress.new(:opening, 0, nil)
@@ -113,10 +113,10 @@ module Memprof
           @lock.synchronize { %i[open opening].include?(@state) || (@state == :idle && @users.positive?) }
         end
 
-        # Gives memory and files back, unless it is in use, or can't be opened again.
+        # Releases memory and files, unless it is in use.
         def rest
           @lock.synchronize do
-            next false unless @state == :open && @users.zero? && @path
+            next false unless @state == :open && @users.zero?
 
             @state = :idle
             @heap = nil
@@ -125,11 +125,9 @@ module Memprof
           end
         end
 
-        # Gives memory and files back, whoever uses it; also those of an opening, which ends. It is opened
+        # Releases memory and files, whoever uses it; also those of an opening, which ends. It is opened
         # again when it is asked for, and what could not be opened is tried again.
         def shut
-          return false unless @path
-
           thread = @lock.synchronize do
             @state = :idle
             @heap = @error = nil
@@ -138,7 +136,6 @@ module Memprof
             @thread.tap { @thread = nil }
           end
           thread&.kill
-          true
         end
 
         # For good. Ends the opening, too.
