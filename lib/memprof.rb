@@ -350,15 +350,15 @@ end
 unless Memprof.const_defined?(:Autorun, false)
   { Memprof => %i[Census Core Dump Growth Heap Iseqs Memory Trace],
     Memprof::Report => %i[Classic Json Markdown Overview Text],
-    Memprof::Growth => %i[Text],
-    Memprof::Iseqs => %i[Text],
-    Memprof::Memory => %i[Cluster Text],
-    Memprof::Memory::Cluster => %i[Text] }.each do |namespace, parts|
+    Memprof::Growth => %i[GrowthText],
+    Memprof::Iseqs => %i[IseqsText],
+    Memprof::Memory => %i[Cluster MemoryText],
+    Memprof::Memory::Cluster => %i[ClusterText] }.each do |namespace, parts|
     parts.each { |part| namespace.const_get(part) }
   end
   # Its load starts a recording if MEMPROF_MALLOC asks for one, which is for `require "memprof/malloc"` to do.
   unless ENV.key?("MEMPROF_MALLOC") && Memprof.autoload?(:Malloc)
-    %i[InterpreterFunctions Recording Stacks Text].each { |part| Memprof::Malloc.const_get(part) }
-    %i[Comparison FunctionsText Text TreeText].each { |part| Memprof::Malloc::Recording.const_get(part) }
+    %i[InterpreterFunctions MallocText Recording Stacks].each { |part| Memprof::Malloc.const_get(part) }
+    %i[Comparison FunctionsText RecordingText TreeText].each { |part| Memprof::Malloc::Recording.const_get(part) }
   end
 end

@@ -18,7 +18,7 @@ module Memprof
   class Growth
     include Enumerable
 
-    autoload :Text, "#{__dir__}/growth/text"
+    autoload :GrowthText, "#{__dir__}/growth/growth_text"
 
     # Formats that {#write} knows.
     FORMATS = %i[text json markdown].freeze
@@ -173,7 +173,7 @@ module Memprof
     # @example
     #   puts Memprof.growth { Object.new } # prints "Nothing grows over 20 runs."
     def to_s(color: false, unicode: Encoding.default_external == Encoding::UTF_8)
-      Text.new(self, unicode: unicode).to_s(color: color)
+      GrowthText.new(self, unicode: unicode).to_s(color: color)
     end
 
     # What grows as a Markdown table, for an issue or a pull request.
@@ -182,7 +182,7 @@ module Memprof
     # @example
     #   puts Memprof.growth { Object.new }.to_markdown
     def to_markdown
-      Text.new(self, unicode: true).to_markdown
+      GrowthText.new(self, unicode: true).to_markdown
     end
 
     # Writes the result. A file appears whole or not at all, and only its owner can read it.

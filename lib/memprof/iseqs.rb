@@ -19,7 +19,7 @@ module Memprof
   class Iseqs
     include Enumerable
 
-    autoload :Text, "#{__dir__}/iseqs/text"
+    autoload :IseqsText, "#{__dir__}/iseqs/iseqs_text"
 
     # Formats that {#write} knows.
     FORMATS = %i[text json markdown].freeze
@@ -110,7 +110,7 @@ module Memprof
     # @example
     #   puts Memprof.iseqs.to_s(limit: 5)
     def to_s(limit: 20, color: false)
-      Text.new(self, limit: limit).to_s(color: color)
+      IseqsText.new(self, limit: limit).to_s(color: color)
     end
 
     # The same as Markdown, for an issue or a pull request.
@@ -120,7 +120,7 @@ module Memprof
     # @example
     #   puts Memprof.iseqs.to_markdown(limit: 5)
     def to_markdown(limit: 20)
-      Text.new(self, limit: limit).to_markdown
+      IseqsText.new(self, limit: limit).to_markdown
     end
 
     # Writes it. A file appears whole or not at all, and only its owner can read it.

@@ -44,7 +44,7 @@ module Memprof
     autoload :InterpreterFunctions, "#{__dir__}/malloc/interpreter_functions"
     autoload :Recording, "#{__dir__}/malloc/recording"
     autoload :Stacks, "#{__dir__}/malloc/stacks"
-    autoload :Text, "#{__dir__}/malloc/text"
+    autoload :MallocText, "#{__dir__}/malloc/malloc_text"
 
     MAX_SAMPLE = (1 << 32) - 1
     MAX_STACK = 512
@@ -260,7 +260,7 @@ module Memprof
       # @example
       #   puts Memprof::Malloc.table(limit: 5)
       def table(limit: 20, color: false)
-        Text.new(limit: limit).to_s(color: color)
+        MallocText.new(limit: limit).to_s(color: color)
       end
 
       # The stacks that allocated since the start, added up to a tree, as {Recording#tree} has it.

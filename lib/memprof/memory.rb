@@ -18,7 +18,7 @@ module Memprof
   #   puts memory
   class Memory
     autoload :Cluster, "#{__dir__}/memory/cluster"
-    autoload :Text, "#{__dir__}/memory/text"
+    autoload :MemoryText, "#{__dir__}/memory/memory_text"
 
     class << self
       # @api private
@@ -129,7 +129,7 @@ module Memprof
     # @example
     #   puts Memprof.memory.to_s
     def to_s(color: false)
-      Text.new(self).to_s(color: color)
+      MemoryText.new(self).to_s(color: color)
     end
 
     # @return [String] for the console

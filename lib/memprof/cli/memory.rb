@@ -87,7 +87,7 @@ module Memprof
       end
 
       def render_cluster(page, of, cluster)
-        text = Memprof::Memory::Cluster::Text.new(cluster)
+        text = Memprof::Memory::Cluster::ClusterText.new(cluster)
         listing = Listing.new
         text.columns.each { |heading, key| listing.column(heading, :bytes, key) }
         listing.column("PID", :number, :pid).column("Process", :name, :name)
@@ -105,7 +105,7 @@ module Memprof
       end
 
       def render(page, of, memory)
-        text = Memprof::Memory::Text.new(memory)
+        text = Memprof::Memory::MemoryText.new(memory)
         page.heading("#{of}: #{text.heading}")
         page.listing(listing(memory))
         page.paragraph(text.sentences.join(" "))

@@ -20,7 +20,7 @@ module Memprof
     class Recording
       autoload :Comparison, "#{__dir__}/recording/comparison"
       autoload :FunctionsText, "#{__dir__}/recording/functions_text"
-      autoload :Text, "#{__dir__}/recording/text"
+      autoload :RecordingText, "#{__dir__}/recording/recording_text"
       autoload :TreeText, "#{__dir__}/recording/tree_text"
 
       # Whether the file is a recording, or begins like one.
@@ -126,7 +126,7 @@ module Memprof
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_s(limit: 5)
       def to_s(limit: 10, color: false)
-        Text.new(@summary, limit: limit, color: color).to_s
+        RecordingText.new(@summary, limit: limit, color: color).to_s
       end
 
       # The stacks that allocated, added up to a tree.

@@ -14,7 +14,7 @@ module Memprof
     #   cluster.pss == cluster.processes.sum { |process| process[:pss] } # => true
     #   puts cluster
     class Cluster
-      autoload :Text, "#{__dir__}/cluster/text"
+      autoload :ClusterText, "#{__dir__}/cluster/cluster_text"
 
       # Of the items of a process, those that Ruby takes.
       RUBY = %i[slots slots_used slots_free objects iseqs].freeze
@@ -106,7 +106,7 @@ module Memprof
       # @example
       #   puts Memprof.cluster_memory.to_s
       def to_s(color: false)
-        Text.new(self).to_s(color: color)
+        ClusterText.new(self).to_s(color: color)
       end
 
       # @return [String] for the console

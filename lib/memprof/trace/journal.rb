@@ -44,8 +44,8 @@ module Memprof
         end
 
         def text(record, seconds, io)
-          Loading.load(File.expand_path("text", __dir__))
-          Text.new(whole(record), seconds).to_s(color: Paint.wanted?(io), width: width(io))
+          Loading.load(File.expand_path("trace_text", __dir__))
+          TraceText.new(whole(record), seconds).to_s(color: Paint.wanted?(io), width: width(io))
         end
 
         private

@@ -9,7 +9,7 @@ require_relative "estimates"
 module Memprof
   module Malloc
     # A recording of malloc as a table for people, most live bytes first.
-    class Text
+    class MallocText
       Row = Struct.new(:name, :live_bytes, :live, :total, :allocations)
       private_constant :Row
 

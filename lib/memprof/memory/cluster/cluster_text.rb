@@ -7,7 +7,7 @@ module Memprof
   class Memory
     class Cluster
       # The memory of a cluster for people: a heading, a row for each process, and what else is known.
-      class Text
+      class ClusterText
         include HeadedTable
 
         COLUMNS = [["RSS", :rss], ["PSS", :pss], ["Private", :private], ["Shared", :shared], ["Swap", :swap],

@@ -5,7 +5,7 @@ require_relative "../../cli/listing"
 
 module Memprof
   class Trace
-    class Text
+    class TraceText
       # What tracers counted: calls, their time, and the most frequent kinds of them, one row for each tracer.
       class Work
         NAMES = {

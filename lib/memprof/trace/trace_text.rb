@@ -2,13 +2,13 @@
 
 require_relative "../cell"
 require_relative "../cli/listing"
-require_relative "text/work"
+require_relative "trace_text/work"
 
 module Memprof
   class Trace
     # A report for people: what it took in all, what was called, which classes were allocated and where, which
     # statements were sent and which templates rendered. What is empty is left out.
-    class Text
+    class TraceText
       # Rows of a table.
       LISTED = 10
       private_constant :LISTED

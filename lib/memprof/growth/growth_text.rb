@@ -8,7 +8,7 @@ require_relative "../units"
 module Memprof
   class Growth
     # Growth for people: one line a site, with its slope and a picture of its counts.
-    class Text
+    class GrowthText
       CLASS_WIDTH = 40
       private_constant :CLASS_WIDTH
 

@@ -7,7 +7,7 @@ require_relative "headed_table"
 module Memprof
   class Memory
     # The memory of a process for people: a heading, a table, and what else is known.
-    class Text
+    class MemoryText
       include HeadedTable
 
       def initialize(memory)

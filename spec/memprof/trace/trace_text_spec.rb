@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 require "json"
-require "memprof/trace/text"
+require "memprof/trace/trace_text"
 require "stringio"
 
-RSpec.describe Memprof::Trace::Text do
+RSpec.describe Memprof::Trace::TraceText do
   # What a terminal gets.
   let(:terminal) do
     StringIO.new.tap do |io|

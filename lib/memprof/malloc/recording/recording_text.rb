@@ -12,7 +12,7 @@ module Memprof
   module Malloc
     class Recording
       # A recording as tables for people.
-      class Text
+      class RecordingText
         # Heading, what it is sorted by, and how that is written.
         TABLES = [
           ["Live at the peak", :peak_bytes, :bytes], ["Live at the end", :leaked_bytes, :bytes],

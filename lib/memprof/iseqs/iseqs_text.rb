@@ -9,7 +9,7 @@ require_relative "../units"
 module Memprof
   class Iseqs
     # Instruction sequences for people: a table of places, and one of files.
-    class Text
+    class IseqsText
       # Names of one place that are shown; the rest is counted.
       SHOWN = 3
       NAME_WIDTH = 30
