@@ -6,7 +6,7 @@ require "tmpdir"
 require_relative "support"
 
 ROUNDS = Bench.size(5, 2)
-BOOT = File.join(__dir__, "support/boot.rb")
+BOOT = File.join(__dir__, "support/rails_boot.rb")
 MEMPROF = File.expand_path("../exe/memprof", __dir__)
 LIBRARY = File.expand_path("../lib", __dir__)
 LARGEST = 20 # files whose numbers are compared from run to run

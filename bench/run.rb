@@ -6,7 +6,7 @@ require "tmpdir"
 require_relative "support"
 
 ROUNDS = Bench.size(5, 1)
-BOOT = File.join(__dir__, "support/boot.rb")
+BOOT = File.join(__dir__, "support/rails_boot.rb")
 MEMPROF = File.expand_path("../exe/memprof", __dir__)
 
 # Speedscope keeps call stacks of 64 frames, and is written as it is computed.

@@ -103,8 +103,8 @@ module Memprof
       private
 
       def await_boot
-        require_relative "boot"
-        @boot = Boot.new { guard("process #{Process.pid} is not tracked") { open_session } }
+        require_relative "boot_end"
+        @boot = BootEnd.new { guard("process #{Process.pid} is not tracked") { open_session } }
         @boot.wait
       end
 

@@ -7,8 +7,8 @@
 begin
   lib = File.expand_path("../..", __dir__)
   $LOAD_PATH.unshift(lib) unless $LOAD_PATH.include?(lib)
-  require "memprof/boot/recorder"
-  Memprof::Boot::Recorder.start(ENV)
+  require "memprof/boot/boot_recorder"
+  Memprof::Boot::BootRecorder.start(ENV)
 rescue LoadError, StandardError => e
   begin
     $stderr.write("memprof: process #{Process.pid} is not measured: #{e.message.lines.first.to_s.chomp}\n")

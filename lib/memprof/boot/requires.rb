@@ -17,25 +17,25 @@ module Memprof
 
         def require(path)
           name = ::Memprof::Boot::Requires.name(path)
-          node = name && ::Memprof::Boot::Recorder.enter(:require, name)
+          node = name && ::Memprof::Boot::BootRecorder.enter(:require, name)
           return require_without_memprof(path) unless node
 
           begin
             loaded = require_without_memprof(path)
           ensure
-            ::Memprof::Boot::Recorder.leave(node, loaded)
+            ::Memprof::Boot::BootRecorder.leave(node, loaded)
           end
         end
 
         def load(path, *wrap)
           name = ::Memprof::Boot::Requires.name(path)
-          node = name && ::Memprof::Boot::Recorder.enter(:load, name)
+          node = name && ::Memprof::Boot::BootRecorder.enter(:load, name)
           return load_without_memprof(path, *wrap) unless node
 
           begin
             loaded = load_without_memprof(path, *wrap)
           ensure
-            ::Memprof::Boot::Recorder.leave(node, loaded)
+            ::Memprof::Boot::BootRecorder.leave(node, loaded)
           end
         end
       RUBY
@@ -60,7 +60,7 @@ module Memprof
         alias_method :autoload_without_memprof, :autoload
 
         def autoload(name, path)
-          ::Memprof::Boot::Recorder.autoload(path)
+          ::Memprof::Boot::BootRecorder.autoload(path)
           autoload_without_memprof(name, path)
         end
       RUBY

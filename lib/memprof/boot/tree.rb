@@ -5,7 +5,7 @@ require_relative "required_file"
 
 module Memprof
   module Boot
-    # The requires of a process as a tree, from what {Recorder} has written.
+    # The requires of a process as a tree, from what {BootRecorder} has written.
     class Tree
       # What the files of one gem brought: with all that they loaded, and alone.
       GemTotal = Struct.new(:name, :total, :own, :files, :seconds)

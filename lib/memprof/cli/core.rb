@@ -9,7 +9,7 @@ module Memprof
     # `memprof core`: what is in a core file or the memory of a process, in the words of chap.
     class Core < HeapCommand
       autoload :Answers, "#{__dir__}/core/answers"
-      autoload :Request, "#{__dir__}/core/request"
+      autoload :CoreRequest, "#{__dir__}/core/core_request"
       autoload :Script, "#{__dir__}/core/script"
       autoload :Summary, "#{__dir__}/core/summary"
 
@@ -107,7 +107,7 @@ module Memprof
 
       # A request may come with the file that its answer goes to.
       def requests(file, words)
-        words == ["-"] ? Script.new($stdin, file) : [[Request.new(words), nil]] unless words.empty?
+        words == ["-"] ? Script.new($stdin, file) : [[CoreRequest.new(words), nil]] unless words.empty?
       end
 
       def answer_to(path, core, request)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "request"
+require_relative "core_request"
 
 module Memprof
   module CLI
@@ -26,7 +26,7 @@ module Memprof
             next if words.empty?
             next redirected = redirect(words) if words.first == "redirect"
 
-            yield Request.new(words), (path(words) if redirected)
+            yield CoreRequest.new(words), (path(words) if redirected)
           end
         end
 

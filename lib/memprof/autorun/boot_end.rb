@@ -4,7 +4,7 @@ module Memprof
   module Autorun
     # The end of a program's boot: its first request, example, test or job, or the call of Memprof.booted.
     # Loads nothing: what these run in is looked for as the program defines it.
-    class Boot
+    class BootEnd
       # The method that is called for each of them, by the name of its class. Those of servers, as not every
       # application has middleware.
       FIRST = {

@@ -10,7 +10,7 @@ module Memprof
       #   summarize leaked
       #   list used %RubyString /minsize 1000
       #   explain 55d90dacc010
-      class Request
+      class CoreRequest
         VERBS = %w[count summarize list enumerate show describe explain].freeze
         REGIONS = %w[stacks modules writable readonly rxonly inaccessible].freeze
         # Sets that are relative to an address, and the numbers that follow it.
