@@ -116,7 +116,7 @@ module Memprof
     # @param env [Hash] of Rack
     # @return [Array] status, headers, body
     def call(env)
-      env[Live::Recorder::OWN] = true
+      env[Live::RequestRecorder::OWN] = true
       return serve(env) unless @heaps.live
 
       # What the pages make is not what the program makes that they look into.

@@ -4,7 +4,7 @@ require "memprof"
 require_relative "live/dumps"
 require_relative "live/malloc_recording"
 require_relative "live/process_stats"
-require_relative "live/recorder"
+require_relative "live/request_recorder"
 require_relative "live/tracking"
 
 module Memprof
@@ -15,7 +15,7 @@ module Memprof
     class Live
       attr_reader :dumps, :tracking, :malloc, :recorder
 
-      def initialize(dumps: Dumps.new, recorder: Recorder.shared)
+      def initialize(dumps: Dumps.new, recorder: RequestRecorder.shared)
         @dumps = dumps
         @tracking = Tracking.new
         @malloc = MallocRecording.new

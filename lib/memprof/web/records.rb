@@ -41,7 +41,7 @@ module Memprof
       end
 
       def add(path, kind)
-        reader = { trace: Traces, tracked: Tracked, malloc: Recording, boot: Boot }.fetch(kind)
+        reader = { trace: Traces, tracked: Tracked, malloc: Recording, boot: BootRecord }.fetch(kind)
         @lock.synchronize do
           id = @records.size + 1
           @records[id] = Record.new(id, kind, path, reader)
@@ -58,7 +58,7 @@ module Memprof
   end
 end
 
-require_relative "records/boot"
+require_relative "records/boot_record"
 require_relative "records/recording"
 require_relative "records/traces"
 require_relative "records/tracked"

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof"
-require_relative "live/recorder"
+require_relative "live/request_recorder"
 
 module Memprof
   class Web
@@ -20,10 +20,10 @@ module Memprof
     #   config.middleware.insert(0, Memprof::Web::Tracing)
     class Tracing
       # @param app [#call] the Rack app
-      # @param recorder [Live::Recorder] the one of this process's pages
+      # @param recorder [Live::RequestRecorder] the one of this process's pages
       # @example
       #   Memprof::Web::Tracing.new(->(_env) { [204, {}, []] }).call({}).first # => 204
-      def initialize(app, recorder: Live::Recorder.shared)
+      def initialize(app, recorder: Live::RequestRecorder.shared)
         @app = app
         @recorder = recorder
         recorder.installed = true

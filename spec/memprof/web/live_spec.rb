@@ -8,7 +8,7 @@ RSpec.describe Memprof::Web::Live do
   include WebBrowser
 
   let(:directory) { Dir.mktmpdir("memprof-spec-") }
-  let(:recorder) { described_class::Recorder.new }
+  let(:recorder) { described_class::RequestRecorder.new }
   let(:live) { described_class.new(dumps: described_class::Dumps.new(directory), recorder: recorder) }
   let(:heaps) { Memprof::Web::Heaps.new(live: live) }
   let(:app) { Memprof::Web.new(heaps: heaps, gate: WebBrowser::Open.new) }

@@ -18,9 +18,9 @@ module Memprof
 
         def styles = [*super, "flame.css"]
 
-        def data = { values: Boot::VALUES, **content.flame(value) }
+        def data = { values: BootPage::VALUES, **content.flame(value) }
 
-        def value = word(:value, Boot::VALUES, Boot::VALUES.first)
+        def value = word(:value, BootPage::VALUES, BootPage::VALUES.first)
       end
     end
   end

@@ -79,7 +79,7 @@ module Memprof
             return done(:traced)
           end
 
-          live.recorder.start(field(request, "count", 20, Web::Live::Recorder::MOST))
+          live.recorder.start(field(request, "count", 20, Web::Live::RequestRecorder::MOST))
           done(:tracing)
         end
       end

@@ -7,7 +7,7 @@ module Memprof
     module Pages
       # `/boots/1`: what each file that a program required brought, as a tree, by gem and by file. `least=` is
       # the percentage of the total below which a file of the tree is left out.
-      class Boot < RecordPage
+      class BootPage < RecordPage
         at "/boots/:id"
         about :boot
 

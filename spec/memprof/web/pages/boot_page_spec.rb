@@ -85,7 +85,7 @@ RSpec.describe "the requires of a boot in Memprof::Web" do
     wrong = [answer.merge(no_number), answer.merge(gems: 3), { format: "memprof-boot" }, [1]]
     deep = "{\"boot\":#{"{\"requires\":[" * 5_000}"
     ['{"format":"memprof-boot"', deep, *wrong.map { |numbers| JSON.generate(numbers) }].each do |text|
-      expect { Memprof::Web::Records::Boot.read(StringIO.new(text)) }
+      expect { Memprof::Web::Records::BootRecord.read(StringIO.new(text)) }
         .to raise_error(Memprof::Error, /truncated|not what memprof boot/), text[0, 60]
     end
   end

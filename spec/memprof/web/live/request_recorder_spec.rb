@@ -5,7 +5,7 @@ require "rack"
 require "rack/lint"
 require "rack/mock"
 
-RSpec.describe Memprof::Web::Live::Recorder do
+RSpec.describe Memprof::Web::Live::RequestRecorder do
   let(:recorder) { described_class.new }
   let(:app) { ->(_env) { [200, { "content-type" => "text/plain" }, ["hello"]] } }
   let(:traced) { Memprof::Web::Tracing.new(app, recorder: recorder) }

@@ -7,7 +7,7 @@ module Memprof
     module Pages
       # `/traces/1`: what traced requests cost. `sort` is a kind of cost, `by` what they are put together by,
       # `only` the name of one group, `from` and `to` a part of the time, in seconds after the first.
-      class Trace < RecordPage
+      class TracePage < RecordPage
         at "/traces/:id"
         about :trace
 

@@ -11,7 +11,7 @@ module Memprof
       #
       # While none is wanted, a request pays for one comparison: calls are put back as soon as the last one is
       # through.
-      class Recorder
+      class RequestRecorder
         MOST = 500 # requests
         # In the environment of requests to these pages, which are nobody's concern.
         OWN = "memprof.web"

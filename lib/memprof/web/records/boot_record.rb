@@ -7,7 +7,7 @@ module Memprof
   class Web
     class Records
       # What `memprof boot --json` wrote: the files that a program required, as a tree.
-      class Boot
+      class BootRecord
         DEEPEST = 2000 # of the JSON: two levels a require
         # Amounts that a file has, each with all that it required and alone.
         VALUES = %w[
