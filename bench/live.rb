@@ -19,34 +19,10 @@ WARM_UP = Bench.size(2, 0.5)
 PATIENCE = 30
 FOOTER = /\A{"_id":"footer","type":"footer","objects":\d+.*}\n\z/
 
-# Builds a page of rows, and retains some of them for a while.
-APP = <<~'RUBY'
-  require "json"
-  cache = {}
-  run ->(env) do
-    rows = Array.new(50) { |id| { "id" => id, "name" => "row #{id}", "tags" => ["a", "b"] } }
-    cache.clear if cache.size > 500
-    cache["#{env["PATH_INFO"]} #{cache.size}"] = rows.last(5)
-    body = JSON.generate(rows)
-    [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
-  end
-RUBY
-
 # A puma that has loaded memprof/signal.
 class DumpedServer < Server
   def initialize(directory)
-    super(directory, APP, "memprof/signal", 4)
-  end
-
-  # Its current objects: leaks show here.
-  def belongings
-    status = File.read("/proc/#{@pid}/status")
-    {
-      "RSS, MiB" => Bench.mebibytes(status[/^VmRSS:\s+(\d+)/, 1].to_i * 1024),
-      "threads" => status[/^Threads:\s+(\d+)/, 1].to_i,
-      "open files" => Dir.children("/proc/#{@pid}/fd").size,
-      "children" => Dir.glob("/proc/#{@pid}/task/*/children").sum { |file| File.read(file).split.size }
-    }
+    super(directory, ROWS_APP, "memprof/signal", 4)
   end
 
   # Sends the signal and waits for the file.
@@ -85,16 +61,16 @@ states = {}
 Dir.mktmpdir("memprof-bench-") do |directory|
   server = DumpedServer.new(directory)
   before = Clients.during(server, CLIENTS, THINK) { sleep(WARM_UP) }
-  states["before"] = server.belongings
+  states["before"] = server.resources
   during = Clients.during(server, CLIENTS, THINK) do
     DUMPS.times do |number|
-      states["after #{number} dumps"] = server.belongings if number == DUMPS / 2
+      states["after #{number} dumps"] = server.resources if number == DUMPS / 2
       times << Bench.wall { outcomes << (server.alive? ? server.dump : :dead) }
       break if outcomes.last == :dead || times.sum > LONGEST
     end
   end
   sleep(0.5)
-  states["after #{outcomes.size} dumps"] = server.belongings if server.alive?
+  states["after #{outcomes.size} dumps"] = server.resources if server.alive?
   Bench.table(["requests", "served", "errors", "median ms", "99th percentile", "longest"],
     [Clients.row("no dumps", before), Clients.row("dumps", during)])
   Bench.table(["the server", *states.values.first.keys], states.map { |name, state| [name, *state.values] })

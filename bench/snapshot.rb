@@ -19,29 +19,6 @@ WARM_UP = Bench.size(2, 0.5)
 # Seconds after which a copy that does not answer counts as lost.
 PATIENCE = 30
 
-APP = <<~'RUBY'
-  require "json"
-  cache = {}
-  run ->(env) do
-    rows = Array.new(50) { |id| { "id" => id, "name" => "row #{id}", "tags" => ["a", "b"] } }
-    cache.clear if cache.size > 500
-    cache["#{env["PATH_INFO"]} #{cache.size}"] = rows.last(5)
-    body = JSON.generate(rows)
-    [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
-  end
-RUBY
-
-# What the server has: zombies and leaks show here.
-def belongings(pid)
-  status = File.read("/proc/#{pid}/status")
-  {
-    "RSS, MiB" => Bench.mebibytes(status[/^VmRSS:\s+(\d+)/, 1].to_i * 1024),
-    "threads" => status[/^Threads:\s+(\d+)/, 1].to_i,
-    "open files" => Dir.children("/proc/#{pid}/fd").size,
-    "children" => Dir.glob("/proc/#{pid}/task/*/children").sum { |file| File.read(file).split.size }
-  }
-end
-
 # As `memprof stack` does. Copies that are made in a collection do not answer, and another one is made.
 def stacks(pid)
   copy = Memprof::CLI::ProcessCopy.new(Memprof::CLI::Target.new(pid))
@@ -68,9 +45,9 @@ Memprof::CLI.const_get(:Stack) # and what it needs
 answers = Hash.new { |hash, name| hash[name] = [] }
 states = {}
 Dir.mktmpdir("memprof-bench-") do |directory|
-  server = Server.new(directory, APP, "json", 4)
+  server = Server.new(directory, Server::ROWS_APP, "json", 4)
   before = Clients.during(server, CLIENTS, THINK) { sleep(WARM_UP) }
-  states["before"] = belongings(server.pid)
+  states["before"] = server.resources
   during = Clients.during(server, CLIENTS, THINK) do
     COPIES.times do |number|
       if (number % IN).zero?
@@ -80,7 +57,7 @@ Dir.mktmpdir("memprof-bench-") do |directory|
       end
     end
   end
-  states["after #{COPIES} copies"] = belongings(server.pid)
+  states["after #{COPIES} copies"] = server.resources
   Bench.table(["requests", "served", "errors", "median ms", "99th percentile", "longest"],
     [Clients.row("no copies", before), Clients.row("copies", during)])
   Bench.table(["the server", *states.values.first.keys], states.map { |name, state| [name, *state.values] })

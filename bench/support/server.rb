@@ -10,6 +10,19 @@ end
 
 # A puma of its own process; its app, its log, and what it writes are in a directory.
 class Server
+  # An app that builds a page of rows, and retains some of them for a while.
+  ROWS_APP = <<~'RUBY'
+    require "json"
+    cache = {}
+    run ->(env) do
+      rows = Array.new(50) { |id| { "id" => id, "name" => "row #{id}", "tags" => ["a", "b"] } }
+      cache.clear if cache.size > 500
+      cache["#{env["PATH_INFO"]} #{cache.size}"] = rows.last(5)
+      body = JSON.generate(rows)
+      [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s }, [body]]
+    end
+  RUBY
+
   attr_reader :pid, :port
 
   # @param directory [String]
@@ -39,6 +52,17 @@ class Server
   # Gives the block a connection, which is kept open between requests.
   def connect(&block)
     Net::HTTP.start("127.0.0.1", @port, open_timeout: 10, read_timeout: 10, &block)
+  end
+
+  # What it has now: leaks and zombies show here.
+  def resources
+    status = File.read("/proc/#{@pid}/status")
+    {
+      "RSS, MiB" => Bench.mebibytes(status[/^VmRSS:\s+(\d+)/, 1].to_i * 1024),
+      "threads" => status[/^Threads:\s+(\d+)/, 1].to_i,
+      "open files" => Dir.children("/proc/#{@pid}/fd").size,
+      "children" => Dir.glob("/proc/#{@pid}/task/*/children").sum { |file| File.read(file).split.size }
+    }
   end
 
   def warnings
