@@ -8,6 +8,7 @@ end
 require "memprof"
 require_relative "../after_fork"
 require_relative "../clock"
+require_relative "../stderr"
 require_relative "notice"
 require_relative "settings"
 
@@ -134,7 +135,7 @@ module Memprof
           raise Error, NOT_BOOTED unless @session
 
           @writing.synchronize do
-            Native.quiet { warn_user("process #{Process.pid}, report #{@serial += 1}: #{write(@serial)}") }
+            Native.quiet { Stderr.warn("process #{Process.pid}, report #{@serial += 1}: #{write(@serial)}") }
             post
           end
         end
@@ -155,7 +156,7 @@ module Memprof
 
           @session.finish
           path = @writing.synchronize { write }
-          warn_user("process #{Process.pid}, report: #{path}") unless @settings.run_directory
+          Stderr.warn("process #{Process.pid}, report: #{path}") unless @settings.run_directory
         end
         # Also without a report: whoever asks has read why.
         guard("cannot report to memprof run that process #{Process.pid} has ended") { post("ended") }
@@ -206,14 +207,7 @@ module Memprof
         yield
       rescue Exception => e # rubocop:disable Lint/RescueException
         message = e.message.lines.first.to_s.chomp
-        warn_user("#{consequence}: #{e.is_a?(Error) ? message : "#{message} (#{e.class})"}")
-      end
-
-      # The constant, as the program may have put anything in the place of $stderr.
-      def warn_user(message)
-        STDERR.write("memprof: #{message}\n")
-      rescue SystemCallError, IOError
-        nil # stderr is closed
+        Stderr.warn("#{consequence}: #{e.is_a?(Error) ? message : "#{message} (#{e.class})"}")
       end
     end
   end

@@ -7,6 +7,7 @@ end
 
 require "memprof"
 require_relative "../clock"
+require_relative "../stderr"
 require_relative "recorded"
 require_relative "requires"
 
@@ -132,7 +133,7 @@ module Memprof
                        }, requirers: @requirers.transform_values(&:keys),
             marks: Native.marks(@session.id), seconds: seconds, rss: grown, program: $PROGRAM_NAME.to_s)
         rescue StandardError => e
-          warn_user("no numbers of process #{Process.pid}: #{e.message.lines.first.to_s.chomp}")
+          Stderr.warn("no numbers of process #{Process.pid}: #{e.message.lines.first.to_s.chomp}")
         ensure
           @session.close
         end
@@ -142,13 +143,6 @@ module Memprof
           path = File.join(@directory, Process.pid.to_s)
           File.binwrite("#{path}.new", Marshal.dump(facts), perm: 0o600)
           File.rename("#{path}.new", path)
-        end
-
-        # The constant, as the program may have put anything in the place of $stderr.
-        def warn_user(message)
-          STDERR.write("memprof: #{message}\n")
-        rescue SystemCallError, IOError
-          nil # stderr is closed
         end
       end
     end

@@ -6,6 +6,7 @@ require_relative "settings"
 require_relative "trap"
 require_relative "../after_fork"
 require_relative "../control/server"
+require_relative "../stderr"
 
 module Memprof
   # What a process does that has loaded `memprof/signal`.
@@ -32,12 +33,7 @@ module Memprof
       alias_method :after_daemon, :after_fork
       def before_daemon = @attendant.before_daemon
 
-      # The constant, as the program may have put anything in the place of $stderr.
-      def warn_user(message)
-        STDERR.write("memprof: #{message}\n")
-      rescue SystemCallError, IOError, ThreadError
-        nil # closed; or, in a signal handler, just being written to
-      end
+      def warn_user(message) = Stderr.warn(message)
 
       private
 
