@@ -1,10 +1,6 @@
 # frozen_string_literal: true
 
 RSpec.describe "memprof/signal after a fork" do
-  def one_dump(program)
-    eventually("a dump of #{program.pid} (#{program.stderr})") { program.dumps.first }
-  end
-
   it "has each process answer for itself" do
     live_program("pids = 3.times.map { fork { sleep } }\nputs pids.join(' ')\nsleep") do |program|
       pids = program.line.split.map(&:to_i)

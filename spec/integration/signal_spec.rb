@@ -4,10 +4,6 @@ require "json"
 require "zlib"
 
 RSpec.describe "memprof/signal" do
-  def one_dump(program)
-    eventually("a dump of #{program.pid} (#{program.stderr})") { program.dumps.first }
-  end
-
   it "writes a dump on SIGURG, whole, with places, for its owner only" do
     live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep") do |program|
       program.line

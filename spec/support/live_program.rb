@@ -71,6 +71,11 @@ module LivePrograms
     FileUtils.rm_rf([directory, errors && File.dirname(errors)].compact)
   end
 
+  # The path of its first dump, once there is one.
+  def one_dump(program)
+    eventually("a dump of #{program.pid} (#{program.stderr})") { program.dumps.first }
+  end
+
   # The path of a process's socket, once somebody listens there: the file is there a moment before.
   def socket_of(program, pid = program.pid)
     path = File.join(program.directory, "memprof-#{pid}.sock")

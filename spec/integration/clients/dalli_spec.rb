@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 RSpec.describe "Calls of dalli to memcached" do
+  include MemcacheReports
+
   before(:all) { need(server: :memcached, client: "dalli") }
 
   # Runs code in a trace; besides the report gives what the server counted meanwhile, without what it takes to
@@ -19,14 +21,6 @@ RSpec.describe "Calls of dalli to memcached" do
       last = status.call
       emit(**tracers, server: last.to_h { |name, value| [name, value - first[name] - (first[name] - idle[name])] })
     RUBY
-  end
-
-  def calls(result)
-    result["memcache"].transform_values { |operation| operation["calls"] }
-  end
-
-  def answers(result, operation)
-    result["memcache"].dig(operation, "responses")
   end
 
   it "are those that the server got, of the same bytes" do

@@ -2,6 +2,8 @@
 
 # There is no gem for libmemcached in Debian, so it is called as Fiddle does it: by address, through libffi.
 RSpec.describe "Calls of libmemcached through Fiddle" do
+  include MemcacheReports
+
   before(:all) { need(server: :memcached, library: "libmemcached.so.11") }
 
   prelude = <<~RUBY
@@ -81,14 +83,6 @@ RSpec.describe "Calls of libmemcached through Fiddle" do
       last = status.call
       emit(**tracers, server: last.to_h { |name, value| [name, value - first[name]] })
     RUBY
-  end
-
-  def calls(result)
-    result["memcache"].transform_values { |operation| operation["calls"] }
-  end
-
-  def answers(result, operation)
-    result["memcache"].dig(operation, "responses")
   end
 
   work = <<~RUBY
