@@ -348,17 +348,16 @@ end
 # program, and before its Bundler: these need gems that come with Ruby, of which its lockfile may have others.
 # By their constants: a file that is being loaded by its name would load itself again where it names its own.
 unless Memprof.const_defined?(:Autorun, false)
-  { Memprof => %i[Census Core Dump Growth Heap Iseqs Memory Trace],
-    Memprof::Report => %i[Classic Json Markdown Overview Text],
-    Memprof::Growth => %i[GrowthText],
-    Memprof::Iseqs => %i[IseqsText],
-    Memprof::Memory => %i[Cluster MemoryText],
-    Memprof::Memory::Cluster => %i[ClusterText] }.each do |namespace, parts|
-    parts.each { |part| namespace.const_get(part) }
-  end
+  load_parts = ->(namespace, *parts) { parts.each { |part| namespace.const_get(part) } }
+  load_parts.call(Memprof, :Census, :Core, :Dump, :Growth, :Heap, :Iseqs, :Memory, :Trace)
+  load_parts.call(Memprof::Report, :Classic, :Json, :Markdown, :Overview, :Text)
+  load_parts.call(Memprof::Growth, :GrowthText)
+  load_parts.call(Memprof::Iseqs, :IseqsText)
+  load_parts.call(Memprof::Memory, :Cluster, :MemoryText)
+  load_parts.call(Memprof::Memory::Cluster, :ClusterText)
   # Its load starts a recording if MEMPROF_MALLOC asks for one, which is for `require "memprof/malloc"` to do.
   unless ENV.key?("MEMPROF_MALLOC") && Memprof.autoload?(:Malloc)
-    %i[InterpreterFunctions MallocText Recording Stacks].each { |part| Memprof::Malloc.const_get(part) }
-    %i[Comparison FunctionsText RecordingText TreeText].each { |part| Memprof::Malloc::Recording.const_get(part) }
+    load_parts.call(Memprof::Malloc, :InterpreterFunctions, :MallocText, :Recording, :Stacks)
+    load_parts.call(Memprof::Malloc::Recording, :Comparison, :FunctionsText, :RecordingText, :TreeText)
   end
 end

@@ -17,8 +17,8 @@ module Memprof
           @file = file
         end
 
-        # Yields each request, and the file for its answer if that is redirected. A wrong line hides none of the
-        # answers before it.
+        # Yields each request, and the file for its answer if that is redirected. Lines are read one by one,
+        # so that a wrong one does not hide the answers before it.
         def each
           redirected = false
           @source.each_line do |line|
