@@ -20,7 +20,15 @@ module Memprof
     }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
-    class UsageError < StandardError; end
+    class UsageError < StandardError
+      # What is printed: a message has one line, unless it shows where a filter is wrong.
+      def lines = [message]
+
+      # A message of several lines.
+      class Shown < UsageError
+        def lines = message.split("\n")
+      end
+    end
 
     autoload :Run, "#{__dir__}/cli/run"
     autoload :Check, "#{__dir__}/cli/check"
@@ -89,7 +97,7 @@ module Memprof
       result = yield
       result.is_a?(Integer) ? result : 0
     rescue UsageError => e
-      terminal.warn(e.message)
+      terminal.warn(*e.lines)
       2
     rescue SystemCallError => e
       terminal.warn(e.message)

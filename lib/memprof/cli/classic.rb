@@ -103,7 +103,8 @@ module Memprof
       def help = @terminal.print("#{parser.help}#{NOTE}") ? 0 : 1
 
       def fail_with(message, usage: nil)
-        @terminal.puts("#{usage}#{Paint.new(@terminal.color?).call(message, :red)}")
+        message = Paint.new(@terminal.color?).call(Printable.line(message), :red)
+        @terminal.puts("#{usage}#{message}")
         1
       end
 

@@ -90,7 +90,9 @@ module Memprof
           @terminal.progress("writing #{File.basename(path)}")
           heap.export(path, format: format.to_s, **@options.slice(:where, :limit))
         end
-      rescue ArgumentError, Memprof::Error => e
+      rescue ArgumentError => e
+        raise UsageError::Shown, e.message
+      rescue Memprof::Error => e
         raise UsageError, e.message
       end
 

@@ -81,7 +81,9 @@ module Memprof
       # Puts a question. Parameters that are nil are those that nobody gave.
       def put(heap, question, **parameters)
         Loading.busy(@terminal) { heap.ask(question, **parameters.compact) }
-      rescue ArgumentError, Memprof::Error => e
+      rescue ArgumentError => e
+        raise UsageError::Shown, e.message
+      rescue Memprof::Error => e
         raise UsageError, e.message
       end
 

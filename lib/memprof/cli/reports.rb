@@ -137,7 +137,7 @@ module Memprof
         lines[LISTED..] = "  and #{lines.size - LISTED} more" if lines.size > LISTED + 1
         place = " in #{directory.chomp("/")}" unless directory == "#{Paths.working_directory}/"
         heading = "#{"other " if @printed}reports#{place}, with allocated size:"
-        @terminal.warn([heading, *lines].join("\n"))
+        @terminal.warn(heading, *lines)
       end
 
       def line(entry, name)

@@ -54,7 +54,9 @@ module Memprof
         set = open_heap(file).subset
         sizes = steps.map { |step, value| (set = take(set, step, value)).size }
         out ? write(set, out) : show(set, sizes)
-      rescue ArgumentError, Memprof::Error => e
+      rescue ArgumentError => e
+        raise UsageError::Shown, e.message
+      rescue Memprof::Error => e
         raise UsageError, e.message
       end
 

@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "../paint"
+require_relative "../printable"
 
 module Memprof
   module CLI
-    # Where the commands print: results to stdout, all else to stderr.
+    # Where the commands print: results to stdout, all else to stderr. What goes to stderr holds names that
+    # others may have given (of files, processes, classes), and nothing of them acts on the terminal.
     class Terminal
       def initialize(out: $stdout, err: $stderr)
         @out = out
@@ -66,14 +68,15 @@ module Memprof
 
       # Suggests what to do next, on stderr.
       def hint(text)
-        @err.write(Paint.new(Paint.wanted?(@err)).call(text.chomp, :dim), "\n")
+        text = text.chomp.split("\n").map { |line| Printable.line(line) }.join("\n")
+        @err.write(Paint.new(Paint.wanted?(@err)).call(text, :dim), "\n")
       rescue SystemCallError, IOError
         nil # closed
       end
 
-      # Prints a message to the user that is no result.
-      def warn(message)
-        @err.write("memprof: #{message}\n")
+      # Prints a message to the user that is no result. Each argument is a line.
+      def warn(*lines)
+        @err.write("memprof: #{lines.map { |line| Printable.line(line) }.join("\n")}\n")
       rescue SystemCallError, IOError
         nil # closed
       end
@@ -82,7 +85,7 @@ module Memprof
       def progress(message)
         return unless watched?
 
-        @err.write("\r#{message&.slice(0, width - 1)}\e[K")
+        @err.write("\r#{message && Printable.line(message).slice(0, width - 1)}\e[K")
         @err.flush
       rescue SystemCallError, IOError
         nil # closed

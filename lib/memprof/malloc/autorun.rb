@@ -9,7 +9,7 @@ begin
 rescue LoadError, StandardError => e
   begin
     $stderr.write("memprof: malloc of process #{Process.pid} is not recorded: " \
-                  "#{e.message.lines.first.to_s.chomp}\n")
+                  "#{e.message.lines.first.to_s.chomp.gsub(/[[:cntrl:]]/, "?")}\n")
   rescue SystemCallError, IOError
     nil # nobody listens
   end

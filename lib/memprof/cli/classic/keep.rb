@@ -21,7 +21,7 @@ module Memprof
 
         def run
           entry = take(Library.new(Library.default_directory))
-          @terminal.puts("Added to the library: #{entry.path}")
+          @terminal.puts("Added to the library: #{Printable.line(entry.path)}")
           @terminal.puts("View it: memprof web --library")
           @terminal.puts("Or run: #{NextSteps.for(entry.path)}")
         rescue InvalidDump

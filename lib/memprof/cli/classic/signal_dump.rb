@@ -40,7 +40,7 @@ module Memprof
           found = arrival.begin(seconds)
           raise Failure, "Timed out after waiting #{seconds} seconds" unless found
 
-          @terminal.puts("Found file #{found}")
+          @terminal.puts("Found file #{Printable.line(found)}")
           found
         end
 
