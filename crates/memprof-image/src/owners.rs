@@ -1,36 +1,91 @@
 //! The object of Ruby that each block belongs to.
 
+use std::ops::Range;
+
 use memprof_heap::graph::{BitSet, NONE};
 
 use crate::references::References;
 
 /// The node of the object that owns each block, or [`NONE`]: one that references it, else the one from which it is reached
-/// through the fewest blocks; of several the one at the lowest address. What is reached through blocks has none if it is in
-/// `native`: variables of C code lead there, too.
+/// through the fewest blocks; of several the one at the lowest address. An address inside of a block counts only where no
+/// reference to its beginning leads to an object: who owns a block has the address that it was given for it, while others
+/// may have a part, as a substring does. What is reached through blocks has none if it is in `native`: variables of C code
+/// lead there, too.
 #[must_use]
 pub fn owners(references: &References, native: &BitSet) -> Vec<u32> {
-    let slots = references.slots();
-    let graph = references.graph();
+    let edges = |node| references.edges(node);
+    let native = |block| native.contains(block);
+    owners_of(references.slots(), edges, native)
+}
+
+/// `edges` gives what a node references, and whether only inside.
+fn owners_of<E: Iterator<Item = (u32, bool)>>(
+    slots: Range<u32>,
+    edges: impl Fn(u32) -> E,
+    native: impl Fn(u32) -> bool,
+) -> Vec<u32> {
     let mut owners = vec![NONE; slots.start as usize];
-    let mut next: Vec<u32> = Vec::new();
-    for slot in slots.clone() {
-        for target in graph.edges(slot).filter(|target| *target < slots.start) {
-            if owners[target as usize] == NONE {
-                owners[target as usize] = slot;
-                next.push(target);
+    for inner_too in [false, true] {
+        let targets = |node| {
+            edges(node).filter(|(target, inner)| *target < slots.start && (inner_too || !inner))
+        };
+        // Those that have an owner already reference others inside.
+        let owned = (0..slots.start).filter(|block| owners[*block as usize] != NONE);
+        let mut next: Vec<u32> = owned.collect();
+        for slot in slots.clone() {
+            for (target, _) in targets(slot) {
+                if owners[target as usize] == NONE {
+                    owners[target as usize] = slot;
+                    next.push(target);
+                }
             }
         }
-    }
-    while !next.is_empty() {
-        for block in std::mem::take(&mut next) {
-            let owner = owners[block as usize];
-            for target in graph.edges(block).filter(|target| *target < slots.start) {
-                if owners[target as usize] == NONE && !native.contains(target) {
-                    owners[target as usize] = owner;
-                    next.push(target);
+        while !next.is_empty() {
+            for block in std::mem::take(&mut next) {
+                let owner = owners[block as usize];
+                for (target, _) in targets(block) {
+                    if owners[target as usize] == NONE && !native(target) {
+                        owners[target as usize] = owner;
+                        next.push(target);
+                    }
                 }
             }
         }
     }
     owners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of four blocks and the objects behind them, with edges by node.
+    fn owners_by(edges: &[(u32, u32, bool)], native: &[u32]) -> Vec<u32> {
+        let of = |node| {
+            let row = edges.iter().filter(move |(from, ..)| *from == node);
+            row.map(|(_, target, inner)| (*target, *inner))
+        };
+        owners_of(4..8, of, |block| native.contains(&block))
+    }
+
+    #[test]
+    fn a_block_belongs_to_who_references_its_beginning() {
+        // The object 4 has a part of the block 0, and 5 has all of it.
+        assert_eq!(owners_by(&[(4, 0, true), (5, 0, false)], &[])[0], 5);
+        // Also if the beginning is reached through a block.
+        let chain = [(4, 1, true), (5, 0, false), (0, 1, false)];
+        assert_eq!(owners_by(&chain, &[])[..2], [5, 5]);
+        // Where nobody has the beginning, a part counts, and what the block references.
+        let inner = [(6, 2, true), (2, 3, false), (7, 0, false)];
+        assert_eq!(owners_by(&inner, &[]), [7, NONE, 6, 6]);
+        let inside_of_owned = [(5, 0, false), (0, 1, true)];
+        assert_eq!(owners_by(&inside_of_owned, &[])[..2], [5, 5]);
+    }
+
+    #[test]
+    fn the_nearest_object_at_the_lowest_address_owns_what_is_not_native() {
+        let edges = [(4, 0, false), (0, 1, false), (5, 1, false), (6, 1, false)];
+        assert_eq!(owners_by(&edges, &[1])[..2], [4, 5]);
+        assert_eq!(owners_by(&edges[..2], &[1])[..2], [4, NONE]);
+    }
 }

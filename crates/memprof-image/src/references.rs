@@ -35,6 +35,8 @@ pub struct References {
     blocks: u32,
     offsets: Vec<u32>,
     targets: Vec<u32>,
+    /// A bit for each target: no reference of the row is to its beginning.
+    inner: Vec<u64>,
     /// References from outside, by node. Of each kind only the first one.
     pub anchor_points: Vec<AnchorPoint>,
 }
@@ -64,6 +66,7 @@ impl References {
             blocks: blocks.len() as u32,
             offsets: Vec::with_capacity(nodes as usize + 1),
             targets: Vec::new(),
+            inner: Vec::new(),
             anchor_points: Vec::new(),
         };
         references.offsets.push(0);
@@ -81,6 +84,17 @@ impl References {
             targets: &self.targets,
             ..Graph::default()
         }
+    }
+
+    /// What a node references, and whether only places inside of it.
+    pub fn edges(&self, node: u32) -> impl Iterator<Item = (u32, bool)> + '_ {
+        let row = self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize;
+        row.map(|edge| {
+            (
+                self.targets[edge],
+                self.inner[edge / 64] >> (edge % 64) & 1 == 1,
+            )
+        })
     }
 
     /// How many blocks and slots there are.
@@ -168,12 +182,35 @@ impl References {
                     }
                     _ => continue,
                 };
+                let inner = blocks
+                    .get(target)
+                    .is_some_and(|block| block.address != word);
                 let row = &self.targets[first..];
-                if target != node && row.last() != Some(&target) && first + row.len() < MAX_EDGES {
+                if target == node {
+                    continue;
+                }
+                if row.last() == Some(&target) {
+                    self.mark_last(inner && self.last_is_inner());
+                } else if first + row.len() < MAX_EDGES {
                     self.targets.push(target);
+                    self.mark_last(inner);
                 }
             }
         }
+    }
+
+    fn last_is_inner(&self) -> bool {
+        let last = self.targets.len() - 1;
+        self.inner[last / 64] >> (last % 64) & 1 == 1
+    }
+
+    fn mark_last(&mut self, inner: bool) {
+        let last = self.targets.len() - 1;
+        if last / 64 == self.inner.len() {
+            self.inner.push(0);
+        }
+        let word = &mut self.inner[last / 64];
+        *word = *word & !(1 << (last % 64)) | u64::from(inner) << (last % 64);
     }
 
     fn of_anchors(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages, map: &MemoryMap) {
