@@ -74,7 +74,7 @@ module Memprof
       private
 
       def open
-        @io = File.open(@full_path, FLAGS | (@own ? File::NOFOLLOW : 0), 0o600)
+        @io = open_path
         @io.sync = true
         stat = @io.stat
         @regular = stat.file?
@@ -83,6 +83,18 @@ module Memprof
         raise Error, "can't write #{@path}: it is a pipe that nobody reads, or a socket"
       rescue SystemCallError => e
         raise Output.failure(@path, e)
+      end
+
+      # In a directory where others may write, a link of theirs may lead to a file that means much to the user
+      # of this process. A link of this user or of root is there on purpose, as one that a deployment made.
+      def open_path
+        File.open(@full_path, FLAGS | File::NOFOLLOW, 0o600)
+      rescue Errno::ELOOP
+        link = File.lstat(@full_path)
+        raise if @own || !link.symlink?
+        raise Error, "can't write #{@path}: it is a link of somebody else" unless link.owned? || link.uid.zero?
+
+        File.open(@full_path, FLAGS, 0o600)
       end
 
       # Closes what it refuses. A second name may be that of a file that means much to its owner.

@@ -117,6 +117,15 @@ RSpec.describe Memprof::Trace::JournalFile do
       expect(File.size(victim)).to eq(0)
     end
 
+    it "follows a link only of its own user or root", if: Process.euid.zero? do
+      File.write(victim = File.join(directory, "precious"), "")
+      File.symlink(victim, path)
+      opened { |file| file.append("mine\n") }
+      File.lchown(65_534, nil, path)
+      expect { described_class.new(path) }.to raise_error(Memprof::Error, /it is a link of somebody else/)
+      expect(File.read(victim)).to eq("mine\n")
+    end
+
     it "refuses them also when they come in the place of the file" do
       opened(own: true) do |file|
         file.append("one\n")
