@@ -1,20 +1,70 @@
 # frozen_string_literal: true
 
+require_relative "clock"
+
 module Memprof
   # Which Rubies can be tracked, and how well.
   module Support
     # Rubies whose hook for new objects crashes in any program (https://bugs.ruby-lang.org/issues/19482).
     BROKEN_HOOKS = %w[3.2.0 3.2.1 3.2.2].freeze
+    # Rubies that crash where a Ractor starts while anything is hooked (Bug #18464).
+    BROKEN_RACTORS = RUBY_VERSION < "3.1.4"
+    CRASH = "Ruby #{RUBY_VERSION} crashes where a Ractor starts while objects are tracked (Bug #18464, " \
+            "fixed in 3.1.4)"
+    # Seconds that a Ractor may take to end.
+    PATIENCE = 0.2
+    private_constant :BROKEN_RACTORS, :CRASH, :PATIENCE
 
     module_function
 
-    # Raises if this Ruby can't be tracked; warns, once, if it can in part.
+    # Raises if this Ruby can't be tracked now; warns, once, if it can in part.
     def check
-      @check ||= begin
+      check_ruby
+      if BROKEN_RACTORS
+        raise Unsupported, "#{CRASH}: start tracking when no Ractor runs" unless alone?
+      elsif !@warned && ractors?
+        warn_of_ractors
+      end
+    end
+
+    # Raises if this Ruby can't be tracked.
+    def check_ruby
+      @check_ruby ||= begin
         refuse
         true
       end
-      warn_of_ractors if !@warned && ractors?
+      avoid_ractors
+    end
+
+    # A Ractor whose result was taken may take a moment to end. That is waited for once, not at each request.
+    def alone?
+      deadline = Clock.now + (@waited ? 0 : PATIENCE)
+      sleep(0.001) until Ractor.count == 1 || Clock.now > deadline
+      @waited = true
+      look_for_ractors
+      Ractor.count == 1
+    end
+
+    # Lets hooks be added again if all Ractors have ended since they were removed.
+    def look_for_ractors
+      doubt = BROKEN_RACTORS && Native.ractors_doubt
+      Native.ractor_alone(doubt) if doubt && Ractor.count == 1
+    end
+
+    # Has all hooks removed where a Ractor starts, on a Ruby that would crash there. They are added again when
+    # it has ended and numbers are asked for.
+    def avoid_ractors
+      return if @ractors || !BROKEN_RACTORS
+
+      Native.avoid_ractors
+      @ractors = TracePoint.new(:call, :return) do |point|
+        next Native.ractor_started if point.event == :return
+
+        @waited = false
+        warn_of_rest if Native.ractor_starts
+      end
+      @ractors.enable(target: Ractor.method(:new))
+      look_for_ractors
     end
 
     def refuse
@@ -33,8 +83,17 @@ module Memprof
       RUBY_VERSION < "4" && (Native.ractors_seen? || Ractor.count > 1)
     end
 
+    def warn_of_rest
+      return if @warned
+
+      @warned = true
+      warn "memprof: #{CRASH}: what is allocated while there are several Ractors is not recorded, and " \
+           "neither objects nor collections are traced."
+    end
+
     # Said once: the VM called no hook for a while, and does again.
     def warn_of_lost_hook
+      return warn_of_rest if BROKEN_RACTORS
       return if @warned_of_lost_hook
 
       @warned_of_lost_hook = true
@@ -44,8 +103,7 @@ module Memprof
 
     def warn_of_ractors
       @warned = true
-      crash = " may crash (Bug #18464, mended in 3.1.4) and" if RUBY_VERSION < "3.1.4"
-      warn "memprof: Ractors are running: Ruby #{RUBY_VERSION}#{crash} reports only the objects of the " \
+      warn "memprof: Ractors are running: Ruby #{RUBY_VERSION} reports only the objects of the " \
            "Ractor that started tracking, and of none once a Ractor has ended (Bug #19112). " \
            "Ruby 4.0 reports all."
     end

@@ -96,6 +96,7 @@ module Memprof
       @uncounted = nil
       @pid = Process.pid
       @failed = NONE
+      Support.look_for_ractors
       begin_own unless @plan.own.empty?
       begin_one(@follower) if @follower
       return @uncounted = Uncounted.new(@plan) if !@process && Uncounted.needed?

@@ -305,8 +305,7 @@ RSpec.describe Memprof, ".trace" do
     expect(child["objects"]["types"]).to eq("object" => 10)
   end
 
-  # Before 3.1.4 Ruby crashes where a Ractor starts while objects are hooked (Bug #18464).
-  it "does not disturb Ractors, whose calls of clients are not counted", if: RUBY_VERSION >= "3.1.4" do
+  it "does not disturb Ractors, whose calls of clients are not counted" do
     result = run_ruby(<<~RUBY, ruby_args: ["-W:no-experimental"])
       require "memprof"
       Memprof.trace(File::NULL) do
@@ -314,7 +313,8 @@ RSpec.describe Memprof, ".trace" do
         p ractor.respond_to?(:value) ? ractor.value : ractor.take
       end
     RUBY
-    expect(result.stderr).to eq("")
+    # Before 3.1.4 Ruby crashes where a Ractor starts while objects are hooked (Bug #18464).
+    expect(result.stderr).to RUBY_VERSION < "3.1.4" ? include("nor collections are traced") : eq("")
     expect(result.stdout).to eq(":waited\n")
   end
 

@@ -16,7 +16,7 @@ module Memprof
       # A method written in C that no Ruby code called.
       NO_FILE = "(no name):"
       # See Support.warn_of_lost_hook.
-      INCOMPLETE = "incomplete: Ruby turned tracking off when a Ractor was freed (Bug #19112)"
+      INCOMPLETE = "incomplete: tracking was off for a while because of a Ractor (Bug #19112 or #18464)"
       private_constant :CLASS_WIDTH, :CALLERS, :SHARES, :SHARE_TO_EXPLAIN, :NO_FILE, :INCOMPLETE
 
       def initialize(report, limit:)

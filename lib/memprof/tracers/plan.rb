@@ -42,9 +42,10 @@ module Memprof
       end
 
       def supported(names)
+        Support.avoid_ractors
         return names unless names.intersect?(BIRTHS)
 
-        Support.check
+        Support.check_ruby
         names
       rescue Unsupported
         raise if @asked

@@ -7,7 +7,7 @@ use memprof_profile::sessions::SessionId;
 
 use super::count_objects;
 use super::native_profile::NativeProfile;
-use crate::vm::{after_fork, entry, frame_keys, guard, naming, peak, sessions, tracker};
+use crate::vm::{after_fork, entry, frame_keys, guard, naming, peak, ractors, sessions, tracker};
 
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_class("Guard", ruby.class_object())?;
@@ -35,6 +35,11 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("memsize", function!(sessions::memsize, 0))?;
     native.define_singleton_method("gc_name", function!(sessions::gc_name, 0))?;
     native.define_singleton_method("ractors_seen?", function!(tracker::ractors_seen, 0))?;
+    native.define_singleton_method("avoid_ractors", function!(ractors::avoid, 0))?;
+    native.define_singleton_method("ractor_starts", function!(ractors::starts, 0))?;
+    native.define_singleton_method("ractor_started", function!(ractors::started, 0))?;
+    native.define_singleton_method("ractors_doubt", function!(ractors::doubt, 0))?;
+    native.define_singleton_method("ractor_alone", function!(ractors::alone, 1))?;
     native.define_singleton_method("incomplete?", function!(incomplete, 1))?;
     native.define_singleton_method("broken?", function!(crate::vm::hooks::broken, 0))?;
     native.define_singleton_method(

@@ -6,7 +6,7 @@
 
 use memprof_native::at_fork::{self, AtFork};
 
-use super::{trace, tracker};
+use super::{ractors, trace, tracker};
 
 /// Registers the first step. Called once, while the extension is loaded.
 pub fn init() {
@@ -14,6 +14,7 @@ pub fn init() {
         in_child: || {
             tracker::after_fork();
             trace::after_fork();
+            ractors::after_fork();
         },
         ..AtFork::NONE
     });

@@ -1,9 +1,11 @@
 //! Adding and removing a hook for the VM's events.
 
 use std::ffi::c_uint;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rb_sys::VALUE;
 
+use super::ractors;
 use super::symbols::{RawHook, symbols};
 
 /// rb_event_hook_flag_t in ruby/debug.h: bits. With RAW_ARG no TracePoint object is needed, and a call costs least.
@@ -12,15 +14,44 @@ const RAW_ARG: c_uint = 4;
 
 /// A function and the events that it wants to hear of. Each function belongs to one hook.
 pub struct EventHook {
-    /// RUBY_INTERNAL_EVENT_NEWOBJ and others: bits.
-    pub events: u32,
-    /// What the VM calls. It must neither panic nor make objects.
-    pub function: RawHook,
+    events: u32,
+    function: RawHook,
+    /// Somebody wants it to be called.
+    wanted: AtomicBool,
+    /// The VM calls it.
+    added: AtomicBool,
 }
 
 impl EventHook {
-    /// Adds the hook. The caller ensures that it is done once, and holds no lock that the function wants.
+    /// `events`: RUBY_INTERNAL_EVENT_NEWOBJ and others, as bits. `function` must neither panic nor make objects.
+    pub const fn new(events: u32, function: RawHook) -> Self {
+        EventHook {
+            events,
+            function,
+            wanted: AtomicBool::new(false),
+            added: AtomicBool::new(false),
+        }
+    }
+
+    /// Adds the hook, now or when the VM can bear it ([`ractors`]). The caller holds no lock that the function wants.
     pub fn add(&self) {
+        self.wanted.store(true, Ordering::Relaxed);
+        self.resume();
+    }
+
+    /// Removes the hook. Not to be called in a hook: the VM then takes up the removal behind the hook, and may look
+    /// through the heap for that, which it must not during a collection.
+    pub fn remove(&self) {
+        self.wanted.store(false, Ordering::Relaxed);
+        self.rest();
+    }
+
+    /// Adds the hook again after [`rest`](Self::rest), if it is still wanted and may be.
+    pub fn resume(&self) {
+        if !self.rests() || !ractors::allow_hooks() {
+            return;
+        }
+        self.added.store(true, Ordering::Relaxed);
         if let Some(add_event_hook) = symbols().add_event_hook {
             let data = rb_sys::Qnil as VALUE;
             // SAFETY: called with the GVL; with RAW_ARG the VM calls the function with the arguments that it takes.
@@ -28,12 +59,21 @@ impl EventHook {
         }
     }
 
-    /// Removes the hook. Not to be called in a hook: the VM then takes up the removal behind the hook, and may look
-    /// through the heap for that, which it must not during a collection.
-    pub fn remove(&self) {
+    /// Whether it is wanted, but not called.
+    pub fn rests(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) && !self.added.load(Ordering::Relaxed)
+    }
+
+    /// Removes the hook until [`resume`](Self::resume). True if it was added. In a hook as [`remove`](Self::remove), unless
+    /// an object is allocated: then the VM may look through the heap.
+    pub fn rest(&self) -> bool {
+        if !self.added.swap(false, Ordering::Relaxed) {
+            return false;
+        }
         if let Some(remove_event_hook) = symbols().remove_event_hook {
             // SAFETY: called with the GVL; the VM defers the removal itself while it runs hooks.
             unsafe { remove_event_hook(self.function) };
         }
+        true
     }
 }

@@ -19,6 +19,7 @@ use super::origin::{Found, Origin};
 use super::peak;
 use super::places::{Known, Place};
 use super::protect::protect;
+use super::ractors;
 use super::ruby_object::{self, Flags};
 use super::ruby_thread::current_thread;
 use super::tracker::{self, Tracker};
@@ -27,10 +28,8 @@ const ALLOCATION: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
 const FREE: u32 = rb_sys::RUBY_INTERNAL_EVENT_FREEOBJ;
 const GC_START: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_START;
 
-const HOOK: EventHook = EventHook {
-    events: ALLOCATION | FREE | GC_START,
-    function: event,
-};
+/// The hook of all sessions.
+pub static HOOK: EventHook = EventHook::new(ALLOCATION | FREE | GC_START, event);
 
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
@@ -145,13 +144,13 @@ unsafe fn allocation(event: Event) {
 }
 
 /// An object that is not sampled was allocated. Threads must be noticed in any case if sessions follow them, and so must
-/// Ractors since Ruby 4.0; before, only the Ractor that installed the hook runs it.
+/// Ractors since Ruby 4.0, and where they make the VM crash; else only the Ractor that installed the hook runs it.
 ///
 /// # Safety
 /// Called in an allocation hook, with its event.
 #[inline]
 unsafe fn skipped(event: Event) {
-    if cfg!(ruby_gte_4_0) || tracker::follows_threads() {
+    if cfg!(ruby_gte_4_0) || ractors::avoided() || tracker::follows_threads() {
         // SAFETY: the new object: flags and class word are set.
         let (object, flags, class) = unsafe {
             let object = event.object();
@@ -169,8 +168,9 @@ unsafe fn skipped(event: Event) {
 fn notice(tracker: &mut Tracker, flags: Flags, class: VALUE, object: VALUE) {
     if flags.is(ruby_value_type::RUBY_T_DATA) {
         tracker.quiet.forget(object);
-        if !tracker::ractors_seen() && classes::is_ractor(class) {
+        if (ractors::avoided() || !tracker::ractors_seen()) && classes::is_ractor(class) {
             tracker::expect_ractors();
+            ractors::is_allocated();
         }
         if tracker.recorder.sessions.by_thread() && classes::is_thread(class) {
             tracker

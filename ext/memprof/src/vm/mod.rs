@@ -56,6 +56,7 @@ mod preload;
 pub mod process;
 pub mod protect;
 mod quiet;
+pub mod ractors;
 pub mod ruby_object;
 pub mod ruby_thread;
 pub mod seed;

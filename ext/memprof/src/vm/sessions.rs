@@ -22,6 +22,9 @@ pub fn open(
     identities: bool,
 ) -> SessionId {
     let thread = by_thread.then(ruby_thread::current_thread);
+    if hooks::HOOK.rests() {
+        check_hook();
+    }
     let now = now();
     let id = tracker::with(|tracker| {
         close_orphans(tracker);

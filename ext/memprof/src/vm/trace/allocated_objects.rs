@@ -14,16 +14,12 @@ use super::gc_moment::Moment;
 use crate::vm::classes;
 use crate::vm::event::Event;
 use crate::vm::event_hook::EventHook;
+use crate::vm::ractors;
 use crate::vm::ruby_object::{self, Flags};
 use crate::vm::ruby_thread::current_thread;
 use crate::vm::tracker;
 
 const ALLOCATION: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
-
-const HOOK: EventHook = EventHook {
-    events: ALLOCATION,
-    function: event,
-};
 
 /// Classes that a report names: a request makes objects of hundreds.
 const NAMED: usize = 20;
@@ -31,7 +27,8 @@ const NAMED: usize = 20;
 const TYPES: usize = 32;
 
 /// What is counted, and the classes that it is counted by.
-pub static COUNTING: Counting<Counters, Classes> = Counting::new(HOOK, Classes(None));
+pub static COUNTING: Counting<Counters, Classes> =
+    Counting::new(EventHook::new(ALLOCATION, event), Classes(None));
 
 /// While somebody counts, the numbers in the counters mean these names.
 pub struct Classes(Option<ClassNames>);
@@ -128,7 +125,11 @@ fn count(object: VALUE, flags: Flags, class: VALUE) {
     }
     let number = classes.number(flags, class) as usize;
     let bytes = u64::from(ruby_object::slot_size(object));
-    let is_thread = flags.is(ruby_value_type::RUBY_T_DATA) && classes::is_thread(class);
+    let is_data = flags.is(ruby_value_type::RUBY_T_DATA);
+    let is_thread = is_data && classes::is_thread(class);
+    if is_data && ractors::avoided() && classes::is_ractor(class) {
+        ractors::is_allocated();
+    }
     owners.count(thread, |counters| {
         counters.count(flags, number, bytes, is_thread)
     });

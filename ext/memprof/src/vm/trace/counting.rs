@@ -41,6 +41,11 @@ impl<C: Clone + Default, O: Own> Counting<C, O> {
         }
     }
 
+    /// What the VM calls while somebody counts.
+    pub const fn hook(&self) -> &EventHook {
+        &self.hook
+    }
+
     /// Runs in the child of a fork; sets an atomic, and no more.
     pub fn after_fork(&self) {
         self.forked.store(true, Ordering::Relaxed);
@@ -79,6 +84,8 @@ impl<C: Clone + Default, O: Own> Counting<C, O> {
         };
         if install {
             self.hook.add();
+        } else {
+            self.hook.resume();
         }
         place
     }

@@ -25,14 +25,9 @@ const END_SWEEP: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_END_SWEEP;
 const ENTER: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_ENTER;
 const EXIT: u32 = rb_sys::RUBY_INTERNAL_EVENT_GC_EXIT;
 
-const HOOK: EventHook = EventHook {
-    events: START | END_MARK | END_SWEEP | ENTER | EXIT,
-    function: event,
-};
-
 /// What is counted, and how far the collection that is under way has come.
 pub static COUNTING: Counting<Counters, Progress> = Counting::new(
-    HOOK,
+    EventHook::new(START | END_MARK | END_SWEEP | ENTER | EXIT, event),
     Progress {
         phase: Phase::Mark,
         step: None,

@@ -28,6 +28,8 @@ use magnus::{Error, Ruby, TypedData, gc as magnus_gc, typed_data::Obj};
 use memprof_native::{Choice as CallChoice, Counted as Calls, Node, Refused};
 use rb_sys::VALUE;
 
+use super::event_hook::EventHook;
+
 pub use counter_owners::Owner;
 pub use gvl_waits::waited;
 
@@ -165,6 +167,11 @@ pub fn keep(choice: &Choice) -> Result<Kept, Refused> {
             .transpose()?,
         _gc: choice.gc.then(|| gc::Mark::new(Owner::Process)),
     })
+}
+
+/// The hooks of the tracers.
+pub fn hooks() -> [&'static EventHook; 2] {
+    [allocated_objects::COUNTING.hook(), gc::COUNTING.hook()]
 }
 
 /// Runs in the child of a fork, at once: sets atomics, and no more.
