@@ -2,7 +2,8 @@
 
 require "fileutils"
 
-# The pictures of docs: pages of `memprof web` with dumps of the Rails app that the specs have leak.
+# The pictures of docs: pages of `memprof web` with dumps of the Rails app that the specs have leak, and a recording
+# of a program that imports files.
 class Screenshots
   PLACE = "docs/images"
   WIDE = [1280, 800].freeze
@@ -10,13 +11,15 @@ class Screenshots
   QUALITY = 72
   MOST = 900 * 1024 # bytes of all together
   # Names and paths of the pages; `:object` and `:page` stand for the suspect and for one of the objects that
-  # have accumulated in it.
+  # have accumulated in it, and `:line` for the line that most of what is live at the end was allocated at.
   PAGES = {
     "overview" => "/heaps/2/", "leaks" => "/heaps/2/leaks", "object" => "/heaps/2/objects/:page",
     "flame" => "/heaps/2/flame", "graph" => "/heaps/2/graph/:object",
     "groups" => "/heaps/2/groups?by=generation",
     "compare" => "/diff?a=1&b=2", "requests" => "/traces/1", "allocations" => "/tracked/2/flame",
-    "boot" => "/boots/4"
+    "boot" => "/boots/4",
+    "malloc" => "/malloc/3?sort=leaked", "malloc-flame" => "/malloc/3/flame",
+    "malloc-line" => "/malloc/3/line?:line"
   }.freeze
   # Other settings: dark scheme, and a phone.
   OTHERS = {
@@ -35,6 +38,7 @@ class Screenshots
     PAGES.each { |name, path| picture(name, place(path, places), WIDE, "light") }
     picture("live", "#{@stage.live}/live", WIDE, "light") { watch_the_app }
     picture("request", "#{@stage.shop}/products/7?memprof=allocations", WIDE, "light")
+    picture("live-memory", "#{@stage.live}/live/memory", WIDE, "light") { record_the_app }
     OTHERS.each { |name, (page, size, scheme)| picture(name, place(PAGES.fetch(page), places), size, scheme) }
     Dir["#{PLACE}/*.webp"].sum { |path| File.size(path) }
   end
@@ -46,7 +50,10 @@ class Screenshots
     @tab.go("#{@stage.dumps}/heaps/2/leaks")
     object = address(".card h2 a")
     @tab.go("#{@stage.dumps}/heaps/2/objects/#{object}")
-    { ":object" => object, ":page" => address("td:nth-child(2) a", "Page") }
+    page = address("td:nth-child(2) a", "Page")
+    @tab.go("#{@stage.dumps}/malloc/3?sort=leaked")
+    line = @tab.evaluate("document.querySelector('td a[href*=\"/line?\"]').href")[/\?(.*)/, 1]
+    { ":object" => object, ":page" => page, ":line" => line }
   end
 
   # The address in the first of these links with this text.
@@ -56,7 +63,7 @@ class Screenshots
   end
 
   def place(path, places)
-    @stage.dumps + path.gsub(/:(?:object|page)/, places)
+    @stage.dumps + path.gsub(/:(?:object|page|line)/, places)
   end
 
   def picture(name, address, size, scheme)
@@ -75,6 +82,13 @@ class Screenshots
     @stage.app.visit(50)
     @stage.app.ask("collect")
     @tab.go("#{@stage.live}/live")
+  end
+
+  # What the app's requests allocate.
+  def record_the_app
+    @tab.follow("form button[formaction$='/malloc/start']")
+    @stage.app.visit(50)
+    @tab.go("#{@stage.live}/live/memory")
   end
 end
 

@@ -16,10 +16,11 @@ class WebStage
   TOKEN = SecureRandom.hex(12)
   KEY = SecureRandom.hex(12)
   REQUESTS = 40
+  IMPORT = File.expand_path("../fixtures/apps/import.rb", __dir__)
   # Answers of the browser's checks, by name.
   APPEARANCE = File.read(File.expand_path("chromium/appearance.js", __dir__))
   ROOT_MARK = "/etc/memprof-root"
-  private_constant :REQUESTS, :ROOT_MARK
+  private_constant :REQUESTS, :IMPORT, :ROOT_MARK
 
   class << self
     # @return [WebStage] which goes when the process ends
@@ -122,10 +123,10 @@ class WebStage
   # What a program allocates with malloc, with native frames.
   def recording
     File.join(@directory, "import.malloc").tap do |path|
-      code = "rows = []; Memprof::Malloc.record(ARGV[0], native: true) { " \
-        "30.times { rows << 'x' * 9_000; sleep(0.01) } }"
-      command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "-rmemprof/malloc", "-e", code, path]
-      raise "no recording of malloc" unless system(LeakyRails::ENVIRONMENT, *command)
+      program = File.join(@directory, "import.rb")
+      FileUtils.cp(IMPORT, program)
+      command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "import.rb", path]
+      raise "no recording of malloc" unless system(LeakyRails::ENVIRONMENT, *command, chdir: @directory)
     end
   end
 
