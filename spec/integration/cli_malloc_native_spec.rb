@@ -58,7 +58,7 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
       .to match(/ buffer \(grow\)\n +grow \(grow\)\n +main \(grow\)\n/)
   end
 
-  it "has names of functions from a file with its debugging information" do
+  it "has names of functions and lines from a file with its debugging information" do
     program = compiled(<<~C, "-g")
       #include <stdlib.h>
       #include <string.h>
@@ -75,9 +75,15 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     recording = Memprof::Malloc::Recording.new(path)
     functions = -> { recording.tree(:bottom_up, value: :leaked).map { |row| row[:function] } }
     expect(functions.call).to start_with("hidden", "main")
-    expect(run_memprof("malloc", "--callers", path).stdout).to match(/ hidden \(grow\)\n +main \(grow\)\n/)
+    expect(run_memprof("malloc", "--callers", path).stdout)
+      .to match(/ hidden \(grow, grow\.c:4\)\n +main \(grow, grow\.c:5\)\n/)
+    expect(recording.tree(:bottom_up, value: :leaked).first)
+      .to include(function: "hidden", file: "#{program}.c", line: 4)
+    row = recording.to_h[:locations].max_by { |one| one[:leaked_bytes] }
+    expect(row[:location]).to match(/\(hidden\+0x\h+\) \[0x\h+\] grow\.c:4\z/)
+    expect(recording.functions("hidden").first[:name]).to eq("hidden (grow)")
     heaptrack = StringIO.new.tap { |io| recording.write(io, format: :heaptrack) }.string
-    expect(heaptrack).to include(" hidden\n")
+    expect(heaptrack).to include(" #{program}.c\n").and match(/ hidden\ni( \h+){4} 4\n/)
     File.unlink("#{program}.debug")
     expect(functions.call.first(2)).to eq([nil, nil])
     expect(run_memprof("malloc", "--callers", path).stdout).to match(/ grow\+0x\h+\n +grow\+0x\h+\n/)

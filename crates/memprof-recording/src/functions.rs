@@ -39,7 +39,7 @@ fn names(frame: &Frame) -> (&str, String) {
             (method, format!("{method} ({path})"))
         }
         Frame::Ruby { .. } => ("", frame.location()),
-        Frame::Native(native) => (&native.function, frame.label()),
+        Frame::Native(native) => (&native.function, native.function_label()),
     }
 }
 

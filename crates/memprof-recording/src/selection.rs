@@ -99,7 +99,7 @@ impl Suppressions {
         };
         match frame {
             Frame::Ruby { path, method, .. } => any(&[path, method, &frame.location()]),
-            Frame::Native(native) => any(&[&native.module, &native.function]),
+            Frame::Native(native) => any(&[&native.module, &native.function, &native.file]),
         }
     }
 

@@ -74,6 +74,10 @@ pub struct Native {
     pub function: String,
     /// How far behind the function's beginning it is.
     pub distance: u64,
+    /// The file of its source, as the compiler knew it; empty if that is not known.
+    pub file: String,
+    /// The line there.
+    pub line: u64,
 }
 
 impl Native {
@@ -95,15 +99,23 @@ impl Native {
         self.module == Native::JIT
     }
 
-    /// In the form of glibc's `backtrace_symbols`.
+    /// In the form of glibc's `backtrace_symbols`, with the line of its source behind.
     #[must_use]
     pub fn location(&self) -> String {
+        match self.source() {
+            Some(source) => format!("{} {source}", self.place()),
+            None => self.place(),
+        }
+    }
+
+    fn place(&self) -> String {
         let Native {
             address,
             module,
             offset,
             function,
             distance,
+            ..
         } = self;
         match (module.as_str(), function.as_str()) {
             ("", "") => format!("[{address:#x}]"),
@@ -113,8 +125,27 @@ impl Native {
         }
     }
 
-    /// The function with its object's name, or the place there.
+    /// The last part of the file of its source, and the line.
+    #[must_use]
+    pub fn source(&self) -> Option<String> {
+        let name = self.file.rsplit('/').next().unwrap_or_default();
+        (!name.is_empty()).then(|| format!("{name}:{}", self.line))
+    }
+
+    /// The function with its object's name and the line of its source, or the place there.
     fn label(&self) -> String {
+        match self.source() {
+            Some(source) if !self.function.is_empty() => {
+                let module = self.module.rsplit('/').next().unwrap_or_default();
+                format!("{} ({module}, {source})", self.function)
+            }
+            _ => self.function_label(),
+        }
+    }
+
+    /// The function with its object's name, or the place there.
+    #[must_use]
+    pub fn function_label(&self) -> String {
         let module = self.module.rsplit('/').next().unwrap_or_default();
         match (module, self.function.as_str()) {
             ("", "") | (Native::JIT, _) => self.location(),

@@ -1,20 +1,22 @@
-//! Names of native functions that their library does not export: from the tables of symbols that it, or a file with its
-//! debugging information, has on this machine.
+//! Names of native functions that their library does not export, and lines of their sources: from the tables of symbols and
+//! lines that it, or a file with its debugging information, has on this machine.
 
 mod debug_file;
 mod elf_file;
+mod lines;
 
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
 use crate::stacks::{Frame, Native};
-use elf_file::{ElfFile, Symbol};
+use elf_file::{Elf, ElfFile, Symbol};
+use lines::Line;
 
 /// Where distributions have files with debugging information.
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
-/// Gives native frames without a function its name, where that can be found. A file that has changed since the recording is
+/// Gives native frames the line of their source, and those without a function its name, where that can be found. A file that has changed since the recording is
 /// left alone: it does not have functions where the recording has them.
 pub(crate) fn name(frames: &mut [Frame]) {
     name_by(frames, Path::new(DEBUG_FILES));
@@ -31,10 +33,8 @@ fn name_by(frames: &mut [Frame], debug_files: &Path) {
         }
     }
     for (path, frames) in modules {
-        if frames.iter().any(|native| native.function.is_empty()) {
-            // One that is damaged has no names.
-            let _ = name_in(Path::new(&path), frames, debug_files);
-        }
+        // One that is damaged has no names.
+        let _ = name_in(Path::new(&path), frames, debug_files);
     }
 }
 
@@ -61,11 +61,43 @@ fn name_in(path: &Path, frames: Vec<&mut Native>, debug_files: &Path) -> Option<
     };
     // A library that is installed rarely has a table.
     elf.each_function(|symbol| wanted.add(&symbol));
-    if !wanted.is_done() {
-        let debug = debug_file::find(path, &elf, debug_files)?;
-        debug.parse()?.each_function(|symbol| wanted.add(&symbol))?;
+    let has_lines = elf.has_lines();
+    let debug = if wanted.is_done() && has_lines {
+        None
+    } else {
+        debug_file::find(path, &elf, debug_files)
+    };
+    let debug = debug.as_ref().and_then(ElfFile::parse);
+    if let Some(debug) = &debug {
+        debug.each_function(|symbol| wanted.add(&symbol));
     }
+    let with_lines = if has_lines {
+        Some(&elf)
+    } else {
+        debug.as_ref()
+    };
+    let frames = known.into_iter().chain(wanted.frames);
+    add_lines(with_lines?, base, frames.collect());
     Some(())
+}
+
+fn add_lines(elf: &Elf<'_>, base: u64, mut frames: Vec<&mut Native>) {
+    frames.sort_unstable_by_key(|native| native.offset);
+    let address = |native: &&mut Native| base.saturating_add(native.offset).max(1);
+    let mut lines: Vec<Line> = frames
+        .iter()
+        .map(|native| Line {
+            address: address(native),
+            found: None,
+        })
+        .collect();
+    // What was found before the damage is right.
+    let _ = lines::find(elf, &mut lines);
+    for (native, line) in frames.into_iter().zip(lines) {
+        if let Some((file, line)) = line.found {
+            (native.file, native.line) = (file, line);
+        }
+    }
 }
 
 /// Frames of a module by their offset.

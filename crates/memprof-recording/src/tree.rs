@@ -66,6 +66,12 @@ pub struct TreeRow {
     /// The path of the object that its native code is in, if that is known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub module: String,
+    /// The file of its source, if that is known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// The line there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
     /// How far it is from where that object begins in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
@@ -91,6 +97,8 @@ impl TreeRow {
             Frame::Native(native) => TreeRow {
                 function: native.function.clone(),
                 module: native.module.clone(),
+                file: native.file.clone(),
+                line: (!native.file.is_empty()).then_some(native.line),
                 offset: (!native.module.is_empty()).then_some(native.offset),
                 ..row
             },

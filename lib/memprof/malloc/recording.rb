@@ -135,7 +135,7 @@ module Memprof
       # through it, and its `:depth`: how often the way there forked. A frame that has all the bytes of the
       # row above is as deep as that. `:level` is how many frames led there. Children follow their parent,
       # most bytes first. As far as they are known, a line of Ruby has its `:method`, and native code its
-      # `:module` (a path), the `:offset` there, and its `:function`.
+      # `:module` (a path), the `:offset` there, its `:function`, and `:file` and `:line` of its source.
       #
       # @param direction [Symbol] `:top_down` from the outermost frames to what they called, `:bottom_up` from
       #   the lines that allocated to their callers

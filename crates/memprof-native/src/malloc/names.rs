@@ -33,6 +33,7 @@ pub(super) fn native(address: usize) -> Native {
         offset: address.wrapping_sub(info.dli_fbase as usize) as u64,
         function,
         distance: distance as u64,
+        ..Native::default()
     }
 }
 

@@ -11,7 +11,7 @@ use super::{one_line, written};
 use crate::reader::{Error, read};
 use crate::record::{Event, Record};
 use crate::samples::Scale;
-use crate::stacks::Frame;
+use crate::stacks::{Frame, Native};
 use crate::summary::Summary;
 
 /// The version of heaptrack that wrote such files first, and the version of the file.
@@ -36,11 +36,11 @@ pub fn write<I: Read + Seek>(input: &mut I, out: &mut dyn Write) -> Result<(), E
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Names of native frames by the number of the frame: they come at the end of a recording, or from the files of libraries.
-fn names(input: &mut dyn Read) -> Result<FxHashMap<u64, String>, Error> {
+/// Native frames with a name by the number of the frame: names come at the end of a recording, or from the files of libraries.
+fn names(input: &mut dyn Read) -> Result<FxHashMap<u64, Native>, Error> {
     let frames = Summary::read(input)?.stacks.frames.into_iter();
     let named = frames.zip(1..).filter_map(|(frame, number)| match frame {
-        Frame::Native(native) if !native.function.is_empty() => Some((number, native.function)),
+        Frame::Native(native) if !native.function.is_empty() => Some((number, native)),
         _ => None,
     });
     Ok(named.collect())
@@ -48,7 +48,7 @@ fn names(input: &mut dyn Read) -> Result<FxHashMap<u64, String>, Error> {
 
 struct Lines<'a> {
     out: &'a mut dyn Write,
-    names: FxHashMap<u64, String>,
+    names: FxHashMap<u64, Native>,
     strings: FxHashMap<String, u64>,
     allocations: FxHashMap<(u64, u64), u64>,
     frames: u64,
@@ -86,8 +86,11 @@ impl Lines<'_> {
                 self.frames += 1;
                 let module = self.string(&String::from_utf8_lossy(module))?;
                 let mut line = format!("i {address:x} {module:x}");
-                if let Some(name) = self.names.get(&self.frames).cloned() {
-                    let _ = write!(line, " {:x}", self.string(&name)?);
+                if let Some(native) = self.names.remove(&self.frames) {
+                    let _ = write!(line, " {:x}", self.string(&native.function)?);
+                    if !native.file.is_empty() {
+                        let _ = write!(line, " {:x} {:x}", self.string(&native.file)?, native.line);
+                    }
                 }
                 writeln!(self.out, "{line}")
             }

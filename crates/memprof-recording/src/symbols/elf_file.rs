@@ -1,15 +1,19 @@
 //! What is read of an ELF file, a part at a time: it may be large.
 
+use std::borrow::Cow;
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use object::elf::{self, FileHeader64, Sym64};
 use object::read::StringTable;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
-use object::{Endianness, ReadCache};
+use object::read::elf::{
+    CompressionHeader, FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym,
+};
+use object::{Endianness, ReadCache, ReadRef};
 
-/// Of a table of symbols. A browser has 20 MB.
-const MOST_SYMBOLS: u64 = 1 << 28;
+/// Of a table of symbols or lines. A browser has 20 MB.
+const MOST_BYTES: u64 = 1 << 28;
 const PAGE: u64 = 4096;
 
 type Header = FileHeader64<Endianness>;
@@ -133,13 +137,48 @@ impl<'d> Elf<'d> {
         Some((name, u32::from_le_bytes(*checksum)))
     }
 
+    /// Whether it has a table of lines.
+    pub fn has_lines(&self) -> bool {
+        self.sections
+            .section_by_name(self.endian, b".debug_line")
+            .is_some_and(|(_, section)| section.sh_type(self.endian) != elf::SHT_NOBITS)
+    }
+
+    /// The bytes of a section, unpacked if they are compressed.
+    pub fn section(&self, name: &[u8]) -> Option<Cow<'d, [u8]>> {
+        let (_, section) = self.sections.section_by_name(self.endian, name)?;
+        let Some((header, offset, length)) = section.compression(self.endian, self.data).ok()?
+        else {
+            let is_fit = section.sh_size(self.endian) <= MOST_BYTES;
+            return is_fit.then(|| section.data(self.endian, self.data).ok().map(Cow::Borrowed))?;
+        };
+        let size = header.ch_size(self.endian);
+        if size > MOST_BYTES {
+            return None;
+        }
+        let packed = self.data.read_bytes_at(offset, length).ok()?;
+        let mut bytes = Vec::new();
+        match header.ch_type(self.endian) {
+            elf::ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(packed)
+                .take(size)
+                .read_to_end(&mut bytes),
+            elf::ELFCOMPRESS_ZSTD => zstd::Decoder::new(packed)
+                .ok()?
+                .take(size)
+                .read_to_end(&mut bytes),
+            _ => return None,
+        }
+        .ok()?;
+        Some(Cow::Owned(bytes))
+    }
+
     fn symbols(
         &self,
         kind: elf::SectionType,
     ) -> Option<(StringTable<'d, Data<'d>>, &'d [Sym64<Endianness>])> {
         let mut sections = self.sections.iter();
         let section = sections.find(|section| section.sh_type(self.endian) == kind)?;
-        if section.sh_size(self.endian) > MOST_SYMBOLS {
+        if section.sh_size(self.endian) > MOST_BYTES {
             return None;
         }
         let table = self.sections.symbols(self.endian, self.data, kind).ok()?;

@@ -58,6 +58,7 @@ impl Library {
             offset,
             function: function.to_owned(),
             distance,
+            ..Native::default()
         })
     }
 
@@ -129,6 +130,52 @@ fn finds_names_in_the_library_or_in_its_debug_file() {
     *damaged.last_mut().unwrap() ^= 1;
     fs::write(root.join("lib.debug"), damaged).unwrap();
     assert_eq!(named(&frames, &none)[0], name("", 0));
+}
+
+/// The line of source of each frame.
+fn sources(frames: &[Frame], debug_files: &Path) -> Vec<Option<String>> {
+    let mut frames = frames.to_vec();
+    name_by(&mut frames, debug_files);
+    let sources = frames.into_iter().map(|frame| match frame {
+        Frame::Native(native) => native.source(),
+        Frame::Ruby { .. } => None,
+    });
+    sources.collect()
+}
+
+#[test]
+fn finds_lines_in_the_library_or_in_its_debug_file() {
+    let Some(library) = Library::new() else {
+        return;
+    };
+    let (hidden, exported) = (library.start("hidden"), library.start("exported"));
+    let frames = [
+        library.frame(exported + 3, "exported", 3),
+        library.frame(hidden + 2, "", 0),
+        library.frame(8, "", 0),
+    ];
+    let expected = [Some("lib.c:2".to_owned()), Some("lib.c:1".to_owned()), None];
+    let none = library.directory.path().join("none");
+    assert_eq!(sources(&frames, &none), expected);
+    for flags in [["-gdwarf-4", "-gz=none"], ["-gdwarf-5", "-gz=zlib"]] {
+        let built = ["-g", "-O1", "-shared", "-fPIC", "-o", "lib.so", "lib.c"];
+        library
+            .run("cc", &[&flags[..], &built[..]].concat())
+            .unwrap();
+        assert_eq!(sources(&frames, &none), expected, "{flags:?}");
+    }
+    library.strip(&["--add-gnu-debuglink=lib.debug", "lib.so"]);
+    assert_eq!(sources(&frames, &none), expected);
+    let root = library.directory.path();
+    let mut named = frames.to_vec();
+    name_by(&mut named, &none);
+    assert_eq!(named[1].label(), "hidden (lib.so, lib.c:1)");
+    let Frame::Native(native) = &named[1] else {
+        panic!("{named:?}");
+    };
+    assert_eq!(Path::new(&native.file), root.join("lib.c"));
+    fs::remove_file(root.join("lib.debug")).unwrap();
+    assert_eq!(sources(&frames, &none), [None, None, None]);
 }
 
 #[test]

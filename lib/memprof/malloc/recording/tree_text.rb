@@ -67,7 +67,10 @@ module Memprof
 
         def native(row)
           object = File.basename(row[:module])
-          row[:function] ? "#{row[:function]} (#{object})" : format("%s+0x%x", object, row[:offset])
+          return format("%s+0x%x", object, row[:offset]) unless row[:function]
+
+          source = ", #{File.basename(row[:file])}:#{row[:line]}" if row[:file]
+          "#{row[:function]} (#{object}#{source})"
         end
 
         def note

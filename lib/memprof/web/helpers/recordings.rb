@@ -71,7 +71,9 @@ module Memprof
 
         def native_place(row)
           object = File.basename(row[:module])
-          row[:function] ? object : format("%s+0x%x", object, row[:offset])
+          return format("%s+0x%x", object, row[:offset]) unless row[:function]
+
+          row[:file] ? "#{object}, #{File.basename(row[:file])}:#{row[:line]}" : object
         end
 
         # Parts side by side that are the same, with the place of the first one and how many they are.
