@@ -44,7 +44,7 @@ module Memprof
         def calls
           calls, bytes = @total.values_at(:allocations, :allocated_bytes)
           text = "#{Units.count(calls)} calls allocated #{Units.bytes(bytes)}"
-          return text if @summary[:sample]
+          return text if @summary[:sample] || calls.zero?
 
           "#{text}, #{Units.percent(@total[:temporary], calls)} of them temporary blocks"
         end
