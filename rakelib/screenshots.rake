@@ -2,8 +2,8 @@
 
 require "fileutils"
 
-# The pictures of docs: pages of `memprof web` with dumps of the Rails app that the specs have leak, and a recording
-# of a program that imports files.
+# The pictures of docs: pages of `memprof web` with dumps of the Rails app that the specs have leak, and a
+# recording of a program that imports files.
 class Screenshots
   PLACE = "docs/images"
   WIDE = [1280, 800].freeze
