@@ -19,7 +19,9 @@ module Memprof
 
       # A statement that runs: for whom, since when, by which notification, and inside of which other.
       Call = Struct.new(:followers, :began, :waited, :event, :outer)
-      private_constant :Call
+      # One that is not told of.
+      UNTOLD = Call.new(NOTHING).freeze
+      private_constant :Call, :UNTOLD
 
       class << self
         # Records a statement, unless it is part of one: of a query of Active Record through a client gem.
@@ -44,6 +46,35 @@ module Memprof
 
           Native.quiet do
             Thread.current[INSIDE] = Call.new(followers, Clock.now, Native.gvl_wait, event, outer)
+          end
+        end
+
+        # Counts a statement that has taken so long on another thread, for those who follow the one that takes
+        # its result.
+        def taken(text, adapter, seconds)
+          followers = running
+          return if followers.empty?
+
+          Native.quiet do
+            thread = Thread.current
+            followers.each do |one|
+              one.told(self, thread) { |sql| sql.asked(text, adapter, seconds) }
+            end
+          end
+        rescue StandardError => e
+          failed(e)
+        end
+
+        # Runs a block in which clients tell of nothing.
+        def untold
+          return yield if running.empty?
+
+          outer = Thread.current[INSIDE]
+          begin
+            Thread.current[INSIDE] = UNTOLD
+            yield
+          ensure
+            Thread.current[INSIDE] = outer
           end
         end
 

@@ -51,6 +51,66 @@ RSpec.describe "Statements of Active Record and client gems" do
     end
   end
 
+  # Where another thread sends a query.
+  def asked_async(code, scope: :thread)
+    client_program(<<~RUBY)
+      require "logger"
+      require "active_record"
+      require "tempfile"
+      if ActiveRecord::VERSION::MAJOR < 7
+        tell(skipped: true)
+        exit
+      end
+      ActiveRecord.async_query_executor = :global_thread_pool
+      file = Tempfile.new("books")
+      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: file.path, pool: 5)
+      ActiveRecord::Schema.verbose = false
+      ActiveRecord::Schema.define { create_table(:books) { |table| table.string :title } }
+      class Book < ActiveRecord::Base; end
+      6.times { |id| Book.create!(title: "secret \#{id}") }
+      Book.all.load_async.to_a
+      asyncs = []
+      ActiveSupport::Notifications.subscribe("sql.active_record") { |event| asyncs << event.payload[:async] }
+      # Until the other thread has sent it.
+      sent = ->(books) do
+        future = books.instance_variable_get(:@future_result)
+        sleep(0.001) while future.send(:pending?)
+        books
+      end
+      def page(books) = books.to_a
+      tell(**traced(tracers: :sql, scope: #{scope.inspect}) { #{code} }, asyncs: asyncs)
+    RUBY
+  end
+
+  {
+    thread: "of the thread that takes its result", process: "of the process, once"
+  }.each do |scope, whose|
+    it "counts a query of load_async in a trace #{whose}" do
+      %w[sqlite3 active_record].each { |library| need(client: library) }
+      report = asked_async(<<~RUBY, scope: scope)
+        books = sent.call(Book.where(title: "secret 1").load_async)
+        page(books)
+        books.to_a
+        page(Book.where(title: "secret 2"))
+      RUBY
+      skip "Rails 7 has load_async" if report["skipped"]
+
+      expect(report["asyncs"]).to include(true)
+      expect(report["sql"]["queries"]).to eq(2)
+      one = statements(report).fetch('SELECT "books".* FROM "books" WHERE "books"."title" = ?')
+      expect(one).to include("queries" => 2, "caller" => /:\d+ in (?:Object#)?page\z/, "time" => be > 0)
+      expect(report["sql"].to_s).not_to include("secret")
+    end
+  end
+
+  it "does not count a query of load_async whose result another thread takes" do
+    %w[sqlite3 active_record].each { |library| need(client: library) }
+    report = asked_async("books = sent.call(Book.all.load_async); Thread.new { books.to_a }.join")
+    skip "Rails 7 has load_async" if report["skipped"]
+
+    expect(report["sql"]).to eq({})
+  end
+
   it "shows those of pg" do
     need(server: :postgres, client: "pg")
     report = client_program(<<~RUBY, server: :postgres)

@@ -29,6 +29,16 @@ module Memprof
             nil
           end
 
+          # Of a query of load_async, which another thread sent, when this thread takes its result.
+          def publish_event(event)
+            payload = event.payload
+            return if payload[:cached]
+
+            Sql.taken(payload[:sql], adapter(payload[:connection]), event.duration / 1000.0)
+          rescue StandardError
+            nil
+          end
+
           private
 
           def adapter(connection)
@@ -38,6 +48,16 @@ module Memprof
       end
       private_constant :ActiveRecord
 
+      # Prepended to what keeps the notifications of load_async until its result is taken: the client gem
+      # is not to tell of the same query.
+      module Async
+        def instrument(*)
+          Sql.untold { super }
+        end
+      end
+      private_constant :Async
+
+      hook "ActiveRecord::FutureResult::EventBuffer", Async
       hook "ActiveRecord::ConnectionAdapters::AbstractAdapter", ActiveRecord
     end
   end
