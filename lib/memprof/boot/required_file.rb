@@ -54,10 +54,11 @@ module Memprof
         path ? Paths.gem_of(path) : "other"
       end
 
-      # As tables have it: the path from the gem or library on, and what is special about it.
-      def label
+      # As tables have it: the path from the gem or library on, and what is special about it; with the other
+      # files that require it, which a screen has no room for.
+      def label(others: true)
         notes = [("not loaded" if failed), (kind.to_s unless kind == :require)].compact
-        notes << "also required by #{others}" if also_required_by.any?
+        notes << "also required by #{named_others}" if others && also_required_by.any?
         text = path ? Paths.short(path) : name
         notes.empty? ? text : "#{text} (#{notes.join("; ")})"
       end
@@ -86,7 +87,7 @@ module Memprof
       private
 
       # As derailed has it: two by name.
-      def others
+      def named_others
         names = also_required_by.map { |path| Paths.short(path) }
         more = names.size - 2
         more.positive? ? "#{names.first(2).join(", ")} and #{more} more" : names.join(", ")

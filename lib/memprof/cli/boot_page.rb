@@ -20,6 +20,7 @@ module Memprof
       end
 
       def to(format, width: nil, paint: Paint.new)
+        @is_screen = !width.nil?
         page = Page.new(width: width, paint: paint)
         page.heading(heading)
         page.listing(requires([@tree.root]))
@@ -64,7 +65,9 @@ module Memprof
 
       def requires(files)
         listing = columns(Listing.new).column("RSS", :growth, :rss, spare: true)
-          .column("Time", :seconds, :seconds, spare: true).column("File", :name, :file)
+          .column("Time", :seconds, :seconds, spare: true)
+        listing.column("Required by", :count, :required_by, spare: true) if @is_screen
+        listing.column("File", :name, :file)
         files.each { |file| grow(listing, file, 0) }
         listing
       end
@@ -73,8 +76,15 @@ module Memprof
       def grow(listing, file, depth)
         return unless shown?(file) || file.equal?(@tree.root)
 
-        listing.row(*amounts(file.total, file.own), file.rss, file.seconds, file.label, depth: depth)
+        cells = [*amounts(file.total, file.own), file.rss, file.seconds]
+        cells << required_by(file) if @is_screen
+        listing.row(*cells, file.label(others: !@is_screen), depth: depth)
         file.children.each { |child| grow(listing, child, depth + 1) }
+      end
+
+      # Said of files that the program would load without the one that stands over it.
+      def required_by(file)
+        file.also_required_by.size + 1 if file.also_required_by.any?
       end
 
       def amounts(total, own)
