@@ -103,6 +103,8 @@ RSpec.describe "memprof check" do
     file("dump.json", "{}")
     {
       %w[diff report.json dump.json] => "report.json is a report and dump.json is not; compare two",
+      %w[check --baseline none.json -- ruby] =>
+        /no baseline none\.json; write it with `memprof check --baseline none\.json --update -- COMMAND`/,
       %w[diff report.json broken.json] => /cannot read broken.json: EOF while parsing/,
       %w[diff --where size>1 report.json report.json] => "--where is only for dumps",
       %w[diff --by site report.json report.json] => 'invalid --by "site"; expected one of: line, class, gem',

@@ -74,10 +74,18 @@ module Memprof
       def check_paths
         if @options[:update] then output_path(@options[:baseline], "--baseline")
         else
-          check_report(@options[:baseline])
+          check_baseline(@options[:baseline])
         end
         output_path(@options[:output]) if @options[:output]
         limits
+      end
+
+      # At first there is none.
+      def check_baseline(path)
+        return check_report(path) if File.exist?(path)
+
+        raise UsageError,
+          "no baseline #{path}; write it with `memprof check --baseline #{path} --update -- COMMAND`"
       end
 
       # The reports of all runs; the exit status of the command if it fails.

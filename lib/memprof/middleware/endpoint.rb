@@ -50,7 +50,8 @@ module Memprof
           status = finish_response(@app.call(@env))
           session.finish
           session.collect
-          Summary.new(session.report, @env, status, collected: true, limit: @limit)
+          Summary.new(session.report, @env, status, collected: true, limit: @limit,
+            first: @view == "retained" ? :retained : :allocated)
         end
       end
 

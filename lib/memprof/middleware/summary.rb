@@ -18,8 +18,10 @@ module Memprof
 
       attr_reader :report
 
-      # `collected` says whether garbage was collected, so that what is alive is what is retained.
-      def initialize(report, env, status, collected:, limit: nil)
+      # `collected` says whether garbage was collected, so that what is alive is what is retained; `first`,
+      # which lines come first in text.
+      def initialize(report, env, status, collected:, limit: nil, first: :allocated)
+        @first = first
         @report = report
         @env = env
         @status = status
@@ -41,9 +43,10 @@ module Memprof
 
       def to_s
         overview = Report::Overview.new(report, limit: @limit)
-        parts = ["#{title}\n#{totals}\n", table(overview.allocated, overview, :allocated)]
-        parts << table(overview.retained, overview, :retained) if @collected
-        parts.compact.join("\n")
+        tables = [table(overview.allocated, overview, :allocated)]
+        tables << table(overview.retained, overview, :retained) if @collected
+        tables.reverse! if @first == :retained
+        ["#{title}\n#{totals}\n", *tables.compact].join("\n")
       end
 
       def to_h

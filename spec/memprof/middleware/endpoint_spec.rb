@@ -63,7 +63,9 @@ RSpec.describe Memprof::Middleware do
       expect(page).to match(/<script nonce="[^"]+" type="module">/).and include('class="icicle"')
       expect(get("/orders?memprof=retained").body).to include("Retained by line")
       text = get("/orders?memprof=retained", accept: "text/plain").body
-      expect(text).to match(/retained\n\nAllocated +Objects/)
+      expect(text).to match(/retained\n\n *Retained +Objects/).and match(/\n\n *Allocated +Objects/)
+      text = get("/orders?memprof=allocations", accept: "text/plain").body
+      expect(text).to match(/retained\n\n *Allocated +Objects/)
     end
 
     it "works on the body to its end, and closes it" do
