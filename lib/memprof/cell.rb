@@ -13,7 +13,9 @@ module Memprof
   module Cell
     NUMBERS = %i[bytes count percent growth more number seconds].freeze
     STYLES = { address: :dim, place: :dim, label: :cyan }.freeze
-    private_constant :NUMBERS, :STYLES
+    # The file and the line of a place.
+    LINE = /\A.*:\d+(?= in )/
+    private_constant :NUMBERS, :STYLES, :LINE
 
     class << self
       def text(value, kind)
@@ -52,9 +54,12 @@ module Memprof
         STYLES[kind]
       end
 
-      # Cuts a text: a place from the left, as its end identifies it, anything else in its middle.
+      # Cuts a text: a place loses its method first, as file and line identify it better, and is then cut from the
+      # left; anything else is cut in its middle.
       def cut(text, width, kind)
         return Printable.fit(text, width) unless kind == :place
+
+        text = text[LINE] || text
         return text if ScreenWidth.of(text) <= width
 
         tail = ScreenWidth.tail(text, width - 3)

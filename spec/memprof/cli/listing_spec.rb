@@ -32,6 +32,15 @@ RSpec.describe Memprof::CLI::Listing do
     expect(wide.to_text(Memprof::Paint.new, 60)).to match(/^注文.*\.\.\..*注文 +\.\.\..*顧客\.rb:1$/)
   end
 
+  it "cuts the method of a place before its file and line" do
+    places = described_class.new.column("Allocated at", :place, :site)
+      .row("app/models/order.rb:12 in Order#total_with_taxes_and_discounts")
+    shown = ->(width) { places.to_text(Memprof::Paint.new, width).lines.last.chomp }
+    expect(shown.(70)).to eq("app/models/order.rb:12 in Order#total_with_taxes_and_discounts")
+    expect(shown.(40)).to eq("app/models/order.rb:12")
+    expect(shown.(18)).to eq(".../order.rb:12")
+  end
+
   it "wraps sentences of wide characters on the screen" do
     page = Memprof::CLI::Page.new(width: 20).text("注文 #{"顧客" * 12} 注文")
     expect(columns(page.to(:text))).to eq([4, 20, 20, 8, 4])
