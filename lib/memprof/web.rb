@@ -45,8 +45,8 @@ module Memprof
         mounted.call(env)
       end
 
-      # Says who is let in where this is mounted. Without it, and without a token, nobody is. The heap has all
-      # that the process knows: passwords, keys, what users sent.
+      # Grants access where this is mounted. Without it, and without a token, access is denied. The heap has
+      # all that the process knows: passwords, keys, what users sent.
       #
       # @yieldparam env [Hash] of Rack: the session of Rails is `env["rack.session"]`
       # @yieldreturn [Object] whether the request is let in. If the block raises, it is not
@@ -75,7 +75,7 @@ module Memprof
       end
 
       # Sets how many heaps may be open at once; 8 by default. Each takes memory of this process, about 80
-      # bytes for each of its objects. The one that nobody has looked at for longest is closed then, and
+      # bytes for each of its objects. The least recently used one is closed then, and
       # opened again when it is asked for.
       #
       # @param number [Integer] heaps, 3 or more, as a comparison takes three

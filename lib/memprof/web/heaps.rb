@@ -16,7 +16,7 @@ module Memprof
     class Heaps
       include Enumerable
 
-      # Heaps that are open at once, if nobody says how many.
+      # Heaps that are open at once by default.
       MOST_OPEN = 8
       # A comparison takes three.
       LEAST_OPEN = 3
@@ -48,11 +48,11 @@ module Memprof
 
       # Keeps heaps open while something is done with them, and makes room for those that are not open yet.
       def using(*entries)
-        entries.each(&:take)
+        entries.each(&:acquire)
         make_room
         yield
       ensure
-        entries.each(&:leave)
+        entries.each(&:release)
         # More than may be open were in use.
         make_room
       end
@@ -74,7 +74,7 @@ module Memprof
       # opened again when it is asked for.
       def close(id)
         entry = fetch(id)
-        entry.shut
+        entry.unload
         @comparisons.forget(entry.id)
         # What a heap takes is not Ruby's memory, so Ruby would wait long until it looks for it.
         GC.start
@@ -109,7 +109,7 @@ module Memprof
         rested = @closing.synchronize do
           spare = count(&:takes_memory?) - @max_open
           sort_by(&:used).select do |entry|
-            spare.positive? && entry.rest && (spare -= 1)
+            spare.positive? && entry.unload_unused && (spare -= 1)
           end
         end
         return if rested.empty?

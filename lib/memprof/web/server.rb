@@ -77,7 +77,7 @@ module Memprof
           ready = IO.select([(@listener if room?), @alarm, *@waiting.keys].compact, nil, nil, 1)&.first || []
           @alarm.read_nonblock(256, exception: false) if ready.delete(@alarm)
           accept if ready.delete(@listener)
-          ready.each { |socket| go_on(@waiting[socket]) }
+          ready.each { |socket| proceed(@waiting[socket]) }
           wait_for(@answered.pop) until @answered.empty?
           drop_silent
         end
@@ -91,7 +91,7 @@ module Memprof
           drop_oldest if @waiting.size >= WAITING
           connection = Connection.new(socket, @port, @patience)
           wait_for(connection)
-          go_on(connection)
+          proceed(connection)
         end
       rescue Errno::EMFILE, Errno::ENFILE
         # There is no file left for the next connection.
@@ -104,7 +104,7 @@ module Memprof
         connection.closed? ? nil : @waiting[connection.socket] = connection
       end
 
-      def go_on(connection)
+      def proceed(connection)
         return if connection.nil? || connection.advance == :waiting
 
         @waiting.delete(connection.socket)

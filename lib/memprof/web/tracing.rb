@@ -9,7 +9,7 @@ module Memprof
     # then no more. Until then it does nothing but hand requests on. What it traces is kept in memory, and
     # written nowhere; {Memprof::Tracer} writes a file.
     #
-    # Status, headers and body are handed on as they are. Works with Rack 2 and 3 and requires neither.
+    # Status, headers and body are passed on unchanged. Works with Rack 2 and 3 and requires neither.
     #
     # @example config.ru
     #   require "memprof/web"

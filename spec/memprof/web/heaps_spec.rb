@@ -140,7 +140,7 @@ RSpec.describe Memprof::Web::Heaps do
       entries.select { |entry| entry.state == :open }.map(&:id)
     end
 
-    it "is kept by closing the least recently used heap" do
+    it "is enforced by closing the least recently used heap" do
       expect(visit(1, 2, 3)).to eq([1, 2, 3])
       expect(visit(1, 4)).to eq([1, 3, 4])
       expect(visit(5, 2)).to eq([2, 4, 5])
@@ -157,7 +157,7 @@ RSpec.describe Memprof::Web::Heaps do
       visit(1)
       heaps.using(*entries) do
         entries.each { |entry| entry.heap(patience: 30) }
-        expect(entries.map(&:rest)).to eq([false] * 5)
+        expect(entries.map(&:unload_unused)).to eq([false] * 5)
       end
       expect(heaps.count { |entry| entry.state == :open }).to eq(3)
     end

@@ -88,16 +88,16 @@ module Memprof
           @lock.synchronize { start(&opened) if @state == :idle }
         end
 
-        # Somebody begins to use it: until they {leave}, it is not put to rest.
-        def take
+        # Somebody begins to use it: until they {release} it, it is not unloaded.
+        def acquire
           @lock.synchronize do
             @users += 1
             @used = Clock.now
           end
         end
 
-        # In the child of a fork nobody used it (see {forget_users}), and who leaves was in the parent.
-        def leave
+        # In the child of a fork it has no users (see {forget_users}), and who releases it was in the parent.
+        def release
           @lock.synchronize do
             @users -= 1 if @users.positive?
             @used = Clock.now
@@ -114,7 +114,7 @@ module Memprof
         end
 
         # Releases memory and files, unless it is in use.
-        def rest
+        def unload_unused
           @lock.synchronize do
             next false unless @state == :open && @users.zero?
 
@@ -127,7 +127,7 @@ module Memprof
 
         # Releases memory and files, whoever uses it; also those of an opening, which ends. It is opened
         # again when it is asked for, and what could not be opened is tried again.
-        def shut
+        def unload
           thread = @lock.synchronize do
             @state = :idle
             @heap = @error = nil
@@ -167,7 +167,7 @@ module Memprof
         end
 
         def read
-          take
+          acquire
           heap = Memprof::Heap.open(@path, **@options) { |*at| @progress = Progress.new(*at) }
           opened = become(:open) do
             @heap = heap
@@ -181,7 +181,7 @@ module Memprof
         rescue SystemCallError => e
           become(:failed) { @error = Error.new("can't read #{@path}: #{e.message}") }
         ensure
-          leave
+          release
         end
 
         def become(state)

@@ -80,7 +80,7 @@ module Memprof
           Html.join([box_of(box, name, hue(branch[:class]), branch_url(branch), title), boxes])
         end
 
-        # Below the name of the box, what its objects keep alive.
+        # Below the name of the box, what its objects retain.
         def inner_boxes(box, branch)
           left, top, width, height = box
           below = branch[:branches]

@@ -79,7 +79,7 @@ module Memprof
           @lock.synchronize do
             next unless round == @round
 
-            own ? give_back : @records << record
+            own ? uncount : @records << record
           end
         end
 
@@ -112,7 +112,7 @@ module Memprof
         end
 
         # Unless there is no next one, as somebody stopped it.
-        def give_back
+        def uncount
           @left += 1 unless @stopped
         end
 

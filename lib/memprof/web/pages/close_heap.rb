@@ -19,7 +19,7 @@ module Memprof
 
         def act(_request)
           entry = heaps.fetch(captures.fetch(:heap))
-          entry.shut if entry.state == :failed
+          entry.unload if entry.state == :failed
           "/heaps/#{entry.id}/" # which opens it, and waits
         end
       end

@@ -5,7 +5,7 @@ require_relative "../diff_page"
 module Memprof
   class Web
     module Pages
-      # `/diff/interface?a=1&b=2`: where old objects refer to new ones, and what that keeps alive.
+      # `/diff/interface?a=1&b=2`: where old objects refer to new ones, and what that retains.
       class DiffInterface < DiffPage
         at "/diff/interface"
 

@@ -63,7 +63,7 @@ module Memprof
           until rest.empty?
             written = @socket.write_nonblock(rest, exception: false)
             if written == :wait_writable
-              @socket.wait_writable(@patience) || raise(IOError, "nobody reads the answer")
+              @socket.wait_writable(@patience) || raise(IOError, "the client reads nothing")
             else
               rest = rest.byteslice(written..)
             end
