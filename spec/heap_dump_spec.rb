@@ -95,7 +95,7 @@ RSpec.describe "heap_dump" do
       end
     end
 
-    it "is made by a forked child when a signal comes" do
+    it "is written by a forked child on a signal" do
       code = <<~'RUBY'
         trap("USR2") { fork { HeapDump.dump("dump.json", false); exit!(true) } }
         Process.kill(:USR2, Process.pid)

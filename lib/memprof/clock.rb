@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Memprof
-  # The clock that nobody sets, for how long something takes.
+  # The monotonic clock, for durations.
   module Clock
     def self.now
       Process.clock_gettime(Process::CLOCK_MONOTONIC)

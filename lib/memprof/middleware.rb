@@ -13,7 +13,7 @@ module Memprof
   # that the request starts belong to it. (A server that runs many requests on *one* thread, each in a fiber,
   # mixes those that overlap.)
   #
-  # Status, headers and body are handed on as they are. An Array as the body is passed on itself, and tracking
+  # Status, headers and body are passed on unchanged. An Array as the body is passed on itself, and tracking
   # ends when the app returns it; any other body may still be at work while the server sends it, so it goes on
   # wrapped in something that responds to exactly what it responds to, and tracking ends when the server
   # closes it. Tracking also ends when the app raises (the report is printed, the exception goes on), when it

@@ -7,7 +7,7 @@ module Memprof
     private_constant :CODES
 
     # Whether to print to `io` in colour: `choice` is true, false, or `:auto`, which means that `io` is a
-    # terminal that can show colours, and that nobody has said no (https://no-color.org).
+    # terminal that can show colours, and NO_COLOR is not set (https://no-color.org).
     def self.wanted?(io, choice = :auto)
       return choice ? true : false unless choice == :auto
       return false unless io.respond_to?(:tty?) && io.tty?

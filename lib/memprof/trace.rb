@@ -19,8 +19,8 @@ module Memprof
     NONE = {}.freeze
     private_constant :SCOPES, :NONE
 
-    # Runs a block in a trace, and hands over the report, however the block ended. In the child of a fork that
-    # comes out of the block nothing is handed over: the report is the parent's.
+    # Runs a block in a trace, and delivers the report, however the block ended. In the child of a fork that
+    # comes out of the block nothing is delivered: the report is the parent's.
     #
     # An interrupt (`Thread#kill`, `Timeout`) may come in the first `ensure`. It is the only one, so the
     # second ends what is left.
@@ -34,21 +34,21 @@ module Memprof
         value
       ensure
         report = trace.finish
-        hand_over(report, returned ? [value] : nil, deliver) if report
+        deliver_report(report, returned ? [value] : nil, deliver) if report
       end
     ensure
       trace.finish
     end
 
     # What goes wrong with the report must not take the place of the program's own exception.
-    def self.hand_over(report, returned, deliver)
+    def self.deliver_report(report, returned, deliver)
       deliver.call(report, returned)
     rescue Memprof::Error, SystemCallError => e
       raise if returned
 
       warn "memprof: the trace is lost: #{e.message}"
     end
-    private_class_method :hand_over
+    private_class_method :deliver_report
 
     # The traces are the parent's, and their hooks must not slow down the child. (After `Process.daemon` they
     # stay until the process traces something itself, and count for nobody.)

@@ -9,7 +9,7 @@ module Memprof
   # `/tmp/memprof_tracer-PID.json`. `memprof trace FILE` reads such files.
   #
   # Each request counts what its own thread did, so it is right under a threaded server. A forked worker has a
-  # file of its own. Status, headers and body are handed on as they are; what is counted ends when the app
+  # file of its own. Status, headers and body are passed on unchanged; what is counted ends when the app
   # returns, so not what a streaming body does afterwards. If {Memprof.trace_filename} is set, lines go there.
   # Should a line be impossible to write, that is said once on stderr, and requests go on. After the file was
   # moved away, as by logrotate, the next line goes to a new one.

@@ -131,7 +131,7 @@ RSpec.describe "memprof attach" do
     end
   end
 
-  it "gives up if the process does nothing, which goes on later as if nothing had been" do
+  it "times out if the process does nothing, and leaves the process as it was" do
     stranger("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
       Process.kill(:STOP, pid)
       result = run_memprof("attach", pid, "--track", "--seconds", 1, timeout: 300)

@@ -33,7 +33,7 @@ RSpec.describe "memprof boot" do
     }]
   end
 
-  it "gives each file its own share, whoever requires it" do
+  it "gives each file its own share, regardless of what requires it" do
     files("one.rb" => "require 'big'\n", "big.rb" => "class Big\n#{methods(5000)}end\n",
       "ten.rb" => "A = Array.new(10) { Object.new }\n", "sixty.rb" => "B = Array.new(60) { Object.new }\n",
       "all.rb" => <<~RUBY)

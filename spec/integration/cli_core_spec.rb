@@ -50,7 +50,7 @@ RSpec.describe "memprof core" do
     end
   end
 
-  it "shows where the memory of a process went, which goes on" do
+  it "shows where the memory of a running process went" do
     stranger(planted) do |pid|
       text = core(pid)
       expect(text).to match(/\A\S+, process #{pid}, paused for [\d.]+ ms\n/)

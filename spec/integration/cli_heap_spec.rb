@@ -323,7 +323,7 @@ RSpec.describe "memprof, asking a dump" do
   end
 
   describe "console" do
-    it "has the heap at hand" do
+    it "opens a console with the heap" do
       skip("needs irb") unless Gem::Specification.any? { |gem| gem.name == "irb" }
 
       input = "heap.ask(:suspects)[:suspects].size + 100\n"

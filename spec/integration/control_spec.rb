@@ -83,7 +83,7 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
-  it "writes a dump as it is wanted, and says when it is whole" do
+  it "writes a dump with the given options, and reports when it is complete" do
     live_program do |program|
       client = Memprof::Control::Client.connect(socket_of(program))
       path = client.ask({ do: "dump", format: "memprof", values: "none", compression: "gzip" })["path"]

@@ -58,7 +58,7 @@ RSpec.describe "What is said to leak" do
     expect(leaks("one.memprof")).not_to include("memprof/signal")
   end
 
-  it "has the rest of the heap as its whole" do
+  it "takes the rest of the heap as the total" do
     run_planted("#{waiting}#{dump}")
     heap = heap("one.memprof")
     sum = heap.histogram(by: :type, limit: 100)[:rows].sum { |row| row[:size] }

@@ -4,7 +4,7 @@ require "json"
 require "zlib"
 
 RSpec.describe "memprof/signal" do
-  it "writes a dump on SIGURG, whole, with places, for its owner only" do
+  it "writes a complete dump on SIGURG, with places, readable only by its owner" do
     live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep") do |program|
       program.line
       before = Time.now.to_i
@@ -179,7 +179,7 @@ RSpec.describe "memprof/signal" do
     end
   end
 
-  it "leaves no socket when the program ends while it is being made" do
+  it "leaves no socket when the program ends while it is being created" do
     before = <<~'RUBY'
       require "memprof"
       require "memprof/control/server"
@@ -257,7 +257,7 @@ RSpec.describe "memprof/signal" do
     end
   end
 
-  describe "when a dump can't be made" do
+  describe "when a dump can't be written" do
     it "says why in a line, and leaves no file, if the disk is full" do
       with_file_system("size=256k") do |directory|
         live_program(env: { "MEMPROF_DIR" => directory }) do |program|

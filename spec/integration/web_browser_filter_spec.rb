@@ -38,7 +38,7 @@ RSpec.describe "a filter in a browser" do
     expect(texts("td .object")).to all(start_with("String "))
   end
 
-  it "leaves the list as it is while the query is no whole one" do
+  it "leaves the list unchanged while the query is incomplete" do
     visit("/heaps/2/groups?by=file&then=class")
     typed("class = Page")
     rows = texts("tbody tr")

@@ -162,7 +162,7 @@ RSpec.describe "memprof web --library" do
     end
   end
 
-  it "refuses another key before anything of an endless upload is kept" do
+  it "refuses a wrong key before any part of an endless upload is stored" do
     serve("--library", place, "--key", key, env: { "TMPDIR" => directory }) do |uri, _, pid|
       page(uri, "/library")
       before = peak(pid)
@@ -200,7 +200,7 @@ RSpec.describe "memprof web --library" do
     end
   end
 
-  it "never has a dump whole in memory" do
+  it "never loads a whole dump into memory" do
     serve("--library", place, "--key", key) do |uri, _, pid|
       page(uri, "/library")
       before = peak(pid)
@@ -246,7 +246,7 @@ RSpec.describe "memprof web --library" do
     end
   end
 
-  it "shows what the command kept without a server" do
+  it "shows what the command stored without a server" do
     stdout, = run_memprof("--file", cache_dump, "-n", "shop", env: client.merge("MEMPROF_KEY" => nil))
     expect(stdout).to include("Added to the library: #{directory}/.local/share/memprof/")
     serve("--library", env: { "HOME" => directory, "XDG_DATA_HOME" => nil }) do |uri, _, _|

@@ -89,7 +89,7 @@ RSpec.describe Memprof do
       $stdout = STDOUT
     end
 
-    it "is no object on standard output where the block made none" do
+    it "is no object on standard output where the block allocated none" do
       array = described_class.method(:dump)
       expect { array.call(format: :heap_dump, scope: :thread) { nil } }.to output("[]\n").to_stdout
     end
@@ -260,7 +260,7 @@ RSpec.describe Memprof do
       expect(File.size("heap.memprof")).to be < 2_000_000
     end
 
-    it "holds addresses that do not move while it is written" do
+    it "contains addresses that do not move while it is written" do
       skip "this Ruby can't compact" unless GC.respond_to?(:auto_compact=) && GC.respond_to?(:compact)
       child(<<~'RUBY')
         GC.auto_compact = true

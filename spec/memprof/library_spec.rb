@@ -37,7 +37,7 @@ RSpec.describe Memprof::Library do
     expect(modes).to eq([0o700, 0o600, 0o600, 0o600])
   end
 
-  it "has the index that was made when the dump was looked at" do
+  it "stores the index that was built when the dump was opened" do
     entry = take(library)
     before = File.stat("#{entry.path}.memprof-index").ino
     Memprof::Heap.open(entry.path)
@@ -207,7 +207,7 @@ RSpec.describe Memprof::Library do
 
     before { library }
 
-    it "is made once, for its owner alone" do
+    it "is created once, for its owner alone" do
       key, made = described_class.of(directory)
       expect([made, key.length]).to match([true, be >= 32])
       expect(described_class.of(directory)).to eq([key, false])

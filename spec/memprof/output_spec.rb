@@ -31,7 +31,7 @@ RSpec.describe Memprof::Output do
       expect(File.binread("report.gz")).to eq "\x1F\x8B\xFFä\r\n".b
     end
 
-    it "appears only when it is whole" do
+    it "is written atomically" do
       described_class.open("report.txt") do |io|
         io.write("half")
         io.flush

@@ -202,7 +202,7 @@ RSpec.describe Memprof::Report do
         .to raise_error(ArgumentError, "limit must be a positive Integer, not 0")
     end
 
-    it "fits on a screen unless the report was made with a top of its own" do
+    it "fits on a screen unless the report has its own top" do
       rows = Array.new(70) { |index| FakeProfile.row("/srv/a.rb", index, "String", freed: [1, 40]) }
       profile = FakeProfile.new(rows)
       lengths = [50, 60, 5].map { |top| described_class.new(profile, top: top).to_s.scan("a.rb:").size }

@@ -18,7 +18,7 @@ RSpec.describe Memprof::Tracer do
     File.readlines(file).map { |line| JSON.parse(line) }
   end
 
-  it "hands on what the app returns, and adds a line" do
+  it "passes on what the app returns, and adds a line" do
     linted = Rack::Lint.new(described_class.new(Rack::Lint.new(app), path: path))
     response = Rack::MockRequest.new(linted).get("/home?a=1")
 
@@ -104,7 +104,7 @@ RSpec.describe Memprof::Tracer do
       expect(requests.map { |request| request["tracers"]["gc"]["calls"] }).to eq([0, 0, 0, 1, 0])
     end
 
-    it "keep to their thread, also when one is made within another" do
+    it "keep to their thread, also when nested" do
       inner = described_class.new(talker, path: path, tracers: %i[redis gc])
       nested = ->(env) do
         Thread.new { talker.call(env) }.join
@@ -211,7 +211,7 @@ RSpec.describe Memprof::Tracer do
       print Array.new(3) { Thread.new { tracer.call({}).first } }.map(&:value)
     RUBY
     expect(result.stdout).to eq("[200, 200, 200]")
-    expect(result.stderr).to match(/\Amemprof: the tracer cannot write its report: .* a pipe that nobody/)
+    expect(result.stderr).to match(/\Amemprof: the tracer cannot write its report: .* a pipe without a reader/)
     expect(result.stderr.lines.size).to eq(1)
   end
 

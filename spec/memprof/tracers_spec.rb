@@ -56,7 +56,7 @@ RSpec.describe Memprof::Tracers do
       "broken" => { "error" => "no (IOError)" }, "other" => { "error" => "which (KeyError)" })
   end
 
-  it "runs the block if one can't be made or can't begin, and reports that" do
+  it "runs the block if one can't be created or started, and reports that" do
     described_class.register(:other) do
       def start = @count = 1
       def finish = @count += 1

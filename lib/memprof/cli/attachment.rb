@@ -57,12 +57,12 @@ module Memprof
         Dir.mkdir(outside(""), 0o700)
         @made = true
         File.write(outside("request"), JSON.generate(request), perm: 0o600)
-        give_away
+        chown_request
         @line = format(LINE, pid: @target.inner_pid, directory: @directory.dump, boot: boot.dump)
       end
 
       # To the user of the process.
-      def give_away
+      def chown_request
         status = File.read("/proc/#{@target.pid}/status")
         uid, gid = %w[Uid Gid].map { |name| status[/^#{name}:\s+\d+\s+(\d+)/, 1].to_i }
         [outside(""), outside("request")].each { |path| File.chown(uid, gid, path) }
@@ -81,7 +81,7 @@ module Memprof
           await_start([AGAIN_AFTER * attempt, LONGEST_WAIT].min)
           break if started?
 
-          give_up(seconds, why) if Clock.now > deadline
+          time_out(seconds, why) if Clock.now > deadline
         end
       end
 
@@ -99,7 +99,7 @@ module Memprof
       def started? = File.exist?(outside("started"))
 
       # Without the request the line does nothing any more, should it be evaluated later.
-      def give_up(seconds, why)
+      def time_out(seconds, why)
         File.unlink(outside("request"))
         why ||= "no thread of it looked for interrupts"
         raise UsageError, "process #{@target.pid} did not begin within #{seconds} s (--seconds): #{why}"

@@ -35,7 +35,7 @@ module Memprof
           nil # gone, or not ours to remove
         end
 
-        # Under what name a dump is kept that nobody gave a name.
+        # The name of a stored dump unless one is given.
         def name(target, source)
           ending = File.basename(source)[/\.[a-z.]+\z/].to_s
           "#{target.name}-#{target.pid}-#{Time.now.strftime("%Y%m%d-%H%M%S")}#{ending}"

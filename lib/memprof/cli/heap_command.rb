@@ -78,7 +78,7 @@ module Memprof
         raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("can't read #{path}: ")}"
       end
 
-      # Puts a question. Parameters that are nil are those that nobody gave.
+      # Puts a question. Parameters that are nil were not given.
       def put(heap, question, **parameters)
         Loading.busy(@terminal) { heap.ask(question, **parameters.compact) }
       rescue ArgumentError => e

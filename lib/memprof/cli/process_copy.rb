@@ -53,14 +53,14 @@ module Memprof
           return answer if kind == :answer
 
           if kind == :library && !@given
-            library = give(library)
+            library = copy_library(library)
           elsif !again?(kind, @attempts)
 
             refuse(kind, answer)
           end
         end
       ensure
-        take_back
+        remove_library
       end
 
       private
@@ -115,7 +115,7 @@ module Memprof
       end
 
       # The process may be in a container, or may not be permitted to read our files.
-      def give(library)
+      def copy_library(library)
         @given = "/tmp/memprof-#{SecureRandom.hex(8)}.so"
         File.open(@target.outside(@given), File::WRONLY | File::CREAT | File::EXCL, 0o644) do |file|
           IO.copy_stream(library, file)
@@ -126,7 +126,7 @@ module Memprof
         refuse(:library, "can't put the library there: #{e.message}")
       end
 
-      def take_back
+      def remove_library
         File.unlink(@target.outside(@given)) if @given
       rescue SystemCallError
         nil

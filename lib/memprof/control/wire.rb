@@ -41,7 +41,7 @@ module Memprof
           deadline = Clock.now + seconds
           rest = "#{JSON.generate(object)}\n".b
           until rest.empty?
-            raise Broken, "nobody reads" unless io.wait_writable(left(deadline))
+            raise Broken, "the other end reads nothing" unless io.wait_writable(left(deadline))
 
             written = io.write_nonblock(rest, exception: false)
             rest = rest.byteslice(written..) unless written == :wait_writable

@@ -117,7 +117,7 @@ module Memprof
       # Adds up a field of all of them, or what the block says.
       #
       # @param field [Symbol, String, Numeric] `:size`, `:length`, `:slot`, `:references`; `:retained`: what
-      #   they keep alive together, nothing counted twice. With a block, what to begin with
+      #   they retain together, nothing counted twice. With a block, what to begin with
       # @yieldparam object [Object]
       # @return [Numeric]
       # @raise [ArgumentError] if there are no sums of that field

@@ -12,7 +12,7 @@ module Memprof
       FILE = /\A(?<number>\d{13})-(?<slug>[\w.-]*)(?<ending>\.(?:memprof|json(?:\.gz|\.zst)?))\z/
       ABOUT = ".about.json"
       LONGEST = 100 # characters of a name
-      # Where nobody gave one.
+      # The default name.
       UNNAMED = "unnamed"
       # What dumps begin with, and what their names end with. The others are JSON.
       HEADS = {

@@ -40,10 +40,10 @@ module Memprof
       def initialize(block, plan, &around)
         @allocated = @retained = []
         @filters = plan.filters
-        put_back = Leftovers.last_match(block) if plan.retained
+        restore = Leftovers.last_match(block) if plan.retained
         plan.warmup.times { block.call } unless around
         Leftovers.sink { call(around || :call.to_proc, work(block, plan, around), plan.bytes) }
-        put_back&.call
+        restore&.call
         read(plan) if @session
       ensure
         # Here, for a block can be left in many ways, `throw` among them.

@@ -80,7 +80,7 @@ module Memprof
         @regular = stat.file?
         @own ? check(stat) : wait_for_readers
       rescue Errno::ENXIO
-        raise Error, "can't write #{@path}: it is a pipe that nobody reads, or a socket"
+        raise Error, "can't write #{@path}: it is a pipe without a reader, or a socket"
       rescue SystemCallError => e
         raise Output.failure(@path, e)
       end

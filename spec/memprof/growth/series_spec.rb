@@ -9,7 +9,7 @@ RSpec.describe Memprof::Growth::Series do
     expect(series.to_h).to eq ["a.rb", 1, "String"] => [5, 0, 7, 0], ["b.rb", 2, "Hash"] => [0, 2, 0, 0]
   end
 
-  it "adds up what stands at one site" do
+  it "adds up what is allocated at one site" do
     series.add([[5, "a.rb", 1, "String"], [2, "a.rb", 1, "String"]])
     expect(series.to_h).to eq ["a.rb", 1, "String"] => [7]
   end

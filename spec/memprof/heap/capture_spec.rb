@@ -250,7 +250,7 @@ RSpec.describe Memprof::Heap::Capture do
     end
   end
 
-  it "is whole if the process forks meanwhile, and the child ends" do
+  it "is complete if the process forks meanwhile, and the child ends" do
     skip "no fork here" unless Process.respond_to?(:fork)
     expect(in_child(<<~'RUBY')).to eq(["true", '"what is in it"'])
       $text = "what is in it".dup

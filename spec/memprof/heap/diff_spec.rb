@@ -7,7 +7,7 @@ RSpec.describe Memprof::Heap::Diff do
   let(:diff) { heaps[0].diff(heaps[1]) }
   let(:three) { heaps[0].diff(*heaps.drop(1)) }
 
-  it "knows what is new, gone and kept" do
+  it "distinguishes new, gone and surviving objects" do
     sizes = [diff.new, diff.gone, diff.kept].map { |objects| objects.where("class = Session").size }
     expect(sizes).to eq([50, 0, 100])
     expect(diff.new.heap).to equal(heaps[1])

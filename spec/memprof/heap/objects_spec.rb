@@ -6,7 +6,7 @@ RSpec.describe Memprof::Heap::Objects do
   let(:heap) { Shop.heap }
   let(:sessions) { heap.where("class = Session") }
 
-  it "enumerates, as often as one likes" do
+  it "enumerates repeatedly" do
     expect(sessions.size).to eq(100)
     expect(sessions.map(&:class_name).uniq).to eq(["Session"])
     expect(sessions.each.next).to eq(sessions.first)

@@ -146,7 +146,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
     expect(recording[:damaged_at]).to be_nil
   end
 
-  it "ends when the file can't be written, and the program goes on" do
+  it "ends when the file can't be written, and the program continues" do
     result = in_child(<<~'RUBY')
       Process.setrlimit(:FSIZE, 2_000)
       random = Random.new(1)

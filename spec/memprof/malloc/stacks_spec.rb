@@ -153,7 +153,7 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     expect(frames.lines.grep(/;load_late \(-e:4\);.*zlib\.so.*libz\.so/)).not_to be_empty
   end
 
-  it "stand forks, signals, exceptions and GC.stress beside native frames" do
+  it "survive forks, signals, exceptions and GC.stress beside native frames" do
     out = in_child(<<~'RUBY')
       trap("USR1") { $signal = "s" * 30_000 }
       def deep(levels, &block) = levels.zero? ? block.call : deep(levels - 1, &block)

@@ -92,7 +92,7 @@ RSpec.describe Memprof::Middleware do
       expect(get("/", permit: ->(_env) { raise "asked" }).body).to eq("hello")
     end
 
-    it "is permitted to all in development, and to nobody elsewhere, unless something else is said" do
+    it "is permitted to all in development, and denied elsewhere by default" do
       allow(ENV).to receive(:[]).and_call_original
       { nil => "hello", "production" => "hello", "development" => "{" }.each do |environment, answer|
         allow(ENV).to receive(:[]).with("RACK_ENV").and_return(environment)
@@ -101,7 +101,7 @@ RSpec.describe Memprof::Middleware do
       end
     end
 
-    it "lets exceptions of the app go on, and ends tracking" do
+    it "passes exceptions of the app on, and ends tracking" do
       failing = wrap(->(_env) { raise "of the app" }, permit: ->(_env) { true })
       expect { failing.call(Rack::MockRequest.env_for("/?memprof=flame")) }.to raise_error("of the app")
       expect(sessions).to all(be_closed)

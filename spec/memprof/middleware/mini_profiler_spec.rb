@@ -49,7 +49,7 @@ RSpec.describe "Memprof::Middleware in rack-mini-profiler" do
     expect(alive).to be_between(501, allocated)
   end
 
-  it "has a row if the app raises, and hands the exception on" do
+  it "has a row if the app raises, and passes the exception on" do
     app = middleware { raise IOError, "gone" }
     expect { profiler.profiling { app.call({}) } }.to raise_error(IOError, "gone")
     expect(profiler.names).to match([/\A[\d,]+ objects? allocated/])

@@ -44,7 +44,7 @@ RSpec.describe Memprof::Middleware, "under Rack::Lint" do
     expect(check(->(_env) { [304, {}, []] }).status).to eq(304)
   end
 
-  it "stands in a stack with others" do
+  it "works in a stack with other middleware" do
     app = Rack::Builder.app do
       use Rack::ContentLength
       use Rack::ETag

@@ -36,7 +36,7 @@ RSpec.describe Memprof::Middleware, "and the response" do
     end
   end
 
-  it "hands on blocks and keyword arguments" do
+  it "passes blocks and keyword arguments on" do
     inner = Object.new
     inner.define_singleton_method(:each) { |by: 1, &block| [by, by * 2].each(&block) }
     body = wrap(->(_env) { [200, {}, inner] }).call(env).last

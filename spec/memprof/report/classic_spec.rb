@@ -118,7 +118,7 @@ RSpec.describe Memprof::Report::Classic do
     end
   end
 
-  it "prints to a file, whole or not at all" do
+  it "prints to a file atomically" do
     Dir.mktmpdir do |directory|
       path = File.join(directory, "report.txt")
       expect { report.pretty_print(to_file: path) }.not_to output.to_stdout

@@ -26,7 +26,7 @@ RSpec.describe Memprof::Report::Site do
     expect(site.callers).to eq frames.last(2)
   end
 
-  it "has no callers if no frames but its own were kept" do
+  it "has no callers if only its own frame was recorded" do
     expect(described_class.new(FakeProfile.row("a.rb", 1, "String")).callers).to eq []
     expect(described_class.new(FakeProfile.row("a.rb", 1, "String", stack: [])).callers).to eq []
   end

@@ -44,7 +44,7 @@ RSpec.describe Memprof::RSpec::AllocateAtMost do
     expect { 6.times { Object.new } }.not_to allocate_at_most(2..5)
   end
 
-  it "counts bytes, of dead objects too" do
+  it "counts bytes, of freed objects too" do
     expect { "x" * 5000 }.to allocate_at_most(5000..5200).bytes
     expect { 3.times { "x" * 5000 } }.to allocate_at_most(15_000..15_600).memory
     expect { expect { "x" * 5000 }.to allocate_at_most(4000).bytes }.to fail_with(

@@ -7,7 +7,7 @@ RSpec.describe Memprof::Testing::ClassFilter do
     described_class.new(keys, **options).key_for(class_name)
   end
 
-  it "lets a class stand for its subclasses" do
+  it "includes subclasses of a class" do
     stub_const("Parent", Class.new)
     stub_const("Child", Class.new(Parent))
     stub_const("Grandchild", Class.new(Child))
@@ -16,7 +16,7 @@ RSpec.describe Memprof::Testing::ClassFilter do
     expect(key_for("Grandchild", Parent, exact: true)).to be_nil
   end
 
-  it "lets a module stand for the classes that include it" do
+  it "includes the classes that include a module" do
     expect(key_for("Array", Enumerable)).to eq(Enumerable)
     expect(key_for("String", Enumerable)).to be_nil
   end

@@ -41,7 +41,7 @@ RSpec.describe Memprof::Testing::Measurement do
     expect(counts(retained)).to eq("Object" => 5)
   end
 
-  it "knows the bytes of what is dead when asked for bytes" do
+  it "knows the bytes of freed objects when asked for bytes" do
     rows = measure(bytes: true) { 10.times { "x" * 10_000 } }.allocated
     expect(rows.sum(&:bytes)).to be_between(100_000, 110_000)
   end
@@ -91,7 +91,7 @@ RSpec.describe Memprof::Testing::Measurement do
     expect(counts(measure(warmup: 2) { (runs += 1).times { Object.new } }.allocated)).to eq("Object" => 3)
   end
 
-  it "hands on what the block raises, and measures again afterwards" do
+  it "passes on what the block raises, and measures again afterwards" do
     sessions = []
     allow(Memprof::Session).to receive(:new).and_wrap_original do |new, *options|
       new.call(*options).tap { |session| sessions << session }

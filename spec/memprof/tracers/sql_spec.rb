@@ -58,7 +58,7 @@ RSpec.describe "the tracer sql" do
     expect(report["rest"]).to include("queries" => 20, "time" => be_positive)
   end
 
-  it "looks for a bounded number of callers, and goes on with the one that is known" do
+  it "looks for a bounded number of callers, and then uses the one that is known" do
     report = trace(<<~RUBY)
       report { 600.times { CLIENT.query("select 1") }; CLIENT.query("select a") }
     RUBY
@@ -94,7 +94,7 @@ RSpec.describe "the tracer sql" do
       .to contain_exactly(["fail", 1], ["select ?", 1])
   end
 
-  it "ends a statement of pg where its result is handed to a block" do
+  it "ends a statement of pg where its result is passed to a block" do
     report = trace(<<~RUBY)
       module PG
         class Connection

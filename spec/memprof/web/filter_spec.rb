@@ -29,7 +29,7 @@ RSpec.describe Memprof::Web::Filter do
     expect(described_class.site(file: "a.rb", line: 0)).to eq('file = "a.rb"')
   end
 
-  it "joins filters so that each holds" do
+  it "combines filters with and" do
     expect(described_class.all(nil, nil)).to be_nil
     expect(described_class.all("a = 1 or b = 2", nil)).to eq("a = 1 or b = 2")
     expect(described_class.all("old", "line = 1 or line = 2")).to eq("old and (line = 1 or line = 2)")

@@ -42,7 +42,7 @@ RSpec.describe Memprof::Web::Live::RequestRecorder do
     expect(keeper).to have_received(:keep).twice
   end
 
-  it "keeps a request that raises, and hands on what it raised" do
+  it "records a request that raises, and passes the exception on" do
     recorder.start(1)
     broken = Memprof::Web::Tracing.new(->(_env) { raise IOError, "gone" }, recorder: recorder)
     expect { broken.call({ "PATH_INFO" => "/broken" }) }.to raise_error(IOError, "gone")

@@ -92,7 +92,7 @@ RSpec.describe "comparisons of Memprof::Web" do
     end
   end
 
-  it "lets go of a heap that is forgotten" do
+  it "releases a heap that is forgotten" do
     ask(app, two)
     app.heaps.forget(2)
     expect(ask(app, two).status).to eq(404)

@@ -115,7 +115,7 @@ RSpec.describe "traced requests in Memprof::Web" do
     expect(ask(app, "/traces/2?from=1").body).to include("these requests have no start times")
   end
 
-  it "shows one request whole" do
+  it "shows one request completely" do
     data = json("/traces/1/requests/121")
     expect(data[:record]).to eq(JSON.parse(lines.last, symbolize_names: true))
     expect(data[:ranks]).to include(time: 1, objects: 1, gc: 1)
