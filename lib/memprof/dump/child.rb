@@ -51,7 +51,7 @@ module Memprof
       def result
         line = read
         status = reap
-        raise Failed, death(status) if line.nil? || !line.end_with?("\n")
+        raise Failed, exit_reason(status) if line.nil? || !line.end_with?("\n")
 
         counts = JSON.parse(line)
         raise Failed, counts["error"] if counts["error"]
@@ -122,7 +122,7 @@ module Memprof
         @made[0] = nil
       end
 
-      def death(status)
+      def exit_reason(status)
         return "the child that wrote it made no progress for #{STALLED} s and was killed" if @stalled
         return "the child that wrote it ended without a word" unless status
 

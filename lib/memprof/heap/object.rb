@@ -90,13 +90,13 @@ module Memprof
       # @return [String, nil] the method that made it
       def method_name = native.site(@id)&.at(2)
 
-      # @return [String, nil] where it was made, as `"app.rb:5"`
+      # @return [String, nil] where it was allocated, as `"app.rb:5"`
       def location
         file, line, = native.site(@id)
         line ? "#{file}:#{line}" : file
       end
 
-      # @return [Integer, nil] collections before it was made
+      # @return [Integer, nil] GC runs before it was allocated
       def generation = native.generation(@id)
 
       # @return [Integer, nil] collections that it survived, as the collector counts them: to 3

@@ -28,8 +28,7 @@ module Memprof
         end
       end
 
-      # What retained objects may wait for: one collection finds them dead, but a finalizer may hold some for
-      # another.
+      # GC runs until only retained objects are left: a finalizer may retain some until the next one.
       COLLECTIONS = 3
       private_constant :COLLECTIONS
 

@@ -8,9 +8,9 @@ module Memprof
     # The tracers that traces with the same choice have, sorted out once: a server makes a trace for each
     # request.
     class Plan
-      # Tracers that need the hook on new objects.
-      BIRTHS = %w[objects threads].freeze
-      private_constant :BIRTHS
+      # Tracers that need the hook on allocations.
+      ALLOCATIONS = %w[objects threads].freeze
+      private_constant :ALLOCATIONS
 
       attr_reader :names
       attr_reader :asked
@@ -43,14 +43,14 @@ module Memprof
 
       def supported(names)
         Support.avoid_ractors
-        return names unless names.intersect?(BIRTHS)
+        return names unless names.intersect?(ALLOCATIONS)
 
         Support.check_ruby
         names
       rescue Unsupported
         raise if @asked
 
-        names - BIRTHS
+        names - ALLOCATIONS
       end
     end
   end

@@ -90,9 +90,9 @@ fields! {
     Site "site" Text ["location"] "file and line, as app.rb:5";
     Method "method" Text [] "method that made it";
     Gem "gem" Text [] "gem whose code made it";
-    Generation "generation" Number ["gen"] "number of collections before it was made";
+    Generation "generation" Number ["gen"] "number of GC runs before it was allocated";
     Age "age" Number [] "generations that it has survived";
-    Tracked "tracked" Bool [] "it is known where it was made";
+    Tracked "tracked" Bool [] "it is known where it was allocated";
     References "references" Number ["refs" "outgoing"] "references that it has to objects";
     Referrers "referrers" Number ["incoming"] "references that objects have to it";
     Depth "depth" Number ["distance"] "references on the shortest way from the roots";

@@ -5,7 +5,7 @@ require_relative "../live_page"
 module Memprof
   class Web
     module Pages
-      # `/live/source?file=app.rb&line=12`: the lines around a place where tracked objects were made.
+      # `/live/source?file=app.rb&line=12`: the lines around a place where tracked objects were allocated.
       class LiveSource < LivePage
         at "/live/source"
 
