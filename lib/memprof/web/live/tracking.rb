@@ -32,8 +32,8 @@ module Memprof
           end
         end
 
-        # Lines of a source file, as it is now. Only of files in which tracked objects were allocated: the page
-        # shows no other files of the machine.
+        # Lines of a source file, as it is now. Only of files in which tracked objects were allocated: the
+        # page shows no other files of the machine.
         def source(file, line)
           known = rows.any? { |row| row[:file] == file && row[:line] == line }
           raise NotFound, "no live tracked object was allocated there" unless known
