@@ -38,14 +38,19 @@ pub fn call(
     function: u64,
     arguments: [u64; 2],
 ) -> (Registers, u64, u64) {
+    let registers = calling(of, function, stack & !0xf, &arguments, 0);
+    (registers, registers.sp - 16, 0)
+}
+
+fn calling(of: &Registers, function: u64, stack: u64, arguments: &[u64], back: u64) -> Registers {
     let mut registers = *of;
-    registers.regs[..2].copy_from_slice(&arguments);
+    registers.regs[..arguments.len()].copy_from_slice(arguments);
     // The frame pointer, and where the function returns to.
     registers.regs[29] = 0;
-    registers.regs[30] = 0;
-    registers.sp = stack & !0xf;
+    registers.regs[30] = back;
+    registers.sp = stack;
     registers.pc = function;
-    (registers, registers.sp - 16, 0)
+    registers
 }
 
 /// Whether the thread has returned to address 0, and with what.
@@ -58,12 +63,6 @@ pub fn place(of: &Registers) -> u64 {
     of.pc
 }
 
-/// Arguments of `clone` for a child as `fork` makes it, but without a signal at its end. Its stack is none: should this
-/// program be killed before it has set the child's registers, the child faults at its first step.
-pub fn clone_arguments() -> [u64; 6] {
-    [0, 16, 0, 0, 0, 0]
-}
-
 /// What the thread needs to call a function that returns to the instruction at `back`, which calls the system; nothing has to
 /// lie on its stack.
 pub fn live_call(
@@ -72,12 +71,7 @@ pub fn live_call(
     arguments: [u64; 4],
     back: u64,
 ) -> (Registers, Option<(u64, u64)>) {
-    let mut registers = *of;
-    registers.regs[..4].copy_from_slice(&arguments);
-    registers.regs[29] = 0;
-    registers.regs[30] = back;
-    registers.sp = below_stack(of, 0);
-    registers.pc = function;
+    let registers = calling(of, function, below_stack(of, 0), &arguments, back);
     (registers, None)
 }
 

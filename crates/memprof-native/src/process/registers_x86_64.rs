@@ -54,9 +54,13 @@ pub fn call(
     arguments: [u64; 2],
 ) -> (Registers, u64, u64) {
     let top = (stack & !0xf) - 8;
-    let registers = Registers {
+    (calling(of, function, top, arguments), top, 0)
+}
+
+fn calling(of: &Registers, function: u64, stack: u64, arguments: [u64; 2]) -> Registers {
+    Registers {
         rip: function,
-        rsp: top,
+        rsp: stack,
         rbp: 0,
         rax: 0,
         orig_rax: NONE,
@@ -64,8 +68,7 @@ pub fn call(
         rsi: arguments[1],
         eflags: of.eflags & !DIRECTION,
         ..*of
-    };
-    (registers, top, 0)
+    }
 }
 
 /// Whether the thread has returned to address 0, and with what.
@@ -78,12 +81,6 @@ pub fn place(of: &Registers) -> u64 {
     of.rip
 }
 
-/// Arguments of `clone` for a child as `fork` makes it, but without a signal at its end. Its stack is none: should this
-/// program be killed before it has set the child's registers, the child faults at its first step.
-pub fn clone_arguments() -> [u64; 6] {
-    [0, 16, 0, 0, 0, 0]
-}
-
 /// What the thread needs to call a function that returns to the instruction at `back`, which calls the system; and the word
 /// that must lie on its stack.
 pub fn live_call(
@@ -94,17 +91,9 @@ pub fn live_call(
 ) -> (Registers, Option<(u64, u64)>) {
     let top = below_stack(of, 0) - 8;
     let registers = Registers {
-        rip: function,
-        rsp: top,
-        rbp: 0,
-        rax: 0,
-        orig_rax: NONE,
-        rdi: arguments[0],
-        rsi: arguments[1],
         rdx: arguments[2],
         rcx: arguments[3],
-        eflags: of.eflags & !DIRECTION,
-        ..*of
+        ..calling(of, function, top, [arguments[0], arguments[1]])
     };
     (registers, Some((top, back)))
 }

@@ -10,6 +10,10 @@ use super::ptrace::{self, Stop};
 use super::registers::{self, Registers};
 use super::stopped::{PATIENCE, Stopped, instruction, run};
 
+/// Arguments of `clone` for a child as `fork` makes it, but without a signal at its end. Its stack is none: should this
+/// program be killed before it has set the child's registers, the child faults at its first step.
+const CLONE: [u64; 6] = [0, 16, 0, 0, 0, 0];
+
 /// A copy of a process as one of its threads left it, stopped before its first step. To be used by the thread that made
 /// it: the kernel knows a tracer by its thread.
 pub struct Snapshot {
@@ -56,8 +60,7 @@ impl Snapshot {
             if others.is_none() {
                 beginning = Instant::now();
             }
-            let arguments = registers::clone_arguments();
-            let inner = stopped.call(instruction, libc::SYS_clone, arguments, &mut copy);
+            let inner = stopped.call(instruction, libc::SYS_clone, CLONE, &mut copy);
             let registers = stopped.registers;
             stopped.release()?;
             (inner?, registers)

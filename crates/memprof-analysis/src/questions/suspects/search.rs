@@ -97,17 +97,8 @@ impl<'h> Search<'h> {
                 .tree
                 .children(node)
                 .partition(|&child| self.retained.get(child) >= self.least);
-            if large.is_empty() && !self.is_root(node) {
-                let retained = self.retained.get(node);
-                found.push(Found {
-                    nature: Nature::Object,
-                    node,
-                    retained,
-                    members: small,
-                });
-                continue;
-            }
-            if self.gathers(node, &small) {
+            let is_end = large.is_empty() && !self.is_root(node);
+            if is_end || self.gathers(node, &small) {
                 let retained = self.retained.get(node);
                 found.push(Found {
                     nature: Nature::Object,
