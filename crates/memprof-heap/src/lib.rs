@@ -215,7 +215,7 @@ impl Heap {
         found.ok().map(|index| &self.class_objects[index])
     }
 
-    /// Places where objects were made.
+    /// Places where objects were allocated.
     pub fn sites(&self) -> &[Site] {
         &self.sites
     }

@@ -26,7 +26,7 @@ pub const NO_NAME: &str = "(no name)";
 /// Which of a site's objects are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// All that were made.
+    /// All that were allocated.
     Allocated,
     /// Those that live at the end.
     Retained,

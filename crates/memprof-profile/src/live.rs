@@ -16,7 +16,7 @@ const PAGE_MASK: u64 = (1 << PAGE_BITS) - 1;
 const GENERATION_BITS: u32 = 24;
 const GENERATION_MASK: u32 = (1 << GENERATION_BITS) - 1;
 
-/// What is known of one live object: where it was made, in which GC generation, and how large its slot was.
+/// What is known of one live object: where it was allocated, in which GC generation, and how large its slot was.
 ///
 /// Packed in 64 bits: cell + 1 (32), generation (24), slot size in units of 8 bytes (8). Zero is an empty slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

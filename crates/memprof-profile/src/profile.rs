@@ -96,7 +96,7 @@ pub struct SiteRow {
     pub peak: Amount,
 }
 
-/// One string value and the places that made it.
+/// One string value and the places that allocated it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StringRow {
     /// The value, at most [`crate::string_values::VALUE_LIMIT`] bytes of it; bytes that are not UTF-8 are written as `\xNN`.

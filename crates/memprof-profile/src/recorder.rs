@@ -28,7 +28,7 @@ pub use peak::{Moment, Peak};
 pub struct Recorder {
     /// Who is tracking.
     pub sessions: Sessions,
-    /// Where objects are made.
+    /// Where objects are allocated.
     pub sites: Sites,
     live: LiveTable,
     cells: Cells,
@@ -235,7 +235,7 @@ impl Recorder {
         self.begun.push(generation, time);
     }
 
-    /// Where the object at `address` was made, in which generation, and when that began (microseconds since the epoch).
+    /// Where the object at `address` was allocated, in which generation, and when that began (microseconds since the epoch).
     pub fn allocation(&self, address: u64) -> Option<(SiteId, u64, u64)> {
         let record = self.live.get(address)?;
         let (_, cell) = self.counting(record)?;

@@ -1,4 +1,4 @@
-//! Where objects are made: frames, call stacks and sites, each held once and named by a small number.
+//! Where objects are allocated: frames, call stacks and sites, each held once and named by a small number.
 
 use std::hash::Hash;
 

@@ -14,7 +14,7 @@ pub const DISTINCT_LIMIT: usize = 100_000;
 
 type Sites = Vec<(SiteId, u64)>;
 
-/// How many strings of each value were made, and where.
+/// How many strings of each value were allocated, and where.
 #[derive(Clone, Debug, Default)]
 pub struct StringCounts {
     values: FxHashMap<Box<[u8]>, Sites>,

@@ -81,13 +81,13 @@ module Memprof
       # @return [String, nil] text of a string, symbol or regexp, as far as the dump has it
       def value = native.value(@id)
 
-      # @return [String, nil] the file whose code made it, if that was followed
+      # @return [String, nil] the file whose code allocated it, if it was tracked
       def file = native.site(@id)&.at(0)
 
-      # @return [Integer, nil] the line that made it
+      # @return [Integer, nil] the line that allocated it
       def line = native.site(@id)&.at(1)
 
-      # @return [String, nil] the method that made it
+      # @return [String, nil] the method that allocated it
       def method_name = native.site(@id)&.at(2)
 
       # @return [String, nil] where it was allocated, as `"app.rb:5"`

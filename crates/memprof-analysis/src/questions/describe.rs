@@ -99,7 +99,7 @@ impl<'h> Describer<'h> {
         percent(size, self.whole)
     }
 
-    /// Collections before an object was made.
+    /// GC runs before an object was allocated.
     pub fn generation(&self, node: u32) -> Option<u32> {
         self.generations
             .get(node as usize)

@@ -70,7 +70,7 @@ pub struct Row {
     pub retained: Option<u64>,
     /// Of the memsize of the whole heap: what they retain if rows are sorted by that, else their size.
     pub percent: f64,
-    /// First generation that one of them was made in.
+    /// First generation in which one of them was allocated.
     pub first_generation: Option<u32>,
     /// The last.
     pub last_generation: Option<u32>,

@@ -68,7 +68,7 @@ pub struct Answer {
     pub shape: Option<u32>,
     /// `object_id`, if it was asked for it (Ruby 4.0 and later).
     pub object_id: Option<u64>,
-    /// When the generation began in which it was made, in microseconds since the epoch.
+    /// When the generation began in which it was allocated, in microseconds since the epoch.
     pub time: Option<u64>,
     /// Other facts.
     pub facts: Vec<(String, serde_json::Value)>,

@@ -159,7 +159,7 @@ pub struct Answer {
     pub roots: Vec<Root>,
     /// Bytes that several root categories keep alive; null if the dump has no roots.
     pub shared_by_roots: Option<u64>,
-    /// Objects of which it is known where they were made.
+    /// Objects of which it is known where they were allocated.
     pub tracked: Sum,
     /// First generation in which an object was allocated.
     pub first_generation: Option<u32>,

@@ -64,7 +64,7 @@ pub struct Row {
     pub line: Option<u32>,
     /// Method or block that it was written in.
     pub method: Option<String>,
-    /// The place is where it was written; else, where the proc was made.
+    /// The place is where it was written; else, where the proc was allocated.
     pub written: bool,
     /// Procs.
     pub count: u64,
@@ -74,7 +74,7 @@ pub struct Row {
     pub retained: Option<u64>,
     /// Of the memsize of the whole heap: what they retain.
     pub percent: f64,
-    /// First generation that one of them was made in.
+    /// First generation in which one of them was allocated.
     pub first_generation: Option<u32>,
     /// The last.
     pub last_generation: Option<u32>,

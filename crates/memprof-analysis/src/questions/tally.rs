@@ -1,4 +1,4 @@
-//! Sums of groups of objects: how many, how large, what they retain, when they were made.
+//! Sums of groups of objects: how many, how large, what they retain, when they were allocated.
 
 use std::io;
 use std::ops::Range;

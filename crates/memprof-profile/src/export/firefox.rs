@@ -114,7 +114,7 @@ fn thread(profile: &Profile, id: usize, rows: &[SiteRow], stacks: &[u32], value:
         "tid": id,
         "samples": {
             "length": stack.len(),
-            // A profile knows sums and not when objects were made, but the viewer draws a sample where it has its time.
+            // A profile knows sums and not when objects were allocated, but the viewer draws a sample where it has its time.
             "time": (0..stack.len()).collect::<Vec<usize>>(),
             "stack": stack,
             "weight": weight,

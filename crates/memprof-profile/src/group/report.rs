@@ -50,14 +50,14 @@ pub struct StringLocation {
     pub objects: u64,
 }
 
-/// A string value and the places that made it.
+/// A string value and the places that allocated it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StringReport {
     /// The value, as far as it was kept.
     pub value: String,
     /// Number of strings with this value.
     pub objects: u64,
-    /// Where they were made, most first, ties by location.
+    /// Where they were allocated, most first, ties by location.
     pub locations: Vec<StringLocation>,
 }
 

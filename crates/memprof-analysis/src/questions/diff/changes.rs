@@ -1,7 +1,7 @@
 //! Which objects of two heaps are the same.
 //!
-//! An address is no identity: the slot of a dead object is soon another's. An object is the same if it lies at the same
-//! address and was made in the same generation; class, type and the place where it was made have to agree. Where neither
+//! An address is no identity: the slot of a freed object is soon reused. An object is the same if it lies at the same
+//! address and was allocated in the same generation; class, type and the place of its allocation have to agree. Where neither
 //! heap knows the generation, class and type have to do: of objects older than the tracking, most live on for good.
 
 use rustc_hash::FxHashMap;

@@ -1,4 +1,4 @@
-//! Where old objects refer to new ones: the references that keep alive what was made in between.
+//! Where old objects refer to new ones: the references that retain what was allocated in between.
 
 use std::cmp::Reverse;
 use std::ops::Deref;

@@ -29,7 +29,7 @@ pub enum Key {
         /// Line.
         line: Option<u32>,
     },
-    /// Objects that were made in a file.
+    /// Objects that were allocated in a file.
     File {
         /// Path; null for objects of which it is not known.
         file: Option<String>,

@@ -1,4 +1,4 @@
-//! Two heaps side by side: by class, by type, by the place where objects were made.
+//! Two heaps side by side: by class, by type, by the place where objects were allocated.
 
 use std::cmp::Reverse;
 use std::ops::Deref;
@@ -22,9 +22,9 @@ pub enum By {
     Class,
     /// Type.
     Type,
-    /// File and line where they were made.
+    /// File and line where they were allocated.
     Site,
-    /// File where they were made.
+    /// File where they were allocated.
     File,
 }
 

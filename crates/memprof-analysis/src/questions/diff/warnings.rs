@@ -22,7 +22,7 @@ pub(super) fn of(before: &Side<'_>, after: &Side<'_>) -> Vec<String> {
     let mut warn = |text: &str| warnings.push(text.to_owned());
     match (before.is_tracked(), after.is_tracked()) {
         (false, false) => warn(
-            "neither dump knows generations: an object that took the place of a dead one of the same class counts as kept. \
+            "neither dump knows generations: an object in the slot of a freed one of the same class counts as survived. \
              To tell them apart, record with Memprof.start before the dumps",
         ),
         (true, false) => warn(

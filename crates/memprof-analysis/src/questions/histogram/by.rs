@@ -31,7 +31,7 @@ pub enum By {
     Gem,
     /// Method that made them.
     Method,
-    /// Collections before they were made.
+    /// GC runs before they were allocated.
     Generation,
     /// Collections since then.
     Age,

@@ -151,7 +151,7 @@ fn value(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<RString>> {
     }))
 }
 
-/// Where it was made.
+/// Where it was allocated.
 fn site(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<Place>> {
     let heap = &native.0.heap;
     let site = known(ruby, native, id)?.and_then(|object| object.site);
