@@ -179,7 +179,8 @@ module Memprof
         Native::Malloc.sites.map { |name, _| Location.new(name) }
       end
 
-      # Leaves out what this thread allocates in the block. Calls nest.
+      # Leaves out what this thread allocates in the block. Calls nest. A fiber that leaves the block leaves
+      # the thread so until it comes back, or is garbage collected.
       #
       # @yieldparam depth [Integer] 1 in the outermost call
       # @return [Object] what the block returns

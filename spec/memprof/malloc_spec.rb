@@ -179,6 +179,20 @@ RSpec.describe "Memprof::Malloc" do
     RUBY
   end
 
+  # What is left on the stack may hold one of them for a while.
+  it "ends quiet when its fiber is thrown away" do
+    expect(in_child(<<~'RUBY')).to eq ["true"]
+      Memprof::Malloc.start
+      10.times { Fiber.new { Memprof::Malloc.quiet { Fiber.yield } }.resume }
+      deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 100
+      until (location = Memprof::Malloc["-e:7"]) || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+        GC.start; Fiber.new { Array.new(100) { Object.new } }.resume
+        $kept = "y" * 20_000
+      end
+      p !location.nil?
+    RUBY
+  end
+
   it "dumps in mwrap's form, to anything that can be written to" do
     lines = in_child(<<~'RUBY')
       Memprof::Malloc.start

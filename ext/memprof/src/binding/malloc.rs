@@ -4,15 +4,17 @@ use std::ffi::CString;
 use std::io;
 use std::num::NonZeroU32;
 
-use magnus::{Error, Module, Object, RModule, Ruby, Value, function};
+use magnus::{
+    Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, Value, function,
+};
 use memprof_native::Refused;
 use memprof_native::malloc::{self, Counts, Location, Settings, Stream};
 
 use super::dump::{duplicate, failure};
 use super::native_trace::unsupported;
-use crate::vm::malloc_host;
+use crate::vm::malloc_host::{self, QuietThread};
 
-pub fn init(native: RModule) -> Result<(), Error> {
+pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let module = native.define_module("Malloc")?;
     module.define_singleton_method("start", function!(start, 3))?;
     module.define_singleton_method("record", function!(record, 5))?;
@@ -27,6 +29,8 @@ pub fn init(native: RModule) -> Result<(), Error> {
     module.define_singleton_method("live_blocks", function!(live_blocks, 1))?;
     module.define_singleton_method("missed", function!(malloc::missed, 0))?;
     module.define_singleton_method("memsize", function!(malloc::memsize, 0))?;
+    let quiet_thread = module.define_class("QuietThread", ruby.class_object())?;
+    quiet_thread.undef_default_alloc_func();
     module.define_singleton_method("quiet", function!(quiet, 0))
 }
 
@@ -137,9 +141,22 @@ fn live_blocks(name: String) -> Vec<(u64, u32)> {
     blocks.map(|block| (block.size, block.age)).collect()
 }
 
+/// What `quiet` holds while its block runs.
+#[derive(TypedData)]
+#[magnus(class = "Memprof::Native::Malloc::QuietThread", free_immediately)]
+struct Quiet(QuietThread);
+
+impl DataTypeFunctions for Quiet {}
+
 /// Yields the depth; what this thread allocates meanwhile is not recorded.
 fn quiet(ruby: &Ruby) -> Result<Value, Error> {
-    malloc_host::quietly(|depth| ruby.yield_values((depth,)))
+    // On the machine stack, where the collector finds them, and so does not move the thread.
+    let thread = std::hint::black_box(ruby.thread_current());
+    let held = std::hint::black_box(ruby.obj_wrap(Quiet(QuietThread::enter())));
+    let value = ruby.yield_values((malloc_host::quiet_depth(),));
+    held.0.leave();
+    std::hint::black_box((thread, held));
+    value
 }
 
 /// The location of a name: a line, or text with an address in square brackets.

@@ -40,7 +40,7 @@ pub fn init(ruby: &Ruby) -> Result<(), Error> {
     trace_report::init(ruby, native)?;
     requests::init(ruby, native)?;
     request_log::init(ruby, native)?;
-    malloc::init(native)?;
+    malloc::init(ruby, native)?;
     recordings::init(native)?;
     native::init(ruby, native)
 }

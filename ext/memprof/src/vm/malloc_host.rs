@@ -7,7 +7,7 @@
 //! a tenth of what path and line take.
 
 use std::ffi::{c_char, c_int};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use memprof_native::malloc::{Described, Host, Line, Location, Position, Running};
@@ -194,23 +194,40 @@ fn is_quiet() -> bool {
     runs_ruby() && with_quiet(|quiet| quiet.contains(super::ruby_thread::current_thread()))
 }
 
-/// Calls `work` with the depth, 1 for the outermost call. What the Ruby thread allocates in it is not recorded.
-pub fn quietly<T>(work: impl FnOnce(usize) -> T) -> T {
-    struct Left(u64);
-    impl Drop for Left {
-        fn drop(&mut self) {
+/// A Ruby thread whose allocations are not recorded until this is dropped. An object of Ruby holds it: where a fiber is
+/// thrown away, nothing of its native stack is dropped, but the collector finds the object.
+pub struct QuietThread(AtomicU64);
+
+impl QuietThread {
+    /// The calling thread.
+    pub fn enter() -> Self {
+        let thread = super::ruby_thread::current_thread();
+        with_quiet(|quiet| {
+            quiet.enter(thread);
+            memprof_native::malloc::set_quiet(true);
+        });
+        QuietThread(AtomicU64::new(thread))
+    }
+
+    /// Ends it. A second call does nothing.
+    pub fn leave(&self) {
+        let thread = self.0.swap(0, Ordering::Relaxed);
+        if thread != 0 {
             with_quiet(|quiet| {
-                quiet.leave(self.0);
+                quiet.leave(thread);
                 memprof_native::malloc::set_quiet(!quiet.is_empty());
             });
         }
     }
-    // On the machine stack, where the collector finds it, and so does not move the thread.
-    let thread = std::hint::black_box(Left(super::ruby_thread::current_thread()));
-    let depth = with_quiet(|quiet| {
-        quiet.enter(thread.0);
-        memprof_native::malloc::set_quiet(true);
-        quiet.depth(thread.0)
-    });
-    work(depth)
+}
+
+impl Drop for QuietThread {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// How deep the calling thread is in [`QuietThread`].
+pub fn quiet_depth() -> usize {
+    with_quiet(|quiet| quiet.depth(super::ruby_thread::current_thread()))
 }
