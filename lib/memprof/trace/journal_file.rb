@@ -92,7 +92,9 @@ module Memprof
       rescue Errno::ELOOP
         link = File.lstat(@full_path)
         raise if @own || !link.symlink?
-        raise Error, "can't write #{@path}: it is a link of somebody else" unless link.owned? || link.uid.zero?
+        unless link.owned? || link.uid.zero?
+          raise Error, "can't write #{@path}: it is a link of somebody else"
+        end
 
         File.open(@full_path, FLAGS, 0o600)
       end
