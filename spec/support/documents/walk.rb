@@ -12,8 +12,8 @@ module Documents
     BLOCK = /^```(?<language>ruby|sh)(?: (?<kind>[\w-]+))?\n(?<code>.*?)^```$/m
     NAME = /\A# (\w+\.rb)\n/
 
-    # With `install: true` the blocks marked `checkout` run as well, in the checkout, the others use the gem
-    # that they install. Without it they use the library of this checkout.
+    # With `install: true` the blocks marked `checkout` run as well, in the checkout; the others use the gem
+    # that they install, into a temporary directory. Without it they use the library of this checkout.
     def initialize(page, install: false)
       @page = File.join(ROOT, page)
       @install = install
@@ -22,6 +22,7 @@ module Documents
     # Yields the place of each block before it runs. Raises for the first one that fails, with its output.
     def run
       Dir.mktmpdir do |directory|
+        @gems = File.join(directory, ".gems")
         Documents.matches(File.read(@page), BLOCK).each do |block|
           next if block[:kind] == "no-run" || (block[:kind] == "checkout" && !@install)
 
@@ -50,7 +51,16 @@ module Documents
     end
 
     def environment
-      @install ? { "RUBYOPT" => nil, "RUBYLIB" => nil } : Documents.environment
+      @install ? gem_environment : Documents.environment
+    end
+
+    # Gems that are there already are found, and new ones leave no trace in the system.
+    def gem_environment
+      {
+        "RUBYOPT" => nil, "RUBYLIB" => nil, "GEM_HOME" => @gems,
+        "GEM_PATH" => [@gems, *Gem.path].join(File::PATH_SEPARATOR),
+        "PATH" => [File.join(@gems, "bin"), ENV.fetch("PATH")].join(File::PATH_SEPARATOR)
+      }
     end
   end
 end
