@@ -5,28 +5,12 @@ mod core_file;
 mod support;
 
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-use core_file::core_of;
+use core_file::{Numbers, core_of, file};
 use memprof_image::{Analysis, Image, questions};
 use serde_json::{Value, json};
 use support::Planted;
-
-/// A file without a name.
-fn file(bytes: &[u8]) -> File {
-    let path =
-        std::env::temp_dir().join(format!("memprof-core-{}-{:p}", std::process::id(), bytes));
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .expect("a file");
-    std::fs::remove_file(&path).expect("to remove it");
-    file.write_all(bytes).expect("to write it");
-    file
-}
 
 fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Value {
     let answer = questions::ask(analysis, question, parameters).expect("an answer");
@@ -63,18 +47,6 @@ fn examine(file: File) {
         "summarize",
         json!({ "set": "used", "min_incoming": 1, "min_outgoing": 1 }),
     );
-}
-
-/// Numbers without a pattern, the same in each run (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
 }
 
 #[test]

@@ -4,14 +4,14 @@
 mod core_file;
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use core_file::core_of;
+use core_file::{Numbers, core_of, file};
 use memprof_dump::values::Values;
 use memprof_dump::{Compression, Format, Options};
 use memprof_image::dump::{Request, Written, write};
@@ -64,20 +64,6 @@ fn core_of_ruby() -> Option<Vec<u8>> {
     Some(core_of(&image))
 }
 
-fn file(bytes: &[u8]) -> File {
-    let name = format!("memprof-ruby-{}-{:p}", std::process::id(), bytes);
-    let path = std::env::temp_dir().join(name);
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .expect("a file");
-    std::fs::remove_file(&path).expect("to remove it");
-    file.write_all(bytes).expect("to write it");
-    file
-}
-
 fn dump(core: File) -> Option<Written> {
     let analysis = Analysis::new(Image::of_core(core).ok()?);
     let output = file(b"");
@@ -92,18 +78,6 @@ fn dump(core: File) -> Option<Written> {
         stop: &AtomicBool::new(false),
     };
     write(&analysis, output, request).ok()
-}
-
-/// Numbers without a pattern, the same in each run (xorshift).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit.max(1)
-    }
 }
 
 #[test]

@@ -1,6 +1,36 @@
-//! Core files of an image.
+//! Core files of an image, and what damages them.
+
+use std::fs::File;
+use std::io::Write;
 
 use memprof_image::Image;
+
+/// A file without a name.
+pub fn file(bytes: &[u8]) -> File {
+    let name = format!("memprof-core-{}-{:p}", std::process::id(), bytes);
+    let path = std::env::temp_dir().join(name);
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .expect("a file");
+    std::fs::remove_file(&path).expect("to remove it");
+    file.write_all(bytes).expect("to write it");
+    file
+}
+
+/// Numbers without a pattern, the same in each run (xorshift).
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit.max(1)
+    }
+}
 
 /// Writable memory of an image as a core file, with a thread whose registers are zero.
 pub fn core_of(image: &Image) -> Vec<u8> {
