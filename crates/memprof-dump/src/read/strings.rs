@@ -13,10 +13,7 @@ impl Window<'_> {
         loop {
             let rest = self.rest();
             let Some(place) = memchr::memchr3(b'"', b'\\', b'\n', rest) else {
-                out.extend_from_slice(rest);
-                self.skip(rest.len());
-                self.check(out.len())?;
-                self.go_on()?;
+                self.append_rest(out)?;
                 continue;
             };
             out.extend_from_slice(&rest[..place]);
@@ -46,8 +43,17 @@ impl Window<'_> {
         Ok(())
     }
 
+    /// Appends all that has been read, in the middle of a string, and reads more.
+    fn append_rest(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
+        let rest = self.rest();
+        out.extend_from_slice(rest);
+        self.skip(rest.len());
+        self.check(out.len())?;
+        self.continue_string()
+    }
+
     /// In the middle of a string: broken if nothing more comes.
-    fn go_on(&mut self) -> Fallible<()> {
+    fn continue_string(&mut self) -> Fallible<()> {
         self.ensure()?;
         if self.is_over() {
             return Err(Stop::Broken);
@@ -76,7 +82,7 @@ impl Window<'_> {
                 Some(_) => return Err(Stop::Broken),
                 None => {
                     self.skip(rest.len());
-                    self.go_on()?;
+                    self.continue_string()?;
                 }
             }
         }
@@ -91,10 +97,7 @@ impl Window<'_> {
         loop {
             let rest = self.rest();
             let Some(place) = memchr::memchr2(b'"', b'\n', rest) else {
-                out.extend_from_slice(rest);
-                self.skip(rest.len());
-                self.check(out.len())?;
-                self.go_on()?;
+                self.append_rest(out)?;
                 continue;
             };
             out.extend_from_slice(&rest[..place]);
