@@ -36,12 +36,12 @@ pub(super) fn split<'a>(object: &Object<'a>) -> Option<(Object<'a>, &'a [u8])> {
 #[cold]
 fn without<'a>(object: &Object<'a>) -> Object<'a> {
     let mut other = *object;
-    stand_in(&mut other, STAND_IN);
+    replace_content(&mut other, STAND_IN);
     other
 }
 
-/// Has other bytes stand in.
-pub(super) fn stand_in(object: &mut Object<'_>, bytes: &'static [u8]) {
+/// Replaces the content by other bytes.
+pub(super) fn replace_content(object: &mut Object<'_>, bytes: &'static [u8]) {
     if let Detail::String(text) | Detail::Symbol(text) | Detail::Regexp(text) = &mut object.detail {
         text.content = Content::Full(bytes);
     }

@@ -128,7 +128,7 @@ impl ObjspaceJson {
     #[cold]
     fn large(&mut self, tables: &Tables, mut small: Object<'_>, bytes: &[u8]) -> io::Result<()> {
         if !bytes.is_ascii() {
-            large::stand_in(&mut small, large::NOT_ASCII);
+            large::replace_content(&mut small, large::NOT_ASCII);
         }
         let start = self.sink.buffer().len();
         self.line(tables, &small)?;

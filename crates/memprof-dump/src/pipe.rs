@@ -102,7 +102,9 @@ impl<S: Stage> Pipe<S> {
             Way::Thread(Helper { filled, thread, .. }) => {
                 drop(filled);
                 let joined = thread.join();
-                joined.unwrap_or_else(|_| Err(io::Error::other("the writing thread died")))
+                joined.unwrap_or_else(|_| {
+                    Err(io::Error::other("the writing thread ended unexpectedly"))
+                })
             }
             Way::Inline(stage) => stage.finish(),
             Way::Closed => return Err(closed()),

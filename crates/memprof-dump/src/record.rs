@@ -242,7 +242,7 @@ pub struct Field {
     pub value: Value,
 }
 
-/// When and where an object was made, if it was tracked.
+/// When and where an object was allocated, if it was tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     /// Where.
@@ -280,7 +280,7 @@ pub struct Object<'a> {
     pub detail: Detail<'a>,
     /// More facts, in the order to write them.
     pub fields: &'a [Field],
-    /// When and where it was made.
+    /// When and where it was allocated.
     pub allocation: Option<Allocation>,
 }
 

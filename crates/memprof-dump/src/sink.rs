@@ -52,17 +52,17 @@ impl Sink {
         &mut self.buffer
     }
 
-    /// Hands the buffer over if it is full.
+    /// Sends the buffer if it is full.
     #[inline]
     pub(super) fn passed(&mut self) -> io::Result<()> {
         if self.buffer.len() < CAPACITY {
             return Ok(());
         }
-        self.hand_over()
+        self.send_buffer()
     }
 
     #[cold]
-    fn hand_over(&mut self) -> io::Result<()> {
+    fn send_buffer(&mut self) -> io::Result<()> {
         self.pipe.send(&mut self.buffer, ())?;
         self.buffer.clear();
         self.buffer.reserve(CAPACITY + SLACK);

@@ -34,7 +34,7 @@ pub trait Writer {
 }
 
 /// Number of what objects have in common that are alike in all but their address, their memsize, what they hold, and when
-/// and where they were made.
+/// and where they were allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Like(pub u32);
 

@@ -100,7 +100,7 @@ impl<'o> Feed<'o> {
                 Ok(piece) => break piece,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    break Err(io::Error::other("the reading thread died"));
+                    break Err(io::Error::other("the reading thread ended unexpectedly"));
                 }
             }
         };

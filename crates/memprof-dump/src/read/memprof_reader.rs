@@ -208,7 +208,7 @@ impl Reader {
         let object = facts.object(kind, &fields, classic, target)?;
         target.object(&object)?;
         self.held.emit(kind, classic, target)?;
-        self.facts.give_back(fields);
+        self.facts.reuse_fields(fields);
         Ok(Line::Record)
     }
 }

@@ -19,9 +19,9 @@ pub struct Source {
 /// A directory of heap-profiler. The whole heap is in `allocated.heap`, as it was before the last collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Number of the collection before: what has this generation or a later one was made while the profiler ran.
+    /// Number of the collection before: what has this generation or a later one was allocated while the profiler ran.
     pub generation: Option<u64>,
-    /// The dump of what was made since and is still there; it has no roots. `None` if it is missing.
+    /// The dump of what was allocated since and is still there; it has no roots. `None` if it is missing.
     pub retained: Option<PathBuf>,
 }
 

@@ -68,7 +68,7 @@ fn after_fork() {
     for block in blocks() {
         let owner = block.owner.load(Relaxed);
         if ptr::from_ref(block) as usize == mine {
-            block.owner.store(handed_to(owner, thread()), Relaxed);
+            block.owner.store(owned_by(owner, thread()), Relaxed);
         } else if owner as u32 != 0 && block.pins.load(Relaxed) == 0 {
             release(block, owner);
         }
@@ -118,7 +118,7 @@ fn claim_free() -> Option<&'static Block> {
         let taken = owner as u32 == 0
             && block
                 .owner
-                .compare_exchange(owner, handed_to(owner, thread), Acquire, Relaxed)
+                .compare_exchange(owner, owned_by(owner, thread), Acquire, Relaxed)
                 .is_ok();
         if taken {
             // A block that `claim_new` is about to take may have been found instead of a free one: never below 0.
@@ -146,7 +146,7 @@ fn claim_new() -> Option<&'static Block> {
     let block = block(index)?;
     if block
         .owner
-        .compare_exchange(0, handed_to(0, thread()), Acquire, Relaxed)
+        .compare_exchange(0, owned_by(0, thread()), Acquire, Relaxed)
         .is_ok()
     {
         Some(block)
@@ -207,7 +207,7 @@ fn release(block: &Block, owner: u64) -> bool {
     released
 }
 
-fn handed_to(owner: u64, thread: u32) -> u64 {
+fn owned_by(owner: u64, thread: u32) -> u64 {
     ((owner >> 32).wrapping_add(1) << 32) | u64::from(thread)
 }
 

@@ -21,7 +21,7 @@ impl OwnCopy {
             let pid = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0);
             if pid == 0 {
                 // SAFETY: only system calls are made here, so no lock that another thread had is waited for.
-                stand_still();
+                pause_forever();
             }
             libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
             pid
@@ -40,7 +40,7 @@ impl OwnCopy {
 
 /// # Safety
 /// To be called in the copy, which must not return to the program.
-unsafe fn stand_still() -> ! {
+unsafe fn pause_forever() -> ! {
     // SAFETY: system calls that change only the copy.
     unsafe {
         // It does not outlive the thread that made it.

@@ -125,7 +125,7 @@ impl Facts {
         fields
     }
 
-    pub fn give_back(&mut self, fields: Vec<Field>) {
+    pub fn reuse_fields(&mut self, fields: Vec<Field>) {
         self.fields = fields;
     }
 
