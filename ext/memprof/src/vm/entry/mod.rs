@@ -61,7 +61,7 @@ pub unsafe extern "C" fn memprof_stats(file: *const c_char) -> c_int {
         // SAFETY: the caller's string.
         let file = unsafe { string(file) };
         let session =
-            oldest_session().ok_or("objects are not tracked: nobody called Memprof.start")?;
+            oldest_session().ok_or("objects are not tracked; call Memprof.start first")?;
         let mut text = String::new();
         let rows = sessions::stats(session).map_err(|raised| raised.to_string())?;
         for row in rows {
