@@ -211,7 +211,7 @@ RSpec.describe Memprof::Tracer do
       print Array.new(3) { Thread.new { tracer.call({}).first } }.map(&:value)
     RUBY
     expect(result.stdout).to eq("[200, 200, 200]")
-    expect(result.stderr).to match(/\Amemprof: the tracer cannot write its report: .* a pipe without a reader/)
+    expect(result.stderr).to match(/\Amemprof: the tracer cannot write its report: .* pipe without a reader/)
     expect(result.stderr.lines.size).to eq(1)
   end
 
