@@ -54,8 +54,8 @@ module Memprof
         STYLES[kind]
       end
 
-      # Cuts a text: a place loses its method first, as file and line identify it better, and is then cut from the
-      # left; anything else is cut in its middle.
+      # Cuts a text: a place loses its method first, as file and line identify it better, and is then cut from
+      # the left; anything else is cut in its middle.
       def cut(text, width, kind)
         return Printable.fit(text, width) unless kind == :place
 
