@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
-require "memprof/trace/text"
+require "memprof/trace/trace_text"
 require "memprof/tracer"
 require "stringio"
 require "tmpdir"
