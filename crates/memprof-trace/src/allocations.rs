@@ -32,11 +32,30 @@ pub struct AllocationRow {
     pub bytes: Number,
 }
 
+/// What is known of a line while requests are read.
 #[derive(Default)]
-struct Totals {
+pub(crate) struct Totals {
     requests: u64,
     objects: Sum,
     bytes: Sum,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, objects: Number, bytes: Number) {
+        self.requests += 1;
+        self.objects.add(objects);
+        self.bytes.add(bytes);
+    }
+
+    pub(crate) fn row(self, location: String, class: String) -> AllocationRow {
+        AllocationRow {
+            location,
+            class,
+            requests: self.requests,
+            objects: self.objects.total(),
+            bytes: self.bytes.total(),
+        }
+    }
 }
 
 /// All lines.
@@ -53,31 +72,34 @@ impl Allocations {
             if self.all.len() >= MOST && !self.all.contains_key(&key) {
                 continue;
             }
-            let totals = self.all.entry(key).or_default();
-            totals.requests += 1;
-            totals.objects.add(line.objects);
-            totals.bytes.add(line.bytes);
+            self.all
+                .entry(key)
+                .or_default()
+                .add(line.objects, line.bytes);
         }
     }
 
-    /// So many of them, those with most objects first; and how many there are besides.
+    /// See [`first`].
     pub fn finish(self, limit: usize) -> (Vec<AllocationRow>, u64) {
         let rows = self.all.into_iter();
-        let mut rows: Vec<AllocationRow> = rows
-            .map(|((location, class), totals)| AllocationRow {
-                location,
-                class,
-                requests: totals.requests,
-                objects: totals.objects.total(),
-                bytes: totals.bytes.total(),
-            })
-            .collect();
-        rows.sort_by(|one, other| {
-            let more = other.objects.compare(&one.objects);
-            more.then_with(|| (&one.location, &one.class).cmp(&(&other.location, &other.class)))
-        });
-        let more = rows.len().saturating_sub(limit);
-        rows.truncate(limit);
-        (rows, more as u64)
+        first(
+            rows.map(|((location, class), totals)| totals.row(location, class)),
+            limit,
+        )
     }
+}
+
+/// So many of them, those with most objects first; and how many there are besides.
+pub(crate) fn first(
+    rows: impl Iterator<Item = AllocationRow>,
+    limit: usize,
+) -> (Vec<AllocationRow>, u64) {
+    let mut rows: Vec<AllocationRow> = rows.collect();
+    rows.sort_by(|one, other| {
+        let more = other.objects.compare(&one.objects);
+        more.then_with(|| (&one.location, &one.class).cmp(&(&other.location, &other.class)))
+    });
+    let more = rows.len().saturating_sub(limit);
+    rows.truncate(limit);
+    (rows, more as u64)
 }

@@ -24,6 +24,8 @@ pub struct Log {
     costs: Vec<Number>,
     /// SQL statements of all requests, one after the other.
     statements: Vec<Sent>,
+    /// Lines that allocate, of all requests, one after the other.
+    allocations: Vec<Allocated>,
     names: Names,
     pub(crate) broken: u64,
     pub(crate) first_broken: Option<u64>,
@@ -39,6 +41,7 @@ pub(crate) struct Request {
     status: u32,
     first_cost: usize,
     first_statement: usize,
+    first_allocation: usize,
 }
 
 /// A statement that a request sent; its text and its caller are numbers of names.
@@ -47,6 +50,15 @@ pub(crate) struct Sent {
     pub sql: u32,
     pub caller: Option<u32>,
     pub numbers: Numbers,
+}
+
+/// A line that allocated objects in a request; its location and its class are numbers of names.
+#[derive(Clone, Copy)]
+pub(crate) struct Allocated {
+    pub location: u32,
+    pub class: u32,
+    pub objects: Number,
+    pub bytes: Number,
 }
 
 impl Log {
@@ -98,6 +110,7 @@ impl Log {
             + self.costs.capacity() * size_of::<Number>()
             + self.cost_kinds.capacity() * size_of::<u16>()
             + self.statements.capacity() * size_of::<Sent>()
+            + self.allocations.capacity() * size_of::<Allocated>()
             + self.names.bytes
     }
 
@@ -147,6 +160,13 @@ impl Log {
         &self.statements[self.requests[request].first_statement..end]
     }
 
+    /// The lines that allocate in a request.
+    pub(crate) fn allocations(&self, request: usize) -> &[Allocated] {
+        let next = self.requests.get(request + 1);
+        let end = next.map_or(self.allocations.len(), |next| next.first_allocation);
+        &self.allocations[self.requests[request].first_allocation..end]
+    }
+
     /// A number for the name.
     pub(crate) fn group(&self, request: usize, by: By) -> u32 {
         let request = &self.requests[request];
@@ -172,7 +192,16 @@ impl Log {
             status: self.names.number(entry.status()),
             first_cost: self.costs.len(),
             first_statement: self.statements.len(),
+            first_allocation: self.allocations.len(),
         });
+        for line in &entry.allocations {
+            self.allocations.push(Allocated {
+                location: self.names.number(line.location.clone()),
+                class: self.names.number(line.class.clone()),
+                objects: line.objects,
+                bytes: line.bytes,
+            });
+        }
         for statement in &entry.statements {
             let caller = statement.caller.clone();
             self.statements.push(Sent {

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::allocations::{self, AllocationRow};
 use crate::log::Log;
 use crate::number::{Number, Sum};
 use crate::statements::{self, Numbers, Totals};
@@ -42,6 +43,8 @@ pub enum Question {
     Timeline { sort: String, parts: usize },
     /// SQL statements by text and caller: the repeated ones first, then those that took longest.
     Statements { within: Within, limit: usize },
+    /// Lines that allocate, by location and class: those with most objects first.
+    Allocations { within: Within, limit: usize },
     /// One request, by its line.
     Request { line: u64 },
 }
@@ -85,6 +88,12 @@ struct Row<'l> {
 struct SumOfStatements {
     statements: Vec<statements::Row>,
     more_statements: u64,
+}
+
+#[derive(Serialize)]
+struct SumOfAllocations {
+    allocations: Vec<AllocationRow>,
+    more_allocations: u64,
 }
 
 /// A statement of one request.
@@ -158,6 +167,9 @@ impl Log {
             }
             Question::Statements { within, limit } => {
                 serde_json::to_string(&self.sum_of_statements(&self.within(within), limit))
+            }
+            Question::Allocations { within, limit } => {
+                serde_json::to_string(&self.sum_of_allocations(&self.within(within), limit))
             }
             Question::Request { line } => serde_json::to_string(&self.request(line)),
         }
@@ -308,6 +320,24 @@ impl Log {
         SumOfStatements {
             statements,
             more_statements,
+        }
+    }
+
+    fn sum_of_allocations(&self, requests: &[usize], limit: usize) -> SumOfAllocations {
+        let mut all: FxHashMap<(u32, u32), allocations::Totals> = FxHashMap::default();
+        for &request in requests {
+            for line in self.allocations(request) {
+                let totals = all.entry((line.location, line.class)).or_default();
+                totals.add(line.objects, line.bytes);
+            }
+        }
+        let text = |number: u32| self.text(number).to_owned();
+        let rows = all.into_iter();
+        let rows = rows.map(|((location, class), totals)| totals.row(text(location), text(class)));
+        let (allocations, more_allocations) = allocations::first(rows, limit);
+        SumOfAllocations {
+            allocations,
+            more_allocations,
         }
     }
 

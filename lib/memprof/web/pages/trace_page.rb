@@ -15,7 +15,8 @@ module Memprof
         GROUPS = 25
         EACH = 50
         STATEMENTS = 25
-        private_constant :GROUPS, :STATEMENTS
+        LINES = 25
+        private_constant :GROUPS, :STATEMENTS, :LINES
 
         def title = record.name
 
@@ -28,7 +29,7 @@ module Memprof
             range: range && { from: range[0], to: range[1], requests: content.count(range) },
             kinds: content.kinds, costs: content.costs(range), groups: groups[:groups],
             more_groups: groups[:more], **worst, timeline: timeline,
-            **content.statements(STATEMENTS, within: range)
+            **content.statements(STATEMENTS, within: range), **content.allocations(LINES, within: range)
           }
         end
 

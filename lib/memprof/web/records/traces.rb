@@ -59,6 +59,9 @@ module Memprof
         # SQL statements by text and caller: the repeated ones first, then those that took longest.
         def statements(limit, within: nil) = ask(:statements, within: within, limit: limit)
 
+        # Lines that allocate, by location and class: those with most objects first.
+        def allocations(limit, within: nil) = ask(:allocations, within: within, limit: limit)
+
         # The requests by when they came: equal parts of the time, each with how many came and the most that
         # one cost.
         def timeline(sort) = ask(:timeline, sort: sort, parts: PARTS)

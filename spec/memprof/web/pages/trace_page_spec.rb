@@ -141,6 +141,22 @@ RSpec.describe "traced requests in Memprof::Web" do
     expect(ask(app, "/traces/1").body).not_to include("SQL statements")
   end
 
+  it "adds up the lines that allocate in all requests" do
+    line = { location: "app.rb:7 in Page#row", class: "Row<script>", count: 1234, bytes: 2048 }
+    lines = [line, { **line, location: "b.rb:1" }]
+    record = request(1).merge(tracers: { objects: { created: 9, lines: lines } })
+    File.write("all.json", "#{JSON.generate(record)}\n" * 3)
+    app.heaps.records.add("all.json", :trace)
+    expect(json("/traces/2")[:allocations])
+      .to eq(["app.rb:7 in Page#row", "b.rb:1"].map { |location|
+               { location: location, class: "Row<script>", requests: 3, objects: 3702, bytes: 6144 }
+             })
+    expect(ask(app, "/traces/2").body)
+      .to include("Lines that allocate most objects", "app.rb:7 in Page#row", "Row&lt;script&gt;", "3,702",
+        "6.0 KiB")
+    expect(ask(app, "/traces/1").body).not_to include("Lines that allocate")
+  end
+
   it "shows the lines that allocate in one request" do
     line = { location: "app.rb:7 in Page#row", class: "Row<script>", count: 1234, bytes: 2048 }
     record = request(1)
