@@ -58,7 +58,7 @@ module Memprof
           Native.quiet do
             thread = Thread.current
             followers.each do |one|
-              one.told(self, thread) { |sql| sql.asked(text, adapter, seconds) }
+              one.record(self, thread) { |sql| sql.asked(text, adapter, seconds) }
             end
           end
         rescue StandardError => e

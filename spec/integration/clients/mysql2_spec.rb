@@ -42,7 +42,7 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
         nil
       end
       $stdout = out
-      tell(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
+      emit(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
     RUBY
     expect(result).to eq("exception" => "Mysql2::Error",
       "exception_code" => { "class" => "Mysql2::Error", "error_number" => 1146, "sqlstate" => "42S02" })

@@ -59,7 +59,7 @@ RSpec.describe "Queries of pg to PostgreSQL" do
         nil
       end
       $stdout = out
-      tell(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
+      emit(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
     RUBY
     expect(result).to eq("exception" => "PG::UndefinedTable",
       "exception_code" => { "class" => "PG::UndefinedTable", "sqlstate" => "42P01" })

@@ -58,7 +58,7 @@ RSpec.describe "Statements of Active Record and client gems" do
       require "active_record"
       require "tempfile"
       if ActiveRecord::VERSION::MAJOR < 7
-        tell(skipped: true)
+        emit(skipped: true)
         exit
       end
       ActiveRecord.async_query_executor = :global_thread_pool
@@ -78,7 +78,7 @@ RSpec.describe "Statements of Active Record and client gems" do
         books
       end
       def page(books) = books.to_a
-      tell(**traced(tracers: :sql, scope: #{scope.inspect}) { #{code} }, asyncs: asyncs)
+      emit(**traced(tracers: :sql, scope: #{scope.inspect}) { #{code} }, asyncs: asyncs)
     RUBY
   end
 
