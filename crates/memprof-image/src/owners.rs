@@ -75,7 +75,7 @@ mod tests {
         // Also if the beginning is reached through a block.
         let chain = [(4, 1, true), (5, 0, false), (0, 1, false)];
         assert_eq!(owners_by(&chain, &[])[..2], [5, 5]);
-        // Where nobody has the beginning, a part counts, and what the block references.
+        // If nothing references its beginning, references to its inside count, and what the block itself references.
         let inner = [(6, 2, true), (2, 3, false), (7, 0, false)];
         assert_eq!(owners_by(&inner, &[]), [7, NONE, 6, 6]);
         let inside_of_owned = [(5, 0, false), (0, 1, true)];

@@ -158,7 +158,7 @@ module Memprof
           path = @writing.synchronize { write }
           Stderr.warn("process #{Process.pid}, report: #{path}") unless @settings.run_directory
         end
-        # Also without a report: whoever asks has read why.
+        # Also without a report: the reason has been printed.
         guard("cannot report to memprof run that process #{Process.pid} has ended") { post("ended") }
       end
 

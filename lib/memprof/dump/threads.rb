@@ -19,7 +19,7 @@ module Memprof
           Thread.list.each_with_object({}.compare_by_identity) do |thread, facts|
             facts[thread] = JSON.generate(describe(thread, options.contents?))
           rescue ThreadError
-            nil # it ended meanwhile
+            nil # the thread has ended
           end
         end
 

@@ -36,7 +36,7 @@ module Memprof
         trace.plan.ready.push(trace) if @scope == :thread
       end
 
-      # Follows clients that were loaded meanwhile without a notice.
+      # Follows clients that were loaded since, without a notice.
       def look
         Tracers::Hooks.look if @clients
       end

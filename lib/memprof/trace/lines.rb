@@ -44,7 +44,7 @@ module Memprof
         end
 
         # For a trace that is never finished, as its fiber was thrown away. Made here, where the trace is not
-        # in sight: it would be kept alive.
+        # in scope: the closure would retain it.
         def closer(session)
           ->(_id) { close(session) }
         end

@@ -30,7 +30,7 @@ module Memprof
           env.values_at(*ANSWERED).grep(Exception).first
         end
 
-        # The status of an exception that nobody has answered yet: that of Rails if it will, else the server's
+        # The status of an exception without a response so far: that of Rails if it will, else the server's
         # 500. One that ends the process is not answered.
         def status(error, env)
           return if error.is_a?(SystemExit) || error.is_a?(SignalException)
@@ -59,7 +59,7 @@ module Memprof
 
         private
 
-        # ShowExceptions answers what passes it, so whoever sees an exception stands inside of it.
+        # ShowExceptions answers what passes it, so a middleware that sees an exception is inside of it.
         def shown_by_rails?(env)
           return false unless defined?(::ActionDispatch::ExceptionWrapper) && env.is_a?(Hash)
 

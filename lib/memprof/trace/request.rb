@@ -58,7 +58,7 @@ module Memprof
       end
 
       # Takes the report, as Trace.run has it. It is written now, or when the client has the reply; in any
-      # case as things are now. There is nothing to tell of a request whose thread was ended before it began.
+      # case as things are now. A request whose thread ended before it began has no record.
       def call(report, returned)
         return unless @time
 

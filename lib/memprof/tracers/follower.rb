@@ -64,7 +64,7 @@ module Memprof
         @stays = @listens = false
       end
 
-      # Records calls for good, also while it follows nobody. For a trace of a thread that is started
+      # Records calls for good, also while it follows no thread. For a trace of a thread that is started
       # again and again: each time anew takes longer. Hooks.keep keeps the hooks.
       def stay
         @stays = true

@@ -19,7 +19,7 @@ module Memprof
 
       # A statement that runs: for whom, since when, by which notification, and inside of which other.
       Call = Struct.new(:followers, :began, :waited, :event, :outer)
-      # One that is not told of.
+      # One that is not reported.
       UNTOLD = Call.new(NOTHING).freeze
       private_constant :Call, :UNTOLD
 
@@ -65,7 +65,7 @@ module Memprof
           failed(e)
         end
 
-        # Runs a block in which clients tell of nothing.
+        # Runs a block in which clients report nothing.
         def untold
           return yield if running.empty?
 

@@ -1,4 +1,4 @@
-//! Code that a JIT has written: anonymous memory that may be executed. Nothing says where its frames begin.
+//! Code that a JIT compiled: anonymous memory that may be executed. Nothing says where its frames begin.
 
 use std::ops::Range;
 

@@ -320,7 +320,7 @@ mod tests {
 
     #[inline(never)]
     extern "C" fn called(calls: *mut Calls) {
-        // SAFETY: what the test passes, which nobody else uses meanwhile.
+        // SAFETY: the test passes the pointer, and is its only user until this returns.
         let calls = unsafe { &mut *calls };
         let mut into = [0; 200];
         let count = calls.walker.walk(&mut into, calls.from);

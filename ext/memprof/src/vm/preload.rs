@@ -186,7 +186,7 @@ fn open(settings: &str) -> Option<Output> {
 extern "C" fn finish() {
     // A panic must not leave the call of the C library.
     drop(catch_unwind(|| {
-        // The file may end early, as the disk is full; the program has ended, and nobody is left to report it to.
+        // The file may be incomplete, as on a full disk; the program has ended, so there is no caller to report it to.
         let _ = malloc::stop();
         let output = OUTPUT
             .lock()
@@ -199,7 +199,7 @@ extern "C" fn finish() {
                 Some(rows) => table(sites, rows),
                 None => lines(&sites),
             };
-            // The program has ended; nobody is left to report it to.
+            // The program has ended: there is no caller to report it to.
             let _ = output.file.write_all(text.as_bytes());
         }
     }));

@@ -78,7 +78,7 @@ pub fn alone(doubt: u32) {
     }
 }
 
-/// In the child of a fork nobody else is in `Ractor.new`.
+/// In the child of a fork no other thread is in `Ractor.new`.
 pub fn after_fork() {
     STARTING.store(0, Ordering::Relaxed);
 }

@@ -49,7 +49,7 @@ module Memprof
       private_constant :ActiveRecord
 
       # Prepended to what keeps the notifications of load_async until its result is taken: the client gem
-      # is not to tell of the same query.
+      # must not report the same query.
       module Async
         def instrument(*)
           Sql.untold { super }
