@@ -209,7 +209,9 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     RUBY
     stack, bytes = stacks(value: :allocated).max_by(&:last)
     names = stack.map { |frame| frame.sub(/ \((?:-e|lib).*/, "") }
-    expect([names.last(3), bytes]).to eq([["run", "<jit>", "rb_str_buf_new"], 100_002])
+    # Some Rubies call ruby_xmalloc2 there.
+    expect([names.slice_after("rb_str_buf_new").first.last(3), bytes])
+      .to eq([["run", "<jit>", "rb_str_buf_new"], 100_002])
     expect(recording.tree_text(value: :allocated)).to match(/^ .* {2}<jit>$/)
     row = recording.tree(value: :allocated).find { |one| one[:location] == "<jit>" }
     expect(row.keys).to contain_exactly(:depth, :level, :location, :bytes)
