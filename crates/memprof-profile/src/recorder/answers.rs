@@ -11,7 +11,7 @@ use crate::group::NO_NAME;
 use crate::printable;
 use crate::profile::{Amount, Meta, Profile, SiteRow, StringRow};
 use crate::sessions::{SegmentId, SessionId};
-use crate::sites::{FrameId, SiteId};
+use crate::sites::{ClassId, FrameId, SiteId};
 use crate::string_values::StringCounts;
 
 /// What is alive of each cell, as found on the heap: objects, and their memsizes.
@@ -120,6 +120,7 @@ impl Recorder {
     fn ranked(&self, session: SessionId, limit: usize) -> Vec<(u64, (&str, u32, &str))> {
         let (mut files, mut classes) = (Ranks::default(), Ranks::default());
         let mut file_of: FxHashMap<FrameId, u32> = FxHashMap::default();
+        let mut class_of: FxHashMap<ClassId, u32> = FxHashMap::default();
         let mut counts: FxHashMap<(u32, u32, u32), u64> = FxHashMap::default();
         let segments = self.sessions.segments_of(session);
         let cells = segments.filter_map(|segment| self.by_site.get(segment.0 as usize));
@@ -136,7 +137,8 @@ impl Recorder {
                 let file = key.map_or("", |key| key.file.as_str());
                 files.number(if file.is_empty() { NO_NAME } else { file })
             });
-            let class = classes.number(self.sites.class_name(site.class));
+            let class = *(class_of.entry(site.class))
+                .or_insert_with(|| classes.number(self.sites.class_name(site.class)));
             *counts.entry((file, node.line, class)).or_default() += cell.live() * scale;
         }
         let ((file_ranks, files), (class_ranks, classes)) = (files.ranks(), classes.ranks());
