@@ -10,7 +10,7 @@ module Memprof
         DEPTH = 3
         LIMIT = 20
         # Parts of the whole: branches that are smaller are summed up.
-        SMALLEST = 5000
+        SMALLEST = 2000
         private_constant :DEPTH, :LIMIT, :SMALLEST
 
         def title = text(:of) ? "What #{branch[:text]} retains" : "Dominator tree"
