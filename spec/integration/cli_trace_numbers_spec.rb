@@ -85,7 +85,14 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
                rails: one.(nil, nil, { controller: one.("a", "b"), action: one.(nil, "x") }),
                request: { REQUEST_METHOD: one.("GET", nil), PATH_INFO: path_info(random) },
                response: one.({ code: random.rand(200) }, { code: nil }, {}), command: one.(nil, "rake") }
+    record = record.merge(exception(random)) if random.rand(4).zero?
     record.to_a.shuffle(random: random).to_h.reject { |_, value| value.nil? && random.rand(2).zero? }
+  end
+
+  def exception(random)
+    code = [{ error_number: 1062, sqlstate: "23000" }, { sqlstate: "23505" }, { errno: 2 }, nil, 7]
+    { exception: ["Mysql2::Error", "PG::Error"].sample(random: random),
+      exception_code: code.sample(random: random) }
   end
 
   def path_info(random)
@@ -110,7 +117,7 @@ RSpec.describe "memprof trace, compared with a naive aggregate" do
       random = Random.new(seed)
       lines = Array.new(400) { random.rand(8).zero? ? broken(random) : JSON.generate(request(random)) }
       File.binwrite(path, lines.join("\n"))
-      by = %w[action path status][seed % 3]
+      by = %w[action path status exception][seed % 4]
       sort = %w[time objects mysql_calls][seed / 3 % 3]
       stdout, _, status = run_memprof("trace", "-f", "json", "--by", by, "--sort", sort, "--limit", "5", path)
       expect(status.exitstatus).to eq(0)

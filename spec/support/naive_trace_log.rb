@@ -169,6 +169,11 @@ class NaiveTraceLog
       hash("response").fetch("code", "none").to_s
     end
 
+    def exception
+      code = hash("exception_code").values_at("error_number", "sqlstate").compact.first
+      [@record["exception"] || "none", ("(#{code})" if code)].compact.join(" ")
+    end
+
     private
 
     def possible_start?

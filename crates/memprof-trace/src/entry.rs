@@ -99,6 +99,20 @@ impl<'a> Entry<'a> {
             None => "none".to_owned(),
         }
     }
+
+    /// The class of the exception, with the code of the database that stands behind it: a class such as
+    /// Mysql2::Error has many.
+    pub fn exception(&self) -> String {
+        let Some(class) = &self.line.exception else {
+            return "none".to_owned();
+        };
+        let code = &self.line.exception_code;
+        match (&code.error_number, &code.sqlstate) {
+            (Some(number), _) => format!("{class} ({number})"),
+            (None, Some(state)) => format!("{class} ({state})"),
+            (None, None) => class.clone(),
+        }
+    }
 }
 
 /// `/orders/17` becomes `/orders/:id`.

@@ -22,6 +22,9 @@ pub struct Texts {
     pub uri: Option<String>,
     /// The response's code; `Some(None)` if it is said to have none.
     pub code: Option<Option<String>>,
+    /// A database's own code of an error.
+    pub error_number: Option<String>,
+    pub sqlstate: Option<String>,
 }
 
 impl Texts {
@@ -34,6 +37,8 @@ impl Texts {
             "REQUEST_PATH" => self.request_path = value.text(),
             "REQUEST_URI" => self.uri = value.text(),
             "code" => self.code = Some(value.text()),
+            "error_number" => self.error_number = value.text(),
+            "sqlstate" => self.sqlstate = value.text(),
             _ => {}
         }
     }
@@ -101,6 +106,9 @@ pub struct Line<'a> {
     pub rails: Texts,
     pub request: Texts,
     pub response: Texts,
+    /// The class of what was raised, and its code.
+    pub exception: Option<String>,
+    pub exception_code: Texts,
     pub command: Option<String>,
 }
 
@@ -131,6 +139,7 @@ impl<'de> Maps<'de> for Option<Line<'de>> {
                         "rails" => line.rails = texts,
                         "request" => line.request = texts,
                         "response" => line.response = texts,
+                        "exception_code" => line.exception_code = texts,
                         "time" => line.time = Some(Value::Nested),
                         _ => {}
                     }
@@ -142,6 +151,7 @@ impl<'de> Maps<'de> for Option<Line<'de>> {
                         "start" => line.start = value.number(),
                         "time" => line.time = Some(value),
                         "command" => line.command = value.text(),
+                        "exception" => line.exception = value.text(),
                         _ => {}
                     }
                 }

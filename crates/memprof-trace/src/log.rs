@@ -39,6 +39,7 @@ pub(crate) struct Request {
     action: u32,
     path: u32,
     status: u32,
+    exception: u32,
     first_cost: usize,
     first_statement: usize,
     first_allocation: usize,
@@ -174,6 +175,7 @@ impl Log {
             By::Action => request.action,
             By::Path => request.path,
             By::Status => request.status,
+            By::Exception => request.exception,
         }
     }
 
@@ -190,6 +192,7 @@ impl Log {
             action: self.names.number(entry.action()),
             path: self.names.number(entry.path()),
             status: self.names.number(entry.status()),
+            exception: self.names.number(entry.exception()),
             first_cost: self.costs.len(),
             first_statement: self.statements.len(),
             first_allocation: self.allocations.len(),

@@ -28,6 +28,8 @@ pub enum By {
     Path,
     /// The code of the response.
     Status,
+    /// The class of what was raised, with a database's code.
+    Exception,
 }
 
 /// What is asked for.
@@ -221,6 +223,7 @@ impl Reader {
             By::Action => entry.action(),
             By::Path => entry.path(),
             By::Status => entry.status(),
+            By::Exception => entry.exception(),
         };
         let next = self.totals.len() as u32;
         let group = *self.groups.entry(name).or_insert(next);

@@ -7,7 +7,7 @@ module Memprof
   module CLI
     # `memprof trace`: what traced requests cost.
     class Trace < HeapCommand
-      GROUPS = %i[action path status].freeze
+      GROUPS = %i[action path status exception].freeze
       # Which costs the rows of requests show, the first of them always.
       SHOWN = %w[time objects gc fd mysql postgres sqlite memcache redis http].freeze
       # Costs of clients that talk to servers.
@@ -48,7 +48,7 @@ module Memprof
       private
 
       def define_options(parser)
-        one_of(parser, GROUPS, "--by WHAT", "group by action (default), path or status", :by)
+        one_of(parser, GROUPS, "--by WHAT", "group by action (default), path, status", "or exception", :by)
         text(parser, "--sort KIND", "highest of this cost first (default: time)", :sort)
         limit(parser, "the first N groups and requests", 10)
         define_format(parser)

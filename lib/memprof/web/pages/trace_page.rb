@@ -11,7 +11,7 @@ module Memprof
         at "/traces/:id"
         about :trace
 
-        BY = %w[action path status].freeze
+        BY = %w[action path status exception].freeze
         GROUPS = 25
         EACH = 50
         STATEMENTS = 25
