@@ -3,7 +3,7 @@
 
 mod debug_file;
 mod elf_file;
-mod lines;
+mod line_table;
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::stacks::{Frame, Native};
 use elf_file::{Elf, ElfFile, Symbol};
-use lines::Line;
+use line_table::Line;
 
 /// Where distributions have files with debugging information.
 const DEBUG_FILES: &str = "/usr/lib/debug";
@@ -92,7 +92,7 @@ fn add_lines(elf: &Elf<'_>, base: u64, mut frames: Vec<&mut Native>) {
         })
         .collect();
     // What was found before the damage is right.
-    let _ = lines::find(elf, &mut lines);
+    let _ = line_table::find(elf, &mut lines);
     for (native, line) in frames.into_iter().zip(lines) {
         if let Some((file, line)) = line.found {
             (native.file, native.line) = (file, line);

@@ -10,6 +10,7 @@ mod bits;
 mod components;
 mod compressed_rows;
 mod depth_first;
+mod dominator_tree;
 mod dominators;
 mod inbound;
 mod parts;
@@ -21,12 +22,12 @@ mod sample_graphs;
 mod stop;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 pub use bits::BitSet;
 pub use components::{Components, strong_components, weak_components};
 pub use compressed_rows::Rows;
 pub use depth_first::{Visit, depth_first};
+pub use dominator_tree::{Tree, children, depths, nearest_common};
 pub use dominators::{Dominators, dominators, dominators_unless};
 pub use inbound::{Inbound, ancestors, referrers_of};
 pub use parts::{PART, filled, in_parts, piece_of, share};
@@ -34,7 +35,6 @@ pub use paths::{Paths, shortest_paths, shortest_paths_avoiding, shortest_paths_u
 pub use reach::{reachable, reachable_counts, reachable_without, retained_of_set};
 pub use retained::{retained, retained_of_top_members, top_members};
 pub use stop::{Stop, Stopped};
-pub use tree::{Tree, children, depths, nearest_common};
 
 /// No node.
 pub const NONE: u32 = u32::MAX;

@@ -4,7 +4,7 @@ use memprof_dump::record::{CodeRange, Content, Detail, Field, Kind, NameId, Text
 use memprof_dump::values::{Policy, Values};
 
 use super::Dump;
-use super::contents::{Contents, Read};
+use super::string_contents::{Contents, Read};
 use crate::ruby_heap::{HEADER, Immediate, Object, RubyHeap, code_range, encoding};
 
 /// What is known of an object, without borrowed bytes.

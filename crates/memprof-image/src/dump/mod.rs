@@ -2,11 +2,11 @@
 //! file. Strings, arrays, hashes, structs and plain objects are read exactly, classes by name; what other objects reference
 //! is taken conservatively, and labeled so.
 
-mod contents;
 mod details;
 mod edges;
 mod roots;
 mod sizes;
+mod string_contents;
 
 use std::fs::File;
 use std::io;
@@ -20,9 +20,9 @@ use serde_json::{Map, Value};
 
 use crate::analysis::Analysis;
 use crate::ruby_heap::{Object, RubyHeap, is_fstring};
-use contents::Contents;
 use edges::Edges;
 use sizes::Sizes;
+use string_contents::Contents;
 
 /// The label of references that are words which look like addresses.
 pub const CONSERVATIVE: &str = "conservative";

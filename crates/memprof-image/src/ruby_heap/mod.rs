@@ -2,6 +2,7 @@
 //! learned from the objects themselves, by what has to hold of most of them; what cannot be learned stays unknown.
 
 mod arrays;
+mod cached_image;
 mod classes;
 mod constants;
 mod data_types;
@@ -9,7 +10,6 @@ mod hashes;
 mod id_names;
 mod id_tables;
 mod instance_variables;
-mod memory;
 mod shapes;
 mod st_tables;
 mod strings;
@@ -29,7 +29,7 @@ pub(crate) use instance_variables::VariableName;
 pub(crate) use strings::{StringFacts, code_range, encoding, is_fstring};
 pub(crate) use values::Immediate;
 
-use memory::Memory;
+use cached_image::CachedImage;
 
 /// What stands before the content of each object: flags and class.
 pub(crate) const HEADER: u64 = 2 * WORD;
@@ -83,7 +83,7 @@ impl Cells {
 /// The heap of a Ruby.
 pub(crate) struct RubyHeap<'a> {
     pub analysis: &'a Analysis,
-    pub memory: Memory<'a>,
+    pub memory: CachedImage<'a>,
     /// The type of each slot, 0 if it is empty.
     kinds: Vec<u8>,
     strings: strings::Layout,
@@ -99,7 +99,7 @@ impl<'a> RubyHeap<'a> {
     pub fn new(analysis: &'a Analysis) -> RubyHeap<'a> {
         let mut heap = RubyHeap {
             analysis,
-            memory: Memory::new(&analysis.image),
+            memory: CachedImage::new(&analysis.image),
             kinds: Vec::new(),
             strings: strings::Layout::default(),
             hashes: hashes::Layout::default(),

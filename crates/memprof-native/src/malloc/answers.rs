@@ -6,7 +6,7 @@ use memprof_recording::{self as recorded, Stacks};
 
 use super::recorder::{age, generation, reading};
 use super::sites::{self, SiteId};
-use super::{Counts, LiveBlock, Location, Site, blocks, names};
+use super::{Counts, LiveBlock, Location, Site, block_shards, names};
 
 /// All sites where something was counted.
 #[must_use]
@@ -62,7 +62,7 @@ pub fn live_blocks(location: &Location) -> Vec<LiveBlock> {
         let sites: HashSet<SiteId> = sites::find(location).into_iter().collect();
         if !sites.is_empty() {
             let now = generation();
-            blocks::each(|block| {
+            block_shards::each(|block| {
                 if sites.contains(&block.site) {
                     found.push(LiveBlock {
                         size: block.size,
@@ -78,5 +78,5 @@ pub fn live_blocks(location: &Location) -> Vec<LiveBlock> {
 /// Bytes that the recorder itself takes for live blocks.
 #[must_use]
 pub fn memsize() -> usize {
-    reading(blocks::memsize)
+    reading(block_shards::memsize)
 }

@@ -17,9 +17,9 @@ mod answers;
 #[cfg(interposed)]
 mod block_entry;
 #[cfg(interposed)]
-mod block_table;
+mod block_shards;
 #[cfg(interposed)]
-mod blocks;
+mod block_table;
 #[cfg(interposed)]
 mod event_ring;
 #[cfg(interposed)]

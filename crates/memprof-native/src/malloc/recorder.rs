@@ -11,7 +11,7 @@ use super::block_entry::{Block, GENERATION_BITS};
 use super::sites::{self, SiteId};
 use super::stream::{self, Stream};
 use super::{Host, Settings};
-use super::{blocks, probes, sampling, site_cache, stack_cache, thread_memory};
+use super::{block_shards, probes, sampling, site_cache, stack_cache, thread_memory};
 use crate::at_fork::AtFork;
 use crate::counters;
 use crate::interpose;
@@ -64,7 +64,7 @@ fn start_recording(
     trace::watch_forks();
     stack_cache::prepare(settings);
     reading(|| {
-        blocks::clear();
+        block_shards::clear();
         sites::clear();
         site_cache::forget_positions();
         sampling::set_period(settings.sample.map(|bytes| u64::from(bytes.get())));
@@ -150,7 +150,7 @@ fn record(address: usize, size: u64, caller: usize) {
     if address == 0 {
         return;
     }
-    blocks::prefetch(address);
+    block_shards::prefetch(address);
     let thread = counters::mine();
     if !thread.enter_recorder() {
         MISSED.fetch_add(1, Relaxed);
@@ -178,7 +178,7 @@ fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: us
         generation: (host.generation)() & GENERATIONS,
         holds_code: false,
     };
-    match blocks::insert(address, block) {
+    match block_shards::insert(address, block) {
         Ok(None) => {}
         // It was freed unseen.
         Ok(Some(before)) => count_free(thread, address, before, block.generation),
@@ -206,12 +206,12 @@ pub(crate) fn freed(address: usize) {
 
 #[inline(never)]
 fn free_recorded(address: usize) {
-    blocks::prefetch(address);
+    block_shards::prefetch(address);
     let thread = counters::mine();
     if address == 0 || !thread.enter_recorder() {
         return;
     }
-    if let Some(block) = blocks::remove(address) {
+    if let Some(block) = block_shards::remove(address) {
         count_free(thread, address, block, generation());
     }
     thread.leave_recorder();
@@ -229,7 +229,7 @@ pub(crate) fn forget(address: usize) -> Option<Block> {
     if address == 0 || is_unknown(address) || !thread.enter_recorder() {
         return None;
     }
-    let block = blocks::remove(address);
+    let block = block_shards::remove(address);
     thread.leave_recorder();
     block
 }
@@ -243,7 +243,7 @@ pub(crate) fn reallocated(before: Option<Block>, from: usize, to: usize, size: u
             if is_freed {
                 count_free(thread, from, block, generation());
             } else {
-                let _ = blocks::insert(from, block);
+                let _ = block_shards::insert(from, block);
             }
             thread.leave_recorder();
         }
@@ -314,7 +314,7 @@ pub(crate) const AT_FORK: AtFork = AtFork {
         let thread = counters::mine();
         if thread.enter_recorder() {
             sites::hold();
-            blocks::hold();
+            block_shards::hold();
             stream::hold();
             thread.set_forks(true);
         }
@@ -327,7 +327,7 @@ pub(crate) const AT_FORK: AtFork = AtFork {
         if !after_fork() {
             RECORDS.store(false, Relaxed);
             stream::release();
-            blocks::release();
+            block_shards::release();
             sites::release();
         }
     },
@@ -340,7 +340,7 @@ fn after_fork() -> bool {
     if held {
         thread.set_forks(false);
         stream::release();
-        blocks::release();
+        block_shards::release();
         sites::release();
         thread.leave_recorder();
     }

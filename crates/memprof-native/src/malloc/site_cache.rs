@@ -11,7 +11,7 @@ use std::sync::atomic::{
 };
 
 use super::sites::{self, SiteId};
-use super::{Host, Line, Location, Position, blocks};
+use super::{Host, Line, Location, Position, block_shards};
 
 /// Raised when positions may stand for other lines than before.
 static CODE: AtomicU64 = AtomicU64::new(1);
@@ -110,7 +110,8 @@ impl SiteCache {
             }
             self.checked = self.checked.saturating_add(1);
         } else if !is_distrusted()
-            && (host.code_block)(position).is_some_and(|block| blocks::mark_code(block).is_ok())
+            && (host.code_block)(position)
+                .is_some_and(|block| block_shards::mark_code(block).is_ok())
         {
             *known = At { position, site };
         }
@@ -245,12 +246,12 @@ mod tests {
         assert_eq!(allocated_at(8, 10), (10, 0));
         assert_eq!(allocated_at(16, 11), (11, 1));
         assert_eq!(allocated_at(16, 11), (11, 0));
-        let code = blocks::remove(block).unwrap();
+        let code = block_shards::remove(block).unwrap();
         assert!(code.holds_code);
         forget_positions();
         assert_eq!(allocated_at(8, 12), (12, 1));
         assert_eq!(allocated_at(8, 12), (12, 0));
-        blocks::remove(block);
+        block_shards::remove(block);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use super::site_cache::{self, ENOUGH};
 use super::sites::{self, SiteId};
 use super::weave::{NATIVE, weave};
-use super::{Described, Frame, Host, Location, Running, Settings, blocks};
+use super::{Described, Frame, Host, Location, Running, Settings, block_shards};
 use crate::unwind::{self, Walker};
 
 /// Most frames of a stack.
@@ -166,7 +166,7 @@ impl StackCache {
         } else {
             let said = (host.described)(frame)?;
             // Without that mark, nobody says when the instruction is another line's.
-            blocks::mark_code(said.block).ok()?;
+            block_shards::mark_code(said.block).ok()?;
             (!said.is_own).then(|| Frame {
                 location: location_of(&said),
                 method: text(said.method),

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use super::error::SnapshotError;
 use super::maps;
+use super::process_symbols::Symbols;
 use super::ptrace;
 use super::registers;
 use super::stopped::{Stopped, instruction};
-use super::symbols::Symbols;
 
 /// What the page with the line begins with. It stays in the process, for the next time: a job may still name it.
 const MAGIC: &[u8; 16] = b"memprof attach\0\0";

@@ -17,11 +17,11 @@ mod live_calls;
 pub(crate) mod maps;
 mod other_threads;
 mod own_copy;
+mod process_symbols;
 mod ptrace;
 mod quiet;
 mod snapshot;
 mod stopped;
-mod symbols;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "registers_aarch64.rs"]
@@ -34,5 +34,5 @@ pub use attachment::{Attachment, Outcome};
 pub use calls::{Answer, Argument, Call};
 pub use error::SnapshotError;
 pub use own_copy::OwnCopy;
+pub use process_symbols::Symbols;
 pub use snapshot::Snapshot;
-pub use symbols::Symbols;

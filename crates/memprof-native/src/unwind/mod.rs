@@ -7,8 +7,8 @@
 
 mod eh_frame_hdr;
 mod jit_code;
+mod loaded_objects;
 mod mappings;
-mod objects;
 mod stack_memory;
 mod walker;
 
@@ -17,8 +17,8 @@ use std::ops::Range;
 /// What stands for the frame of code that a JIT has written, behind which a stack can't be followed. No code is there.
 pub const JIT: usize = 1;
 
-pub use objects::prepare;
-pub(crate) use objects::refresh;
+pub use loaded_objects::prepare;
+pub(crate) use loaded_objects::refresh;
 pub(crate) use walker::Walker;
 
 /// The function that an address lies in; None if no object's tables say.
@@ -26,7 +26,7 @@ pub(crate) use walker::Walker;
 /// These are the pieces that a compiler cut a function into: a rarely used part of it is a function of its own.
 #[must_use]
 pub fn function(address: usize) -> Option<Range<usize>> {
-    objects::current()?.function(address)
+    loaded_objects::current()?.function(address)
 }
 
 /// Return addresses of the calling thread, innermost first, from the first that is not in this library on. For those that
@@ -37,7 +37,8 @@ pub fn stack() -> Vec<usize> {
     let mut addresses = vec![0; 512];
     let count = walker.walk(&mut addresses, None);
     addresses.truncate(count);
-    let own = objects::current().and_then(|objects| objects.code_of(stack as *const () as usize));
+    let own =
+        loaded_objects::current().and_then(|objects| objects.code_of(stack as *const () as usize));
     let is_own = |address: &usize| own.as_ref().is_some_and(|own| own.contains(address));
     addresses.into_iter().skip_while(is_own).collect()
 }

@@ -6,7 +6,7 @@ use framehop::{
 
 use super::jit_code::JitCode;
 use super::stack_memory::StackMemory;
-use super::{JIT, objects};
+use super::{JIT, loaded_objects};
 
 /// What a thread needs to walk its stacks. All zero: new.
 pub(crate) struct Walker {
@@ -59,7 +59,7 @@ impl Walker {
     /// called, the last one is [`JIT`].
     #[inline(never)]
     pub(crate) fn walk(&mut self, into: &mut [usize], from: Option<usize>) -> usize {
-        let Some(objects) = objects::current() else {
+        let Some(objects) = loaded_objects::current() else {
             return 0;
         };
         let (ip, mut registers, stack) = here();

@@ -6,10 +6,10 @@ use magnus::{Error, Object, RArray, RModule, Ruby, function};
 use serde::Serialize;
 
 use super::count_objects::failure;
-use crate::vm::{memory, tracker};
+use crate::vm::{process_memory, tracker};
 
 pub fn init(native: RModule) -> Result<(), Error> {
-    memory::init();
+    process_memory::init();
     native.define_singleton_method("memory", function!(ledger, 0))?;
     native.define_singleton_method("memory_of", function!(ledger_of, 1))?;
     native.define_singleton_method("memory_of_cluster", function!(cluster, 1))?;
@@ -17,12 +17,12 @@ pub fn init(native: RModule) -> Result<(), Error> {
 }
 
 fn ledger(ruby: &Ruby) -> Result<String, Error> {
-    json(ruby, memory::ledger())
+    json(ruby, process_memory::ledger())
 }
 
 /// Of another process.
 fn ledger_of(ruby: &Ruby, pid: u32) -> Result<String, Error> {
-    json(ruby, memory::ledger_of(pid))
+    json(ruby, process_memory::ledger_of(pid))
 }
 
 /// Of a process and those forked from it; without a process, of the cluster that this one belongs to.
@@ -33,7 +33,7 @@ fn cluster(ruby: &Ruby, pid: Option<u32>) -> Result<String, Error> {
 
 /// Address, size of a slot, slots, used slots of each page.
 fn heap_pages(ruby: &Ruby) -> Result<RArray, Error> {
-    let pages = memory::heap_pages().map_err(|why| failure(ruby, why))?;
+    let pages = process_memory::heap_pages().map_err(|why| failure(ruby, why))?;
     tracker::suspended(|| {
         let array = ruby.ary_new_capa(pages.len());
         for page in pages {

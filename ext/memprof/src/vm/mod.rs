@@ -41,7 +41,6 @@ mod identities;
 pub mod iseqs;
 pub mod layouts;
 pub mod malloc_host;
-pub mod memory;
 mod memsize;
 pub mod naming;
 pub mod objspace;
@@ -50,6 +49,7 @@ mod own_context;
 pub mod peak;
 pub mod places;
 mod postponed_job;
+pub mod process_memory;
 // What the loader calls needs libruby, which a program of unit tests does not have.
 #[cfg(not(test))]
 mod preload;

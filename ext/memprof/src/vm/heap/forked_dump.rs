@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::{Request, Written, barrier, walk_in_child};
 use crate::os_errors;
-use crate::vm::memory;
+use crate::vm::process_memory;
 use crate::vm::protect::protect;
 
 /// Signals whose handlers are Ruby's, which must not run in the child.
@@ -34,7 +34,7 @@ pub fn fork(file: File, request: Request) -> io::Result<Child> {
     let mut request = Some(request);
     let pid = barrier(|| {
         if let Some(request) = request.as_mut().filter(|request| request.has_memory()) {
-            request.worker = memory::worker();
+            request.worker = process_memory::worker();
         }
         // SAFETY: the child calls nothing of Ruby's but the functions that read the heap, and ends with `_exit`.
         match unsafe { libc::fork() } {

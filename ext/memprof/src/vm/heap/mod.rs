@@ -59,7 +59,7 @@ pub use typed_data::DataTypes;
 
 use super::protect::protect;
 use super::symbols::symbols;
-use super::{layouts, memory, naming};
+use super::{layouts, naming, process_memory};
 use name_table::Names;
 use pass::Pass;
 use walk::{Scope, Walk};
@@ -76,7 +76,7 @@ pub struct Request {
     /// hold a lock of malloc.
     pub memory: bool,
     /// What this process shares with the one that it was forked from, if a child is to write that.
-    pub worker: Option<memory::Worker>,
+    pub worker: Option<process_memory::Worker>,
     /// Notes after the objects.
     pub after: Vec<(NoteKind, String)>,
     /// Only what this session recorded.
@@ -217,9 +217,9 @@ fn note_memory(request: &mut Request, forked: bool) {
     let worker = if forked {
         request.worker.take()
     } else {
-        memory::worker()
+        process_memory::worker()
     };
-    let facts = memory::header_json(forked, worker);
+    let facts = process_memory::header_json(forked, worker);
     if let (Some(facts), Some(open)) = (facts, header.strip_suffix('}')) {
         *header = format!("{open},{facts}}}");
     }

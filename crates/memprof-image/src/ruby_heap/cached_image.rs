@@ -1,4 +1,4 @@
-//! Memory of an image that is read here and there: the pieces that were read last stay at hand.
+//! An image whose pieces that were read last are cached: it is read here and there.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ const PIECE: u64 = 4096;
 const PIECES: usize = 1024;
 
 /// An image with the pieces that were read last.
-pub(crate) struct Memory<'i> {
+pub(crate) struct CachedImage<'i> {
     image: &'i Image,
     pieces: RefCell<Vec<Piece>>,
 }
@@ -20,9 +20,9 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-impl<'i> Memory<'i> {
-    pub fn new(image: &'i Image) -> Memory<'i> {
-        Memory {
+impl<'i> CachedImage<'i> {
+    pub fn new(image: &'i Image) -> CachedImage<'i> {
+        CachedImage {
             image,
             pieces: RefCell::new(vec![Piece::default(); PIECES]),
         }
