@@ -149,7 +149,7 @@ module Memprof
     def id
       raise Error, "memprof failed inside the VM's hook; tracking has stopped" if Native.broken?
 
-      Support.look_for_ractors
+      Support.detect_ractors
       @id || raise(NotRunning, "the session is closed: tracking was stopped; call Memprof.start first")
     end
 

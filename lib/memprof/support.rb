@@ -41,12 +41,12 @@ module Memprof
       deadline = Clock.now + (@waited ? 0 : PATIENCE)
       sleep(0.001) until Ractor.count == 1 || Clock.now > deadline
       @waited = true
-      look_for_ractors
+      detect_ractors
       Ractor.count == 1
     end
 
     # Lets hooks be added again if all Ractors have ended since they were removed.
-    def look_for_ractors
+    def detect_ractors
       doubt = BROKEN_RACTORS && Native.ractors_doubt
       Native.ractor_alone(doubt) if doubt && Ractor.count == 1
     end
@@ -64,7 +64,7 @@ module Memprof
         warn_of_rest if Native.ractor_starts
       end
       @ractors.enable(target: Ractor.method(:new))
-      look_for_ractors
+      detect_ractors
     end
 
     def refuse

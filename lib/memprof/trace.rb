@@ -54,7 +54,7 @@ module Memprof
     # stay until the process traces something itself, and count for nobody.)
     def self.after_fork
       Native::Trace.after_fork
-      [Tracers, Tracers::Hooks, Tracers::Follower, AfterReply, Lines].each(&:after_fork)
+      [Tracers, Tracers::Hooks, Tracers::Subscriber, AfterReply, Lines].each(&:after_fork)
     end
     AfterFork.register(self)
 
@@ -73,16 +73,16 @@ module Memprof
       @plan = Tracers.plan(tracers)
       @lines = Lines.wanted(lines, @plan)
       @native = Native::Trace.new(@plan.choice, @process)
-      @follower = Tracers::Follower.new(@plan.clients, @process) unless @plan.clients.empty?
+      @subscriber = Tracers::Subscriber.new(@plan.clients, @process) unless @plan.clients.empty?
       @own = @failed = NONE
       @started = []
       @tracked = nil
     end
 
-    # Makes one of a thread ready to be started for many requests, one after the other; see
-    # Tracers::Follower#stay.
-    def stay
-      @follower&.stay
+    # For a trace of a thread that is started for many requests, one after the other; see
+    # Tracers::Subscriber#subscribe_permanently.
+    def subscribe_permanently
+      @subscriber&.subscribe_permanently
     end
 
     # Says once why calls are not counted here.
@@ -96,9 +96,9 @@ module Memprof
       @uncounted = nil
       @pid = Process.pid
       @failed = NONE
-      Support.look_for_ractors
+      Support.detect_ractors
       begin_own unless @plan.own.empty?
-      begin_one(@follower) if @follower
+      begin_one(@subscriber) if @subscriber
       return @uncounted = Uncounted.new(@plan) if !@process && Uncounted.needed?
 
       track if @lines
@@ -171,17 +171,17 @@ module Memprof
 
     # What it raised first is what is wrong with it.
     def fail_with(name, error)
-      @failed = { name => words(error), **@failed }
+      @failed = { name => message_of(error), **@failed }
     end
 
     # Most requests use no client that is traced in Ruby: then what the extension counted is all.
     def report(counted)
-      heard = @follower&.reports || NONE
-      return counted if heard.empty? && @own.empty? && @tracked.nil?
+      clients = @subscriber&.reports || NONE
+      return counted if clients.empty? && @own.empty? && @tracked.nil?
 
-      heard = heard.to_h { |name, numbers| [name.name, Combined.plain(numbers)] }
-      heard[Lines::TRACER] = { "lines" => @tracked.report } if @tracked
-      Combined.new(counted, heard, @own.to_h { |name, tracer| [name.name, own_report(name, tracer)] })
+      clients = clients.to_h { |name, numbers| [name.name, Combined.plain(numbers)] }
+      clients[Lines::TRACER] = { "lines" => @tracked.report } if @tracked
+      Combined.new(counted, clients, @own.to_h { |name, tracer| [name.name, own_report(name, tracer)] })
     end
 
     def own_report(name, tracer)
@@ -189,10 +189,10 @@ module Memprof
 
       Combined.plain(tracer.report || {})
     rescue StandardError, ScriptError => e
-      { "error" => words(e) }
+      { "error" => message_of(e) }
     end
 
-    def words(error)
+    def message_of(error)
       Printable.line("#{error.message.lines.first.to_s.chomp} (#{error.class})")
     end
   end

@@ -63,7 +63,7 @@ module Memprof
 
       @requests = Trace::Requests.new(path: path&.to_s, scope: scope, tracers: tracers, except: except,
         max_size: max_size, when_full: when_full, one_in: one_in, per_second: per_second, lines: lines)
-      @requests.keep # statements that are prepared before the first request are noticed
+      @requests.install # statements that are prepared before the first request are noticed
       @app = app
       @only = only
     end

@@ -3,7 +3,7 @@
 require_relative "lock"
 require_relative "native"
 require_relative "tracers/fd"
-require_relative "tracers/follower"
+require_relative "tracers/subscriber"
 require_relative "tracers/http"
 require_relative "tracers/memcache"
 require_relative "tracers/mysql"

@@ -94,7 +94,7 @@ RSpec.describe Memprof::Filter do
 
   it "keeps calls interposed between actions" do
     described_class.filter(controller) { nil }
-    expect(Memprof::Tracers::Hooks.kept?).to be(true)
+    expect(Memprof::Tracers::Hooks.pinned?).to be(true)
   end
 
   it "takes the options of the middleware" do

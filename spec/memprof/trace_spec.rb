@@ -319,9 +319,9 @@ RSpec.describe Memprof, ".trace" do
   end
 
   it "leaves no hook installed" do
-    before = Memprof::Tracers::Follower.running
+    before = Memprof::Tracers::Subscriber.running
     20.times { described_class.trace(StringIO.new) { nil } }
-    expect(Memprof::Tracers::Follower.running).to eq(before)
+    expect(Memprof::Tracers::Subscriber.running).to eq(before)
   end
 
   describe "calls of libraries and of the system" do

@@ -28,9 +28,9 @@ module Memprof
           list = finished || env[REPLIED]
           return false unless list.is_a?(Array) && !list.frozen? && short?(env, reply)
 
-          late = new(work)
-          @waiting[late] = Thread.current
-          finished ? list.push(late) : list.unshift(late)
+          deferred = new(work)
+          @waiting[deferred] = Thread.current
+          finished ? list.push(deferred) : list.unshift(deferred)
           true
         end
 
@@ -39,7 +39,7 @@ module Memprof
           return if @waiting.empty?
 
           here = Thread.current
-          @waiting.to_a.each { |late, thread| late.call if thread.equal?(here) || !thread.alive? }
+          @waiting.to_a.each { |deferred, thread| deferred.call if thread.equal?(here) || !thread.alive? }
         end
 
         # Does all that waits.
@@ -52,8 +52,8 @@ module Memprof
           @waiting = {}.compare_by_identity
         end
 
-        def take(late)
-          !@waiting.delete(late).nil?
+        def remove(deferred)
+          !@waiting.delete(deferred).nil?
         end
 
         private
@@ -78,7 +78,7 @@ module Memprof
       # What the server calls; some say of which request, what the reply was, and what went wrong. Whoever
       # calls is not to blame for what goes wrong here, and may be busy with another request.
       def call(*)
-        @work.write if AfterReply.take(self)
+        @work.write if AfterReply.remove(self)
       rescue StandardError => e
         warn "memprof: the trace is lost: #{e.message} (#{e.class})"
       end

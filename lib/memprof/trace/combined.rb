@@ -19,15 +19,15 @@ module Memprof
         end
       end
 
-      def initialize(counted, heard, own)
+      def initialize(counted, clients, own)
         @counted = counted
-        @heard = heard
+        @clients = clients
         @own = own
       end
 
       def to_h
         report = @counted.to_h
-        @heard.each { |name, numbers| report[name] = add(report[name], numbers) }
+        @clients.each { |name, numbers| report[name] = add(report[name], numbers) }
         report.merge!(@own)
       end
 

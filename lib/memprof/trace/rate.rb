@@ -16,7 +16,7 @@ module Memprof
       end
 
       # By chance, not by counting: requests may come in a rhythm.
-      def turn?
+      def allow?
         return false if @one_in && @random.rand(@one_in).positive?
 
         @per_second.nil? || @lock.synchronize { take }

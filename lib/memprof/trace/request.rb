@@ -29,7 +29,7 @@ module Memprof
 
       # Traces a request and writes it.
       def trace(trace)
-        arrive
+        capture_env
         Trace.run(trace, self) do
           self.begin
           yield
@@ -43,7 +43,7 @@ module Memprof
 
       # Notes what was asked for: on its way an application may write other things into the env, as Rails does
       # the path of the page for an error.
-      def arrive
+      def capture_env
         @start = Process.clock_gettime(Process::CLOCK_REALTIME, :microsecond)
         @asked = @env.values_at(*KEYS) if @env.is_a?(Hash)
       end

@@ -3,18 +3,18 @@
 require_relative "../trace"
 require_relative "after_reply"
 require_relative "journal"
-require_relative "keeper"
+require_relative "pool"
 require_relative "rate"
 
 module Memprof
   class Trace
-    # Traces requests of a server, for Tracer and Filter: which of them, with what is kept between them,
+    # Traces requests of a server, for Tracer and Filter: which of them, with what they share,
     # and where they are written. Nothing that goes wrong here keeps a request from being handled: it is said
     # once on stderr.
     class Requests
       # A request of which nothing that fails reaches the program.
       class Guarded < Request
-        def arrive
+        def capture_env
           super
         rescue StandardError => e
           @journal.failed(e)
@@ -36,32 +36,32 @@ module Memprof
           raise ArgumentError, "#{name}: wants a positive Integer, got #{value.inspect}"
         end
         @limits = JournalFile.limits(max_size: max_size, when_full: when_full)
-        @keeper = Keeper.new(scope, Tracers.without(tracers, except), lines: lines)
+        @pool = Pool.new(scope, Tracers.without(tracers, except), lines: lines)
         @path = path
         @opening = Lock.new
         @rate = Rate.new(one_in, per_second)
       end
 
-      # Has calls interposed from now on, not from the first request on.
-      def keep
-        @keeper.keep
+      # Interposes calls from now on, not from the first request on.
+      def install
+        @pool.install
       end
 
       # Runs a block, in a trace if it is its turn.
       def trace(env, status: nil, later: false, &block)
-        trace = take
+        trace = checkout
         return yield unless trace
 
         begin
           run(trace, Guarded.new(env, self, status: status, later: later), &block)
         ensure
-          @keeper.put_back(trace)
+          @pool.checkin(trace)
         end
       end
 
       # Adds a request to the file; what is wrong with that is the operator's matter, not the visitor's.
       def write(record)
-        @keeper.look
+        @pool.refresh
         journal.write(record)
       rescue StandardError => e
         failed(e)
@@ -109,11 +109,11 @@ module Memprof
         !journal.nil? && journal.full?
       end
 
-      def take
-        return if !@rate.turn? || full?
+      def checkout
+        return if !@rate.allow? || full?
 
         AfterReply.catch_up
-        @keeper.take
+        @pool.checkout
       rescue StandardError => e
         failed(e)
         nil

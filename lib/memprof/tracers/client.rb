@@ -1,38 +1,40 @@
 # frozen_string_literal: true
 
-require_relative "follower"
+require_relative "subscriber"
 require_relative "hooks"
 require_relative "../clock"
 require_relative "../native"
 
 module Memprof
   module Tracers
-    # A tracer of a client gem. A module prepended to the client, at the one place that all calls pass, calls
-    # the traces that follow the calling thread. It does nothing but call `super` while no trace runs.
+    # A tracer of a client gem. A module prepended to the client, at the one place that all calls pass,
+    # reports to the traces of the calling thread. It does nothing but call `super` while no trace runs.
     #
     # A tracer names the places with hook, and its instance sums up the calls in #report.
     class Client
       class << self
-        def running = Follower.running
+        def running = Subscriber.running
 
-        # Where to listen.
-        def hook(constant, listener)
-          Hooks.add(constant, listener)
+        # Prepends a module to a class or module of the client, once that is loaded.
+        def hook(constant, mod)
+          Hooks.add(constant, mod)
         end
 
         # Called when a trace begins, for what hook can't do.
-        def listen; end
+        def install; end
 
-        # Reports to the traces that follow the calling thread that a call has ended, well or not. What
+        # Reports to the subscribers of the calling thread that a call has ended, well or not. What
         # they make to remember it is not counted as the program's. (Nor is there a Proc here: a block that is
         # passed on as one would be an object.)
-        def record(followers, began, waited)
+        def record(subscribers, began, waited)
           wait = Native.gvl_wait - waited
           # Two clocks: the difference is never below 0.
           time = [Clock.now - began - wait, 0.0].max
           Native.quiet do
             thread = Thread.current
-            followers.each { |follower| follower.record(self, thread) { |client| yield(client, time, wait) } }
+            subscribers.each do |subscriber|
+              subscriber.record(self, thread) { |client| yield(client, time, wait) }
+            end
           end
         end
       end

@@ -10,13 +10,13 @@ module Memprof
     class Fd < Client
       # Records a select that waits for nothing but time.
       def self.waited
-        followers = running
+        subscribers = running
         began = Clock.now
         waited = Native.gvl_wait
         begin
           yield
         ensure
-          record(followers, began, waited) { |client, time, wait| client.waited(time + wait) }
+          record(subscribers, began, waited) { |client, time, wait| client.waited(time + wait) }
         end
       end
 
@@ -36,9 +36,9 @@ module Memprof
         end
       end
 
-      # Listens from the first trace on that wants this. (Prepended twice, it would be so once.)
-      def self.listen
-        @listen ||= begin
+      # Hooks in with the first trace that has this tracer. (Prepended twice, it would be so once.)
+      def self.install
+        @installed ||= begin
           [IO, Kernel].each { |mod| mod.singleton_class.prepend(Select) }
           Kernel.prepend(PrivateSelect)
           true

@@ -4,7 +4,7 @@ require_relative "../lock"
 
 module Memprof
   module Tracers
-    # Prepends listeners to the classes of client gems, as soon as these are there: those that are loaded when
+    # Prepends modules to the classes of client gems, as soon as these are there: those that are loaded when
     # a trace begins are found by name, and while a trace runs each class or module that is defined is a sign
     # to look again: at its end, when it has its methods. (The VM makes ready for that once; then it costs
     # nothing but at the `end` of a class.)
@@ -12,11 +12,11 @@ module Memprof
       @missing = {}
       @lock = Lock.new
       @watchers = 0
-      @kept = 0
+      @pins = 0
 
       class << self
-        def add(constant, listener)
-          @missing = @missing.merge(constant => [*@missing[constant], listener].freeze)
+        def add(constant, mod)
+          @missing = @missing.merge(constant => [*@missing[constant], mod].freeze)
         end
 
         # Looks for what is loaded, and watches for what will be, until as many finish as start.
@@ -35,30 +35,30 @@ module Memprof
           end
         end
 
-        # The same for a server, whose traces then only look: until as many release.
-        def keep
+        # The same for a server, whose traces then only refresh: until as many unpin.
+        def pin
           start
-          @lock.synchronize { @kept += 1 }
+          @lock.synchronize { @pins += 1 }
         end
 
-        def release
-          @lock.synchronize { @kept -= 1 if @kept.positive? }
+        def unpin
+          @lock.synchronize { @pins -= 1 if @pins.positive? }
           finish
         end
 
-        def kept?
-          @kept.positive?
+        def pinned?
+          @pins.positive?
         end
 
-        # Looks for what was loaded since somebody looked.
-        def look
+        # Looks for what was loaded since the last time.
+        def refresh
           @lock.synchronize { install } unless @features == $LOADED_FEATURES.size
         end
 
         # In the child of a fork: there are no traces.
         def after_fork
           @lock = Lock.new # its owner may be a thread that the child does not have
-          @watchers = @kept = 0
+          @watchers = @pins = 0
           @watch&.disable
         end
 
@@ -92,9 +92,9 @@ module Memprof
         end
 
         def attach(mod, constant)
-          listeners = @missing[constant]
+          hooks = @missing[constant]
           @missing = @missing.reject { |other, _| other == constant }
-          listeners&.each { |listener| mod.prepend(listener) unless mod.include?(listener) }
+          hooks&.each { |hook| mod.prepend(hook) unless mod.include?(hook) }
         end
 
         # Loads nothing: a constant that would be autoloaded is not there yet.

@@ -74,7 +74,7 @@ module Memprof
         end
 
         # Records a request of another client. The block gives the response or its code.
-        def asked(host, port, easy = nil)
+        def request(host, port, easy = nil)
           run(Native.quiet { Call.new(host, port, Thread.current[INSIDE], easy: easy) }) { yield }
         end
 
@@ -108,7 +108,7 @@ module Memprof
         private
 
         def run(call)
-          followers = running
+          subscribers = running
           began = Clock.now
           waited = Native.gvl_wait
           response = nil
@@ -117,12 +117,12 @@ module Memprof
             response = yield
           ensure
             Thread.current[INSIDE] = call.outer
-            finish(call, response, followers, began, waited) if response || Native.quiet { call.sent?($!) }
+            finish(call, response, subscribers, began, waited) if response || Native.quiet { call.sent?($!) }
           end
         end
 
-        def finish(call, response, followers, began, waited)
-          record(followers, began, waited) do |http, time, wait|
+        def finish(call, response, subscribers, began, waited)
+          record(subscribers, began, waited) do |http, time, wait|
             http.requested(call.host, call.port, response, *call.own(time, wait))
           end
           wait = Native.gvl_wait - waited

@@ -19,7 +19,7 @@ module Memprof
 
       # Records a call.
       def self.called(operation, arguments = nil, handed = nil)
-        followers = running
+        subscribers = running
         began = Clock.now
         waited = Native.gvl_wait
         given = false
@@ -28,7 +28,7 @@ module Memprof
           given = true
           value
         ensure
-          record(followers, began, waited) do |client, time, wait|
+          record(subscribers, began, waited) do |client, time, wait|
             answers = given ? answers(operation, value, arguments, handed) : { "error" => 1 }
             client.called(operation, time, wait, answers)
           end
@@ -68,7 +68,7 @@ module Memprof
         # Not each dalli has each of the calls for many keys.
         def self.prepended(client)
           super
-          MANY.each { |name, listener| client.prepend(listener) if client.method_defined?(name) }
+          MANY.each { |name, hook| client.prepend(hook) if client.method_defined?(name) }
         end
 
         private
@@ -82,8 +82,8 @@ module Memprof
         end
       end
 
-      # Listens to a call for many keys.
-      def self.listener(name)
+      # Hooks into a call for many keys.
+      def self.hook_for(name)
         Module.new do
           # Not by a block, which would have to make an object of the one that it is given.
           module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
@@ -102,10 +102,10 @@ module Memprof
           RUBY
         end
       end
-      private_class_method :listener
+      private_class_method :hook_for
 
       MANY = %i[get_multi get_multi_cas get_multi_with_metadata set_multi delete_multi].to_h do |name|
-        [name, listener(name)]
+        [name, hook_for(name)]
       end.freeze
       private_constant :MANY
 

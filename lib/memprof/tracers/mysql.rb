@@ -14,13 +14,13 @@ module Memprof
 
       # Records a query.
       def self.queried(sql)
-        followers = running
+        subscribers = running
         began = Clock.now
         waited = Native.gvl_wait
         begin
           yield
         ensure
-          record(followers, began, waited) { |client, time, wait| client.queried(sql, time, wait) }
+          record(subscribers, began, waited) { |client, time, wait| client.queried(sql, time, wait) }
         end
       end
 

@@ -9,13 +9,15 @@ module Memprof
     class Redis < Client
       # Records commands, and of the connection or client that they go through.
       def self.sent(commands, through)
-        followers = running
+        subscribers = running
         began = Clock.now
         waited = Native.gvl_wait
         begin
           yield
         ensure
-          record(followers, began, waited) { |client, time, wait| client.sent(commands, through, time, wait) }
+          record(subscribers, began, waited) do |client, time, wait|
+            client.sent(commands, through, time, wait)
+          end
         end
       end
 

@@ -18,14 +18,14 @@ module Memprof
       private_constant :INSIDE, :LOOKED_AT, :NOTHING
 
       # A statement that runs: for whom, since when, by which notification, and inside of which other.
-      Call = Struct.new(:followers, :began, :waited, :event, :outer)
+      Call = Struct.new(:subscribers, :began, :waited, :event, :outer)
       # One that is not reported.
-      UNTOLD = Call.new(NOTHING).freeze
-      private_constant :Call, :UNTOLD
+      SILENCED = Call.new(NOTHING).freeze
+      private_constant :Call, :SILENCED
 
       class << self
         # Records a statement, unless it is part of one: of a query of Active Record through a client gem.
-        def asked(text, adapter)
+        def execute(text, adapter)
           call = start
           return yield unless call
 
@@ -36,29 +36,29 @@ module Memprof
           end
         end
 
-        # Begins a statement; nil if no trace follows it.
+        # Begins a statement; nil if no trace counts it.
         def start(event = nil)
-          followers = running
-          return if followers.empty?
+          subscribers = running
+          return if subscribers.empty?
 
           outer = Thread.current[INSIDE]
           return if outer && event.nil?
 
           Native.quiet do
-            Thread.current[INSIDE] = Call.new(followers, Clock.now, Native.gvl_wait, event, outer)
+            Thread.current[INSIDE] = Call.new(subscribers, Clock.now, Native.gvl_wait, event, outer)
           end
         end
 
-        # Counts a statement that has taken so long on another thread, for those who follow the one that takes
+        # Counts a statement that has taken so long on another thread, for the traces of the thread that takes
         # its result.
-        def taken(text, adapter, seconds)
-          followers = running
-          return if followers.empty?
+        def record_async(text, adapter, seconds)
+          subscribers = running
+          return if subscribers.empty?
 
           Native.quiet do
             thread = Thread.current
-            followers.each do |one|
-              one.record(self, thread) { |sql| sql.asked(text, adapter, seconds) }
+            subscribers.each do |one|
+              one.record(self, thread) { |sql| sql.add(text, adapter, seconds) }
             end
           end
         rescue StandardError => e
@@ -66,19 +66,19 @@ module Memprof
         end
 
         # Runs a block in which clients report nothing.
-        def untold
+        def silence
           return yield if running.empty?
 
           outer = Thread.current[INSIDE]
           begin
-            Thread.current[INSIDE] = UNTOLD
+            Thread.current[INSIDE] = SILENCED
             yield
           ensure
             Thread.current[INSIDE] = outer
           end
         end
 
-        # Whether no trace follows what a client gem does now.
+        # Whether no trace counts what a client gem does now.
         def ignored?
           running.empty? || !Thread.current[INSIDE].nil?
         end
@@ -89,8 +89,8 @@ module Memprof
 
           Thread.current[INSIDE] = call.outer
           entries = Native.quiet { [] }
-          record(call.followers, call.began, call.waited) do |sql, time, _|
-            entries << sql.asked(text, adapter, time)
+          record(call.subscribers, call.began, call.waited) do |sql, time, _|
+            entries << sql.add(text, adapter, time)
           end
           call.began = nil
           entries
@@ -129,7 +129,7 @@ module Memprof
         @statements = Statements.new
       end
 
-      def asked(text, adapter, time)
+      def add(text, adapter, time)
         @statements.add(text ? Sql.normalize(text, adapter) : Statements::UNKNOWN, time)
       end
 

@@ -24,17 +24,17 @@ module Memprof
       private_constant :TEMPLATES, :SERIALIZER, :COMPONENT, :LISTED, :REST, :INSIDE
 
       # Something that is rendered: for whom, since when, by which notification and inside of which other.
-      Call = Struct.new(:followers, :began, :waited, :event, :outer, :inner)
+      Call = Struct.new(:subscribers, :began, :waited, :event, :outer, :inner)
       private_constant :Call
 
       class << self
         # Takes notifications, as ActiveSupport hands them to an object. Nothing is raised into the program.
         def start(_name, _id, payload)
-          followers = running
-          return if followers.empty?
+          subscribers = running
+          return if subscribers.empty?
 
           Native.quiet do
-            call = Call.new(followers, nil, nil, payload, Thread.current[INSIDE], 0.0)
+            call = Call.new(subscribers, nil, nil, payload, Thread.current[INSIDE], 0.0)
             Thread.current[INSIDE] = call
             call.waited = Native.gvl_wait
             call.began = Clock.now
@@ -49,7 +49,7 @@ module Memprof
           return unless call
 
           Thread.current[INSIDE] = call.outer
-          record(call.followers, call.began, call.waited) do |views, time, _|
+          record(call.subscribers, call.began, call.waited) do |views, time, _|
             views.rendered(name, payload, [time - call.inner, 0.0].max)
           end
           call.outer.inner += Clock.now - call.began if call.outer

@@ -80,12 +80,12 @@ RSpec.describe "Tracked blocks whose threads are ended" do
         BYTES = Memprof::Testing::NativeAllocations.new(1000, warmup: 0)
         LEAKS = Memprof::Testing::NativeLeaks.new(1_000_000, times: 4, warmup: 0)
         TRACERS = Memprof::Tracers
-        def follows?(follower)
-          follower.instance_variable_get(:@thread) || !follower.instance_variable_get(:@stays)
+        def subscribed?(subscriber)
+          subscriber.instance_variable_get(:@thread) || !subscriber.instance_variable_get(:@permanent)
         end
         def running?
           NATIVE::Malloc.running? || ObjectSpace.each_object(NATIVE::Trace).any?(&:finish) ||
-            TRACERS::Follower.running.any? { |follower| follows?(follower) } ||
+            TRACERS::Subscriber.running.any? { |subscriber| subscribed?(subscriber) } ||
             TRACERS::Hooks.instance_variable_get(:@watchers) > 1
         end
         work = -> { #{work} }

@@ -5,14 +5,14 @@ require "memprof/trace/rate"
 RSpec.describe Memprof::Trace::Rate do
   it "takes each request if nothing else is asked for" do
     rate = described_class.new(nil, nil)
-    expect(Array.new(100) { rate.turn? }).to all(be(true))
+    expect(Array.new(100) { rate.allow? }).to all(be(true))
     rate = described_class.new(1, nil)
-    expect(Array.new(100) { rate.turn? }).to all(be(true))
+    expect(Array.new(100) { rate.allow? }).to all(be(true))
   end
 
   it "takes one in so many, by chance" do
     rate = described_class.new(10, nil)
-    turns = Array.new(20_000) { rate.turn? }
+    turns = Array.new(20_000) { rate.allow? }
     expect(turns.count(true)).to be_between(1700, 2300) # seven standard deviations
     expect(turns.each_slice(10).map { |ten| ten.count(true) }.uniq.size).to be > 2
   end
@@ -23,7 +23,7 @@ RSpec.describe Memprof::Trace::Rate do
     rate = described_class.new(nil, 3)
     seconds = [100.0, 100.9, 101.0, 105.5].map do |time|
       now = time
-      Array.new(5) { rate.turn? }.count(true)
+      Array.new(5) { rate.allow? }.count(true)
     end
     expect(seconds).to eq([3, 0, 3, 3])
   end

@@ -141,7 +141,7 @@ RSpec.describe Memprof::Web::Live do
 
   # As Active Record does.
   def ask_database
-    Memprof::Tracers::Sql.asked("select 7 from live", "sqlite") { nil }
+    Memprof::Tracers::Sql.execute("select 7 from live", "sqlite") { nil }
   end
 
   it "traces the next requests, and shows what they did" do

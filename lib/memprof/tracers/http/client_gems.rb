@@ -3,7 +3,7 @@
 module Memprof
   module Tracers
     class Http < Client
-      # Listens to gems that speak HTTP themselves: excon, httpclient, curb, and ethon (for typhoeus). What
+      # Hooks into gems that speak HTTP themselves: excon, httpclient, curb, and ethon (for typhoeus). What
       # sits on others, as faraday and rest-client do, is counted by those.
       module ClientGems
         # Scheme, host and port of a URL; what stands before the host may be a password.
@@ -52,7 +52,7 @@ module Memprof
             return super if Http.running.empty? || params[:pipeline]
 
             host, port = Native.quiet { data.values_at(:host, :port) }
-            Http.asked(host, port) { super }
+            Http.request(host, port) { super }
           end
         end
 
@@ -64,7 +64,7 @@ module Memprof
             return super if Http.running.empty?
 
             uri = request.header.request_uri
-            Http.asked(uri.host, uri.port) { super }
+            Http.request(uri.host, uri.port) { super }
           end
         end
 
@@ -75,7 +75,7 @@ module Memprof
 
             host, port = Native.quiet { ClientGems.place(url) }
             done = nil
-            Http.asked(host, port, self) do
+            Http.request(host, port, self) do
               done = super
               response_code if response_code.positive?
             end

@@ -3,7 +3,7 @@
 module Memprof
   module Tracers
     class Sql < Client
-      # Listens to the notifications of Active Record, which have the text of prepared statements, too.
+      # Subscribes to the notifications of Active Record, which have the text of prepared statements, too.
       module ActiveRecord
         EVENT = "sql.active_record"
         private_constant :EVENT
@@ -34,7 +34,7 @@ module Memprof
             payload = event.payload
             return if payload[:cached]
 
-            Sql.taken(payload[:sql], adapter(payload[:connection]), event.duration / 1000.0)
+            Sql.record_async(payload[:sql], adapter(payload[:connection]), event.duration / 1000.0)
           rescue StandardError
             nil
           end
@@ -52,7 +52,7 @@ module Memprof
       # must not report the same query.
       module Async
         def instrument(*)
-          Sql.untold { super }
+          Sql.silence { super }
         end
       end
       private_constant :Async

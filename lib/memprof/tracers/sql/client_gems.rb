@@ -3,7 +3,7 @@
 module Memprof
   module Tracers
     class Sql < Client
-      # Listens to the gems pg, mysql2 and trilogy where they are used without Active Record, as by Sequel.
+      # Hooks into the gems pg, mysql2 and trilogy where they are used without Active Record, as by Sequel.
       module ClientGems
         # Statements whose texts are kept for a connection.
         PREPARED = 1000
@@ -11,7 +11,7 @@ module Memprof
 
         # Calls a method of a client that may yield the result: what the block does is no part of the
         # statement.
-        def self.asked(text, adapter, result)
+        def self.execute(text, adapter, result)
           call = Sql.start
           return yield(result) unless call
 
@@ -52,7 +52,7 @@ module Memprof
               def #{name}(*arguments, &block)
                 return super if Sql.running.empty?
 
-                ClientGems.asked(arguments.first, "postgres", block) { |result| super(*arguments, &result) }
+                ClientGems.execute(arguments.first, "postgres", block) { |result| super(*arguments, &result) }
               end
             RUBY
           end
@@ -63,7 +63,7 @@ module Memprof
                 return super if Sql.running.empty?
 
                 text = ClientGems.text(self, arguments.first)
-                ClientGems.asked(text, "postgres", block) { |result| super(*arguments, &result) }
+                ClientGems.execute(text, "postgres", block) { |result| super(*arguments, &result) }
               end
             RUBY
           end
@@ -81,7 +81,7 @@ module Memprof
         # To be prepended to Mysql2::Client.
         module Mysql2
           def query(sql, *, **)
-            Sql.running.empty? ? super : Sql.asked(sql, "mysql") { super }
+            Sql.running.empty? ? super : Sql.execute(sql, "mysql") { super }
           end
 
           def prepare(sql)
@@ -94,14 +94,14 @@ module Memprof
         # To be prepended to Mysql2::Statement.
         module Mysql2Statement
           def execute(*, **)
-            Sql.running.empty? ? super : Sql.asked(ClientGems.text(self, ""), "mysql") { super }
+            Sql.running.empty? ? super : Sql.execute(ClientGems.text(self, ""), "mysql") { super }
           end
         end
 
         # To be prepended to Trilogy.
         module Trilogy
           def query(sql)
-            Sql.running.empty? ? super : Sql.asked(sql, "mysql") { super }
+            Sql.running.empty? ? super : Sql.execute(sql, "mysql") { super }
           end
         end
       end

@@ -3,7 +3,7 @@
 module Memprof
   module Tracers
     class Sql < Client
-      # Listens to the gem sqlite3 where it is used without Active Record. A statement is executed step by
+      # Hooks into the gem sqlite3 where it is used without Active Record. A statement is executed step by
       # step, one for each row, and what the program does between them is no part of it.
       module Sqlite
         ADAPTER = "sqlite"
@@ -59,7 +59,7 @@ module Memprof
         # To be prepended to SQLite3::Database: many statements at once, of the library itself.
         module Batches
           def execute_batch2(sql, *)
-            Sql.running.empty? ? super : Sql.asked(sql, ADAPTER) { super }
+            Sql.running.empty? ? super : Sql.execute(sql, ADAPTER) { super }
           end
         end
       end

@@ -13,7 +13,7 @@ module Memprof
         LOOKUPS = 200
         # The same statement of the same caller so many times is one for each of many rows.
         REPEATED = 5
-        # For statements that were prepared before anybody listened.
+        # For statements that were prepared before any trace began.
         UNKNOWN = "(prepared before the trace)"
         # What may be repeated: not the begin and commit of transactions.
         QUERY = /\A\(*\s*(?:select|insert|update|delete|with|replace|merge|values)\b/i

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof/trace"
-require "memprof/trace/keeper"
+require "memprof/trace/pool"
 require "memprof/trace/journal"
 
 module Memprof
@@ -31,7 +31,7 @@ module Memprof
 
         def initialize
           @lock = Mutex.new
-          @keeper = Trace::Keeper.new
+          @pool = Trace::Pool.new
           @installed = false
           after_fork
         end
@@ -59,7 +59,7 @@ module Memprof
             check_process
             @left = 0
             @stopped = true
-            release_keeper
+            uninstall_unused
           end
         end
 
@@ -121,7 +121,7 @@ module Memprof
             check_process
             next if @left.zero?
 
-            @keeper.keep
+            @pool.install
             @left -= 1
             @running += 1
             @round
@@ -132,12 +132,12 @@ module Memprof
           @lock.synchronize do
             check_process
             @running -= 1 if @running.positive?
-            release_keeper if @left.zero?
+            uninstall_unused if @left.zero?
           end
         end
 
-        def release_keeper
-          @keeper.release if @running.zero?
+        def uninstall_unused
+          @pool.uninstall if @running.zero?
         end
       end
     end

@@ -31,15 +31,15 @@ RSpec.describe Memprof::Web::Live::RequestRecorder do
   end
 
   it "puts calls back when the last one is through" do
-    keeper = instance_spy(Memprof::Trace::Keeper)
-    allow(Memprof::Trace::Keeper).to receive(:new).and_return(keeper)
+    pool = instance_spy(Memprof::Trace::Pool)
+    allow(Memprof::Trace::Pool).to receive(:new).and_return(pool)
     recorder.start(2)
     get("/")
-    expect(keeper).not_to have_received(:release)
+    expect(pool).not_to have_received(:uninstall)
     get("/")
-    expect(keeper).to have_received(:release).once
+    expect(pool).to have_received(:uninstall).once
     get("/")
-    expect(keeper).to have_received(:keep).twice
+    expect(pool).to have_received(:install).twice
   end
 
   it "records a request that raises, and passes the exception on" do

@@ -6,10 +6,10 @@ require_relative "hooks"
 
 module Memprof
   module Tracers
-    # A trace as the tracers of client gems see it: which of them it has, and whose calls it follows. A
-    # request of a server seldom uses more than one or two clients, so their tracers are made when there is a
-    # first call.
-    class Follower
+    # A trace as the tracers of client gems see it: which of them it has, and of which thread it counts calls.
+    # A request of a server seldom uses more than one or two clients, so their tracers are made when there is
+    # a first call.
+    class Subscriber
       NOTHING = {}.freeze
       NOBODY = [].freeze
       private_constant :NOTHING, :NOBODY
@@ -24,21 +24,21 @@ module Memprof
           NOBODY
         end
 
-        def add(follower)
-          @lock.synchronize { @running = [*@running, follower].freeze }
+        def add(subscriber)
+          @lock.synchronize { @running = [*@running, subscriber].freeze }
         end
 
-        def remove(follower)
-          @lock.synchronize { @running = without(follower) }
+        def remove(subscriber)
+          @lock.synchronize { @running = without(subscriber) }
         end
 
         # Hooks into the clients. It is done for good, and the traces of a server have all the same
         # clients.
-        def listen(clients)
-          return if @listening.equal?(clients)
+        def install(clients)
+          return if @installed.equal?(clients)
 
-          clients.each_value(&:listen)
-          @listening = clients
+          clients.each_value(&:install)
+          @installed = clients
         end
 
         # In the child of a fork: there are no traces.
@@ -49,10 +49,10 @@ module Memprof
 
         private
 
-        def without(follower)
-          return NOBODY if @running.size == 1 && @running.first.equal?(follower)
+        def without(subscriber)
+          return NOBODY if @running.size == 1 && @running.first.equal?(subscriber)
 
-          @running.reject { |other| other.equal?(follower) }.freeze
+          @running.reject { |other| other.equal?(subscriber) }.freeze
         end
       end
 
@@ -60,76 +60,76 @@ module Memprof
         @clients = clients
         @lock = Lock.new if process
         @thread = @fiber = nil
-        @heard = nil
-        @stays = @listens = false
+        @counts = nil
+        @permanent = @subscribed = false
       end
 
-      # Records calls for good, also while it follows no thread. For a trace of a thread that is started
-      # again and again: each time anew takes longer. Hooks.keep keeps the hooks.
-      def stay
-        @stays = true
-        Follower.listen(@clients)
-        Follower.add(self)
+      # Subscribes for good, also while the trace runs on no thread. For a trace that is started again and
+      # again: to subscribe each time takes longer. Hooks.pin keeps the hooks.
+      def subscribe_permanently
+        @permanent = true
+        Subscriber.install(@clients)
+        Subscriber.add(self)
       end
 
       def start
-        @heard = nil
+        @counts = nil
         unless @lock
           @thread = Thread.current
           @fiber = (Fiber.current if Fiber.current_scheduler) # others of the thread run before this one ends
         end
-        listen unless @stays
+        subscribe unless @permanent
       end
 
       def finish
         @thread = @fiber = nil
-        listen_no_more if @listens
+        unsubscribe if @subscribed
       end
 
       def record(tracer, thread, &note)
         return unless (@lock || thread.equal?(@thread)) && @clients.value?(tracer)
         return if @fiber && !@fiber.equal?(Fiber.current)
 
-        @lock ? synchronize(tracer, &note) : yield(heard(tracer))
+        @lock ? synchronize(tracer, &note) : yield(client(tracer))
       end
 
       def reports
-        return NOTHING unless @heard
+        return NOTHING unless @counts
 
-        reports = @heard.to_h { |tracer, client| [@clients.key(tracer), client.report] }
+        reports = @counts.to_h { |tracer, client| [@clients.key(tracer), client.report] }
         reports.reject { |_, report| report.empty? }
       end
 
       private
 
       # Uninterrupted, and so is the opposite: what was begun is noted.
-      def listen
+      def subscribe
         Thread.handle_interrupt(Object => :never) do
-          @watches = !Hooks.kept?
-          @watches ? Hooks.start : Hooks.look
-          Follower.listen(@clients)
-          Follower.add(self)
-          @listens = true
+          @watches = !Hooks.pinned?
+          @watches ? Hooks.start : Hooks.refresh
+          Subscriber.install(@clients)
+          Subscriber.add(self)
+          @subscribed = true
         end
       end
 
-      def listen_no_more
+      def unsubscribe
         Thread.handle_interrupt(Object => :never) do
-          Follower.remove(self)
+          Subscriber.remove(self)
           Hooks.finish if @watches
-          @listens = false
+          @subscribed = false
         end
       end
 
-      def heard(tracer)
-        (@heard ||= {})[tracer] ||= tracer.new
+      def client(tracer)
+        (@counts ||= {})[tracer] ||= tracer.new
       end
 
       # No lock can be taken in a signal handler, which has interrupted everything else anyway.
       def synchronize(tracer)
-        @lock.synchronize { yield heard(tracer) }
+        @lock.synchronize { yield client(tracer) }
       rescue ThreadError
-        yield heard(tracer)
+        yield client(tracer)
       end
     end
   end

@@ -6,11 +6,11 @@ require_relative "../tracers"
 
 module Memprof
   class Trace
-    # Keeps calls interposed, and clients watched for, between the traces of a server, which then only read
-    # counters. To replace functions for each request would take longer than many a request. It keeps the
-    # traces that have ended, too, for the requests that come next.
-    class Keeper
-      # So many traces stay ready. A request whose fiber is thrown away never brings its trace back.
+    # The traces of a server, reused from request to request, and what they share: between requests calls
+    # stay interposed and clients hooked, so that a trace only reads counters. To replace functions for each
+    # request would take longer than many a request.
+    class Pool
+      # So many traces are pooled. A request whose fiber is thrown away never checks its trace in.
       READY = 64
       private_constant :READY
 
@@ -23,8 +23,8 @@ module Memprof
         @clients = !plan.clients.empty?
       end
 
-      def take
-        keep
+      def checkout
+        install
         return Trace.new(@scope, @tracers, lines: @lines) unless @scope == :thread
 
         trace = Tracers.plan(@tracers).ready.pop || make
@@ -32,32 +32,31 @@ module Memprof
         trace
       end
 
-      def put_back(trace)
+      def checkin(trace)
         trace.plan.ready.push(trace) if @scope == :thread
       end
 
-      # Follows clients that were loaded since, without a notice.
-      def look
-        Tracers::Hooks.look if @clients
+      # Hooks into clients that were loaded since, without a notice.
+      def refresh
+        Tracers::Hooks.refresh if @clients
       end
 
-      # Sees to it that this process has them interposed from now on.
-      def keep
+      # Interposes calls and hooks into clients in this process, until #uninstall.
+      def install
         return if @pid == Process.pid
 
         @pid = Process.pid
-        Tracers::Hooks.keep if @clients
+        Tracers::Hooks.pin if @clients
         @native = Native::TraceUpkeep.new(@choice)
       rescue Unsupported
         nil # each trace says so itself, or does without
       end
 
-      # Puts all that back.
-      def release
-        return unless @pid == Process.pid # in the child of a fork that has been done
+      def uninstall
+        return unless @pid == Process.pid # the child of a fork has nothing to undo
 
         @pid = nil
-        Tracers::Hooks.release if @clients
+        Tracers::Hooks.unpin if @clients
         @native&.release
         @native = nil
       end
@@ -66,7 +65,7 @@ module Memprof
 
       def make
         trace = Trace.new(@scope, @tracers)
-        trace.stay if Tracers::Follower.running.size < READY
+        trace.subscribe_permanently if Tracers::Subscriber.running.size < READY
         trace
       end
     end
