@@ -21,7 +21,7 @@ use super::record::{
 };
 use super::record_counter::Tally;
 use super::worker::Worker;
-use super::writer::{Like, LiveWriter, Writer};
+use super::writer::{LiveWriter, TemplateId, Writer};
 use block::{BlockCounts, Blocks, Task};
 use encode::Interned;
 use form::Forms;
@@ -197,7 +197,7 @@ impl Binary {
         tables: &Tables,
         object: &Object<'_>,
         text: &[u8],
-        like: Option<Like>,
+        template: Option<TemplateId>,
     ) -> io::Result<()> {
         for piece in text.chunks(LONG) {
             let mut out = Out::new(&mut self.block, self.at);
@@ -212,13 +212,13 @@ impl Binary {
             text.content = Content::Absent;
         }
         self.counts.objects += 1;
-        self.record(tables, &object, like);
+        self.record(tables, &object, template);
         Ok(())
     }
 
     /// Closes the block within an object.
     #[cold]
-    fn go_on_in_next_block(&mut self) -> io::Result<()> {
+    fn continue_in_next_block(&mut self) -> io::Result<()> {
         let (object, index) = (self.last.object, self.last.index);
         self.byte(label::END);
         self.close_block()?;
@@ -350,13 +350,18 @@ impl LiveWriter for Binary {
     const ONE_BY_ONE: bool = true;
 
     #[inline(always)]
-    fn like(&mut self, tables: &Tables, like: Like, object: &Object<'_>) -> io::Result<()> {
+    fn object_from_template(
+        &mut self,
+        tables: &Tables,
+        template: TemplateId,
+        object: &Object<'_>,
+    ) -> io::Result<()> {
         self.tally.object(object);
         if let Some(text) = long_text(object) {
-            return self.with_pieces(tables, object, text, Some(like));
+            return self.with_pieces(tables, object, text, Some(template));
         }
         self.counts.objects += 1;
-        self.record(tables, object, Some(like));
+        self.record(tables, object, Some(template));
         Ok(())
     }
 
@@ -366,7 +371,7 @@ impl LiveWriter for Binary {
         if self.at < BLOCK || edge.label == Label::Key {
             return Ok(());
         }
-        self.go_on_in_next_block()
+        self.continue_in_next_block()
     }
 
     fn run(&mut self, tables: &Tables, index: u32, addresses: &[u64]) -> io::Result<()> {
@@ -385,7 +390,7 @@ impl LiveWriter for Binary {
         if self.at < BLOCK {
             return Ok(());
         }
-        self.go_on_in_next_block()
+        self.continue_in_next_block()
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod detail;
 mod encodings;
-mod likes;
+mod templates;
 
 use std::fs::File;
 use std::io;
@@ -19,9 +19,9 @@ use super::record_counter::Tally;
 use super::sink::Sink;
 use super::text;
 use super::worker::Worker;
-use super::writer::{Like, LiveWriter, Writer};
+use super::writer::{LiveWriter, TemplateId, Writer};
 use encodings::Encodings;
-use likes::Likes;
+use templates::Templates;
 
 /// Writes the format.
 pub struct ObjspaceJson {
@@ -37,12 +37,12 @@ pub struct ObjspaceJson {
     references: bool,
     /// What comes behind the references.
     tail: Vec<u8>,
-    /// The same of an object that has no more to say than those like it: its memsize, and their number.
-    like: Option<(u64, Like)>,
+    /// The same of an object that has no more to say than its template: its memsize, and the template's number.
+    template: Option<(u64, TemplateId)>,
     heads: Chunks,
     flags: Chunks,
     encodings: Encodings,
-    likes: Likes,
+    templates: Templates,
 }
 
 impl ObjspaceJson {
@@ -58,11 +58,11 @@ impl ObjspaceJson {
             short: false,
             references: false,
             tail: Vec::new(),
-            like: None,
+            template: None,
             heads: Chunks::default(),
             flags: Chunks::default(),
             encodings: Encodings::default(),
-            likes: Likes::default(),
+            templates: Templates::default(),
         }
     }
 
@@ -104,7 +104,7 @@ impl ObjspaceJson {
         self.short = matches!(object.kind, Kind::NONE | Kind::ZOMBIE);
         self.references = false;
         self.tail.clear();
-        self.like = None;
+        self.template = None;
         let out = self.sink.buffer();
         out.extend_from_slice(b"{\"address\":");
         text::address(out, object.address);
@@ -210,9 +210,9 @@ impl Writer for ObjspaceJson {
         if self.references {
             out.push(b']');
         }
-        if let Some((memsize, like)) = self.like {
+        if let Some((memsize, template)) = self.template {
             detail::memsize(out, memsize);
-            out.extend_from_slice(self.likes.flags(like));
+            out.extend_from_slice(self.templates.flags(template));
         } else if !self.short {
             out.extend_from_slice(&self.tail);
         }
@@ -232,7 +232,12 @@ impl LiveWriter for ObjspaceJson {
     const LABELS: bool = false;
 
     #[inline(always)]
-    fn like(&mut self, tables: &Tables, like: Like, object: &Object<'_>) -> io::Result<()> {
+    fn object_from_template(
+        &mut self,
+        tables: &Tables,
+        template: TemplateId,
+        object: &Object<'_>,
+    ) -> io::Result<()> {
         // Each of these has something of its own in its tail.
         let own = object.allocation.is_some() || object.object_id.is_some();
         if own || large::split(object).is_some() {
@@ -241,9 +246,9 @@ impl LiveWriter for ObjspaceJson {
         let ruby = self.ruby;
         self.begin(object);
         let out = self.sink.buffer();
-        out.extend_from_slice(self.likes.head(like, object, ruby));
+        out.extend_from_slice(self.templates.head(template, object, ruby));
         detail::detail(out, tables, &mut self.encodings, object, ruby);
-        self.like = Some((object.memsize, like));
+        self.template = Some((object.memsize, template));
         Ok(())
     }
 

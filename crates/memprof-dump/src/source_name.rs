@@ -12,7 +12,7 @@ pub fn is_own(name: &str) -> bool {
 }
 
 /// True for a full path, and for a name that Ruby itself gives: all that can be said where the files are not at hand.
-pub fn looks_like_one(name: &str) -> bool {
+pub fn matches(name: &str) -> bool {
     let path = behind_eval(name);
     is_own(path) || path.starts_with('/')
 }
@@ -41,7 +41,7 @@ pub(super) fn line(line: &str) -> String {
     let mut colons = line.match_indices(':').map(|(at, _)| at);
     let name_end = colons.rfind(ends_name).unwrap_or(line.len());
     let (name, rest) = line.split_at(name_end);
-    if looks_like_one(name) {
+    if matches(name) {
         line.to_owned()
     } else {
         format!("{HIDDEN}{rest}")
@@ -61,14 +61,14 @@ mod tests {
             "<internal:kernel>",
             "(eval at -e:12)",
         ];
-        assert!(shown.into_iter().all(looks_like_one));
+        assert!(shown.into_iter().all(matches));
         let hidden = [
             "card 4111.rb",
             "(eval at card:1)",
             "(eval at /x)",
             "(eval 4111)",
         ];
-        assert!(!hidden.into_iter().any(looks_like_one));
+        assert!(!hidden.into_iter().any(matches));
     }
 
     #[test]

@@ -33,10 +33,10 @@ pub trait Writer {
     fn finish(&mut self, tables: &Tables, whole: bool) -> io::Result<super::record::Counts>;
 }
 
-/// Number of what objects have in common that are alike in all but their address, their memsize, what they hold, and when
+/// Number of a template: what objects have in common that are alike in all but their address, their memsize, what they hold, and when
 /// and where they were allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Like(pub u32);
+pub struct TemplateId(pub u32);
 
 /// What the walk over a live heap asks for besides: there is much of it, and the program waits.
 pub trait LiveWriter: Writer {
@@ -47,9 +47,14 @@ pub trait LiveWriter: Writer {
     /// no references.
     const LABELS: bool = true;
 
-    /// An object begins that has no fields, and neither age nor id unless all of its like have the same. Objects of one
-    /// like are alike, as the caller vouches.
-    fn like(&mut self, tables: &Tables, _: Like, object: &Object<'_>) -> io::Result<()> {
+    /// An object begins that has no fields, and neither age nor id unless all of its template have the same. Objects of
+    /// one template are alike, as the caller vouches.
+    fn object_from_template(
+        &mut self,
+        tables: &Tables,
+        _: TemplateId,
+        object: &Object<'_>,
+    ) -> io::Result<()> {
         self.object(tables, object)
     }
 

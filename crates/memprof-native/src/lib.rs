@@ -58,11 +58,11 @@ pub mod unwind;
 #[cfg(interposed)]
 pub use {
     counters::waited_for_gvl,
-    trace::{Choice, Counted, Kept, Trace},
+    trace::{Choice, Counted, Installation, Trace},
     tracers::names,
 };
 
 #[cfg(not(interposed))]
 mod unsupported;
 #[cfg(not(interposed))]
-pub use unsupported::{Choice, Counted, Kept, Trace, names, waited_for_gvl};
+pub use unsupported::{Choice, Counted, Installation, Trace, names, waited_for_gvl};

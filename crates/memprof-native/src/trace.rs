@@ -47,7 +47,7 @@ impl Choice {
     ///
     /// When calls cannot be interposed in this process. It is left as it was then.
     pub fn begin(&self, scope: Scope) -> Result<Trace, Refused> {
-        let held = if self.tracers.iter().all(|tracer| is_kept(tracer)) {
+        let held = if self.tracers.iter().all(|tracer| is_installed(tracer)) {
             None
         } else {
             Some(self.hold()?)
@@ -75,12 +75,12 @@ impl Choice {
     /// # Errors
     ///
     /// As for [`Choice::begin`].
-    pub fn keep(&self) -> Result<Kept, Refused> {
+    pub fn install(&self) -> Result<Installation, Refused> {
         let held = self.hold()?;
         for tracer in &*self.tracers {
-            KEPT[tracers::index(tracer)].fetch_add(1, Relaxed);
+            INSTALLED[tracers::index(tracer)].fetch_add(1, Relaxed);
         }
-        Ok(Kept(held))
+        Ok(Installation(held))
     }
 
     fn hold(&self) -> Result<Held, Refused> {
@@ -114,7 +114,7 @@ impl Choice {
 }
 
 /// How many keep the functions of each tracer replaced.
-static KEPT: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
+static INSTALLED: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
 
 /// How many have the functions of each tracer replaced, those who keep them among them.
 static HELD: [AtomicUsize; tracers::COUNT] = [const { AtomicUsize::new(0) }; tracers::COUNT];
@@ -125,8 +125,8 @@ pub(crate) fn is_held(place: usize) -> bool {
     HELD[place].load(Relaxed) > 0
 }
 
-fn is_kept(tracer: &Tracer) -> bool {
-    KEPT[tracers::index(tracer)].load(Relaxed) > 0
+fn is_installed(tracer: &Tracer) -> bool {
+    INSTALLED[tracers::index(tracer)].load(Relaxed) > 0
 }
 
 /// Functions are replaced while this is there.
@@ -152,26 +152,28 @@ impl Drop for Held {
     }
 }
 
-/// See [`Choice::keep`]. A trace that outlives this counts no more calls than others have replaced functions for.
+/// See [`Choice::install`]. A trace that outlives this counts no more calls than others have replaced functions for.
 #[must_use = "what is dropped keeps nothing"]
-pub struct Kept(Held);
+pub struct Installation(Held);
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for Installation {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_tuple("Kept").field(&self.0.choice).finish()
+        out.debug_tuple("Installation")
+            .field(&self.0.choice)
+            .finish()
     }
 }
 
-impl Drop for Kept {
+impl Drop for Installation {
     fn drop(&mut self) {
         for tracer in &*self.0.choice.tracers {
-            KEPT[tracers::index(tracer)].fetch_sub(1, Relaxed);
+            INSTALLED[tracers::index(tracer)].fetch_sub(1, Relaxed);
         }
     }
 }
 
 /// A running trace. Traces nest, and run side by side: the first one has functions replaced, the last one puts them
-/// back. To trace many short blocks, keep their functions replaced by [`Choice::keep`].
+/// back. To trace many short blocks, keep their functions replaced by [`Choice::install`].
 #[must_use = "a trace that is dropped ends at once"]
 pub struct Trace {
     choice: Choice,
@@ -284,7 +286,7 @@ impl Counted {
     #[must_use]
     pub fn report(&self) -> Report {
         clock::settle();
-        // Where functions are kept replaced, no trace looks for objects that were loaded past `watch`, as libc itself
+        // Where functions stay replaced, no trace looks for objects that were loaded past `watch`, as libc itself
         // loads some. Here is time for it.
         interpose::notice();
         (self.0.iter())

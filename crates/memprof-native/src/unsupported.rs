@@ -43,7 +43,7 @@ impl Choice {
     /// # Errors
     ///
     /// None.
-    pub fn keep(&self) -> Result<Kept, Refused> {
+    pub fn install(&self) -> Result<Installation, Refused> {
         match self.never {}
     }
 }
@@ -51,7 +51,7 @@ impl Choice {
 /// What keeps functions replaced, of which there is none on this system.
 #[derive(Debug)]
 #[must_use]
-pub struct Kept {
+pub struct Installation {
     #[expect(dead_code, reason = "there is none")]
     never: std::convert::Infallible,
 }

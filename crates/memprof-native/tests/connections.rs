@@ -103,8 +103,8 @@ fn timed(scope: Scope, work: impl FnOnce()) -> (Report, f64) {
     (report, begun.elapsed().as_secs_f64())
 }
 
-fn kept() -> memprof_native::Kept {
-    Choice::of(&["postgres"]).unwrap().keep().unwrap()
+fn install() -> memprof_native::Installation {
+    Choice::of(&["postgres"]).unwrap().install().unwrap()
 }
 
 const PAUSE: Duration = Duration::from_millis(150);
@@ -120,7 +120,7 @@ fn waited(report: &Report) -> f64 {
 #[test]
 fn a_wait_that_is_given_up_belongs_to_its_trace() {
     alone(|| {
-        let (client, _kept) = (Client::new(), kept());
+        let (client, _installed) = (Client::new(), install());
         let slow = traced(Scope::Thread, || {
             client.say("send_query", 0, "select pg_sleep(2)");
             client.to("ask", 0);
@@ -155,7 +155,7 @@ fn a_wait_that_is_given_up_belongs_to_its_trace() {
 #[test]
 fn a_wait_for_what_another_trace_sent_begins_with_the_first_call() {
     alone(|| {
-        let (client, _kept) = (Client::new(), kept());
+        let (client, _installed) = (Client::new(), install());
         drop(traced(Scope::Thread, || {
             client.say("send_query", 0, "insert into x");
         }));
@@ -181,7 +181,7 @@ fn a_wait_for_what_another_trace_sent_begins_with_the_first_call() {
 #[test]
 fn a_wait_goes_on_through_traces_inside_of_its_own() {
     alone(|| {
-        let (client, _kept) = (Client::new(), kept());
+        let (client, _installed) = (Client::new(), install());
         let mut inner = Vec::new();
         let outer = traced(Scope::Thread, || {
             client.say("send_query", 0, "select 1");
@@ -206,7 +206,7 @@ fn a_wait_goes_on_through_traces_inside_of_its_own() {
 #[test]
 fn a_wait_ends_when_its_connection_is_closed() {
     alone(|| {
-        let (client, _kept) = (Client::new(), kept());
+        let (client, _installed) = (Client::new(), install());
         let (report, length) = timed(Scope::Thread, || {
             for (connection, close) in [(0, "finish"), (1, "reset")] {
                 client.say("send_query", connection, "select 1");
@@ -225,7 +225,7 @@ fn a_wait_ends_when_its_connection_is_closed() {
 #[test]
 fn kinds_of_many_statements_on_many_connections() {
     alone(|| {
-        let (client, _kept) = (Client::new(), kept());
+        let (client, _installed) = (Client::new(), install());
         let queries = ["select 1", "insert into x", "update x", "delete from x"];
         let name = |number: usize| format!("a{number}");
         for connection in 0..8 {
@@ -251,7 +251,7 @@ fn kinds_live_as_long_as_their_statements() {
     alone(|| {
         let client = Client::new();
         client.prepare(0, "early", "select 1");
-        let upkeep = kept();
+        let installed = install();
         assert_eq!(client.kinds(&[(0, "early")]), ["unknown"]);
         for (connection, name) in [(0, "a"), (0, "b"), (0, "C"), (1, "a"), (2, "a")] {
             client.prepare(connection, name, "update x");
@@ -271,9 +271,9 @@ fn kinds_live_as_long_as_their_statements() {
         client.say("query", 0, "DISCARD ALL");
         assert_eq!(client.kinds(&[(0, "b"), (1, "a")]), ["unknown"; 2]);
         client.prepare(0, "b", "select 1");
-        drop(upkeep);
+        drop(installed);
         // The connection may have been closed and opened again meanwhile.
-        let _again = kept();
+        let _again = install();
         assert_eq!(client.kinds(&[(0, "b")]), ["unknown"]);
     });
 }
@@ -281,7 +281,7 @@ fn kinds_live_as_long_as_their_statements() {
 #[test]
 fn a_fork_leaves_the_child_with_what_is_remembered() {
     alone(|| {
-        let (client, _kept) = (Client::new(), kept());
+        let (client, _installed) = (Client::new(), install());
         client.prepare(0, "a", "select 1");
         let stop = std::sync::atomic::AtomicBool::new(false);
         let is_done = || stop.load(std::sync::atomic::Ordering::Relaxed);

@@ -51,7 +51,7 @@ fn functions_that_stay_replaced_between_traces() {
         let run = move |times| assert_eq!(unsafe { rounds(times) }, times);
         drop(Trace::begin(&["fd"], Scope::Thread).unwrap());
         let before = words();
-        let kept = Choice::of(&["fd"]).unwrap().keep().unwrap();
+        let installed = Choice::of(&["fd"]).unwrap().install().unwrap();
         let during = words();
         assert_ne!(changes(&before, &during), [""; 0]);
         for times in 1..=3 {
@@ -62,7 +62,7 @@ fn functions_that_stay_replaced_between_traces() {
         }
         let both = Trace::begin(&["fd", "memory"], Scope::Thread).unwrap();
         let within = Trace::begin(&["fd"], Scope::Thread).unwrap();
-        drop(kept);
+        drop(installed);
         run(4);
         assert_eq!(count(&within.finish(), "fd.read.calls"), 4);
         assert_eq!(count(&both.finish(), "fd.read.calls"), 4);

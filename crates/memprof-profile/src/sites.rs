@@ -113,9 +113,9 @@ pub struct Site {
 /// All frames, stacks, classes and sites that were seen.
 #[derive(Debug, Default)]
 pub struct Sites {
-    /// Frames, with the era that met them first.
+    /// Frames, with the epoch that met them first.
     frames: Interner<(FrameKey, u32)>,
-    era: u32,
+    epoch: u32,
     /// Bytes of the names.
     text: usize,
     /// Qualified names of methods, where they became known; index is the frame's number.
@@ -130,7 +130,7 @@ impl Sites {
     /// The frame's number, and whether it is new and so has no qualified name yet.
     pub fn frame(&mut self, key: FrameKey) -> (FrameId, bool) {
         let text = key.file.len() + key.label.len();
-        let id = self.frames.intern((key, self.era));
+        let id = self.frames.intern((key, self.epoch));
         let new = id as usize == self.methods.len();
         if new {
             self.methods.push(None);
@@ -143,8 +143,8 @@ impl Sites {
     /// Sessions begin after a time without any. What a frame was called before is no longer certain if the host does not
     /// remember the frame itself: two methods that were evaluated may have the same file, label and line. So frames that
     /// are met from now on are others than those met before.
-    pub fn begin_era(&mut self) {
-        self.era = self.era.wrapping_add(1);
+    pub fn begin_epoch(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
     }
 
     /// Gives a frame its qualified name, as `Cache#fetch`.

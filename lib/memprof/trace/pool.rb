@@ -47,7 +47,7 @@ module Memprof
 
         @pid = Process.pid
         Tracers::Hooks.pin if @clients
-        @native = Native::TraceUpkeep.new(@choice)
+        @native = Native::TraceInstallation.new(@choice)
       rescue Unsupported
         nil # each trace says so itself, or does without
       end

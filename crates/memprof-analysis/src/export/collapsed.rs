@@ -33,7 +33,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         out.push(" ");
         out.number(frame.own);
         out.push("\n");
-        out.flow()?;
+        out.flush_if_full()?;
     }
     out.finish()?;
     Ok(counts)

@@ -53,7 +53,7 @@ pub(super) fn objects(
             out.push(name);
         }
         out.push("\r\n");
-        out.flow()?;
+        out.flush_if_full()?;
     }
     out.finish()?;
     Ok(table.counts())
@@ -77,7 +77,7 @@ pub(super) fn references(
         text(&mut out, label);
         out.push("\r\n");
         count += 1;
-        out.flow()
+        out.flush_if_full()
     })?;
     out.finish()?;
     Ok(Counts {

@@ -45,7 +45,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         }
         documents.references(node)?;
         documents.out.push("}\n");
-        documents.out.flow()?;
+        documents.out.flush_if_full()?;
     }
     documents.out.finish()?;
     let counts = choice.counts();

@@ -48,7 +48,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         } else {
             "];\n"
         });
-        out.flow()
+        out.flush_if_full()
     })?;
     let counts = drawing.edges(|edge| {
         out.push("  n");
@@ -61,7 +61,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         } else {
             "\"];\n"
         });
-        out.flow()
+        out.flush_if_full()
     })?;
     out.push("}\n");
     out.finish()?;

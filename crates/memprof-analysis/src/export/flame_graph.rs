@@ -34,7 +34,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
             "{},{},{},{}",
             frame.parent, frame.name, frame.own, frame.objects
         ));
-        out.flow()?;
+        out.flush_if_full()?;
     }
     out.push("]}");
     out.push(foot);

@@ -52,7 +52,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         out.push(&format!(
             "\"/></attvalues><viz:size value=\"{size:.2}\"/></node>\n"
         ));
-        out.flow()
+        out.flush_if_full()
     })?;
     out.push("</nodes>\n<edges>\n");
     let counts = drawing.edges(|edge| {
@@ -61,7 +61,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
         number(&mut out, "\" target=\"", edge.to.into());
         text(&mut out, "\" label=\"", edge.label);
         out.push("\"/>\n");
-        out.flow()
+        out.flush_if_full()
     })?;
     out.push("</edges>\n</graph>\n</gexf>\n");
     out.finish()?;

@@ -102,7 +102,7 @@ impl<'w> Gml<'w> {
     /// Ends a node or an edge.
     pub fn end(&mut self) -> io::Result<()> {
         self.out.push("\n  ]\n");
-        self.out.flow()
+        self.out.flush_if_full()
     }
 
     /// Ends the graph.

@@ -51,7 +51,7 @@ pub(super) fn write(heap: &Heap, options: &Options<'_>, out: &mut dyn Write) -> 
     for (text, index) in snapshot.strings.iter().zip(0..) {
         snapshot.out.push(if index == 0 { "" } else { ",\n" });
         snapshot.out.text.extend_from_slice(text);
-        snapshot.out.flow()?;
+        snapshot.out.flush_if_full()?;
     }
     snapshot.out.push("]}\n");
     snapshot.out.finish()?;

@@ -7,7 +7,7 @@ const PIECE: usize = 1 << 18;
 
 /// Text that is written when enough of it is there.
 pub(super) struct Out<'w> {
-    /// To append to. [`Out::flow`] is to be called now and then.
+    /// To append to. [`Out::flush_if_full`] is to be called now and then.
     pub text: Vec<u8>,
     out: &'w mut dyn Write,
 }
@@ -41,7 +41,7 @@ impl<'w> Out<'w> {
 
     /// Writes if there is enough to write.
     #[inline]
-    pub fn flow(&mut self) -> io::Result<()> {
+    pub fn flush_if_full(&mut self) -> io::Result<()> {
         if self.text.len() < PIECE {
             return Ok(());
         }

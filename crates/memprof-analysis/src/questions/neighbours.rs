@@ -101,7 +101,7 @@ impl Question {
         let each = self.each.unwrap_or(EACH);
         let mut growing = Growing::new(heap, of, self.limit.unwrap_or(LIMIT).max(1))?;
         growing.expand(of, each);
-        growing.surround(FEW);
+        growing.expand_all(FEW);
         growing.unbound();
         for &node in &expand {
             growing.expand(node, each);

@@ -45,7 +45,7 @@ pub(super) struct Columns<'h> {
 /// What reads texts for one thread.
 pub(super) struct Reading<'h> {
     reader: RefCell<TextReader<'h>>,
-    complaint: Cell<Option<io::Error>>,
+    error: Cell<Option<io::Error>>,
     /// Where the last address was found.
     page: Cell<usize>,
 }
@@ -154,14 +154,14 @@ impl<'h> Reading<'h> {
     pub fn new(heap: &'h Heap) -> Reading<'h> {
         Reading {
             reader: RefCell::new(heap.texts().reader()),
-            complaint: Cell::new(None),
+            error: Cell::new(None),
             page: Cell::new(0),
         }
     }
 
-    /// What went wrong while objects were asked.
-    pub fn complaint(&self) -> Result<(), Error> {
-        match self.complaint.take() {
+    /// What went wrong while objects were read.
+    pub fn take_error(&self) -> Result<(), Error> {
+        match self.error.take() {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }
@@ -172,7 +172,7 @@ impl<'h> Reading<'h> {
         match self.reader.borrow_mut().known_bytes(place) {
             Ok(bytes) => bytes.map(look),
             Err(error) => {
-                self.complaint.set(Some(error));
+                self.error.set(Some(error));
                 None
             }
         }

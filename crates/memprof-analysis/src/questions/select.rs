@@ -69,7 +69,7 @@ impl<'h> Selection<'h> {
             },
         );
         for (_, reading) in states {
-            reading.complaint()?;
+            reading.take_error()?;
         }
         Ok(Selection {
             flags,

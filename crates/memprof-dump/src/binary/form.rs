@@ -2,7 +2,7 @@
 //! the number of its form.
 
 use super::super::record::{CodeRange, Content, Detail, Flags, Kind, NameId, Object, Text};
-use super::super::writer::Like;
+use super::super::writer::TemplateId;
 
 /// Which detail a record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,15 +234,15 @@ fn text_bits(text: &Text<'_>) -> u8 {
 /// Forms that the block has had, as far as they are remembered: one that was forgotten is written again.
 pub(super) struct Forms {
     table: Vec<(u32, u32, Words)>,
-    /// By the number of a like.
-    likes: Vec<OfLike>,
+    /// By the number of a template.
+    templates: Vec<OfTemplate>,
     block: u32,
     next: u32,
 }
 
-/// The form that objects of a like had last.
+/// The form that objects of a template had last.
 #[derive(Clone, Copy)]
-struct OfLike {
+struct OfTemplate {
     block: u32,
     number: u32,
     facts: u8,
@@ -255,7 +255,7 @@ impl Default for Forms {
     fn default() -> Forms {
         Forms {
             table: vec![(u32::MAX, 0, [0; 5]); 1 << TABLE_BITS],
-            likes: Vec::new(),
+            templates: Vec::new(),
             block: 0,
             next: 0,
         }
@@ -271,25 +271,30 @@ impl Forms {
 
     /// The number of the form of an object in this block, if the block has had it.
     #[inline(always)]
-    pub fn of_like(&self, Like(like): Like, facts: u8, bits: u8) -> Option<u32> {
-        let last = self.likes.get(like as usize)?;
+    pub fn of_template(
+        &self,
+        TemplateId(template): TemplateId,
+        facts: u8,
+        bits: u8,
+    ) -> Option<u32> {
+        let last = self.templates.get(template as usize)?;
         (last.block == self.block && last.facts == facts && last.bits == bits)
             .then_some(last.number)
     }
 
     /// Notes the number of the form of an object.
-    pub fn learn(&mut self, Like(like): Like, facts: u8, bits: u8, number: u32) {
-        const NONE: OfLike = OfLike {
+    pub fn learn(&mut self, TemplateId(template): TemplateId, facts: u8, bits: u8, number: u32) {
+        const NONE: OfTemplate = OfTemplate {
             block: u32::MAX,
             number: 0,
             facts: 0,
             bits: 0,
         };
-        let place = like as usize;
-        if place >= self.likes.len() {
-            self.likes.resize(place + place / 2 + 64, NONE);
+        let place = template as usize;
+        if place >= self.templates.len() {
+            self.templates.resize(place + place / 2 + 64, NONE);
         }
-        self.likes[place] = OfLike {
+        self.templates[place] = OfTemplate {
             block: self.block,
             number,
             facts,

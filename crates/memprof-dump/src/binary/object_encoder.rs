@@ -1,7 +1,7 @@
 //! The record of an object, up to its edges.
 
 use super::super::record::{Content, Detail, Field, Object, Tables, Text};
-use super::super::writer::Like;
+use super::super::writer::TemplateId;
 use super::encode::Interned;
 use super::form::{self, Form, Forms};
 use super::out::{Out, Window};
@@ -10,15 +10,20 @@ use super::{Binary, record};
 impl Binary {
     /// Writes the record of an object. Objects that are alike, as far as a form goes, may be written as a number.
     #[inline(always)]
-    pub(super) fn record(&mut self, tables: &Tables, object: &Object<'_>, like: Option<Like>) {
+    pub(super) fn record(
+        &mut self,
+        tables: &Tables,
+        object: &Object<'_>,
+        template: Option<TemplateId>,
+    ) {
         let (facts, bits) = Form::facts(object);
-        let known = like.and_then(|like| self.forms.of_like(like, facts, bits));
+        let known = template.and_then(|template| self.forms.of_template(template, facts, bits));
         let mut out = Out::new(&mut self.block, self.at);
         if known.is_none() {
             let (interned, forms) = (&mut self.interned, &mut self.forms);
             // A copy, so that the object itself need not be in memory.
             let object = *object;
-            out.apart(|out| form(out, interned, forms, tables, &object, like));
+            out.apart(|out| form(out, interned, forms, tables, &object, template));
         }
         let last = &mut self.last;
         let mut head = out.window();
@@ -70,19 +75,19 @@ fn write_fields(
     }
 }
 
-/// Writes the number of a form that is not known by its like, and the form if the block has not had it.
+/// Writes the number of a form that is not known by its template, and the form if the block has not had it.
 fn form(
     out: &mut Out<'_>,
     interned: &mut Interned,
     forms: &mut Forms,
     tables: &Tables,
     object: &Object<'_>,
-    like: Option<Like>,
+    template: Option<TemplateId>,
 ) {
     let form = Form::of(object);
     let (number, new) = forms.number(form.words());
-    if let Some(like) = like {
-        forms.learn(like, form.facts, form.bits, number);
+    if let Some(template) = template {
+        forms.learn(template, form.facts, form.bits, number);
     }
     out.varint(u64::from(number) + record::OBJECT);
     if !new {

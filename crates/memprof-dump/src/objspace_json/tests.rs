@@ -5,7 +5,7 @@ use crate::record::{
 };
 use crate::testing::{scratch, written};
 use crate::worker::Worker;
-use crate::writer::{Like, LiveWriter, Writer};
+use crate::writer::{LiveWriter, TemplateId, Writer};
 
 use super::{Compression, ObjspaceJson};
 
@@ -130,7 +130,7 @@ fn lines_of_ruby_4_0() {
 }
 
 /// Strings of three kinds, of which like ones differ in what they hold, in size, or in where they were made.
-fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, Like, &Object<'_>)) {
+fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, TemplateId, &Object<'_>)) {
     let mut tables = Tables::default();
     // More names than there are places for encodings, so that these meet in one.
     let numbered = (0..130).map(|number| format!("encoding {number}"));
@@ -145,8 +145,8 @@ fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, Like, &Object<'_>)) {
     };
     let site = tables.intern_site(site);
     for number in 0..600u64 {
-        let like = number as usize % encodings.len();
-        let frozen = if like % 2 == 0 {
+        let template = number as usize % encodings.len();
+        let frozen = if template % 2 == 0 {
             Flags::FROZEN
         } else {
             Flags::OLD
@@ -158,14 +158,14 @@ fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, Like, &Object<'_>)) {
             class_name: None,
             slot_size: 40,
             memsize: 40 + number / 100,
-            shape_id: Some(like as u32),
+            shape_id: Some(template as u32),
             flags: frozen,
-            age: (ruby >= (4, 0)).then_some(like as u8),
+            age: (ruby >= (4, 0)).then_some(template as u8),
             object_id: (number % 7 == 0).then_some(number),
             detail: Detail::String(Text {
                 length: Some(3),
                 capacity: None,
-                encoding: encodings[like],
+                encoding: encodings[template],
                 coderange: CodeRange::SevenBit,
                 content: Content::Full(b"abc"),
             }),
@@ -176,7 +176,7 @@ fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, Like, &Object<'_>)) {
                 time: 0,
             }),
         };
-        write(&tables, Like(like as u32), &object);
+        write(&tables, TemplateId(template as u32), &object);
     }
 }
 
@@ -185,14 +185,16 @@ fn lines_of(ruby: (u8, u8), live: bool) -> String {
     let file = scratch();
     let mut back = file.try_clone().unwrap();
     let mut writer = ObjspaceJson::create(file, Compression::None, Worker::Thread, ruby).unwrap();
-    strings(ruby, |tables, like, object| {
+    strings(ruby, |tables, template, object| {
         let edges = [0x200, 0x300, object.address].map(|address| Edge {
             label: Label::None,
             value: Value::Address(address),
             preview: None,
         });
         if live {
-            writer.like(tables, like, object).unwrap();
+            writer
+                .object_from_template(tables, template, object)
+                .unwrap();
             (edges.into_iter()).for_each(|edge| writer.edge(tables, edge).unwrap());
         } else {
             writer.object(tables, object).unwrap();

@@ -74,7 +74,7 @@ impl Lines for Reader {
             window.accept(b',');
         }
         if !std::mem::replace(&mut self.begun, true) {
-            if roots::come_next(window) {
+            if roots::are_next(window) {
                 return roots::read(window, target);
             }
             target.note(NoteKind::Header, "{\"source\":\"heap_dump\"}")?;
@@ -184,7 +184,7 @@ impl Reader {
                 }
                 let name = names.intern(tables, text);
                 if facts.gem {
-                    return self.harvest(window, name);
+                    return self.push_addresses(window, name);
                 }
                 let value = self.values.read(window, tables, names)?;
                 self.fields.push(Field { name, value });
@@ -307,7 +307,7 @@ impl Reader {
     }
 
     /// The value of a key that only the gem has: each number in it that can be an id is one.
-    fn harvest(&mut self, window: &mut Window<'_>, name: NameId) -> Fallible<()> {
+    fn push_addresses(&mut self, window: &mut Window<'_>, name: NameId) -> Fallible<()> {
         let held = &mut self.held;
         window.numbers(|number| {
             if let Some(address) = gem::address(number) {

@@ -164,15 +164,15 @@ impl Reader {
                 return Ok(());
             }
             Known::ImemoType | Known::Struct | Known::ShapeType => {
-                facts.common.kind_name = names.careless(window, tables)?;
+                facts.common.kind_name = names.unescaped(window, tables)?;
                 return Ok(());
             }
             Known::Mid | Known::EdgeName => {
-                facts.common.mid = names.careless(window, tables)?;
+                facts.common.mid = names.unescaped(window, tables)?;
                 return Ok(());
             }
             Known::CalledId => {
-                facts.common.called_id = names.careless(window, tables)?;
+                facts.common.called_id = names.unescaped(window, tables)?;
                 return Ok(());
             }
             Known::ReceiverClass | Known::Superclass | Known::Default => {
@@ -180,7 +180,7 @@ impl Reader {
                 return Ok(());
             }
             Known::File => {
-                facts.common.file = names.careless(window, tables)?;
+                facts.common.file = names.unescaped(window, tables)?;
                 return Ok(());
             }
             Known::Line => {
@@ -188,7 +188,7 @@ impl Reader {
                 return Ok(());
             }
             Known::Method => {
-                facts.common.method = names.careless(window, tables)?;
+                facts.common.method = names.unescaped(window, tables)?;
                 return Ok(());
             }
             Known::Generation => {
@@ -200,11 +200,11 @@ impl Reader {
                 return Ok(());
             }
             Known::Name => {
-                facts.common.name = names.careless(window, tables)?;
+                facts.common.name = names.unescaped(window, tables)?;
                 return Ok(());
             }
             Known::RealClassName => {
-                facts.common.real_name = names.careless(window, tables)?;
+                facts.common.real_name = names.unescaped(window, tables)?;
                 return Ok(());
             }
             Known::Fd => return facts.common.descriptor(window),

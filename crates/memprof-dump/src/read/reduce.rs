@@ -152,7 +152,7 @@ fn frame(values: &Values, text: &str) -> Option<String> {
     rewritten(values, text, |values, tree| {
         below(values, tree);
         if let Some(Json::String(file)) = tree.get_mut("file") {
-            if !source_name::looks_like_one(file) {
+            if !source_name::matches(file) {
                 HIDDEN.clone_into(file);
             }
         }
@@ -172,7 +172,7 @@ fn backtrace(values: &Values, text: &str) -> Option<String> {
 
 /// The name of a file of code.
 fn file(values: &Values, tables: &mut Tables, file: NameId) -> NameId {
-    if values.previews() || source_name::looks_like_one(tables.name(file)) {
+    if values.previews() || source_name::matches(tables.name(file)) {
         file
     } else {
         tables.intern(HIDDEN)

@@ -90,10 +90,10 @@ impl Window<'_> {
 
     /// Appends a text that objspace writes without escapes, as a path: a quote ends it only if another key or the end of
     /// the object comes behind it.
-    pub fn careless_string(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
+    pub fn unescaped_string(&mut self, out: &mut Vec<u8>) -> Fallible<()> {
         self.quote()?;
         let start = out.len();
-        let mut careless = false;
+        let mut unescaped = false;
         loop {
             let rest = self.rest();
             let Some(place) = memchr::memchr2(b'"', b'\n', rest) else {
@@ -108,16 +108,16 @@ impl Window<'_> {
                 return Err(Stop::Broken);
             }
             let backslashes = out[start..].iter().rev().take_while(|byte| **byte == b'\\');
-            let escaped = backslashes.count() % 2 == 1 && !careless;
+            let escaped = backslashes.count() % 2 == 1 && !unescaped;
             if !escaped && self.value_ends(1) {
                 self.skip(1);
                 break;
             }
-            careless |= !escaped;
+            unescaped |= !escaped;
             out.push(b'"');
             self.skip(1);
         }
-        if !careless && out[start..].contains(&b'\\') {
+        if !unescaped && out[start..].contains(&b'\\') {
             let written = out.split_off(start);
             if !unescape(&written, out) {
                 out.truncate(start);
@@ -238,12 +238,12 @@ impl Names {
 
     /// The number of a string that may have been written without escapes.
     #[inline(always)]
-    pub fn careless(
+    pub fn unescaped(
         &mut self,
         window: &mut Window<'_>,
         tables: &mut Tables,
     ) -> Fallible<Option<NameId>> {
-        let name = self.any(window, tables, |window, text| window.careless_string(text));
+        let name = self.any(window, tables, |window, text| window.unescaped_string(text));
         name.map(Some)
     }
 
@@ -257,7 +257,7 @@ impl Names {
         let word = window.word();
         if let Some((word, length)) = word {
             if let Some(known) = self.words.get(word) {
-                // Behind a quote inside of a careless text there is no comma or brace.
+                // Behind a quote inside of an unescaped text there is no comma or brace.
                 if matches!(window.slice(length, length + 1), b"," | b"}") {
                     window.skip(length);
                     return Ok(known);

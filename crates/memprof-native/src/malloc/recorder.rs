@@ -323,7 +323,7 @@ pub(crate) const AT_FORK: AtFork = AtFork {
         after_fork();
     },
     in_child: || {
-        stream::leave_to_parent();
+        stream::abandon();
         if !after_fork() {
             RECORDS.store(false, Relaxed);
             stream::release();

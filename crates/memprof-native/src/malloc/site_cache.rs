@@ -16,7 +16,7 @@ use super::{Host, Line, Location, Position, block_shards};
 /// Raised when positions may stand for other lines than before.
 static CODE: AtomicU64 = AtomicU64::new(1);
 /// A position did not stand for its line: they are not used any more.
-static DISTRUSTED: AtomicBool = AtomicBool::new(false);
+static POSITIONS_DISABLED: AtomicBool = AtomicBool::new(false);
 
 /// Code was freed, or may have been.
 #[cold]
@@ -32,13 +32,13 @@ pub(super) fn code() -> u64 {
 
 /// Positions are not to be used any more: one did not stand for its line.
 #[cold]
-pub(super) fn distrust() {
-    DISTRUSTED.store(true, Relaxed);
+pub(super) fn disable_positions() {
+    POSITIONS_DISABLED.store(true, Relaxed);
     forget_positions();
 }
 
-pub(super) fn is_distrusted() -> bool {
-    DISTRUSTED.load(Relaxed)
+pub(super) fn positions_disabled() -> bool {
+    POSITIONS_DISABLED.load(Relaxed)
 }
 
 const CACHED: usize = 512;
@@ -106,10 +106,10 @@ impl SiteCache {
         let known = &mut self.positions[place(position, 0)];
         if known.position == position {
             if known.site != site {
-                distrust();
+                disable_positions();
             }
             self.checked = self.checked.saturating_add(1);
-        } else if !is_distrusted()
+        } else if !positions_disabled()
             && (host.code_block)(position)
                 .is_some_and(|block| block_shards::mark_code(block).is_ok())
         {

@@ -73,7 +73,7 @@ impl StackCache {
     /// The site of the calling thread's stack; `caller` is the native code that called the allocator. None if it has none,
     /// or its frames are unknown.
     pub(super) fn site(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
-        if site_cache::is_distrusted() {
+        if site_cache::positions_disabled() {
             return None;
         }
         let count = self.read(host, caller);
@@ -126,7 +126,7 @@ impl StackCache {
         // SAFETY: the host's path.
         let location = unsafe { sites::line(line) };
         if location_of(&said) != location {
-            site_cache::distrust();
+            site_cache::disable_positions();
             return None;
         }
         self.checked += 1;

@@ -161,7 +161,7 @@ pub(super) fn release() {
 }
 
 /// In the child of a fork: the thread is the parent's.
-pub(super) fn leave_to_parent() {
+pub(super) fn abandon() {
     IS_ON.store(false, Relaxed);
 }
 

@@ -11,7 +11,7 @@ use memprof_native::Refused;
 
 use super::trace_report::NativeReport;
 use crate::vm::after_fork;
-use crate::vm::trace::{self, Kept, Running};
+use crate::vm::trace::{self, Installation, Running};
 
 /// Which tracers a trace has. Made once for many traces: a server makes one for each request.
 #[derive(TypedData)]
@@ -40,10 +40,10 @@ pub struct NativeTrace {
 
 /// What is kept between the traces of a server, until this object is gone.
 #[derive(TypedData)]
-#[magnus(class = "Memprof::Native::TraceUpkeep")]
-pub struct NativeUpkeep(RefCell<Option<Kept>>);
+#[magnus(class = "Memprof::Native::TraceInstallation")]
+pub struct NativeInstallation(RefCell<Option<Installation>>);
 
-impl DataTypeFunctions for NativeUpkeep {}
+impl DataTypeFunctions for NativeInstallation {}
 
 struct Begun {
     vm: Running,
@@ -60,10 +60,10 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let choice = native.define_class("TraceChoice", ruby.class_object())?;
     choice.undef_default_alloc_func();
     choice.define_singleton_method("new", function!(NativeChoice::new, 2))?;
-    let upkeep = native.define_class("TraceUpkeep", ruby.class_object())?;
-    upkeep.undef_default_alloc_func();
-    upkeep.define_singleton_method("new", function!(NativeUpkeep::new, 1))?;
-    upkeep.define_method("release", method!(NativeUpkeep::release, 0))?;
+    let installation = native.define_class("TraceInstallation", ruby.class_object())?;
+    installation.undef_default_alloc_func();
+    installation.define_singleton_method("new", function!(NativeInstallation::new, 1))?;
+    installation.define_method("release", method!(NativeInstallation::release, 0))?;
     let class = native.define_class("Trace", ruby.class_object())?;
     class.undef_default_alloc_func();
     class.define_singleton_method("new", function!(NativeTrace::new, 2))?;
@@ -92,10 +92,11 @@ impl NativeChoice {
     }
 }
 
-impl NativeUpkeep {
+impl NativeInstallation {
     fn new(ruby: &Ruby, choice: &NativeChoice) -> Result<Self, Error> {
-        let kept = trace::keep(&choice.0.own).map_err(|why| unsupported(ruby, "calls", &why))?;
-        Ok(NativeUpkeep(RefCell::new(Some(kept))))
+        let installed =
+            trace::install(&choice.0.own).map_err(|why| unsupported(ruby, "calls", &why))?;
+        Ok(NativeInstallation(RefCell::new(Some(installed))))
     }
 
     /// A second call does nothing.

@@ -51,7 +51,7 @@ pub fn pause() {
 pub fn resume() {
     tracker::with(|tracker| {
         if tracker.pause.take().is_some() {
-            tracker.recorder.sites.begin_era();
+            tracker.recorder.sites.begin_epoch();
         }
     });
 }

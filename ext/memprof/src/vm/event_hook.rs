@@ -43,12 +43,12 @@ impl EventHook {
     /// through the heap for that, which it must not during a collection.
     pub fn remove(&self) {
         self.wanted.store(false, Ordering::Relaxed);
-        self.rest();
+        self.suspend();
     }
 
-    /// Adds the hook again after [`rest`](Self::rest), if it is still wanted and may be.
+    /// Adds the hook again after [`suspend`](Self::suspend), if it is still wanted and may be.
     pub fn resume(&self) {
-        if !self.rests() || !ractors::allow_hooks() {
+        if !self.is_suspended() || !ractors::allow_hooks() {
             return;
         }
         self.added.store(true, Ordering::Relaxed);
@@ -60,13 +60,13 @@ impl EventHook {
     }
 
     /// Whether it is wanted, but not called.
-    pub fn rests(&self) -> bool {
+    pub fn is_suspended(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) && !self.added.load(Ordering::Relaxed)
     }
 
     /// Removes the hook until [`resume`](Self::resume). True if it was added. In a hook as [`remove`](Self::remove), unless
     /// an object is allocated: then the VM may look through the heap.
-    pub fn rest(&self) -> bool {
+    pub fn suspend(&self) -> bool {
         if !self.added.swap(false, Ordering::Relaxed) {
             return false;
         }

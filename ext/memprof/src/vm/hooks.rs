@@ -55,7 +55,7 @@ pub fn remove() {
 /// Adds the hook again if the VM no longer calls it, and says whether that was so. Up to Ruby 3.4 the VM turns the hooks of
 /// all off when a Ractor is freed (Bug #19112), without notice. Allocates an object, which is not recorded. Not to be
 /// called inside [`tracker::with`].
-pub fn revive() -> bool {
+pub fn restore_if_lost() -> bool {
     let may_be_lost = !cfg!(ruby_gte_4_0) && INSTALLED.load(Ordering::Relaxed) && !broken();
     if !may_be_lost || is_called() {
         return false;

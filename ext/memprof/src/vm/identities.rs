@@ -20,7 +20,7 @@ pub struct Identities {
 
 impl Identities {
     /// Whether some session wants to tell anonymous classes apart. Forgets them all when none does.
-    pub fn want(&mut self, wanted: bool) {
+    pub fn set_wanted(&mut self, wanted: bool) {
         self.wanted = wanted;
         if !wanted {
             self.living = FxHashMap::default();
@@ -110,7 +110,7 @@ mod tests {
 
     fn identities(ancestors: &[u64]) -> Identities {
         let mut identities = Identities::default();
-        identities.want(true);
+        identities.set_wanted(true);
         identities.living.insert(ancestors[0], 1);
         identities.ancestors.insert(1, ancestors.to_vec());
         identities
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn nothing_is_known_when_nobody_wants_it() {
         let mut identities = identities(&[80]);
-        identities.want(false);
+        identities.set_wanted(false);
         assert!(identities.living.is_empty());
         assert_eq!(identities.nearest(1, &[80], false), None);
     }

@@ -1,5 +1,5 @@
 //! Ruby before 3.1.4 crashes where a Ractor starts while objects or collections are hooked, as the VM looks for the frame of
-//! a thread that has none yet (Bug #18464). So all hooks rest while there is more than one Ractor.
+//! a thread that has none yet (Bug #18464). So all hooks are suspended while there is more than one Ractor.
 //!
 //! `Memprof::Support` has the VM say when `Ractor.new` is called and returns, and switches this on for such a Ruby. Only the
 //! main Ractor has hooks, and while it has, it is alone: so no other starts one. Whether it is alone again only Ruby code can
@@ -22,7 +22,7 @@ static STARTING: AtomicU32 = AtomicU32::new(0);
 /// All calls of `Ractor.new`. These numbers change with the GVL, so no exchange is needed.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// Has hooks rest from now on while there are several Ractors, as there may be now.
+/// Has hooks suspended from now on while there are several Ractors, as there may be now.
 pub fn avoid() {
     BESIDE.store(true, Ordering::Relaxed);
     CRASHES.store(true, Ordering::Relaxed);
@@ -33,7 +33,11 @@ pub fn starts() -> bool {
     STARTING.store(STARTING.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     note_start();
     // All of them: `any` would stop at the first.
-    every_hook().into_iter().filter(|hook| hook.rest()).count() > 0
+    every_hook()
+        .into_iter()
+        .filter(|hook| hook.suspend())
+        .count()
+        > 0
 }
 
 /// As [`starts`], where the object of a Ractor is allocated: `Ractor.new` was called where the VM reports no calls, as in a
@@ -44,7 +48,7 @@ pub fn is_allocated() {
     if avoided() {
         note_start();
         for hook in every_hook() {
-            hook.rest();
+            hook.suspend();
         }
     }
 }

@@ -22,7 +22,7 @@ pub fn open(
     identities: bool,
 ) -> SessionId {
     let thread = by_thread.then(ruby_thread::current_thread);
-    if hooks::HOOK.rests() {
+    if hooks::HOOK.is_suspended() {
         check_hook();
     }
     let now = now();
@@ -59,7 +59,7 @@ fn changed(tracker: &mut Tracker) {
     tracker::set_skip(tracker.recorder.sample_gap());
     tracker::follow_threads(tracker.recorder.sessions.by_thread());
     let wanted = tracker.facts.values().any(|facts| facts.identities);
-    tracker.identities.want(wanted);
+    tracker.identities.set_wanted(wanted);
 }
 
 /// Closes the sessions that followed threads of the parent: after a fork, nothing else does.
@@ -81,7 +81,7 @@ fn close_orphans(tracker: &mut Tracker) {
 
 /// Looks whether the VM still calls the hook. If it does not, all sessions that record lack what was allocated since.
 fn check_hook() {
-    if hooks::revive() {
+    if hooks::restore_if_lost() {
         tracker::with(|tracker| {
             // What was freed meanwhile is not known either.
             between_sessions::forget_addresses(tracker);

@@ -44,12 +44,12 @@ impl Snapshot<'_, '_> {
                 index,
                 self.positions[id as usize],
             );
-            self.out.flow()?;
+            self.out.flush_if_full()?;
         }
         for id in choice.nodes.iter().take_while(|&id| id < self.heap.len()) {
             self.row(&mut first, id)?;
             self.extras(&mut first, id);
-            self.out.flow()?;
+            self.out.flush_if_full()?;
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Snapshot<'_, '_> {
                     kind = types::WEAK;
                 }
                 self.edge(first, kind, name, position);
-                self.out.flow()?;
+                self.out.flush_if_full()?;
             }
             before = position;
         }

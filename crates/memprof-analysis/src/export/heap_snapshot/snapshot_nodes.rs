@@ -55,12 +55,12 @@ impl Snapshot<'_, '_> {
             let kind = self.kind(id);
             let address = addresses.of(id);
             self.node(at, kind, name, (address >> 3) as u32, memsizes.get(id));
-            self.out.flow()?;
+            self.out.flush_if_full()?;
         }
         for (more, at) in choice.more.iter().zip(self.first_more()..) {
             self.synthetic(at, &format!("({} more)", more.objects), more.size);
         }
-        self.out.flow()
+        self.out.flush_if_full()
     }
 
     fn synthetic(&mut self, at: u32, name: &str, size: u64) {

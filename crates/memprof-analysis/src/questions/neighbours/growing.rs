@@ -57,7 +57,7 @@ impl<'h> Growing<'h> {
     }
 
     /// Takes in a few neighbours of what is there: of referrers what refers to them, of references what they refer to.
-    pub fn surround(&mut self, few: usize) {
+    pub fn expand_all(&mut self, few: usize) {
         let ring = self.nodes.clone();
         let above: Vec<u32> = ring
             .iter()

@@ -10,7 +10,7 @@ use crate::read::{Fallible, Stop, hex};
 use crate::record::{Edge, Label, NoteKind, Value};
 
 /// True if this is the first line.
-pub(super) fn come_next(window: &Window<'_>) -> bool {
+pub(super) fn are_next(window: &Window<'_>) -> bool {
     let rest = window.rest();
     memchr::memmem::find(&rest[..rest.len().min(64)], b"\"_ROOTS_\"").is_some()
 }

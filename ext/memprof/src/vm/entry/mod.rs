@@ -19,8 +19,8 @@ use serde_json::ser::PrettyFormatter;
 
 use super::census::{self, Census};
 use super::{sessions, tracker};
-use moment::at_a_good_moment;
 pub use moment::init;
+use moment::when_safe;
 use output::{heap_to, write};
 
 /// Writes the heap as the gem heap_dump did, one JSON array, to `file`, or to `dump.json` if it is NULL.
@@ -29,7 +29,7 @@ use output::{heap_to, write};
 /// `file` is NULL or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heapdump_dump(file: *const c_char) {
-    at_a_good_moment("heapdump_dump", (), || {
+    when_safe("heapdump_dump", (), || {
         // SAFETY: the caller's string.
         let file = unsafe { string(file) }.unwrap_or_else(|| "dump.json".into());
         heap_to(Some(&file), "heap_dump")
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn heapdump_dump(file: *const c_char) {
 /// As [`heapdump_dump`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memprof_dump_all(file: *const c_char) -> c_int {
-    at_a_good_moment("memprof_dump_all", -1, || {
+    when_safe("memprof_dump_all", -1, || {
         // SAFETY: the caller's string.
         let file = unsafe { string(file) };
         heap_to(file.as_deref(), "memprof").map(|()| 0)
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn memprof_dump_all(file: *const c_char) -> c_int {
 /// As [`heapdump_dump`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memprof_stats(file: *const c_char) -> c_int {
-    at_a_good_moment("memprof_stats", -1, || {
+    when_safe("memprof_stats", -1, || {
         // SAFETY: the caller's string.
         let file = unsafe { string(file) };
         let session =
@@ -99,7 +99,7 @@ macro_rules! count_objects {
         /// All arguments up to the first NULL or "" are NUL-terminated strings.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn heapdump_count_objects_print($($name: *const c_char),*) {
-            at_a_good_moment("heapdump_count_objects_print", (), || {
+            when_safe("heapdump_count_objects_print", (), || {
                 // SAFETY: the caller's strings.
                 let census = census::count_objects(&unsafe { names(&[$($name),*]) })?;
                 let mut json = indented(&census)?;
@@ -115,7 +115,7 @@ macro_rules! count_objects {
         /// As [`heapdump_count_objects_print`].
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn heapdump_count_objects_return($($name: *const c_char),*) -> *const c_char {
-            at_a_good_moment("heapdump_count_objects_return", std::ptr::null(), || {
+            when_safe("heapdump_count_objects_return", std::ptr::null(), || {
                 // SAFETY: the caller's strings.
                 let census = census::count_objects(&unsafe { names(&[$($name),*]) })?;
                 malloced(&serde_json::to_vec(&census).map_err(|error| error.to_string())?)

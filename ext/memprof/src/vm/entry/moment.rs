@@ -30,8 +30,8 @@ pub fn init(ruby: &Ruby) {
 // Inlined, it would give its caller a debugging entry, and as that has no types, a debugger would take the function for one
 // that returns nothing.
 #[inline(never)]
-pub fn at_a_good_moment<T>(name: &str, refused: T, work: impl FnOnce() -> Result<T, String>) -> T {
-    let outcome = catch_unwind(AssertUnwindSafe(|| match bad_moment() {
+pub fn when_safe<T>(name: &str, refused: T, work: impl FnOnce() -> Result<T, String>) -> T {
+    let outcome = catch_unwind(AssertUnwindSafe(|| match obstacle() {
         Some(why) => Err(why.to_owned()),
         // Above these frames a debugger waits, which does not rescue.
         None => protect(work).unwrap_or_else(|raised| Err(raised.to_string())),
@@ -47,7 +47,7 @@ pub fn at_a_good_moment<T>(name: &str, refused: T, work: impl FnOnce() -> Result
 }
 
 /// Why the heap cannot be read now.
-fn bad_moment() -> Option<&'static str> {
+fn obstacle() -> Option<&'static str> {
     if !VM_UP.load(Ordering::Relaxed) {
         return Some("not now: Ruby is not running");
     }

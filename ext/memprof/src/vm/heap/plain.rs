@@ -4,7 +4,7 @@
 use std::io;
 
 use memprof_dump::record::{Allocation, Detail, Flags as Bits, Kind, Label, Object, Text};
-use memprof_dump::writer::{Like, LiveWriter};
+use memprof_dump::writer::{LiveWriter, TemplateId};
 use rb_sys::{ID, VALUE};
 
 use super::collector::Collector;
@@ -265,7 +265,7 @@ impl One {
             }),
         };
         pass.writer
-            .like(&pass.walk.names.tables, Like(template_id), &object)
+            .object_from_template(&pass.walk.names.tables, TemplateId(template_id), &object)
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Classes(Option<ClassNames>);
 
 impl Own for Classes {
     fn rest(&mut self) {
-        self.0.take_if(|classes| !classes.may_stay());
+        self.0.take_if(|classes| !classes.is_reusable());
     }
 }
 

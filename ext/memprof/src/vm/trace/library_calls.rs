@@ -9,13 +9,13 @@ use memprof_native::{Choice, Counted, Refused, Scope, Trace};
 static RUNNING: Mutex<Running> = Mutex::new(Running {
     next: 0,
     traces: Vec::new(),
-    kept: Vec::new(),
+    installed: Vec::new(),
 });
 
 struct Running {
     next: u64,
     traces: Vec<(u64, Trace)>,
-    kept: Vec<(u64, memprof_native::Kept)>,
+    installed: Vec<(u64, memprof_native::Installation)>,
 }
 
 impl Running {
@@ -35,26 +35,26 @@ fn take<T>(row: &mut Vec<(u64, T)>, number: u64) -> Option<T> {
 }
 
 /// Functions that stay replaced.
-pub struct Kept(u64);
+pub struct Installation(u64);
 
-impl Kept {
+impl Installation {
     /// Until this is dropped, or the process is a copy.
     ///
     /// # Errors
     /// If calls can't be counted in this process.
     pub fn new(choice: &Choice) -> Result<Self, Refused> {
-        let kept = choice.keep()?;
+        let installation = choice.install()?;
         let mut running = running();
         let number = running.number();
-        running.kept.push((number, kept));
-        Ok(Kept(number))
+        running.installed.push((number, installation));
+        Ok(Installation(number))
     }
 }
 
-impl Drop for Kept {
+impl Drop for Installation {
     fn drop(&mut self) {
-        let kept = take(&mut running().kept, self.0);
-        drop(kept); // without the lock
+        let installation = take(&mut running().installed, self.0);
+        drop(installation); // without the lock
     }
 }
 
@@ -98,12 +98,12 @@ impl Drop for Mark {
 
 /// Ends the parent's traces in the child of a fork.
 pub fn end_all() {
-    let (traces, kept) = {
+    let (traces, installed) = {
         let mut running = running();
         (
             std::mem::take(&mut running.traces),
-            std::mem::take(&mut running.kept),
+            std::mem::take(&mut running.installed),
         )
     };
-    drop((traces, kept));
+    drop((traces, installed));
 }

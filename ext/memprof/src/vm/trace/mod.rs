@@ -101,10 +101,10 @@ pub struct Running {
     engine: Option<library_calls::Mark>,
 }
 
-/// What traces need, and what costs nothing while there are none: kept for those that a server begins for each request.
-pub struct Kept {
+/// What traces need, and what costs nothing while there are none: installed for those that a server begins for each request.
+pub struct Installation {
     _gc: Option<gc::Mark>,
-    _calls: Option<library_calls::Kept>,
+    _calls: Option<library_calls::Installation>,
 }
 
 /// Ruby runs many threads on a few native ones (`RUBY_MN_THREADS`, since 3.3). Calls are counted for native threads, and a
@@ -156,14 +156,14 @@ pub fn begin(choice: &Choice, process: bool) -> Result<Running, Refused> {
     })
 }
 
-/// Keeps what can be kept between traces: not the hook on allocations, which is called for every object.
+/// Installs what can stay between traces: not the hook on allocations, which is called for every object.
 ///
 /// # Errors
 /// As for [`begin`].
-pub fn keep(choice: &Choice) -> Result<Kept, Refused> {
-    Ok(Kept {
+pub fn install(choice: &Choice) -> Result<Installation, Refused> {
+    Ok(Installation {
         _calls: (choice.calls.as_ref())
-            .map(library_calls::Kept::new)
+            .map(library_calls::Installation::new)
             .transpose()?,
         _gc: choice.gc.then(|| gc::Mark::new(Owner::Process)),
     })

@@ -1,10 +1,10 @@
-//! Texts that objects have in common which the walk over a live heap calls alike.
+//! Texts that all objects of one template have in common, which the walk over a live heap writes.
 
 use super::super::record::{Flags, Object};
-use super::super::writer::Like;
+use super::super::writer::TemplateId;
 use super::detail;
 
-/// What lines of like objects have in common.
+/// What lines of objects of one template have in common.
 struct Texts {
     head: Box<[u8]>,
     flags: Box<[u8]>,
@@ -14,15 +14,15 @@ struct Texts {
 
 /// By their number.
 #[derive(Default)]
-pub(super) struct Likes {
+pub(super) struct Templates {
     texts: Vec<Option<Texts>>,
 }
 
-impl Likes {
-    /// What comes behind the address. To be called before [`Likes::flags`].
+impl Templates {
+    /// What comes behind the address. To be called before [`Templates::flags`].
     #[inline(always)]
-    pub fn head(&mut self, like: Like, object: &Object<'_>, ruby: (u8, u8)) -> &[u8] {
-        let place = like.0 as usize;
+    pub fn head(&mut self, template: TemplateId, object: &Object<'_>, ruby: (u8, u8)) -> &[u8] {
+        let place = template.0 as usize;
         if !matches!(self.texts.get(place), Some(Some(_))) {
             self.learn(place, object, ruby);
         }
@@ -37,8 +37,8 @@ impl Likes {
 
     /// What comes behind the memsize.
     #[inline(always)]
-    pub fn flags(&self, like: Like) -> &[u8] {
-        match self.texts.get(like.0 as usize) {
+    pub fn flags(&self, template: TemplateId) -> &[u8] {
+        match self.texts.get(template.0 as usize) {
             Some(Some(texts)) => &texts.flags,
             _ => &[],
         }
