@@ -15,6 +15,7 @@ RSpec.configure do |config|
   config.include FileSystems
   config.include GCHelpers
   config.include LivePrograms
+  config.include PlainPrograms
   config.include PumaServers
   config.include Servers
   config.include Snapshots

@@ -8,24 +8,14 @@ RSpec.describe "memprof attach" do
 
   before { skip "needs root, or the permission to trace any process" unless Process.euid.zero? }
 
-  # Runs Ruby code, which prints "ready" when it is; its temporary files go to a directory of their own.
-  def stranger(code)
-    reader, writer = IO.pipe
-    temporary = Dir.mktmpdir("memprof-attach-")
-    pid = Process.spawn({ "RUBYOPT" => nil, "TMPDIR" => temporary }, RbConfig.ruby, "-e",
-      "$stdout.sync = true\n#{code}", out: writer, in: File::NULL, pgroup: true)
-    writer.close
-    raise "does not start" unless reader.gets == "ready\n"
-
-    yield(pid, reader)
-    expect(Dir.children(temporary)).to be_empty
-  ensure
-    if pid
-      Process.kill(:KILL, -pid) # and what it has forked
-      Process.wait(pid)
+  # Its temporary files go to a directory of their own, and none stays.
+  def attachable(code, &block)
+    Dir.mktmpdir("memprof-attach-") do |temporary|
+      plain_program(code, env: { "TMPDIR" => temporary }) do |*program|
+        block.call(*program)
+        expect(Dir.children(temporary)).to be_empty
+      end
     end
-    reader&.close
-    FileUtils.rm_rf(temporary)
   end
 
   def evaluate(pid, code)
@@ -54,7 +44,7 @@ RSpec.describe "memprof attach" do
   }
   programs.each do |what, code|
     it "evaluates code in a process #{what}, again and again" do
-      stranger(code) do |pid, _|
+      attachable(code) do |pid, _|
         expect(value(pid, "Thread.list.map(&:name).compact")).to eq("[\"memprof attach\"]\n")
         expect(value(pid, "Process.pid")).to eq("#{pid}\n")
         expect(Process.wait(pid, Process::WNOHANG)).to be_nil
@@ -81,7 +71,7 @@ RSpec.describe "memprof attach" do
       puts "as before"
       sleep
     RUBY
-    stranger(code) do |pid, lines|
+    attachable(code) do |pid, lines|
       masks = -> { File.read("/proc/#{pid}/status")[/^SigPnd.*?^SigCgt.*?$/m] }
       before = masks.call
       3.times do
@@ -99,7 +89,7 @@ RSpec.describe "memprof attach" do
 
   it "tracks allocations, and stops" do
     code = "KEPT = []\nputs :ready\nloop { KEPT << Object.new.tap { sleep 0.001 } }"
-    stranger(code) do |pid, _|
+    attachable(code) do |pid, _|
       result = run_memprof("attach", pid, "--track", "--duration", 1, "--limit", 3, timeout: 300)
       expect(result.stdout).to match(/^ +\d+ -e:4:Object$/)
       expect(result.stderr).to match(/\Amemprof: process #{pid} .*: loads memprof .* tracks .* for 1\.0 s/)
@@ -109,7 +99,7 @@ RSpec.describe "memprof attach" do
   end
 
   it "records malloc, and stops" do
-    stranger("KEPT = []\nputs :ready\nloop { KEPT << \"x\" * 10_000; sleep 0.001 }") do |pid, _|
+    attachable("KEPT = []\nputs :ready\nloop { KEPT << \"x\" * 10_000; sleep 0.001 }") do |pid, _|
       result = run_memprof("attach", "--malloc", "--duration", 1, pid, timeout: 300)
       expect(result.stdout).to match(/-e:4$/)
       expect(value(pid, "Memprof::Malloc.running?")).to eq("false\n")
@@ -117,7 +107,7 @@ RSpec.describe "memprof attach" do
   end
 
   it "ends early at Ctrl-C" do
-    stranger("KEPT = []\nputs :ready\nloop { KEPT << Object.new.tap { sleep 0.001 } }") do |pid, _|
+    attachable("KEPT = []\nputs :ready\nloop { KEPT << Object.new.tap { sleep 0.001 } }") do |pid, _|
       memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
       command = Process.spawn(*memprof, "attach", pid.to_s, "--track", "--duration", "1000000",
         out: "out", err: "err")
@@ -132,7 +122,7 @@ RSpec.describe "memprof attach" do
   end
 
   it "times out if the process does nothing, and leaves the process as it was" do
-    stranger("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
+    attachable("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
       Process.kill(:STOP, pid)
       result = run_memprof("attach", pid, "--track", "--seconds", 1, timeout: 300)
       expect(result.stderr.lines.last).to match(/did not begin within 1 s .*: no thread of it looked/)
@@ -158,7 +148,7 @@ RSpec.describe "memprof attach" do
   end
 
   it "reports what the code raises, and what else is wrong, in one line" do
-    stranger("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
+    attachable("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
       result = evaluate(pid, "\nraise 'no'")
       expect(result.stderr.lines.last)
         .to match(%r{\Amemprof: process #{pid}: RuntimeError: no \(.*/code\.rb:2:in .*\)$})

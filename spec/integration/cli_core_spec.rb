@@ -20,16 +20,6 @@ RSpec.describe "memprof core" do
     $stdin.read
   RUBY
 
-  # A process that has not loaded memprof.
-  def stranger(code)
-    IO.popen({ "RUBYOPT" => nil }, [RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}"], "r+") do |io|
-      raise "does not start" unless io.gets == "ready\n"
-
-      yield(io.pid)
-      io.close_write
-    end
-  end
-
   def core(*words, input: "")
     stdout, stderr, status = run_memprof("core", *words.map(&:to_s), input: input)
     expect(status.exitstatus).to eq(0), stderr
@@ -41,7 +31,7 @@ RSpec.describe "memprof core" do
 
   it "knows the stacks of threads that run, too" do
     threads = "3.times { Thread.new { loop { Array.new(20) { _1.to_s }.sort } } }"
-    stranger("#{threads}\nputs :ready\n$stdin.read") do |pid|
+    plain_program("#{threads}\nputs :ready\n$stdin.read") do |pid|
       3.times do
         stacks = json(pid, "list", "stacks")["regions"]
         expect(stacks.map { |stack| stack["thread"].to_s }).to match_array(Dir.children("/proc/#{pid}/task"))
@@ -51,7 +41,7 @@ RSpec.describe "memprof core" do
   end
 
   it "shows where the memory of a running process went" do
-    stranger(planted) do |pid|
+    plain_program(planted) do |pid|
       text = core(pid)
       expect(text).to match(/\A\S+, process #{pid}, paused for [\d.]+ ms\n/)
       expect(text).to match(/^Allocator +glibc, \d+ arenas?, /)
@@ -64,7 +54,7 @@ RSpec.describe "memprof core" do
   end
 
   it "answers in the words of chap" do
-    stranger(planted) do |pid|
+    plain_program(planted) do |pid|
       strings = "used %RubyString /minsize 4e20 /maxsize 4f4c"
       counted = core(pid, "count", *strings.split)
       expect(counted).to match(/\A100 allocations use 0x\h+ \(2,0\d\d,\d{3}\) bytes\.\n\z/)
@@ -87,7 +77,7 @@ RSpec.describe "memprof core" do
   end
 
   it "reads a script from stdin, and answers in JSON" do
-    stranger(planted) do |pid|
+    plain_program(planted) do |pid|
       script = "count used\n# a comment\n\ncount stacks\nenumerate leaked /showUpTo 1\n"
       answers = core(pid, "-", input: script)
       expect(answers).to match(/\A\d+ allocations use .* bytes\.\n[45] stacks use /)
@@ -101,7 +91,7 @@ RSpec.describe "memprof core" do
   end
 
   it "extends sets, and redirects the answers of a script" do
-    stranger(planted) do |pid|
+    plain_program(planted) do |pid|
       script = <<~CHAP
         count used %RubyString /minsize 4e20
         redirect on
@@ -128,7 +118,7 @@ RSpec.describe "memprof core" do
   end
 
   it "writes answers to a file" do
-    stranger(planted) do |pid|
+    plain_program(planted) do |pid|
       expect(core("--output", "summary.json", "--json", pid)).to eq("")
       expect(JSON.parse(File.read("summary.json"))).to include("allocator" => "glibc")
       expect(core(pid, "-o", "count", "count", "used")).to eq("")
@@ -139,7 +129,7 @@ RSpec.describe "memprof core" do
   it "reads a core file of gcore" do
     skip "gcore is not installed (the package gdb)" unless system("which gcore > /dev/null")
 
-    stranger(planted) do |pid|
+    plain_program(planted) do |pid|
       live = json(pid)
       written = system("gcore", "-o", "core", pid.to_s, out: File::NULL, err: File::NULL)
       skip "gcore may not trace" unless written

@@ -9,23 +9,6 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
 
   before { skip "needs root, or the permission to trace any process" unless Process.euid.zero? }
 
-  # Runs Ruby code, which prints a line when it is ready.
-  def stranger(code, *command)
-    reader, writer = IO.pipe
-    pid = Process.spawn({ "RUBYOPT" => nil }, *command, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}",
-      out: writer, in: File::NULL, pgroup: true)
-    writer.close
-    raise "does not start" unless reader.gets == "ready\n"
-
-    yield(pid, reader)
-  ensure
-    if pid
-      Process.kill(:KILL, -pid) # and what it has forked
-      Process.wait(pid)
-    end
-    reader&.close
-  end
-
   def children(pid)
     File.read("/proc/#{pid}/task/#{pid}/children").split
   end
@@ -55,7 +38,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
       ready[1].puts "line"
       sleep
     RUBY
-    stranger(code) do |pid, lines|
+    plain_program(code) do |pid, lines|
       3.times do |number|
         Process.kill(:USR1, pid)
         result = run_memprof("dump", "--pid", pid, "--out", "heap.#{number}.json", timeout: 300)
@@ -74,7 +57,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   it "dumps a process whose threads allocate all the time" do
     code = "#{planting}\n4.times { Thread.new { loop { Array.new(50) { _1.to_s * 3 }.sort } } }\n" \
            "puts :ready\nsleep"
-    stranger(code) do |pid, _|
+    plain_program(code) do |pid, _|
       result = run_memprof("dump", "--pid", pid, "--out", "heap.memprof", "--values", "none", timeout: 300)
       expect(result.stderr).to include("paused for")
       run_memprof("convert", "heap.memprof", "heap.json", timeout: 300)
@@ -92,7 +75,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
       puts "ready"
       sleep
     RUBY
-    stranger(code) do |pid, _|
+    plain_program(code) do |pid, _|
       text = run_memprof("stack", pid, timeout: 300).stdout
       expect(text).to match(/ \(#{pid}\), Ruby #{RUBY_VERSION}: 2 threads, paused for [\d.]+ ms$/)
       expect(text).to match(/^thread "worker", sleep\n.*pop'?\n-e:2:in .*wait_here/)
@@ -103,7 +86,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   end
 
   it "dumps a process whose only thread waits without the GVL" do
-    stranger("#{planting}\nputs :ready\nIO.pipe[0].read") do |pid, _|
+    plain_program("#{planting}\nputs :ready\nIO.pipe[0].read") do |pid, _|
       result = run_memprof("dump", "--pid", pid, "--out", "heap.json", timeout: 300)
       expect(result.stderr).to include("paused for")
       expect(planted("heap.json")).to eq(10_000)
@@ -113,7 +96,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   it "takes its library along where the process does not see it" do
     skip "needs unshare" unless system("unshare", "-m", "true", err: File::NULL)
     library = File.join(ChildRuby::LIB, "memprof")
-    stranger("#{planting}\nputs :ready\nsleep", "unshare", "-m", "sh", "-c",
+    plain_program("#{planting}\nputs :ready\nsleep", "unshare", "-m", "sh", "-c",
       "mount -t tmpfs none #{library} && exec \"$@\"", "sh") do |pid, _|
       result = run_memprof("dump", "--pid", pid, "--out", "heap.json", timeout: 300)
       expect(result).to be_success
@@ -124,7 +107,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
 
   it "asks all processes that one has forked" do
     forking = "pids = 2.times.map { fork { sleep } }\nputs :ready, pids.join(' ')\nsleep"
-    stranger("#{planting}\n#{forking}") do |pid, lines|
+    plain_program("#{planting}\n#{forking}") do |pid, lines|
       pids = lines.gets.split
       result = run_memprof("dump", "--pid", pid, "--children", "--out", "heap.json", timeout: 300)
       expect(result).to be_success
@@ -146,9 +129,9 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   end
 
   it "leaves the process alone if memprof is killed meanwhile, or the disk is full" do
-    stranger("#{planting}\nputs :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
+    plain_program("#{planting}\nputs :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
       with_file_system("size=256k") do |directory|
-        stranger("#{planting}\nputs :ready\nsleep", "env", "TMPDIR=#{directory}") do |full, _|
+        plain_program("#{planting}\nputs :ready\nsleep", "env", "TMPDIR=#{directory}") do |full, _|
           result = run_memprof("dump", "--pid", full, timeout: 300)
           expect(result.stderr).to match(/No space left on device/)
           expect(Dir.children(directory)).to be_empty

@@ -94,4 +94,23 @@ module Servers
     expect(status).to be_success
     JSON.parse(stdout.lines.last.to_s) # before it clients may have logged
   end
+
+  # What the record of a traced request has of the exception that its code raises; takes the same as
+  # {#client_program}, and the code before the request.
+  def exception_in_request(code, before:, **options)
+    client_program(<<~RUBY, **options)
+      require "memprof"
+      require "json"
+      #{before}
+      io = StringIO.new
+      $stdout, out = io, $stdout
+      begin
+        Memprof.trace_request({}, tracers: :gc) { #{code} }
+      rescue StandardError
+        nil
+      end
+      $stdout = out
+      emit(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
+    RUBY
+  end
 end

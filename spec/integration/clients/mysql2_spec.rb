@@ -29,21 +29,8 @@ RSpec.describe "Queries of mysql2 to MariaDB" do
   end
 
   it "leave their codes in the record of a request that raises" do
-    result = client_program(<<~RUBY, server: :mariadb)
-      require "mysql2"
-      require "memprof"
-      require "json"
-      client = #{connect}
-      io = StringIO.new
-      $stdout, out = io, $stdout
-      begin
-        Memprof.trace_request({}, tracers: :gc) { client.query("select * from nowhere") }
-      rescue Mysql2::Error
-        nil
-      end
-      $stdout = out
-      emit(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
-    RUBY
+    result = exception_in_request('client.query("select * from nowhere")', server: :mariadb,
+      before: "require \"mysql2\"; client = #{connect}")
     expect(result).to eq("exception" => "Mysql2::Error",
       "exception_code" => { "class" => "Mysql2::Error", "error_number" => 1146, "sqlstate" => "42S02" })
   end

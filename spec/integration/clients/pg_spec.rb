@@ -46,21 +46,8 @@ RSpec.describe "Queries of pg to PostgreSQL" do
   end
 
   it "leave the SQLSTATE in the record of a request that raises" do
-    result = client_program(<<~RUBY, server: :postgres)
-      require "pg"
-      require "memprof"
-      require "json"
-      client = PG.connect
-      io = StringIO.new
-      $stdout, out = io, $stdout
-      begin
-        Memprof.trace_request({}, tracers: :gc) { client.exec("select * from nowhere") }
-      rescue PG::Error
-        nil
-      end
-      $stdout = out
-      emit(**JSON.parse(io.string, symbolize_names: true).slice(:exception, :exception_code))
-    RUBY
+    result = exception_in_request('client.exec("select * from nowhere")', server: :postgres,
+      before: 'require "pg"; client = PG.connect')
     expect(result).to eq("exception" => "PG::UndefinedTable",
       "exception_code" => { "class" => "PG::UndefinedTable", "sqlstate" => "42P01" })
   end

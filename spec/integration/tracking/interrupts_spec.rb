@@ -18,6 +18,31 @@ RSpec.describe "Tracked blocks whose threads are ended" do
       GC.enable
       disabled || NATIVE.sessions > 0 || Memprof.running?
     end
+    # Runs the work again and again, interrupted at the first place, the second, ... until it is done before,
+    # and yields after each. Where methods, blocks and C functions return is where Ruby looks whether the
+    # thread is to end.
+    def interrupt_everywhere(work, interrupt)
+      work.call
+      here = Thread.current
+      interrupts = 0
+      (1..1500).each do |number|
+        count = 0
+        point = TracePoint.new(:return, :b_return, :c_return) do
+          next unless Thread.current.equal?(here) && (count += 1) == number
+
+          interrupts += 1
+          interrupt.call
+        end
+        begin
+          point.enable { work.call }
+        rescue Late
+          nil
+        end
+        yield(number)
+        break if count < number
+      end
+      puts interrupts
+    end
   RUBY
 
   {
@@ -29,32 +54,13 @@ RSpec.describe "Tracked blocks whose threads are ended" do
     "Memprof.start" => "Memprof.start; Memprof.stop",
     "a dump" => "Memprof.dump(File::NULL) { 'x'.dup }"
   }.each do |name, work|
-    # Where methods, blocks and C functions return is where Ruby looks whether the thread is to end.
     it "leaves nothing behind wherever it is interrupted: #{name}" do
       result = run_ruby(<<~RUBY)
         #{setup}
-        work = -> { #{work} }
-        work.call
-        here = Thread.current
-        interrupts = 0
-        (1..).each do |number|
-          count = 0
-          point = TracePoint.new(:return, :b_return, :c_return) do
-            next unless Thread.current.equal?(here) && (count += 1) == number
-
-            interrupts += 1
-            raise Late
-          end
-          begin
-            point.enable { work.call }
-          rescue Late
-            nil
-          end
+        interrupt_everywhere(-> { #{work} }, -> { raise Late }) do |number|
           Memprof.stop if Memprof.running?
           abort "left behind by interrupt \#{number}" if left?
-          break if count < number || number == 1500
         end
-        puts interrupts
       RUBY
       expect(result.stderr).to eq("")
       expect(result.stdout.to_i).to be > 5
@@ -88,27 +94,9 @@ RSpec.describe "Tracked blocks whose threads are ended" do
             TRACERS::Subscriber.running.any? { |subscriber| subscribed?(subscriber) } ||
             TRACERS::Hooks.instance_variable_get(:@watchers) > 1
         end
-        work = -> { #{work} }
-        work.call
-        here = Thread.current
-        interrupts = 0
-        (1..).each do |number|
-          count = 0
-          point = TracePoint.new(:return, :b_return, :c_return) do
-            next unless Thread.current.equal?(here) && (count += 1) == number
-
-            interrupts += 1
-            here.raise(Late)
-          end
-          begin
-            point.enable { work.call }
-          rescue Late
-            nil
-          end
+        interrupt_everywhere(-> { #{work} }, -> { Thread.current.raise(Late) }) do |number|
           abort "left running by interrupt \#{number}" if left? || running?
-          break if count < number || number == 1500
         end
-        puts interrupts
       RUBY
       expect(result.stderr).to eq("")
       expect(result.stdout.to_i).to be > 5

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+
+# Programs that have not loaded memprof.
+module PlainPrograms
+  # Runs Ruby code, which prints "ready" when it is. Yields its process id and what it prints; after the block
+  # it is ended, with all that it forked.
+  def plain_program(code, *command, env: {})
+    stdin, held = IO.pipe # whoever reads waits until it is ended
+    output, stdout = IO.pipe
+    pid = Process.spawn({ "RUBYOPT" => nil, **env }, *command, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}",
+      in: stdin, out: stdout, pgroup: true)
+    [stdin, stdout].each(&:close)
+    raise "does not start" unless output.gets == "ready\n"
+
+    yield(pid, output)
+  ensure
+    if pid
+      Process.kill(:KILL, -pid)
+      Process.wait(pid)
+    end
+    [held, output].each { |io| io&.close }
+  end
+end
