@@ -9,8 +9,9 @@ module PlainPrograms
   def plain_program(code, *command, env: {})
     stdin, held = IO.pipe # whoever reads waits until it is ended
     output, stdout = IO.pipe
-    pid = Process.spawn({ "RUBYOPT" => nil, **env }, *command, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}",
-      in: stdin, out: stdout, pgroup: true)
+    program = [*command, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}"]
+    pid = Process.spawn({ "RUBYOPT" => nil, **env }, *program, in: stdin,
+      out: stdout, pgroup: true)
     [stdin, stdout].each(&:close)
     raise "does not start" unless output.gets == "ready\n"
 
