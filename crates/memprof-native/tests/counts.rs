@@ -54,6 +54,49 @@ fn reads_and_writes_in_each_way_to_link() {
     });
 }
 
+/// As `-z mark-plt` links, which not all linkers know.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn tables_that_name_entries_of_the_plt() {
+    alone(|| {
+        let shop = Workshop::new();
+        let library = shop.build("marked", support::WORK, &["-Wl,-z,lazy"]);
+        let mut bytes = std::fs::read(&library).unwrap();
+        assert!(mark_plt(&mut bytes) > 10);
+        std::fs::write(&library, bytes).unwrap();
+        let rounds: Rounds = support::Library::open(&library).get("pipe_rounds");
+        let trace = Trace::begin(&["fd"], Scope::Thread).unwrap();
+        // SAFETY: a function of the library, of that type.
+        assert_eq!(unsafe { rounds(100) }, 100);
+        assert_eq!(count(&trace.finish(), "fd.read.calls"), 100);
+    });
+}
+
+/// Gives relocations of the PLT an addend, and says how many there are.
+#[cfg(target_arch = "x86_64")]
+fn mark_plt(file: &mut [u8]) -> usize {
+    const SHT_RELA: u32 = 4;
+    const JUMP_SLOT: u32 = 7;
+    let word = |file: &[u8], at: usize| usize::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    let half = |file: &[u8], at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let sections = word(file, 0x28);
+    let count = usize::from(u16::from_le_bytes([file[0x3c], file[0x3d]]));
+    let mut marked = 0;
+    for section in (0..count).map(|index| sections + index * 64) {
+        if half(file, section + 4) != SHT_RELA {
+            continue;
+        }
+        let table = word(file, section + 24);
+        for entry in (0..word(file, section + 32) / 24).map(|index| table + index * 24) {
+            if half(file, entry + 8) == JUMP_SLOT {
+                file[entry + 16..entry + 24].copy_from_slice(&0x1020u64.to_le_bytes());
+                marked += 1;
+            }
+        }
+    }
+    marked
+}
+
 #[test]
 fn counts_are_final_before_they_are_reported() {
     alone(|| {

@@ -179,11 +179,14 @@ impl<'a> Dynamic<'a> {
         starts: &Starts,
     ) -> Option<Slot<'a>> {
         let kind = info as u32;
-        if !matches!(
-            kind,
-            relocation::JUMP_SLOT | relocation::GLOB_DAT | relocation::ABSOLUTE
-        ) || addend != 0
-        {
+        let is_symbol = match kind {
+            // Linkers may store the address of the entry of the PLT as the addend (`-z mark-plt`, as in glibc of
+            // Debian 13). The loader does not add it.
+            relocation::JUMP_SLOT => true,
+            relocation::GLOB_DAT | relocation::ABSOLUTE => addend == 0,
+            _ => false,
+        };
+        if !is_symbol {
             return None;
         }
         let symbol = self.symbol((info >> 32) as usize)?;

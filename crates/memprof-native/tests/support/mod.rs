@@ -138,7 +138,7 @@ pub type Rounds = unsafe extern "C" fn(c_int) -> c_int;
 pub type Open = unsafe extern "C" fn(*const c_char) -> *mut c_void;
 pub type Close = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-const WORK: &str = r#"
+pub const WORK: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
