@@ -22,6 +22,22 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     program
   end
 
+  # Its function `hidden` is named in a file beside it.
+  def with_debug_file
+    program = compiled(<<~C, "-g")
+      #include <stdlib.h>
+      #include <string.h>
+      void *volatile kept;
+      static __attribute__((noinline)) void *hidden(size_t size) { return memset(malloc(size), 1, size); }
+      int main(void) { kept = hidden(500000); return 0; }
+    C
+    commands = [%w[objcopy --only-keep-debug grow grow.debug], %w[strip --strip-all grow],
+      %w[objcopy --add-gnu-debuglink=grow.debug grow]]
+    done = commands.all? { |command| system(*command, chdir: @directory) }
+    skip "binutils are not installed" unless done
+    program
+  end
+
   it "has its blocks with native callers, also of threads" do
     program = compiled(<<~C, "-rdynamic")
       #include <pthread.h>
@@ -59,18 +75,7 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
   end
 
   it "has names of functions and lines from a file with its debugging information" do
-    program = compiled(<<~C, "-g")
-      #include <stdlib.h>
-      #include <string.h>
-      void *volatile kept;
-      static __attribute__((noinline)) void *hidden(size_t size) { return memset(malloc(size), 1, size); }
-      int main(void) { kept = hidden(500000); return 0; }
-    C
-    commands = [%w[objcopy --only-keep-debug grow grow.debug], %w[strip --strip-all grow],
-      %w[objcopy --add-gnu-debuglink=grow.debug grow]]
-    done = commands.all? { |command| system(*command, chdir: @directory) }
-    skip "binutils are not installed" unless done
-
+    program = with_debug_file
     expect(run_memprof("run", "--malloc", "-o", path, "--", program).stderr).to start_with("Next: ")
     recording = Memprof::Malloc::Recording.new(path)
     functions = -> { recording.tree(:bottom_up, value: :leaked).map { |row| row[:function] } }
@@ -87,6 +92,16 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     File.unlink("#{program}.debug")
     expect(functions.call.first(2)).to eq([nil, nil])
     expect(run_memprof("malloc", "--callers", path).stdout).to match(/ grow\+0x\h+\n +grow\+0x\h+\n/)
+  end
+
+  it "has them in the table and the lines of memprof malloc, too" do
+    program = with_debug_file
+    location = /#{Regexp.escape(program)}\(hidden\+0x\h+\) \[0x\h+\] grow\.c:4$/
+    expect(run_memprof("malloc", "--limit", "1", "--", program).stderr)
+      .to match(/^ +500000 +1 +500000 +1  #{location}/)
+    lines = File.join(@directory, "lines")
+    expect(run_memprof("malloc", "--output", lines, "--min", "400000", "--", program).stderr).to eq("")
+    expect(File.read(lines)).to match(/\A +500000 +1 #{location}\n\z/)
   end
 
   it "leaves the file to a Ruby that the program starts" do

@@ -29,14 +29,14 @@ RSpec.describe "memprof malloc" do
       expect([stderr, status.exitstatus]).to eq(["", 4])
       expect(stdout).to start_with("HELLO_WORLD\n")
       expect(stdout).not_to include("LD_PRELOAD", "MEMPROF_PRELOAD")
-      expect(File.readlines(path)).to all(match(/\A *\d+ +\d+ \S+\(.*\) \[0x\h+\]\n\z/))
+      expect(File.readlines(path)).to all(match(/\A *\d+ +\d+ \S+\(.*\) \[0x\h+\]( \S+:\d+)?\n\z/))
       expect(File.stat(path).mode & 0o777).to eq(0o600)
     end
     stdout, stderr, = run_memprof("malloc", "--limit", "1", "--", "sort", "--help")
     expect(stdout).to include("sort [OPTION]")
     expect(run_memprof("malloc", "--sample", "64", "--", "sort", "--version").stderr)
       .to match(/\Amalloc of sort, process \d+, in bytes \(sampled every 64 bytes on average: estimates\):\n/)
-    expect(stderr).to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]\n\z/)
+    expect(stderr).to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]( \S+:\d+)?\n\z/)
   end
 
   it "names what is wrong" do

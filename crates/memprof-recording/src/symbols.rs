@@ -18,7 +18,7 @@ const DEBUG_FILES: &str = "/usr/lib/debug";
 
 /// Gives native frames the line of their source, and those without a function its name, where that can be found. A file that has changed since the recording is
 /// left alone: it does not have functions where the recording has them.
-pub(crate) fn name(frames: &mut [Frame]) {
+pub fn name(frames: &mut [Frame]) {
     name_by(frames, Path::new(DEBUG_FILES));
 }
 

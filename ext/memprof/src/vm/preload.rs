@@ -17,10 +17,10 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use memprof_native::malloc::{self, Settings, Site, Stream};
+use memprof_native::malloc::{self, Location, Settings, Site, Stream};
 use memprof_profile::profile::estimates;
 
-use super::malloc_host::{self, HOST};
+use super::malloc_host::HOST;
 
 /// The LD_PRELOAD to go back to; there only while this library is preloaded.
 const BEFORE: &str = "MEMPROF_PRELOAD";
@@ -206,14 +206,24 @@ extern "C" fn finish() {
 }
 
 fn lines(sites: &[Site]) -> String {
-    let lines = sites.iter().map(|site| {
-        let (counts, name) = (&site.counts, malloc_host::name(&site.location));
+    let lines = sites.iter().zip(names(sites)).map(|(site, name)| {
+        let counts = &site.counts;
         format!(
             "{:16} {:12} {name}\n",
             counts.allocated_bytes, counts.allocations
         )
     });
     lines.collect()
+}
+
+/// What the sites' locations are called. The program has ended, so there is time to read files.
+fn names(sites: &[Site]) -> Vec<String> {
+    let addresses = sites.iter().map(|site| match site.location {
+        Location::Native(address) => address,
+        // There is no Ruby.
+        Location::Line { .. } => 0,
+    });
+    malloc::describe_from_files(addresses)
 }
 
 fn table(mut sites: Vec<Site>, rows: usize) -> String {
@@ -230,8 +240,9 @@ fn table(mut sites: Vec<Site>, rows: usize) -> String {
         "Allocated",
         "Calls"
     );
-    for site in sites.iter().take(rows) {
-        let (counts, name) = (&site.counts, malloc_host::name(&site.location));
+    sites.truncate(rows);
+    for (site, name) in sites.iter().zip(names(&sites)) {
+        let counts = &site.counts;
         let (live, blocks) = (counts.live_bytes, counts.live);
         let (allocated, calls) = (counts.allocated_bytes, counts.allocations);
         text += &format!("{live:14} {blocks:10} {allocated:14} {calls:10}  {name}\n");
