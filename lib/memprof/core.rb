@@ -27,11 +27,13 @@ module Memprof
   # Restrictions, each of them an option: `signature:` (an address; `"%RubyString"` for blocks of Strings,
   # `"-"` for those without a signature, `"?"` without a pattern too), `min_size:`, `max_size:`,
   # `min_incoming:`, `max_incoming:`, `min_outgoing:`, `max_outgoing:`, `min_free_outgoing:`,
-  # `max_free_outgoing:`. Sizes are bytes; addresses are Strings, as `"0x7f12a0"`.
+  # `max_free_outgoing:`. Sizes are bytes; addresses are Strings, as `"0x7f12a0"`. Numbers of references may
+  # be those of one signature: `min_incoming: { "%RubyArray" => 100 }`.
   #
   # `extend:` adds blocks along references: an Array of rules as those of chap's `/extend`, `"->"` (what the
   # blocks reference, directly or not), `"~>"` (what is leaked of that), `"<-"` (what references them), or
-  # with signatures, offsets and states: `"%RubyArray@0->%RubyString"`, `"->=>near"`.
+  # with signatures, offsets and states: `"%RubyArray@0->%RubyString"`, `"->=>near"`. With
+  # `comment_extensions: true`, {#each} adds what led to each block.
   #
   # @example What a process leaked in C
   #   Memprof::Core.of do |core|
@@ -170,7 +172,10 @@ module Memprof
     def summarize(set = :used, **restrictions) = ask(:summarize, selection(set, restrictions))
 
     # Each block, by address: `:address`, `:size`, `:kind` (`used`, `free`, `thread_cached`) and
-    # `:signature`. Those of a chain or an extended set come in the order in which they are reached.
+    # `:signature`. Those of a chain or an extended set come in the order in which they are reached; with
+    # `comment_extensions: true` as restriction they have `:added` (the `:rule`, `:from` and `:to` that led to
+    # it; nil for blocks of the set itself) and `:again` (what led to blocks that were there before, after
+    # this one and before the next).
     #
     # @param set (see #count)
     # @param contents [Boolean] also `:words`, what it contains

@@ -117,6 +117,26 @@ RSpec.describe "memprof core" do
     end
   end
 
+  it "knows the switches of chap's guide" do
+    stranger(planted) do |pid|
+      strings = %w[used %RubyString /minsize 4e20]
+      address = core(pid, "enumerate", *strings, "/showUpTo", "1").chomp
+      bytes = "6b" * 8
+      dumped = core(pid, "dump", address, "10", "/showAscii", "false")
+      expect(dumped).to eq("#{address}:  #{bytes}  #{bytes}\n")
+      expect(core(pid, "show", *strings, "/showUpTo", "1", "/showAscii", "true")).to match(/6b6b  k{16}$/)
+      expect(core(pid, "show", *strings, "/showUpTo", "1", "/showAscii", "false")).not_to include("kkk")
+      all = core(pid, "count", "used", "/minincoming=1").to_i
+      expect(core(pid, "count", "used", "/minincoming", "%RubyArray=1").to_i).to be < all
+      extended = ["allocation", address, "/extend", "<-", "/commentExtensions", "true", "/showUpTo", "2"]
+      listed = core(pid, "list", *extended)
+      expect(listed).to match(/\AUsed allocation at #{address} of size \h+$/)
+      expect(listed).to match(/^# <- from \h+ adds \h+:\nUsed allocation at /).or match(/1 allocations use/)
+      expect(json(pid, "describe", *extended)["blocks"].first)
+        .to include("added" => nil, "again" => [], "state" => "anchored")
+    end
+  end
+
   it "writes answers to a file" do
     plain_program(planted) do |pid|
       expect(core("--output", "summary.json", "--json", pid)).to eq("")
@@ -153,6 +173,11 @@ RSpec.describe "memprof core" do
                     "show, describe, explain, dump",
     %w[FILE count] => "count needs a set or an address, as leaked",
     %w[FILE count used /annotate x] => "memprof core has no switch /annotate",
+    %w[FILE count used /minincoming Bar=x] =>
+      "invalid /minincoming \"Bar=x\"; expected a decimal number, or SIGNATURE=NUMBER",
+    %w[FILE show used /showAscii yes] => "invalid /showAscii \"yes\"; expected true or false",
+    %w[FILE dump 1000 10 /showAscii] => "invalid /showAscii \"\"; expected true or false",
+    %w[FILE dump 1000 10 11] => "unexpected: 11",
     %w[FILE count used /minsize] => "/minsize needs a value",
     %w[FILE count used /minsize many] =>
       "invalid /minsize \"many\"; expected a hexadecimal number, or a size as 64KiB",

@@ -111,6 +111,44 @@ RSpec.describe Memprof::Core do
     expect(counts["corruptions"]).to eq([])
   end
 
+  it "says how an extended set came to its blocks, and counts references by signature" do
+    skip "this Ruby has no fiddle" unless run_ruby('require "fiddle"').success?
+
+    found = in_child(<<~'RUBY')
+      require "fiddle"
+      def block(size) = Fiddle.malloc(size).tap { |address| Fiddle::Pointer.new(address)[0, size] = "\0" * size }
+      def link(from, offset, to) = Fiddle::Pointer.new(from)[offset, 8] = [to].pack("Q")
+      FIRST, LEFT, RIGHT, SHARED = block(3200), block(3300), block(3400), block(3500)
+      link(FIRST, 8, LEFT)
+      link(FIRST, 16, RIGHT)
+      link(FIRST, 24, LEFT)
+      [LEFT, RIGHT].each { |from| link(from, 8, SHARED) }
+      names = { FIRST => "first", LEFT => "left", RIGHT => "right", SHARED => "shared" }
+      Memprof::Core.of do |core|
+        name = ->(address) { names[address.hex] }
+        step = ->(step) { step && [step[:rule], name.(step[:from]), name.(step[:to])] }
+        blocks = core.each(:allocation, of: FIRST, extend: ["->=>far", "far->"], comment_extensions: true).to_a
+        shared = ->(limit) { core.count(:used, min_size: 3500, max_size: 3512, min_incoming: limit)[:count] }
+        first = ->(**limit) { core.count(:allocation, of: FIRST, **limit)[:count] }
+        puts JSON.generate(
+          blocks: blocks.map { |block| [name.(block[:address]), step.(block[:added]), block[:again].map(&step)] },
+          plain: core.each(:allocation, of: FIRST).first.keys,
+          shared: [{ "-" => 2 }, { "-" => 100 }, { "%RubyHash" => 1 }, { "-" => 2, "%RubyHash" => 1 }, { "" => 2 }, 2].map(&shared),
+          first: [first.(min_outgoing: 2), first.(min_outgoing: 3), first.(max_outgoing: { "-" => 1 })])
+      end
+    RUBY
+    expect(found["blocks"]).to eq([
+      ["first", nil, []],
+      ["left", %w[->=>far first left], []],
+      ["shared", %w[far-> left shared], []],
+      ["right", %w[->=>far first right], [%w[far-> right shared]]]
+    ])
+    expect(found["plain"]).to eq(%w[address size kind signature])
+    expect(found["shared"]).to eq([1, 0, 0, 0, 1, 1])
+    # The second reference to the same block does not count.
+    expect(found["first"]).to eq([1, 0, 0])
+  end
+
   it "extends sets along references, by the rules of chap" do
     skip "this Ruby has no fiddle" unless run_ruby('require "fiddle"').success?
 

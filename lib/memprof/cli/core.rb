@@ -32,11 +32,13 @@ module Memprof
 
         A set may be followed by a signature, a pattern (%RubyString), - or ?, and by
         /minsize, /maxsize, /size, /minincoming, /maxincoming, /minoutgoing,
-        /maxoutgoing, /minfreeoutgoing, /maxfreeoutgoing, /skip, /showUpTo N,
-        /sortby bytes|counts, and extended by /extend RULE: '->' adds what its blocks
-        reference, '~>' what is leaked of that, '<-' what references them. Numbers are
-        hexadecimal, as in chap. With - in place of a verb, memprof reads commands from
-        stdin, one per line; after `redirect on` each answer goes to a file.
+        /maxoutgoing, /minfreeoutgoing, /maxfreeoutgoing [SIGNATURE=]N, /skip,
+        /showUpTo N, /sortby bytes|counts, /showAscii false, and extended by /extend
+        RULE: '->' adds what its blocks reference, '~>' what is leaked of that, '<-'
+        what references them; /commentExtensions true shows what added each block.
+        Numbers are hexadecimal as in chap, only those of references are decimal. With
+        - in place of a verb, memprof reads commands from stdin, one per line; after
+        `redirect on` each answer goes to a file.
 
         Examples:
           memprof core core.4711
@@ -154,15 +156,19 @@ module Memprof
         when "count" then core.count(set, **restrictions)
         when "summarize" then core.summarize(set, **restrictions)
         when "describe", "explain"
-          return core.public_send(request.verb, request.address) if set == "allocation"
+          return core.public_send(request.verb, request.address) if request.place?
 
-          { blocks: blocks(core, request).map { |block| core.public_send(request.verb, block[:address]) } }
+          { blocks: blocks(core, request).map { |block| described(core, request, block) } }
         else { blocks: blocks(core, request) }
         end
       end
 
+      def described(core, request, block)
+        core.public_send(request.verb, block[:address]).merge(block.slice(:added, :again))
+      end
+
       def blocks(core, request)
-        all = core.each(request.set, contents: request.verb == "show", **request.restrictions)
+        all = core.each(request.set, contents: request.verb == "show", **request.listed)
           .lazy.drop(request.skip)
         request.limit ? all.first(request.limit) : all.to_a
       end

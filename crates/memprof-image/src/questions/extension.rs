@@ -1,10 +1,12 @@
 //! Rules that extend a set along references, as chap's `/extend`: `[MEMBER][@OFFSET]->[EXTENSION][@OFFSET][=>STATE]`.
 
+use std::collections::BTreeSet;
+
 use memprof_heap::graph::{BitSet, Inbound};
 use serde::Deserialize;
 
+use super::reference_limits::has;
 use super::related::references_at;
-use super::signature::Signature;
 use crate::analysis::Analysis;
 use crate::sets::SetName;
 
@@ -12,6 +14,8 @@ use crate::sets::SetName;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Rule {
+    /// As it was given.
+    pub text: String,
     /// The members that it is for: by signature, or by the state in which they were reached.
     member: Constraint,
     direction: Direction,
@@ -65,6 +69,7 @@ impl TryFrom<String> for Rule {
             direction,
             extension: Constraint::parse(extension).ok_or_else(invalid)?,
             state,
+            text,
         })
     }
 }
@@ -86,12 +91,47 @@ impl Constraint {
 }
 
 /// The blocks of a set and those that rules add, in the order in which they are reached, depth first.
-pub fn extended(analysis: &Analysis, base: &[u32], rules: &[Rule]) -> Vec<u32> {
-    let mut walk = Walk::new(analysis, rules);
+#[derive(Debug, Default)]
+pub struct Extension {
+    /// The blocks, by number.
+    pub reached: Vec<u32>,
+    /// By their places the blocks that a rule added; empty unless comments are wanted.
+    added: Vec<Option<Origin>>,
+    /// What led to blocks that had been reached before, and after how many blocks.
+    again: Vec<(u32, Origin, u32)>,
+}
+
+/// What led to a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// The rule, by its place among those of the set.
+    pub rule: u32,
+    /// The member that it was applied to.
+    pub member: u32,
+}
+
+impl Extension {
+    /// What added the block at a place; None if it is a block of the set itself.
+    pub fn origin(&self, place: u32) -> Option<Origin> {
+        self.added.get(place as usize).copied().flatten()
+    }
+
+    /// What led to blocks that had been reached before, between the block at a place and the next one.
+    pub fn again(&self, place: u32) -> impl Iterator<Item = (Origin, u32)> {
+        let first = self.again.partition_point(|(at, ..)| *at < place);
+        let rest = self.again[first..].iter();
+        let here = rest.take_while(move |(at, ..)| *at == place);
+        here.map(|(_, origin, block)| (*origin, *block))
+    }
+}
+
+/// Applies rules to the blocks of a set.
+pub fn extended(analysis: &Analysis, base: &[u32], rules: &[Rule], comment: bool) -> Extension {
+    let mut walk = Walk::new(analysis, rules, comment);
     for member in base {
         walk.visit(*member);
     }
-    walk.reached
+    walk.extension
 }
 
 /// A block whose rules are applied.
@@ -102,6 +142,8 @@ struct Step<'r> {
     rules: &'r [Rule],
     /// What the last one adds, last first.
     candidates: Vec<u32>,
+    /// The rule that adds these, by its place.
+    rule: u32,
     /// The state of these.
     next_state: Option<&'r str>,
 }
@@ -111,11 +153,12 @@ struct Walk<'a, 'r> {
     rules: &'r [Rule],
     inbound: Option<Inbound>,
     visited: BitSet,
-    reached: Vec<u32>,
+    comment: bool,
+    extension: Extension,
 }
 
 impl<'a, 'r> Walk<'a, 'r> {
-    fn new(analysis: &'a Analysis, rules: &'r [Rule]) -> Walk<'a, 'r> {
+    fn new(analysis: &'a Analysis, rules: &'r [Rule], comment: bool) -> Walk<'a, 'r> {
         let is_incoming = |rule: &Rule| rule.direction == Direction::Incoming;
         Walk {
             analysis,
@@ -123,18 +166,24 @@ impl<'a, 'r> Walk<'a, 'r> {
             inbound: (rules.iter().any(is_incoming))
                 .then(|| Inbound::of(&analysis.references().graph())),
             visited: BitSet::new(analysis.heap.blocks.len()),
-            reached: Vec::new(),
+            comment,
+            extension: Extension::default(),
         }
     }
 
     fn visit(&mut self, member: u32) {
         let mut steps = Vec::new();
-        steps.extend(self.reach(member, None));
+        steps.extend(self.reach(member, None, None));
         while let Some(step) = steps.last_mut() {
             if let Some(candidate) = step.candidates.pop() {
                 let state = step.next_state;
-                steps.extend(self.reach(candidate, state));
+                let origin = Origin {
+                    rule: step.rule,
+                    member: step.member,
+                };
+                steps.extend(self.reach(candidate, state, Some(origin)));
             } else if let Some((rule, rest)) = step.rules.split_first() {
+                step.rule = (self.rules.len() - step.rules.len()) as u32;
                 step.rules = rest;
                 step.next_state = rule.state.as_deref();
                 step.candidates = self.candidates(rule, step.member, step.state);
@@ -145,16 +194,35 @@ impl<'a, 'r> Walk<'a, 'r> {
     }
 
     /// Adds a block, unless it was reached before.
-    fn reach(&mut self, member: u32, state: Option<&'r str>) -> Option<Step<'r>> {
+    fn reach(
+        &mut self,
+        member: u32,
+        state: Option<&'r str>,
+        origin: Option<Origin>,
+    ) -> Option<Step<'r>> {
+        let Extension {
+            reached,
+            added,
+            again,
+        } = &mut self.extension;
         if !self.visited.insert(member) {
+            if self.comment
+                && let Some(origin) = origin
+            {
+                again.push(((reached.len() - 1) as u32, origin, member));
+            }
             return None;
         }
-        self.reached.push(member);
+        reached.push(member);
+        if self.comment {
+            added.push(origin);
+        }
         Some(Step {
             member,
             state,
             rules: self.rules,
             candidates: Vec::new(),
+            rule: 0,
             next_state: None,
         })
     }
@@ -172,6 +240,7 @@ impl<'a, 'r> Walk<'a, 'r> {
             (Direction::Incoming, Some(inbound)) => inbound.edges(member).collect(),
             _ => self.analysis.references().graph().edges(member).collect(),
         };
+        let mut seen = BTreeSet::new();
         found.retain(|candidate| {
             let [source, target] = match rule.direction {
                 Direction::Incoming => [
@@ -184,10 +253,12 @@ impl<'a, 'r> Walk<'a, 'r> {
                 ],
             };
             self.analysis.contains(set, *candidate)
-                && !self.visited.contains(*candidate)
+                && (self.comment || !self.visited.contains(*candidate))
                 && (rule.extension.name.as_deref())
-                    .is_none_or(|wanted| self.has_signature(*candidate, wanted))
+                    .is_none_or(|wanted| has(self.analysis, *candidate, wanted))
                 && references_at(self.analysis, source, target)
+                // A comment is about a block that was reached before, not of a second reference.
+                && (!self.comment || seen.insert(*candidate))
         });
         found.reverse();
         found
@@ -201,15 +272,9 @@ impl<'a, 'r> Walk<'a, 'r> {
         let is_state = (self.rules.iter()).any(|rule| rule.state.as_deref() == Some(name));
         match state {
             _ if is_state => state == Some(name),
-            None => self.has_signature(member, name),
+            None => has(self.analysis, member, name),
             Some(_) => false,
         }
-    }
-
-    fn has_signature(&self, number: u32, wanted: &str) -> bool {
-        self.analysis.block(number).is_some_and(|block| {
-            Signature::of(self.analysis, number, block).matches(self.analysis, wanted)
-        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::extension::{Extension, Origin};
 use super::signature::Signature;
 use super::{Address, Selection};
 use crate::analysis::Analysis;
@@ -36,6 +37,24 @@ struct Row {
     signature: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     words: Vec<Option<Address>>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    comments: Option<Comments>,
+}
+
+/// How an extended set came to a block.
+#[derive(Serialize)]
+struct Comments {
+    /// What added it; None if it is a block of the set itself.
+    added: Option<Step>,
+    /// What led to blocks that had been reached before, after this one and before the next.
+    again: Vec<Step>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    rule: String,
+    from: Option<Address>,
+    to: Option<Address>,
 }
 
 impl Question {
@@ -45,6 +64,7 @@ impl Question {
             blocks: Vec::new(),
             next: None,
         };
+        let comments = self.selection.comments(analysis)?;
         self.selection
             .from(analysis, self.from, |place, number, block| {
                 if answer.blocks.len() == self.limit {
@@ -65,9 +85,31 @@ impl Question {
                     kind: block.kind,
                     signature: Signature::of(analysis, number, block).text(),
                     words,
+                    comments: (comments.as_deref())
+                        .map(|extension| self.comments(analysis, extension, place, number)),
                 });
                 true
             })?;
         Ok(answer)
+    }
+
+    fn comments(
+        &self,
+        analysis: &Analysis,
+        extension: &Extension,
+        place: u32,
+        number: u32,
+    ) -> Comments {
+        let address = |number| analysis.block(number).map(|block| Address(block.address));
+        let step = |origin: Origin, to| Step {
+            rule: self.selection.extend[origin.rule as usize].text.clone(),
+            from: address(origin.member),
+            to: address(to),
+        };
+        let again = extension.again(place);
+        Comments {
+            added: extension.origin(place).map(|origin| step(origin, number)),
+            again: again.map(|(origin, to)| step(origin, to)).collect(),
+        }
     }
 }

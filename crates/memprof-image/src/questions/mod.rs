@@ -10,6 +10,7 @@ mod extension;
 mod list;
 mod objects;
 mod overview;
+mod reference_limits;
 mod regions;
 mod related;
 mod selection;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 
 use super::Address;
-use super::extension::{Rule, extended};
+use super::extension::{Extension, Rule, extended};
+use super::reference_limits::{Incoming, Limit, distinct, has};
 use super::related::{is_related, related};
-use super::signature::Signature;
 use crate::analysis::Analysis;
 use crate::blocks::{Block, Kind};
 use crate::references::Node;
@@ -33,19 +33,21 @@ pub struct Selection {
     /// Bytes of a block.
     pub max_size: Option<u64>,
     /// Blocks and objects that reference it.
-    pub min_incoming: Option<u32>,
+    pub min_incoming: Option<Limit>,
     /// Blocks and objects that reference it.
-    pub max_incoming: Option<u32>,
+    pub max_incoming: Option<Limit>,
     /// Used blocks that it references.
-    pub min_outgoing: Option<u32>,
+    pub min_outgoing: Option<Limit>,
     /// Used blocks that it references.
-    pub max_outgoing: Option<u32>,
+    pub max_outgoing: Option<Limit>,
     /// Free blocks that it references.
-    pub min_free_outgoing: Option<u32>,
+    pub min_free_outgoing: Option<Limit>,
     /// Free blocks that it references.
-    pub max_free_outgoing: Option<u32>,
+    pub max_free_outgoing: Option<Limit>,
     /// What is added to the blocks that are selected so far.
     pub extend: Vec<Rule>,
+    /// Whether it is wanted how each block was reached.
+    pub comment_extensions: bool,
 }
 
 impl Selection {
@@ -79,9 +81,9 @@ impl Selection {
             Some(block) => visit(place, number, block),
             None => true,
         };
-        if !self.extend.is_empty() || is_related(&self.set) {
+        if self.is_found_at_once() {
             let members = self.members(analysis)?;
-            for (place, number) in (0..).zip(members.iter()).skip(first as usize) {
+            for (place, number) in (0..).zip(&members.reached).skip(first as usize) {
                 if !take(place, *number) {
                     break;
                 }
@@ -89,104 +91,102 @@ impl Selection {
             return Ok(());
         }
         let set: SetName = self.set.parse()?;
-        let counts = self.counts(analysis);
+        let incoming = self.incoming(analysis);
         for number in first..analysis.heap.blocks.len() as u32 {
-            if self.has(analysis, set, &counts, number) && !take(number, number) {
+            if self.has(analysis, set, &incoming, number) && !take(number, number) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The members of a set that takes more to find than a look at each block: found once for all parts of a list.
-    fn members(&self, analysis: &Analysis) -> Result<Arc<[u32]>, String> {
+    /// Whether it takes more to find the members than a look at each block.
+    fn is_found_at_once(&self) -> bool {
+        !self.extend.is_empty() || is_related(&self.set)
+    }
+
+    /// How the blocks of an extended set were reached, if that is wanted.
+    ///
+    /// # Errors
+    /// See [`each`](Self::each).
+    pub fn comments(&self, analysis: &Analysis) -> Result<Option<Arc<Extension>>, String> {
+        let wanted = self.comment_extensions && self.is_found_at_once();
+        wanted.then(|| self.members(analysis)).transpose()
+    }
+
+    /// The members of such a set: found once for all parts of a list.
+    fn members(&self, analysis: &Analysis) -> Result<Arc<Extension>, String> {
         let mut last = (analysis.last_members.0.lock()).unwrap_or_else(PoisonError::into_inner);
         if let Some((selection, members)) = &*last
             && selection == self
         {
             return Ok(Arc::clone(members));
         }
-        let members: Arc<[u32]> = self.find_members(analysis)?.into();
+        let members = Arc::new(self.find_members(analysis)?);
         *last = Some((self.clone(), Arc::clone(&members)));
         Ok(members)
     }
 
-    fn find_members(&self, analysis: &Analysis) -> Result<Vec<u32>, String> {
-        let counts = self.counts(analysis);
+    fn find_members(&self, analysis: &Analysis) -> Result<Extension, String> {
+        let incoming = self.incoming(analysis);
         let base = if is_related(&self.set) {
             let mut members = related(self, analysis)?;
-            members.retain(|number| self.allows(analysis, &counts, *number));
+            members.retain(|number| self.allows(analysis, &incoming, *number));
             members
         } else {
             let set: SetName = self.set.parse()?;
             (0..analysis.heap.blocks.len() as u32)
-                .filter(|number| self.has(analysis, set, &counts, *number))
+                .filter(|number| self.has(analysis, set, &incoming, *number))
                 .collect()
         };
-        Ok(extended(analysis, &base, &self.extend))
+        let comment = self.comment_extensions;
+        Ok(extended(analysis, &base, &self.extend, comment))
     }
 
-    fn has(&self, analysis: &Analysis, set: SetName, counts: &[u32], number: u32) -> bool {
-        analysis.contains(set, number) && self.allows(analysis, counts, number)
+    fn has(&self, analysis: &Analysis, set: SetName, incoming: &Incoming<'_>, number: u32) -> bool {
+        analysis.contains(set, number) && self.allows(analysis, incoming, number)
     }
 
     /// How often each block is referenced, if that is asked for.
-    fn counts(&self, analysis: &Analysis) -> Vec<u32> {
-        if self.min_incoming.is_none() && self.max_incoming.is_none() {
-            return Vec::new();
-        }
-        let graph = analysis.references().graph();
-        let mut counts = vec![0u32; analysis.heap.blocks.len()];
-        for target in graph.targets {
-            if let Some(count) = counts.get_mut(*target as usize) {
-                *count = count.saturating_add(1);
-            }
-        }
-        counts
+    fn incoming(&self, analysis: &Analysis) -> Incoming<'_> {
+        Incoming::count(analysis, self.min_incoming.iter().chain(&self.max_incoming))
     }
 
-    fn allows(&self, analysis: &Analysis, counts: &[u32], number: u32) -> bool {
+    fn allows(&self, analysis: &Analysis, incoming: &Incoming<'_>, number: u32) -> bool {
         let Some(block) = analysis.block(number) else {
             return false;
         };
-        let within = |value: u32, min: Option<u32>, max: Option<u32>| {
-            min.is_none_or(|min| value >= min) && max.is_none_or(|max| value <= max)
+        let outgoing = |signature: Option<&str>, wanted: &dyn Fn(Kind) -> bool| {
+            let is_wanted = |target: &u32| {
+                (analysis.block(*target)).is_some_and(|block| wanted(block.kind))
+                    && signature.is_none_or(|signature| has(analysis, *target, signature))
+            };
+            distinct(analysis, number)
+                .iter()
+                .filter(|target| is_wanted(target))
+                .count() as u32
         };
-        let outgoing = |wanted: &dyn Fn(Kind) -> bool| {
-            let targets = analysis.references().graph().edges(number);
-            let blocks = targets.filter_map(|target| analysis.block(target));
-            blocks.filter(|block| wanted(block.kind)).count() as u32
-        };
-        let is = |limit: Option<u32>| limit.is_some();
+        let used = |signature: Option<&str>| outgoing(signature, &|kind| kind == Kind::Used);
+        let free = |signature: Option<&str>| outgoing(signature, &|kind| kind != Kind::Used);
+        let references = |signature: Option<&str>| incoming.of(signature, number);
         self.min_size.is_none_or(|min| block.size >= min)
             && self.max_size.is_none_or(|max| block.size <= max)
-            && (counts.is_empty()
-                || within(
-                    counts[number as usize],
-                    self.min_incoming,
-                    self.max_incoming,
-                ))
-            && (!(is(self.min_outgoing) || is(self.max_outgoing))
-                || within(
-                    outgoing(&|kind| kind == Kind::Used),
-                    self.min_outgoing,
-                    self.max_outgoing,
-                ))
-            && (!(is(self.min_free_outgoing) || is(self.max_free_outgoing))
-                || within(
-                    outgoing(&|kind| kind != Kind::Used),
-                    self.min_free_outgoing,
-                    self.max_free_outgoing,
-                ))
-            && self.signature.as_deref().is_none_or(|wanted| {
-                Signature::of(analysis, number, block).matches(analysis, wanted)
-            })
+            && within(&self.min_incoming, &self.max_incoming, references)
+            && within(&self.min_outgoing, &self.max_outgoing, used)
+            && within(&self.min_free_outgoing, &self.max_free_outgoing, free)
+            && (self.signature.as_deref()).is_none_or(|wanted| has(analysis, number, wanted))
     }
+}
+
+/// Whether there are as many references as limits want.
+fn within(min: &Option<Limit>, max: &Option<Limit>, count: impl Fn(Option<&str>) -> u32) -> bool {
+    let min = (min.as_ref()).is_none_or(|min| min.holds(&count, |count, min| count >= min));
+    min && (max.as_ref()).is_none_or(|max| max.holds(&count, |count, max| count <= max))
 }
 
 /// What the last selection found whose members are not looked at one by one.
 #[derive(Debug, Default)]
-pub(crate) struct LastMembers(Mutex<Option<(Selection, Arc<[u32]>)>>);
+pub(crate) struct LastMembers(Mutex<Option<(Selection, Arc<Extension>)>>);
 
 /// The object of Ruby at a node.
 pub(crate) fn slot(analysis: &Analysis, node: u32) -> Option<u64> {

@@ -36,7 +36,7 @@ module Memprof
           case request.verb
           when "count" then line.call(total(@core.count(request.set, **request.restrictions)))
           when "summarize" then summarize(request, &line)
-          when "enumerate" then each_block(request) { |block| line.call(hex(block[:address])) }
+          when "enumerate" then enumerate(request, &line)
           when "list", "show" then list(request, &line)
           else describe(request, &line)
           end
@@ -61,19 +61,43 @@ module Memprof
           each_block(request, contents: request.verb == "show") do |block|
             counted[:count] += 1
             counted[:bytes] += block[:size]
+            added(block) { |comment| yield comment }
             yield listed(block)
-            words(block[:address], block[:words]).each { |words| yield words } if block[:words]
+            words(block[:address], block[:words], request).each { |words| yield words } if block[:words]
+            again(block) { |comment| yield comment }
             yield ""
           end
           yield total(counted)
         end
 
         def describe(request, &line)
-          return place(request.address, request.verb, &line) if request.set == "allocation"
+          return place(request.address, request.verb, &line) if request.place?
 
           each_block(request) do |block|
+            added(block, &line)
             place(block[:address], request.verb, &line)
+            again(block, &line)
             line.call("")
+          end
+        end
+
+        def enumerate(request, &line)
+          each_block(request) do |block|
+            added(block, &line)
+            line.call(hex(block[:address]))
+            again(block, &line)
+          end
+        end
+
+        # Comments on the extension of a set: what added a block to it, and what led to one that was there.
+        def added(block)
+          step = block[:added] or return
+          yield "# #{step[:rule]} from #{hex(step[:from])} adds #{hex(step[:to])}:"
+        end
+
+        def again(block)
+          block[:again]&.each do |step|
+            yield "# #{step[:rule]} from #{hex(step[:from])} leads to #{hex(step[:to])} again."
           end
         end
 
@@ -208,15 +232,16 @@ module Memprof
         end
 
         def dump(request, &line)
-          words(request.address, @core.words(request.address, request.size)).each(&line)
+          words(request.address, @core.words(request.address, request.size), request).each(&line)
         end
 
         # Two words a line, and their bytes as text.
-        def words(address, words)
+        def words(address, words, request)
           start = Integer(address, 16)
           words.each_slice(2).with_index.map do |slice, row|
             texts = slice.map { |word| word ? hex(word).rjust(16) : "?" * 16 }
-            "#{(start + (row * 16)).to_s(16)}:  #{texts.join("  ").ljust(34)}  #{characters(slice)}"
+            line = "#{(start + (row * 16)).to_s(16)}:  #{texts.join("  ").ljust(34)}"
+            request.show_ascii ? "#{line}  #{characters(slice)}" : line.rstrip
           end
         end
 
@@ -226,7 +251,7 @@ module Memprof
         end
 
         def each_block(request, contents: false, &block)
-          all = @core.each(request.set, contents: contents, **request.restrictions)
+          all = @core.each(request.set, contents: contents, **request.listed)
           return all.each(&block) if request.skip.zero? && request.limit.nil?
 
           all = all.lazy.drop(request.skip)

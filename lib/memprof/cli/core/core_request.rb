@@ -19,32 +19,44 @@ module Memprof
           "chain" => { offset: "OFFSET" },
           "reversechain" => { offset: "SOURCE-OFFSET", target_offset: "TARGET-OFFSET" }
         }.freeze
-        # Switches of chap, and what they are here. All but the last four restrict the set.
-        SWITCHES = {
-          "/minsize" => %i[min_size], "/maxsize" => %i[max_size], "/size" => %i[min_size max_size],
-          "/minincoming" => %i[min_incoming], "/maxincoming" => %i[max_incoming],
-          "/minoutgoing" => %i[min_outgoing], "/maxoutgoing" => %i[max_outgoing],
-          "/minfreeoutgoing" => %i[min_free_outgoing], "/maxfreeoutgoing" => %i[max_free_outgoing],
-          "/skip" => %i[skip], "/showupto" => %i[limit], "/sortby" => %i[sort],
-          "/extend" => %i[extend]
+        # Switches of chap, and what they are here.
+        SIZES = {
+          "/minsize" => %i[min_size], "/maxsize" => %i[max_size], "/size" => %i[min_size max_size]
         }.freeze
-        SHOWN = %i[skip limit sort].freeze
+        REFERENCES = {
+          "/minincoming" => :min_incoming, "/maxincoming" => :max_incoming, "/minoutgoing" => :min_outgoing,
+          "/maxoutgoing" => :max_outgoing, "/minfreeoutgoing" => :min_free_outgoing,
+          "/maxfreeoutgoing" => :max_free_outgoing
+        }.freeze
+        FLAGS = %w[/showascii /commentextensions].freeze
+        SHOWN = { "/skip" => :skip, "/showupto" => :limit, "/sortby" => :sort }.freeze
+        SWITCHES = [*SIZES.keys, *REFERENCES.keys, *FLAGS, *SHOWN.keys, "/extend"].freeze
         HEX = /\A(?:0x)?\h{1,16}\z/i
-        private_constant :SWITCHES, :SHOWN, :HEX
+        # `/minincoming=1` is in chap's guide.
+        WITH_VALUE = %r{\A(/[a-z]+)=(.*)\z}i
+        private_constant :SIZES, :REFERENCES, :FLAGS, :SHOWN, :SWITCHES, :HEX, :WITH_VALUE
 
-        attr_reader :verb, :set, :restrictions, :skip, :limit, :sort, :size
+        attr_reader :verb, :set, :restrictions, :skip, :limit, :sort, :size, :show_ascii
 
         # Words as a shell or a line of a script separates them.
         def initialize(words)
           @words = words.dup
           @restrictions = {}
           @skip = 0
+          @show_ascii = true
+          @comment_extensions = false
           @verb = @words.shift
           dump? ? read_dump : read_set
         end
 
         def dump? = verb == "dump"
         def region? = REGIONS.include?(set)
+
+        # What is asked of Core#each.
+        def listed = @comment_extensions ? { **@restrictions, comment_extensions: true } : @restrictions
+
+        # Whether it is about an address, which need not be in a block.
+        def place? = set == "allocation" && @restrictions.keys == [:of]
 
         # The address that describe, explain and dump are about.
         def address = @restrictions[:of]
@@ -54,6 +66,7 @@ module Memprof
         def read_dump
           @restrictions[:of] = address_from("dump")
           @size = number("SIZE", @words.shift)
+          read_flag(*@words.shift(2)) if @words.first&.downcase == "/showascii"
           refuse("unexpected: #{@words.join(" ")}") if @words.any?
         end
 
@@ -86,19 +99,42 @@ module Memprof
         end
 
         def read_switch(word)
-          switch = word.downcase
-          names = SWITCHES[switch] || refuse("memprof core has no switch #{word}")
-          value = @words.shift || refuse("#{word} needs a value")
-          return (@restrictions[:extend] ||= []) << value if switch == "/extend"
-
-          value = number(word, value) unless names == %i[sort]
-          names.each { |name| SHOWN.include?(name) ? show(name, value) : @restrictions[name] = value }
+          switch, value = WITH_VALUE.match(word)&.captures || [word]
+          name = switch.downcase
+          refuse("memprof core has no switch #{switch}") unless SWITCHES.include?(name)
+          value ||= @words.shift || refuse("#{switch} needs a value")
+          case name
+          when "/extend" then (@restrictions[:extend] ||= []) << value
+          when *REFERENCES.keys then read_references(REFERENCES[name], switch, value)
+          when *FLAGS then read_flag(switch, value)
+          when *SHOWN.keys then show(SHOWN[name], switch, value)
+          else
+            size = number(switch, value)
+            SIZES[name].each { |key| @restrictions[key] = size }
+          end
         end
 
-        def show(name, value)
-          case name
-          when :skip then @skip = value
-          when :limit then @limit = value
+        # `N`, or `SIGNATURE=N`, which may come several times. Unlike sizes these are decimal.
+        def read_references(key, switch, value)
+          signature, count = value.match(/\A(?:(.+)=)?(\d{1,9})\z/)&.captures
+          expected = "expected a decimal number, or SIGNATURE=NUMBER"
+          refuse("invalid #{switch} \"#{value}\"; #{expected}") unless count
+
+          limits = (@restrictions[key] ||= {})
+          limits[signature.to_s] = count.to_i
+        end
+
+        def read_flag(switch, value = nil)
+          known = %w[true false].include?(value)
+          refuse("invalid #{switch} \"#{value}\"; expected true or false") unless known
+          flag = value == "true"
+          switch.downcase == "/showascii" ? @show_ascii = flag : @comment_extensions = flag
+        end
+
+        def show(key, switch, value)
+          case key
+          when :skip then @skip = number(switch, value)
+          when :limit then @limit = number(switch, value)
           else
             known = %w[bytes counts].include?(value)
             refuse("invalid /sortby \"#{value}\"; expected bytes or counts") unless known
