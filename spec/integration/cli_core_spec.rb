@@ -118,7 +118,7 @@ RSpec.describe "memprof core" do
   end
 
   it "knows the switches of chap's guide" do
-    stranger(planted) do |pid|
+    plain_program(planted) do |pid|
       strings = %w[used %RubyString /minsize 4e20]
       address = core(pid, "enumerate", *strings, "/showUpTo", "1").chomp
       bytes = "6b" * 8

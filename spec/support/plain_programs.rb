@@ -10,8 +10,8 @@ module PlainPrograms
     stdin, held = IO.pipe # whoever reads waits until it is ended
     output, stdout = IO.pipe
     program = [*command, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}"]
-    pid = Process.spawn({ "RUBYOPT" => nil, **env }, *program, in: stdin,
-      out: stdout, pgroup: true)
+    pid = Process.spawn({ "RUBYOPT" => nil, **env }, *program,
+      in: stdin, out: stdout, pgroup: true)
     [stdin, stdout].each(&:close)
     raise "does not start" unless output.gets == "ready\n"
 
