@@ -160,12 +160,13 @@ module Memprof
       freeze
     end
 
-    # Puts a question to the heap: the same as the command and the browser put, by the same words. Methods
+    # Asks the heap a question: the same as the command and the browser ask, by the same words. Methods
     # with names of their own ({Questions}) are easier to call; this one knows all of them.
     #
     # @param question [Symbol, String] `:overview`, `:suspects`, `:histogram`, `:top`, `:object`, `:path`,
     #   `:tree`, `:duplicates`, `:collections`, `:procs` ...
-    # @param parameters [Hash{Symbol => Object}] of that question; an {Object} stands for its number
+    # @param parameters [Hash{Symbol => Object}] of that question; an {Object} stands for its number, and what
+    #   is nil is not given
     # @return [Hash{Symbol => Object}] the answer: numbers of bytes are exact, unknown is nil
     # @raise [ArgumentError] if there is no such question, or parameters are wrong; of a filter that is
     #   wrong, the message shows the place
@@ -182,7 +183,7 @@ module Memprof
     #
     # @api private
     def self.answer(native, question, parameters)
-      parameters = parameters.transform_values { |value| Object === value ? value.id : value }
+      parameters = parameters.compact.transform_values { |value| Object === value ? value.id : value }
       text = JSON.generate(parameters)
       JSON.parse(native.ask(question.to_s, text), symbolize_names: true, max_nesting: false)
     rescue JSON::GeneratorError => e

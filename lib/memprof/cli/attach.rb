@@ -131,11 +131,11 @@ module Memprof
       # Tracking that was on before stays on.
       def over_socket(target)
         announce(target, "has loaded memprof/signal; asked over its socket, it ")
-        started = ask(target, { do: "start" }.merge(@options.slice(:sample)))["changed"]
+        started = ask_process(target, { do: "start" }.merge(@options.slice(:sample)))["changed"]
         sleep(duration)
-        ask(target, { do: "stats" }.merge(@options.slice(:limit)))
+        ask_process(target, { do: "stats" }.merge(@options.slice(:limit)))
       ensure
-        ask(target, { do: "stop" }) if started
+        ask_process(target, { do: "stop" }) if started
       end
     end
   end

@@ -137,16 +137,16 @@ module Memprof
         series
       end
 
-      def all_rows(diff) = put(diff, :rows, **@options.slice(:by, :where))[:rows]
+      def all_rows(diff) = ask(diff, :rows, **@options.slice(:by, :where))[:rows]
 
       def answers(diff)
         limit = { limit: @options.fetch(:limit, 20) }
         where = @options.slice(:where)
         {
-          memory: put(diff, :memory),
-          totals: put(diff, :totals, **where),
-          rows: put(diff, :rows, **where, **limit, **@options.slice(:by, :sort), changed: for_people?),
-          owners: put(diff, :owners, **where, **limit)
+          memory: ask(diff, :memory),
+          totals: ask(diff, :totals, **where),
+          rows: ask(diff, :rows, **where, **limit, **@options.slice(:by, :sort), changed: for_people?),
+          owners: ask(diff, :owners, **where, **limit)
         }
       end
 

@@ -39,7 +39,7 @@ module Memprof
       end
 
       def strings(file, heap)
-        answer = put(heap, :duplicates, **@options.slice(:where, :limit, :min))
+        answer = ask(heap, :duplicates, **@options.slice(:where, :limit, :min))
         status = present(answer) do |page|
           page.heading("#{Units.bytes(answer[:wasted])} (#{Cell.percent(answer[:percent])}) wasted by " \
                        "#{Units.count(answer[:duplicates])} duplicates among #{plural(answer[:count],
@@ -74,7 +74,7 @@ module Memprof
       end
 
       def collections(file, heap)
-        answer = put(heap, :collections, **@options.slice(:where, :limit, :sort))
+        answer = ask(heap, :collections, **@options.slice(:where, :limit, :sort))
         status = present(answer) do |page|
           sums = kinds(answer[:types])
           page.listing(sums, heading: "Collections") unless output_format == :csv

@@ -86,14 +86,10 @@ module Memprof
       end
 
       def export(heap, path, format)
-        Loading.busy(@terminal) do
+        busy do
           @terminal.progress("writing #{File.basename(path)}")
           heap.export(path, format: format.to_s, **@options.slice(:where, :limit))
         end
-      rescue ArgumentError => e
-        raise UsageError::Shown, e.message
-      rescue Memprof::Error => e
-        raise UsageError, e.message
       end
 
       def summary(counts)

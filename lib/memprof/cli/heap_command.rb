@@ -78,9 +78,10 @@ module Memprof
         raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("can't read #{path}: ")}"
       end
 
-      # Puts a question. Parameters that are nil were not given.
-      def put(heap, question, **parameters)
-        Loading.busy(@terminal) { heap.ask(question, **parameters.compact) }
+      def ask(heap, question, **parameters) = busy { heap.ask(question, **parameters) }
+
+      def busy(&block)
+        Loading.busy(@terminal, &block)
       rescue ArgumentError => e
         raise UsageError::Shown, e.message
       rescue Memprof::Error => e

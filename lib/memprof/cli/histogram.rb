@@ -39,7 +39,7 @@ module Memprof
 
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
-        answer = put(open_heap(file), :histogram,
+        answer = ask(open_heap(file), :histogram,
           **@options.slice(:by, :then, :where, :sort, :limit, :then_limit, :exact, :depth))
         status = present(answer) do |page|
           page.heading(heading(answer))

@@ -58,7 +58,7 @@ module Memprof
       end
 
       def suspects(heap)
-        OwnCode.with_source(put(heap, :suspects, **@options.slice(:threshold, :limit, :own)))
+        OwnCode.with_source(ask(heap, :suspects, **@options.slice(:threshold, :limit, :own)))
       end
 
       def one(file)
@@ -123,9 +123,9 @@ module Memprof
       def many(files)
         heaps = compared(files)
         diff = compare(heaps.values)
-        totals = put(diff, :totals)
+        totals = ask(diff, :totals)
         # Which of them grow shows in the other dumps.
-        owners = put(diff, :owners, sort: :retained, limit: OWNERS)
+        owners = ask(diff, :owners, sort: :retained, limit: OWNERS)
         growth = HeapGrowth.new(totals, owners[:owners])
         # The others are open one after the other: each takes memory.
         answers = files.each_with_index.map do |file, index|
@@ -135,7 +135,7 @@ module Memprof
         end
         dumps = answers.map { |file, answer| { file: file }.merge(answer) }
         owners = owners.merge(owners: growth.owners.first(@options.fetch(:limit, 10)))
-        growth = { memory: put(diff, :memory), totals: totals, owners: owners }
+        growth = { memory: ask(diff, :memory), totals: totals, owners: owners }
         present({ growth: growth, dumps: dumps }) do |page|
           output_format == :csv ? table(page, answers) : sentences(page, answers, growth)
         end

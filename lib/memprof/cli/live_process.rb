@@ -27,7 +27,7 @@ module Memprof
       end
 
       # Asks over the socket, and gives the answer.
-      def ask(target, request)
+      def ask_process(target, request)
         client = target.connect
         unless client
           raise UsageError, "process #{target.pid} has not loaded memprof/signal, or has no socket: #{HOW}"

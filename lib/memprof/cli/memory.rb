@@ -51,7 +51,7 @@ module Memprof
       def live(pid)
         @options[:pid] = pid
         target = target([])
-        answer = target.connect ? ask(target, { do: "memory" })["memory"] : nil
+        answer = target.connect ? ask_process(target, { do: "memory" })["memory"] : nil
         load_library
         answer ? measured(answer) : outside { Memprof::Memory.of(pid) }
       end

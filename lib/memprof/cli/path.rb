@@ -31,7 +31,7 @@ module Memprof
       def one(arguments)
         file, name = expect_arguments(arguments, "FILE", "ADDRESS (or --where QUERY)")
         to = address(name)
-        answer = put(open_heap(file), :path, to: to)
+        answer = ask(open_heap(file), :path, to: to)
         status = present(answer) do |page|
           if answer[:steps].empty?
             page.text("#{to} is unreachable from the roots: garbage not collected yet.")
@@ -45,7 +45,7 @@ module Memprof
 
       def many(arguments)
         file, = expect_arguments(arguments, "FILE")
-        answer = put(open_heap(file), :path, **@options.slice(:where, :limit))
+        answer = ask(open_heap(file), :path, **@options.slice(:where, :limit))
         status = present(answer) do |page|
           page.heading(heading(answer))
           page.listing(tree(answer[:branches]))

@@ -27,7 +27,7 @@ module Memprof
       def call(arguments)
         file, name = expect_arguments(arguments, "FILE", "ADDRESS")
         of = address(name)
-        answer = put(open_heap(file), :object, of: of, limit: @options[:limit])
+        answer = ask(open_heap(file), :object, of: of, limit: @options[:limit])
         status = present(answer) do |page|
           output_format == :csv ? page.listing(Objects.references(answer[:references])) : render(page, answer)
         end

@@ -19,7 +19,7 @@ module Memprof
 
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
-        answer = put(open_heap(file), :slots, **@options.slice(:nearly_empty))
+        answer = ask(open_heap(file), :slots, **@options.slice(:nearly_empty))
         status = present(answer) do |page|
           page.heading(answer[:sentence])
           page.listing(sizes(answer))

@@ -22,7 +22,7 @@ module Memprof
 
       def call(arguments)
         target = target(arguments)
-        answer = ask(target, { do: "start" }.merge(@options.slice(:sample, :stack)))
+        answer = ask_process(target, { do: "start" }.merge(@options.slice(:sample, :stack)))
         state = answer["changed"] ? "started" : "was already running"
         @terminal.puts("tracking #{state} in process #{target.pid}")
         0

@@ -29,7 +29,7 @@ module Memprof
         return live(arguments) if @options[:pid]
 
         file, = expect_arguments(arguments, "FILE (or --pid PID)")
-        answer = put(open_heap(file), :overview, **@options.slice(:limit))
+        answer = ask(open_heap(file), :overview, **@options.slice(:limit))
         status = present(answer) do |page|
           output_format == :csv ? page.listing(Overview.types(answer)) : Overview.render(page, file, answer)
         end
@@ -46,7 +46,7 @@ module Memprof
       end
 
       def live(arguments)
-        answer = ask(target(arguments), { do: "stats" }.merge(@options.slice(:limit)))
+        answer = ask_process(target(arguments), { do: "stats" }.merge(@options.slice(:limit)))
         shown(Array(answer["lines"]).map { |line| "#{Printable.line(line)}\n" }.join)
       end
 

@@ -20,7 +20,7 @@ module Memprof
 
       def call(arguments)
         target = target(arguments)
-        state = ask(target, { do: "stop" })["changed"] ? "stopped" : "was not running"
+        state = ask_process(target, { do: "stop" })["changed"] ? "stopped" : "was not running"
         @terminal.puts("tracking #{state} in process #{target.pid}")
         0
       end

@@ -42,7 +42,7 @@ module Memprof
       end
 
       def list(file)
-        answer = put(open_heap(file), :top, **@options.slice(:where, :sort, :limit, :offset))
+        answer = ask(open_heap(file), :top, **@options.slice(:where, :sort, :limit, :offset))
         status = present(answer) do |page|
           chosen = " chosen" if @options[:where]
           page.heading("#{Units.objects(answer[:count])}#{chosen}, #{Units.bytes(answer[:size])}")
@@ -68,7 +68,7 @@ module Memprof
         raise UsageError,
           "invalid --sort \"#{@options[:sort]}\" with --procs; expected one of: retained, size" unless known
 
-        answer = put(open_heap(file), :procs, **@options.slice(:where, :sort, :limit))
+        answer = ask(open_heap(file), :procs, **@options.slice(:where, :sort, :limit))
         status = present(answer) do |page|
           page.heading("#{plural(answer[:count], "proc")}, #{Units.bytes(answer[:size])}")
           page.listing(Objects.procs(answer[:rows]))

@@ -20,7 +20,7 @@ module Memprof
       def call(arguments)
         file, name = expect_arguments(arguments, "FILE", "[ADDRESS]")
         of = name && address(name)
-        answer = put(open_heap(file), :tree, of: of, by_class: @options[:by] == :class || nil,
+        answer = ask(open_heap(file), :tree, of: of, by_class: @options[:by] == :class || nil,
           **@options.slice(:depth, :limit, :least))
         status = present(answer) { |page| page.heading(heading(answer)).listing(tree(answer)) }
         largest = answer[:branches].filter_map { |branch| branch[:address] }.first

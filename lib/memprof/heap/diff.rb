@@ -97,7 +97,7 @@ module Memprof
       # @param where [String, nil] a filter
       # @return [Hash{Symbol => Object}] `:before`, `:after`, `:new`, `:gone`, `:kept`, each with `:count` and
       #   `:size`
-      def totals(where: nil) = ask(:totals, **{ where: where }.compact)
+      def totals(where: nil) = ask(:totals, where: where)
 
       # @return [Hash{Symbol => Object}, nil] by how much the RSS grew from the first heap to the last, and
       #   where: `:change`, `:objects`, `:iseqs`, `:items`, `:cause`; nil if a dump lacks it
@@ -106,7 +106,7 @@ module Memprof
       # @return [Array<String>] what may make the comparison wrong
       def warnings = @native.warnings
 
-      # Puts a question, as {Heap#ask}.
+      # Asks a question, as {Heap#ask}.
       #
       # @param question [Symbol, String] `:totals`, `:rows`, `:owners`, `:memory`, `:interface`, `:objects`
       # @param parameters [Hash{Symbol => Object}]

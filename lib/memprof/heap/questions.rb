@@ -12,7 +12,7 @@ module Memprof
       # @return [Hash{Symbol => Object}]
       # @example
       #   Memprof::Heap.capture.overview[:objects][:count] > 1000 # => true
-      def overview(limit: nil) = put(:overview, limit: limit)
+      def overview(limit: nil) = ask(:overview, limit: limit)
       alias_method :stats, :overview
 
       # Where the RSS of the process went when its dump was written. Items add up to the RSS.
@@ -23,7 +23,7 @@ module Memprof
       #   Memprof.dump_all("heap.memprof")
       #   memory = Memprof::Heap.open("heap.memprof").memory
       #   puts memory if memory
-      def memory = put(:memory)&.then { |answer| Memory.new(answer) }
+      def memory = ask(:memory)&.then { |answer| Memory.new(answer) }
 
       # What may be a leak: what keeps a large part of the heap alive, and why.
       #
@@ -39,7 +39,7 @@ module Memprof
       # @example
       #   Memprof::Heap.capture.leaks(threshold: 5)[:suspects].each { |suspect| puts suspect[:sentence] }
       def leaks(threshold: nil, limit: nil, own: nil)
-        put(:suspects, threshold: threshold, limit: limit, own: own)
+        ask(:suspects, threshold: threshold, limit: limit, own: own)
       end
       alias_method :suspects, :leaks
 
@@ -54,7 +54,7 @@ module Memprof
       # @raise [ArgumentError] if there is no such option, or the filter is wrong
       # @example
       #   Memprof::Heap.capture.histogram(by: :type, sort: :count, limit: 3)[:rows].map { |row| row[:key] }
-      def histogram(by: :class, where: nil, **options) = put(:histogram, by: by, where: where, **options)
+      def histogram(by: :class, where: nil, **options) = ask(:histogram, by: by, where: where, **options)
 
       # Strings with equal contents.
       #
@@ -66,7 +66,7 @@ module Memprof
       # @example
       #   Memprof::Heap.capture.duplicates(limit: 3)
       def duplicates(where: nil, limit: nil, min: nil)
-        put(:duplicates, where: where, limit: limit, min: min)
+        ask(:duplicates, where: where, limit: limit, min: min)
       end
 
       # What an object retains, level by level: the dominator tree.
@@ -81,7 +81,7 @@ module Memprof
       # @example
       #   Memprof::Heap.capture.tree(by_class: true, depth: 1)[:branches].map { |branch| branch[:class] }
       def tree(of: nil, by_class: nil, depth: nil, limit: nil, least: nil)
-        put(:tree, of: of, by_class: by_class, depth: depth, limit: limit, least: least)
+        ask(:tree, of: of, by_class: by_class, depth: depth, limit: limit, least: least)
       end
 
       # A shortest path from a root to an object: what keeps it alive.
@@ -102,7 +102,7 @@ module Memprof
       # @raise [ArgumentError] if the filter is wrong
       # @example
       #   Memprof::Heap.capture.paths("class = Regexp", limit: 2)[:objects] > 1 # => true
-      def paths(where, limit: nil) = put(:path, where: where, limit: limit)
+      def paths(where, limit: nil) = ask(:path, where: where, limit: limit)
 
       # A shortest path between objects, as sheap finds it.
       #
@@ -125,7 +125,7 @@ module Memprof
       # @return [Hash{Symbol => Object}]
       # @example
       #   Memprof::Heap.capture.slots
-      def slots(nearly_empty: nil) = put(:slots, nearly_empty: nearly_empty)
+      def slots(nearly_empty: nil) = ask(:slots, nearly_empty: nearly_empty)
 
       # What changed between this heap and another one of the same process.
       #
@@ -163,8 +163,6 @@ module Memprof
       end
 
       private
-
-      def put(question, **parameters) = ask(question, **parameters.compact)
 
       def one(object)
         return object if Object === object

@@ -17,7 +17,7 @@ module Memprof
       def three? = @entries.size == 3
 
       def ask(question, **parameters)
-        @diff.ask(question, **parameters.compact)
+        @diff.ask(question, **parameters)
       rescue ArgumentError => e
         raise BadRequest, e.message
       end
@@ -25,7 +25,7 @@ module Memprof
       def heaps
         @lock.synchronize do
           @overviews ||= @entries.map do |entry|
-            # The same question as that page puts: it is answered already, or will be.
+            # The same question as that page asks: it is answered already, or will be.
             overview = entry.answer(:overview, Pages::Overview::NUMBERS)
             { id: entry.id, name: entry.name, **overview.slice(:objects, :counts, :process) }
           end

@@ -25,7 +25,7 @@ module Memprof
 
       private
 
-      # Puts a question to the comparison, about what the filter chooses.
+      # Asks the comparison a question, about what the filter chooses.
       def ask(question, **parameters)
         raise BadRequest, "a comparison needs two heaps: a=1&b=2" unless text(:a) && text(:b)
 

@@ -18,7 +18,7 @@ module Memprof
 
       private
 
-      # Puts a question to the heap. Parameters that are nil are left to the question.
+      # Asks the heap a question. Parameters that are nil are left to the question.
       def ask(question, **parameters)
         entry.answer(question, parameters.compact)
       rescue ArgumentError => e

@@ -62,7 +62,7 @@ fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native_diff::define(ruby, native)
 }
 
-/// Puts a question; parameters and answer are JSON.
+/// Asks a question; parameters and answer are JSON.
 fn ask(
     ruby: &Ruby,
     native: &NativeHeap,

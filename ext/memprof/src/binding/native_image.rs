@@ -63,7 +63,7 @@ fn is_damaged(_: &Ruby, image: &NativeImage) -> bool {
     !image.0.heap.corruptions.is_empty() || image.0.heap.skipped > 0
 }
 
-/// Puts a question; parameters and answer are JSON.
+/// Asks a question; parameters and answer are JSON.
 fn ask(
     ruby: &Ruby,
     image: &NativeImage,

@@ -73,7 +73,7 @@ fn parse(ruby: &Ruby, lines: String) -> Result<RequestLog, Error> {
     Ok(RequestLog { log, file: None })
 }
 
-/// Puts a question.
+/// Asks a question.
 fn ask(ruby: &Ruby, requests: &RequestLog, question: String) -> Result<String, Error> {
     let log = Arc::clone(&requests.log);
     let answer = job::run(ruby, "trace", move |_| log.ask(&question))?;

@@ -70,7 +70,7 @@ module Memprof
           end
         end
 
-        # Puts a question to the heap. A heap never changes, so the same question has the same answer: the
+        # Asks the heap a question. A heap never changes, so the same question has the same answer: the
         # last ones are kept.
         def answer(question, parameters)
           asked = heap

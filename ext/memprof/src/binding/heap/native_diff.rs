@@ -63,7 +63,7 @@ fn new(
     })
 }
 
-/// Puts a question; parameters and answer are JSON.
+/// Asks a question; parameters and answer are JSON.
 fn ask(
     ruby: &Ruby,
     native: &NativeDiff,
