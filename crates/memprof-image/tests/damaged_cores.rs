@@ -5,9 +5,8 @@ mod core_file;
 mod support;
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-use core_file::{Numbers, core_of, file};
+use core_file::{DamagedCore, Numbers, core_of, file};
 use memprof_image::{Analysis, Image, questions};
 use serde_json::{Value, json};
 use support::Planted;
@@ -103,7 +102,7 @@ fn flipped_bits_and_wild_words_do_no_harm() {
     }
     let blocks = analysis.heap.blocks.iter().take(3000);
     interesting.extend(blocks.filter_map(|block| segment(block.address - 8)));
-    let copy = file(&core);
+    let mut copy = DamagedCore::new(&core);
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     const WILD: [u64; 8] = [
         0,
@@ -116,26 +115,20 @@ fn flipped_bits_and_wild_words_do_no_harm() {
         1 << 47,
     ];
     for _ in 0..300 {
-        let mut damaged = Vec::new();
         for _ in 0..=numbers.below(6) {
             let at = interesting[numbers.below(interesting.len() as u64) as usize];
-            let mut word = [0; 8];
-            let _ = copy.read_at(&mut word, at);
             let value = match numbers.below(3) {
                 0 => WILD[numbers.below(8) as usize],
-                1 => u64::from_le_bytes(word) ^ (1 << numbers.below(64)),
+                1 => copy.word(at) ^ (1 << numbers.below(64)),
                 // A pointer to somewhere else in the heap.
                 _ => analysis
                     .block(numbers.below(analysis.heap.blocks.len() as u64) as u32)
                     .map_or(0, |block| block.address),
             };
-            copy.write_at(&value.to_le_bytes(), at).expect("to write");
-            damaged.push((at, word));
+            copy.overwrite(at, value);
         }
-        examine(copy.try_clone().expect("a descriptor"));
-        for (at, word) in damaged.into_iter().rev() {
-            copy.write_at(&word, at).expect("to write");
-        }
+        examine(copy.file());
+        copy.restore();
     }
 }
 

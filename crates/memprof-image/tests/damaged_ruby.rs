@@ -5,13 +5,12 @@ mod core_file;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use core_file::{Numbers, core_of, file};
+use core_file::{DamagedCore, Numbers, core_of, file};
 use memprof_dump::values::Values;
 use memprof_dump::{Compression, Format, Options};
 use memprof_image::dump::{Request, Written, write};
@@ -85,9 +84,9 @@ fn damage_does_no_harm() {
     let Some(core) = core_of_ruby() else {
         return;
     };
-    let copy = file(&core);
+    let mut copy = DamagedCore::new(&core);
     let analysis = Analysis::new(Image::of_core(file(&core)).expect("a core"));
-    let whole = dump(copy.try_clone().expect("a descriptor")).expect("a dump");
+    let whole = dump(copy.file()).expect("a dump");
     assert!(whole.counts.objects > 2000, "{whole:?}");
     // Words of slots, and of blocks that objects own.
     let mut interesting: Vec<u64> = Vec::new();
@@ -119,31 +118,19 @@ fn damage_does_no_harm() {
         u64::MAX >> 1,
     ];
     for _ in 0..12 {
-        let mut damaged = Vec::new();
         for _ in 0..4000 {
             let at = interesting[numbers.below(interesting.len() as u64) as usize];
             let other = interesting[numbers.below(interesting.len() as u64) as usize];
-            let mut word = [0; 8];
-            if copy.read_exact_at(&mut word, at).is_err() {
-                continue;
-            }
             let value = match numbers.below(3) {
                 0 => WILD[numbers.below(8) as usize],
-                1 => u64::from_le_bytes(word) ^ (1 << numbers.below(64)),
+                1 => copy.word(at) ^ (1 << numbers.below(64)),
                 // What belongs somewhere else.
-                _ => {
-                    let mut word = [0; 8];
-                    let _ = copy.read_exact_at(&mut word, other);
-                    u64::from_le_bytes(word)
-                }
+                _ => copy.word(other),
             };
-            copy.write_at(&value.to_le_bytes(), at).expect("to write");
-            damaged.push((at, word));
+            copy.overwrite(at, value);
         }
-        dump(copy.try_clone().expect("a descriptor"));
-        for (at, word) in damaged.into_iter().rev() {
-            copy.write_at(&word, at).expect("to write");
-        }
+        dump(copy.file());
+        copy.restore();
     }
     for part in 5..10 {
         dump(file(&core[..core.len() * part / 10]));

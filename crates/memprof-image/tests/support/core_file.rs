@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 
 use memprof_image::Image;
 
@@ -29,6 +30,44 @@ impl Numbers {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % limit.max(1)
+    }
+}
+
+/// A core file in which words are overwritten, and restored.
+pub struct DamagedCore {
+    file: File,
+    overwritten: Vec<(u64, [u8; 8])>,
+}
+
+impl DamagedCore {
+    pub fn new(core: &[u8]) -> DamagedCore {
+        DamagedCore {
+            file: file(core),
+            overwritten: Vec::new(),
+        }
+    }
+
+    pub fn file(&self) -> File {
+        self.file.try_clone().expect("a descriptor")
+    }
+
+    /// The word at an offset; zero behind the end.
+    pub fn word(&self, at: u64) -> u64 {
+        let mut word = [0; 8];
+        let _ = self.file.read_at(&mut word, at);
+        u64::from_le_bytes(word)
+    }
+
+    pub fn overwrite(&mut self, at: u64, value: u64) {
+        self.overwritten.push((at, self.word(at).to_le_bytes()));
+        let bytes = value.to_le_bytes();
+        self.file.write_at(&bytes, at).expect("to write");
+    }
+
+    pub fn restore(&mut self) {
+        for (at, word) in self.overwritten.drain(..).rev() {
+            self.file.write_at(&word, at).expect("to write");
+        }
     }
 }
 
