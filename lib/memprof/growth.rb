@@ -74,9 +74,9 @@ module Memprof
         watch = Watch.new(block, settle)
         if settle
           watch.run(times)
-          watch.settle(times)
+          watch.run_while_growing(times)
         else
-          watch.weigh(times, most)
+          watch.measure(times, most)
         end
         Native.quiet { [watch.series, sizes(watch.profile), watch.runs] }
       ensure

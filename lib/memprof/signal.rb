@@ -14,7 +14,7 @@ Memprof::OnSignal::Bundle.prepare(ENV)
 unless Memprof::OnSignal::Bundle.command?
   Memprof::OnSignal::Bundle.load_path
   require "memprof"
-  require_relative "signal/attendant"
+  require_relative "signal/listener"
 
   Memprof::OnSignal.start(ENV)
 end

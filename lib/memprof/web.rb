@@ -136,7 +136,7 @@ module Memprof
     # a key of their own, that no page of another site knows.
     def answer(request)
       @uploads&.answer(request) || @security.refusal(request) || @gate.answer(request) ||
-        @security.forgery(request) || page(request)
+        @security.cross_site_refusal(request) || page(request)
     rescue BadRequest => e
       Response.text(400, "#{e.message}\n")
     rescue StandardError => e

@@ -34,8 +34,8 @@ RSpec.describe "memprof/signal after a fork" do
   it "leaves fork and exec as they are" do
     live_program(<<~'RUBY') do |program|
       # A child that is about to exec has not made its socket yet, however busy the machine is.
-      Memprof::OnSignal::Attendant.send(:remove_const, :SETTLE)
-      Memprof::OnSignal::Attendant::SETTLE = 600
+      Memprof::OnSignal::Listener.send(:remove_const, :SOCKET_DELAY)
+      Memprof::OnSignal::Listener::SOCKET_DELAY = 600
       pid = fork { exec("true") }
       puts Process.wait2(pid).last.exitstatus, system("true"), `echo x`, $?.exitstatus
     RUBY

@@ -31,7 +31,7 @@ module Memprof
         lines << "waiting=true" if waiting
         lines.concat(reports.map { |path| "report=#{path}" })
         Output.write(path(Process.pid), lines.map(&:b).join("\n"))
-        withdraw if state == "ended" && unread?
+        remove if state == "ended" && abandoned?
       end
 
       # Gives this process the notice of the id that it had before. `memprof run` may look at any time, and is
@@ -44,7 +44,7 @@ module Memprof
 
       private
 
-      def withdraw
+      def remove
         File.unlink(path(Process.pid))
         Dir.rmdir(@directory)
       rescue SystemCallError
@@ -56,7 +56,7 @@ module Memprof
       end
 
       # A server in the background ends long after whoever started it.
-      def unread?
+      def abandoned?
         return false unless @parent
 
         Process.kill(0, @parent)

@@ -94,7 +94,7 @@ module Memprof
         series = over(heaps, between, diff, answer) if between
         status = present(answer) do |page|
           rows = GrowthRows.listing(answer[:rows][:rows],
-            three: files.size > 2, strangers: strangers?(answer))
+            three: files.size > 2, unrelated: unrelated?(answer))
           output_format == :csv ? page.listing(rows) : render(page, answer, rows, series)
         end
         next_steps(steps(after, answer))
@@ -151,10 +151,10 @@ module Memprof
       end
 
       def render(page, answer, rows, series)
-        page.text(Wording.memory(answer[:memory])) if answer[:memory] && !strangers?(answer)
+        page.text(Wording.memory(answer[:memory])) if answer[:memory] && !unrelated?(answer)
         page.heading(Wording.growth(answer[:totals]))
         page.text(Wording.growth_by_dump(series.sizes)) if series
-        together = !strangers?(answer)
+        together = !unrelated?(answer)
         GrowthRows.sentences(answer[:totals]).each { |sentence| page.text(sentence) } if together
         page.listing(rows, heading: "By #{@options.fetch(:by, :class)}")
         more(page, answer[:rows][:more], "row")
@@ -173,7 +173,7 @@ module Memprof
       end
 
       # Nothing of one is in the other: dumps of two processes.
-      def strangers?(answer) = answer[:totals][:kept][:count].zero?
+      def unrelated?(answer) = answer[:totals][:kept][:count].zero?
 
       def owners(page, answer)
         page.listing(GrowthRows.owners(answer[:owners]), heading: "Old objects that retain new ones")
@@ -182,7 +182,7 @@ module Memprof
 
       def steps(after, answer)
         owner = answer[:owners][:owners].find { |holder| holder[:address] }
-        return [] if owner.nil? || strangers?(answer)
+        return [] if owner.nil? || unrelated?(answer)
 
         [
           [["show", after, owner[:address]], "the object that retains most new ones"],

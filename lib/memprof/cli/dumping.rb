@@ -20,16 +20,16 @@ module Memprof
 
       def dump_of(target, wanted, seconds)
         client = target.connect
-        return asked(target, client, wanted, seconds) if client
-        return signalled(target, wanted, seconds) if target.answers_signal?
+        return over_socket(target, client, wanted, seconds) if client
+        return by_signal(target, wanted, seconds) if target.answers_signal?
 
-        copied(target, wanted, seconds)
+        from_copy(target, wanted, seconds)
       ensure
         client&.close
         @terminal.progress(nil)
       end
 
-      def asked(target, client, wanted, seconds)
+      def over_socket(target, client, wanted, seconds)
         path = target.outside(path_of(client.ask({ do: "dump" }.merge(wanted))))
         wait(target, seconds, path) { client.wait(GLANCE) }
         client.answer
@@ -49,27 +49,27 @@ module Memprof
         watch = Arrival.new(target)
         beginning = Clock.now
         until yield
-          raise UsageError, late(target, seconds, path) if Clock.now - beginning > seconds
+          raise UsageError, too_late(target, seconds, path) if Clock.now - beginning > seconds
 
           show(target, watch.size(path + Memprof::Dump::InProgress::SUFFIX), Clock.now - beginning)
         end
       end
 
-      def signalled(target, wanted, seconds)
+      def by_signal(target, wanted, seconds)
         refuse_options(target) if wanted.any?
         arrival = Arrival.new(target)
         target.send_signal
-        path = arrival.begin(TO_BEGIN) or raise UsageError, nothing(target)
+        path = arrival.begin(TO_BEGIN) or raise UsageError, no_response(target)
         beginning = Clock.now
         state = arrival.finish(path, seconds) { |bytes| show(target, bytes, Clock.now - beginning) }
-        raise UsageError, late(target, seconds, path) if state == :late
+        raise UsageError, too_late(target, seconds, path) if state == :late
         raise UsageError, "process #{target.pid} aborted the dump: see its stderr" if state == :failed
 
         path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
       end
 
       # A process that has not loaded memprof does nothing: a copy of it writes the dump.
-      def copied(target, wanted, seconds)
+      def from_copy(target, wanted, seconds)
         request = { format: "memprof", compression: "none", values: "full" }.merge(wanted)
         path = File.join(target.temporary_directory, "memprof-#{SecureRandom.hex(8)}#{ending(request)}")
         copy = ProcessCopy.new(target)
@@ -95,13 +95,13 @@ module Memprof
                           "omit --out, --format and --values, and use `memprof convert` afterwards"
       end
 
-      def nothing(target)
+      def no_response(target)
         return "process #{target.pid} ended" unless target.running?
 
         "no response from #{target.pid}: no dump begun within #{TO_BEGIN} s; see its stderr"
       end
 
-      def late(target, seconds, path)
+      def too_late(target, seconds, path)
         "the dump of process #{target.pid} was not complete within #{seconds} s (--seconds): " +
           Printable.line(path)
       end

@@ -21,19 +21,19 @@ module Memprof
           sentences
         end
 
-        def listing(rows, three:, strangers: false)
-          changes = strangers ? {} : { new: "New", gone: "Freed" }
-          changes[:survived] = "Survived" if three && !strangers
-          changes[:garbage] = "Garbage" if !strangers && rows.any? { |row| row[:garbage][:count].positive? }
+        def listing(rows, three:, unrelated: false)
+          changes = unrelated ? {} : { new: "New", gone: "Freed" }
+          changes[:survived] = "Survived" if three && !unrelated
+          changes[:garbage] = "Garbage" if !unrelated && rows.any? { |row| row[:garbage][:count].positive? }
           listing = Listing.new.column("Growth", :growth, :growth).column("Objects", :more, :objects)
           spare = %i[gone garbage]
           changes.each { |key, heading| listing.column(heading, :count, key, spare: spare.include?(key)) }
-          listing.column("Retained by new", :bytes, :retained) unless strangers
-          listing.column("Before", :bytes, :before, spare: !strangers)
-            .column("After", :bytes, :after, spare: !strangers)
+          listing.column("Retained by new", :bytes, :retained) unless unrelated
+          listing.column("Before", :bytes, :before, spare: !unrelated)
+            .column("After", :bytes, :after, spare: !unrelated)
             .column("Over the dumps", :series, :series)
             .column(heading(rows), place?(rows) ? :place : :name, :key)
-          rows.each { |row| listing.row(*cells(row, changes.keys, strangers)) }
+          rows.each { |row| listing.row(*cells(row, changes.keys, unrelated)) }
           listing
         end
 
@@ -79,10 +79,10 @@ module Memprof
         def sum(sum) = Wording.sum(sum)
 
         # Garbage that was not collected yet is no growth.
-        def cells(row, changes, strangers)
+        def cells(row, changes, unrelated)
           series = row[:series]&.map { |change| change[:size] }
           counts = row.values_at(*changes).map { |sum| sum&.fetch(:count) }
-          retained = strangers ? [] : [row[:retained]]
+          retained = unrelated ? [] : [row[:retained]]
           sizes = [row[:before][:size], row[:after][:size]]
           [row[:reachable][:size], row[:reachable][:count], *counts, *retained, *sizes, series, key(row)]
         end

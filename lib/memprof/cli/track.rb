@@ -25,7 +25,7 @@ module Memprof
 
         session_class = load_library
         @own_files = caller_locations.map(&:path).uniq
-        become(script, script_arguments)
+        pose_as(script, script_arguments)
         pid = Process.pid
         session = nil
         # Before the script registers its own, so that it runs after them: a test framework does all its work
@@ -60,7 +60,7 @@ module Memprof
       end
 
       # As if Ruby had been started with the script.
-      def become(script, arguments)
+      def pose_as(script, arguments)
         ARGV.replace(arguments)
         $PROGRAM_NAME = script
       end

@@ -6,7 +6,7 @@ module Memprof
   module CLI
     # `memprof web`: dumps in a browser.
     class Web < Command
-      autoload :Shelf, "#{__dir__}/web/shelf"
+      autoload :LibraryServer, "#{__dir__}/web/library_server"
 
       SIGNALS = %w[INT TERM].freeze
       BROWSERS = %w[xdg-open open].freeze
@@ -50,7 +50,7 @@ module Memprof
       def check_library(files)
         return if @options[:library]
 
-        option = Shelf::OPTIONS.find { |name| @options[name] }
+        option = LibraryServer::OPTIONS.find { |name| @options[name] }
         raise UsageError, "--#{option.to_s.tr("_", "-")} needs --library" if option
         raise UsageError, "FILE is missing; see `memprof help web`" if files.empty?
       end
@@ -71,7 +71,7 @@ module Memprof
           @options[:token] = token
         end
         parser.on("--host NAME", "also answer to this host name") { |name| @options[:host] = name }
-        Shelf.define_options(parser, @options)
+        LibraryServer.define_options(parser, @options)
         parser.on("--max-open N", Integer, "keep at most N dumps open, 3 or more", "(default: 8)") do |most|
           invalid("--max-open", most, "a number of at least 3") if most < 3
 
@@ -91,7 +91,7 @@ module Memprof
         until_stopped do |stop|
           server.start
           announce("#{server.url}?token=#{URI.encode_www_form_component(gate.token)}")
-          @terminal.hint(@shelf.hint(server.url)) if @shelf
+          @terminal.hint(@library_server.hint(server.url)) if @library_server
           stop.pop
           server.stop
         end
@@ -101,13 +101,14 @@ module Memprof
 
       def application(files, gate)
         Memprof::Web::Router.standard # before the thread that opens heaps needs a page
-        @shelf = Shelf.new(@options) if @options[:library]
-        heaps = Memprof::Web::Heaps.new(library: @shelf&.library, **@options.slice(:max_open), **reading)
+        @library_server = LibraryServer.new(@options) if @options[:library]
+        library = @library_server&.library
+        heaps = Memprof::Web::Heaps.new(library: library, **@options.slice(:max_open), **reading)
         files.each { |file| add(heaps, file) }
         # While the browser starts there is time for the first page.
         heaps.first&.prepare { |entry| Memprof::Web::Prefetch.new(heaps).run(entry) }
         hosts = Memprof::Web::Security::Hosts.new(@options.values_at(:bind, :host).compact)
-        Memprof::Web.new(heaps: heaps, gate: gate, hosts: hosts, uploads: @shelf&.uploads)
+        Memprof::Web.new(heaps: heaps, gate: gate, hosts: hosts, uploads: @library_server&.uploads)
       end
 
       def reading

@@ -62,7 +62,7 @@ module Memprof
 
       def answer(client)
         kept = false
-        return turn_away(client) unless allowed?(client)
+        return reject(client) unless allowed?(client)
 
         # One request, one line: what is after it is taken for nothing.
         request = Wire.read(client, seconds: SECONDS, limit: LIMIT)
@@ -75,7 +75,7 @@ module Memprof
 
       # What it has said is taken first: a connection that is closed with something unread is torn down, and
       # the answer with it.
-      def turn_away(client)
+      def reject(client)
         client.read_nonblock(LIMIT, exception: false) if client.wait_readable(GLANCE)
         @requests.refuse(client, "this is not your process")
       end

@@ -47,7 +47,7 @@ module Memprof
       # Runs so many times; from the middle on counts all objects of the classes that grow, to tell turnover
       # from growth. While something grows it runs on, to tell a memo that fills up from a leak, but not more
       # than `most` times in all.
-      def weigh(times, most)
+      def measure(times, most)
         run(times - times / 2)
         @population = Native.quiet { Population.new(suspects.map(&:last)) }
         run(times / 2)
@@ -57,7 +57,7 @@ module Memprof
 
       # Runs on as long as something may grow: a full buffer, a cache that fills up and a leak in every fifth
       # run look the same for a while.
-      def settle(times)
+      def run_while_growing(times)
         MORE.each do |more|
           @suspects = Native.quiet { suspects }
           break if @suspects.empty?
@@ -101,7 +101,7 @@ module Memprof
       end
 
       def growing
-        fits(@suspects ? surpassing : net)
+        fitting(@suspects ? confirmed_suspects : net)
       end
 
       # Of what does more than replace.
@@ -110,11 +110,11 @@ module Memprof
       end
 
       # Of suspects whose whole class grows.
-      def surpassing
+      def confirmed_suspects
         @series.to_h.slice(*@suspects).select { |(_, _, class_name), _| @population.grows?(class_name) }
       end
 
-      def fits(series)
+      def fitting(series)
         series.zip(Native.fit(series.values)).filter_map { |place, (*, grows)| place if grows }.to_h
       end
 

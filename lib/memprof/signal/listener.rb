@@ -12,26 +12,26 @@ module Memprof
   # What a process does that has loaded `memprof/signal`.
   module OnSignal
     class << self
-      attr_reader :attendant
+      attr_reader :listener
 
       # Tracks if that is wanted, and waits for the signal and for requests. Whatever fails here becomes a
       # warning: a program that can't be looked into must still run. A second call does nothing.
       def start(env)
-        return if @attendant
+        return if @listener
 
         settings = Settings.new(env)
         settings.problems.each { |problem| warn_user(problem) }
         track(settings)
-        attendant = @attendant = Attendant.new(settings)
-        attendant.start
-        Trap.set(settings.signal) { attendant.wake } if settings.signal
+        listener = @listener = Listener.new(settings)
+        listener.start
+        Trap.set(settings.signal) { listener.wake } if settings.signal
         AfterFork.register(self)
-        at_exit { attendant.leave }
+        at_exit { listener.close }
       end
 
-      def after_fork = @attendant.after_fork
+      def after_fork = @listener.after_fork
       alias_method :after_daemon, :after_fork
-      def before_daemon = @attendant.before_daemon
+      def before_daemon = @listener.before_daemon
 
       def warn_user(message) = Stderr.warn(message)
 
@@ -46,10 +46,10 @@ module Memprof
 
     # A thread that waits for the signal and for requests over the socket. Each process has its own: after a
     # fork, the child gets a new thread, pipe and socket.
-    class Attendant
+    class Listener
       # Seconds before a forked child makes its socket: many children are gone or another program by then.
-      SETTLE = 0.1
-      private_constant :SETTLE
+      SOCKET_DELAY = 0.1
+      private_constant :SOCKET_DELAY
 
       def initialize(settings)
         @settings = settings
@@ -57,7 +57,7 @@ module Memprof
 
       def start(delay: 0)
         renew
-        @thread = OnSignal.thread("memprof") { attend(delay) } unless @thread&.alive?
+        @thread = OnSignal.thread("memprof") { listen(delay) } unless @thread&.alive?
       rescue SystemCallError, ThreadError => e
         OnSignal.warn_user("process #{@pid} can't wait for its signal: #{e.message}")
       end
@@ -74,11 +74,11 @@ module Memprof
       def after_fork
         # The signal may come anywhere in here, and its handler may do all this: so what is the parent's is
         # noted at one go.
-        left = [@pid, @server, @reader, @writer]
-        pid, server, *pipe = left
+        inherited = [@pid, @server, @reader, @writer]
+        pid, server, *pipe = inherited
         return if pid == Process.pid
 
-        start(delay: SETTLE)
+        start(delay: SOCKET_DELAY)
         server&.abandon
         pipe.each(&:close)
       rescue SystemCallError, IOError => e
@@ -87,28 +87,24 @@ module Memprof
 
       # In a process about to go on under another id.
       def before_daemon
-        depart
+        close
         @server = nil
       end
 
-      # At the end of a process.
-      def leave
-        depart
-      end
-
-      private
-
-      # The thread may be about to make the socket: then nobody would be left to remove its file.
-      def depart
+      # At the end of a process. The thread may be about to make the socket: then nobody would be left to
+      # remove its file.
+      def close
         return unless @pid == Process.pid
 
         @opening.synchronize do
-          @left = true
+          @closed = true
           @server&.close
         end
       rescue ThreadError
         nil # in a signal handler no lock can be had
       end
+
+      private
 
       # What this process needs for itself. Between the question whether it has it and the assignments no
       # signal handler runs, as nothing is called there.
@@ -128,15 +124,15 @@ module Memprof
           @dumper = dumper
           @opening = opening
           @server = nil
-          @left = false
+          @closed = false
         end
       end
 
-      def attend(delay)
+      def listen(delay)
         @reader.wait_readable(delay)
         # A signal in the middle of a fork may have made two of these threads.
         @opening.synchronize do
-          @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?) unless @left
+          @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?) unless @closed
         end
         loop do
           ready, = IO.select([@reader, @server&.socket].compact)

@@ -47,7 +47,7 @@ module Memprof
 
       def judge(measurement)
         verdicts = @rules.map { |rule| rule.judge(measurement) }
-        Outcome.new(self, verdicts, @rest ? strangers(measurement) : [])
+        Outcome.new(self, verdicts, @rest ? unlisted(measurement) : [])
       end
 
       def to_s
@@ -59,7 +59,7 @@ module Memprof
 
       private
 
-      def strangers(measurement)
+      def unlisted(measurement)
         kind, filter = @rest
         measurement.public_send(kind).reject { |row| row.internal? || filter.key_of(row) }
       end

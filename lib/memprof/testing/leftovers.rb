@@ -12,14 +12,14 @@ module Memprof
       private_constant :DEPTH
 
       # Runs the work deep in the machine stack.
-      def self.sink(depth = DEPTH, &work)
+      def self.run_deep(depth = DEPTH, &work)
         return yield if depth.zero?
 
         # Calls from Ruby to Ruby take no machine stack; a block that C calls does, and `catch` is always C.
-        catch { sink(depth - 1, &work) }
+        catch { run_deep(depth - 1, &work) }
       end
 
-      # Lets go of what lies where .sink worked, and of the last value that another Fiber gave to this one.
+      # Forgets what lies where .run_deep worked, and the last value that another Fiber gave to this one.
       def self.drop
         Fiber.new { nil }.resume
         Native.clear_stack

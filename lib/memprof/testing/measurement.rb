@@ -41,7 +41,7 @@ module Memprof
         @filters = plan.filters
         restore = Leftovers.last_match(block) if plan.retained
         plan.warmup.times { block.call } unless around
-        Leftovers.sink { call(around || :call.to_proc, work(block, plan, around), plan.bytes) }
+        Leftovers.run_deep { call(around || :call.to_proc, work(block, plan, around), plan.bytes) }
         restore&.call
         read(plan) if @session
       ensure

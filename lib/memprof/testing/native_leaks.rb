@@ -65,7 +65,7 @@ module Memprof
 
       # What the collector allocates for itself is not the block's.
       def run(block)
-        Leftovers.sink { block.call && nil }
+        Leftovers.run_deep { block.call && nil }
         Leftovers.drop
         Malloc.quiet { GC.start }
       end

@@ -4,14 +4,14 @@ module Memprof
   module Testing
     # How a run kept to its budget, and what to say about it.
     class Outcome
-      def initialize(budget, verdicts, strangers)
+      def initialize(budget, verdicts, unlisted)
         @budget = budget
         @verdicts = verdicts
-        @strangers = strangers
+        @unlisted = unlisted
       end
 
       def pass?
-        @verdicts.all?(&:pass?) && @strangers.empty?
+        @verdicts.all?(&:pass?) && @unlisted.empty?
       end
 
       def message(negated: false, description: @budget.to_s)
@@ -22,7 +22,7 @@ module Memprof
         parts = @verdicts.group_by { |verdict| verdict.rule.kind }.map do |kind, verdicts|
           "#{kind} #{verdicts.join(" and ")}"
         end
-        parts << "allocated #{@strangers.sum(&:objects)} of classes that have no limit" if @strangers.any?
+        parts << "allocated #{@unlisted.sum(&:objects)} of classes that have no limit" if @unlisted.any?
         parts.join(" and ")
       end
 
@@ -32,7 +32,7 @@ module Memprof
         shown = negated ? @verdicts : @verdicts.reject(&:pass?)
         groups = shown.group_by { |verdict| verdict.rule.kind }
         groups.transform_values! { |verdicts| verdicts.flat_map(&:rows).uniq }
-        groups[:allocated] = (groups[:allocated] || []) | @strangers if @strangers.any?
+        groups[:allocated] = (groups[:allocated] || []) | @unlisted if @unlisted.any?
         by_bytes = shown.any? && shown.all? { |verdict| verdict.rule.unit == :bytes }
         groups.values.map { |rows| SiteTable.of_rows(rows, by_bytes ? :bytes : :objects) }.join
       end

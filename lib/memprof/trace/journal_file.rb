@@ -63,7 +63,7 @@ module Memprof
       def full?
         return false unless @stopped
 
-        @stopped = false unless here
+        @stopped = false unless current_size
         @stopped
       end
 
@@ -78,7 +78,7 @@ module Memprof
         @io.sync = true
         stat = @io.stat
         @regular = stat.file?
-        @own ? check(stat) : wait_for_readers
+        @own ? check(stat) : set_blocking
       rescue Errno::ENXIO
         raise Error, "can't write #{@path}: it is a pipe without a reader, or a socket"
       rescue SystemCallError => e
@@ -113,11 +113,11 @@ module Memprof
       end
 
       # Once it is open, a pipe that its user asked for is written to like any other.
-      def wait_for_readers
+      def set_blocking
         @io.fcntl(SET_FLAGS, @io.fcntl(GET_FLAGS) & ~File::NONBLOCK) unless @regular
       end
 
-      def here
+      def current_size
         Native.size_at(@io.fileno, @full_path)
       end
 
@@ -125,7 +125,7 @@ module Memprof
       def room?(bytes)
         return true unless @regular
 
-        size = here || reopen
+        size = current_size || reopen
         return true unless @max_size && size + bytes > @max_size && size.positive?
         return rotate if @when_full == :rotate
 
@@ -145,7 +145,7 @@ module Memprof
       def rotate
         return true unless @io.flock(File::LOCK_EX | File::LOCK_NB)
 
-        File.rename(@full_path, @full_path + ROTATED) if here
+        File.rename(@full_path, @full_path + ROTATED) if current_size
         reopen # closes what is locked
         true
       end

@@ -79,7 +79,7 @@ module Memprof
 
       # The file that the requests of this process are added to. A forked process gets one of its own.
       def journal
-        given || @opening.synchronize do
+        shared_journal || @opening.synchronize do
           unless @pid == Process.pid
             @journal&.close # the parent's, which has it open itself
             @journal = nil
@@ -91,7 +91,7 @@ module Memprof
       end
 
       # That of Memprof.trace_to.
-      def given
+      def shared_journal
         Memprof.instance_variable_get(:@trace_journal)
       end
 
@@ -105,7 +105,7 @@ module Memprof
       end
 
       def full?
-        journal = given || (@journal if @pid == Process.pid)
+        journal = shared_journal || (@journal if @pid == Process.pid)
         !journal.nil? && journal.full?
       end
 

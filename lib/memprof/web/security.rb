@@ -42,7 +42,7 @@ module Memprof
       end
 
       # What changes something must come from a page of this program, or from a script that has a token.
-      def forgery(request)
+      def cross_site_refusal(request)
         return if request.verb == "GET" || own?(request)
 
         Response.text(403, "the request came from another site\n")

@@ -77,9 +77,9 @@ module Memprof
           ready = IO.select([(@listener if room?), @alarm, *@waiting.keys].compact, nil, nil, 1)&.first || []
           @alarm.read_nonblock(256, exception: false) if ready.delete(@alarm)
           accept if ready.delete(@listener)
-          ready.each { |socket| proceed(@waiting[socket]) }
+          ready.each { |socket| advance(@waiting[socket]) }
           wait_for(@answered.pop) until @answered.empty?
-          drop_silent
+          drop_timed_out
         end
       ensure
         @listener.close
@@ -91,7 +91,7 @@ module Memprof
           drop_oldest if @waiting.size >= WAITING
           connection = Connection.new(socket, @port, @patience)
           wait_for(connection)
-          proceed(connection)
+          advance(connection)
         end
       rescue Errno::EMFILE, Errno::ENFILE
         # There is no file left for the next connection.
@@ -104,7 +104,7 @@ module Memprof
         connection.closed? ? nil : @waiting[connection.socket] = connection
       end
 
-      def proceed(connection)
+      def advance(connection)
         return if connection.nil? || connection.advance == :waiting
 
         @waiting.delete(connection.socket)
@@ -118,9 +118,9 @@ module Memprof
         connection&.close
       end
 
-      def drop_silent
+      def drop_timed_out
         now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-        @waiting.delete_if { |_, connection| connection.late?(now) && (connection.close || true) }
+        @waiting.delete_if { |_, connection| connection.timed_out?(now) && (connection.close || true) }
       end
     end
   end

@@ -9,7 +9,7 @@ module Memprof
   module CLI
     class Web
       # The library that `memprof web --library` shows, and its uploads.
-      class Shelf
+      class LibraryServer
         MAX_UPLOAD = 2 * 1024**3
         SHORTEST_KEY = 16
         KEY = "MEMPROF_KEY"

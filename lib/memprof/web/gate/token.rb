@@ -26,14 +26,14 @@ module Memprof
           # Cookies know no ports: several servers of one machine need names of their own.
           @cookie = "memprof_#{@chosen ? derived("name", 8) : SecureRandom.hex(4)}"
           @lock = Mutex.new
-          @spent = false
+          @redeemed = false
         end
 
         def answer(request)
           given = request.params["token"]
           known = Secret.same?(request.cookie(@cookie), @secret) || bearer?(request)
           return known ? nil : refusal if given.nil?
-          return let_in(request) if known || spend(given)
+          return grant(request) if known || redeem(given)
 
           refusal
         end
@@ -42,7 +42,7 @@ module Memprof
 
         private
 
-        def let_in(request)
+        def grant(request)
           rest = request.params.except("token")
           query = "?#{URI.encode_www_form(rest)}" unless rest.empty?
           place = request.script_name.empty? ? "/" : request.script_name
@@ -64,11 +64,11 @@ module Memprof
                              "once; restart memprof for a new one, or choose one with --token.\n")
         end
 
-        def spend(given)
+        def redeem(given)
           return false unless Secret.same?(given, @token)
           return true if @chosen
 
-          @lock.synchronize { !@spent && (@spent = true) }
+          @lock.synchronize { !@redeemed && (@redeemed = true) }
         end
 
         def bearer?(request)

@@ -169,7 +169,7 @@ module Memprof
         def read
           acquire
           heap = Memprof::Heap.open(@path, **@options) { |*at| @progress = Progress.new(*at) }
-          opened = become(:open) do
+          opened = change_state(:open) do
             @heap = heap
             @size = heap.size
           end
@@ -177,14 +177,14 @@ module Memprof
         rescue NotFound
           nil # closed meanwhile
         rescue Error => e
-          become(:failed) { @error = e }
+          change_state(:failed) { @error = e }
         rescue SystemCallError => e
-          become(:failed) { @error = Error.new("can't read #{@path}: #{e.message}") }
+          change_state(:failed) { @error = Error.new("can't read #{@path}: #{e.message}") }
         ensure
           release
         end
 
-        def become(state)
+        def change_state(state)
           @lock.synchronize do
             next false unless @state == :opening && @thread == Thread.current
 

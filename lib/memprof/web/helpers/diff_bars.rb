@@ -50,7 +50,7 @@ module Memprof
 
         def growth_title(totals) = Wording.growth(totals)
 
-        def strangers?(totals) = totals[:kept][:count].zero?
+        def unrelated?(totals) = totals[:kept][:count].zero?
 
         private
 

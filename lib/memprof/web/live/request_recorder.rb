@@ -17,13 +17,13 @@ module Memprof
         OWN = "memprof.web"
 
         # Where a request's report goes.
-        Sheet = Struct.new(:recorder, :env, :round) do
+        Sink = Struct.new(:recorder, :env, :round) do
           def write(record)
             tracers = Native.quiet { record["tracers"].to_h }
             recorder.keep(record.merge("tracers" => tracers), round, own: env.key?(OWN))
           end
         end
-        private_constant :Sheet
+        private_constant :Sink
 
         def self.shared
           @shared ||= new
@@ -69,7 +69,7 @@ module Memprof
           return yield unless round
 
           begin
-            Trace::Request.new(env, Sheet.new(self, env, round)).trace(Trace.new, &block)
+            Trace::Request.new(env, Sink.new(self, env, round)).trace(Trace.new, &block)
           ensure
             release
           end

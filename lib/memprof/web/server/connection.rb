@@ -57,7 +57,7 @@ module Memprof
           parts.close if parts.respond_to?(:close)
         end
 
-        def late?(now)
+        def timed_out?(now)
           now > @until
         end
 
