@@ -53,28 +53,34 @@ pub fn share<I: Iterator + Send, S: Send>(
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, I::Item) + Sync,
 ) -> Vec<S> {
-    let items = Mutex::new(items);
+    let (items, states) = (Mutex::new(items), Mutex::new(Vec::new()));
     let run = || {
         let mut state = state();
         loop {
             let item = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(item) = item else {
-                return state;
+                break;
             };
             work(&mut state, item);
         }
+        let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
+        states.push(state);
     };
+    in_threads(threads(count), &run);
+    states.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs it in so many threads, one of them the caller's. Compiled once for all work.
+fn in_threads(count: usize, run: &(dyn Fn() + Sync)) {
     thread::scope(|scope| {
-        let others: Vec<_> = (1..threads(count)).map(|_| scope.spawn(run)).collect();
-        let mut states = vec![run()];
+        let others: Vec<_> = (1..count).map(|_| scope.spawn(run)).collect();
+        run();
         for other in others {
-            match other.join() {
-                Ok(state) => states.push(state),
-                Err(panic) => std::panic::resume_unwind(panic),
+            if let Err(panic) = other.join() {
+                std::panic::resume_unwind(panic);
             }
         }
-        states
-    })
+    });
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// True when the caller has gone.
 pub type Abandoned = Arc<AtomicBool>;
 
-struct Outcome<T> {
-    value: Mutex<Option<thread::Result<T>>>,
+struct Outcome {
+    ended: Mutex<Option<thread::Result<()>>>,
     ready: Condvar,
 }
 
@@ -41,27 +41,45 @@ pub fn run_with<T: Send + 'static>(
     work: impl FnOnce(Abandoned) -> T + Send + 'static,
     mut meanwhile: impl FnMut() -> Result<(), Error>,
 ) -> Result<T, Error> {
+    let value = Arc::new(Mutex::new(None));
+    let theirs = Arc::clone(&value);
+    let work = move |abandoned| {
+        let value = work(abandoned);
+        *theirs.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+    };
+    wait_for(ruby, name, Box::new(work), &mut meanwhile)?;
+    let value = value.lock().unwrap_or_else(PoisonError::into_inner).take();
+    value.ok_or_else(|| bug(ruby))
+}
+
+/// The part that is the same for all work: compiled for each kind, it would take a hundred kilobytes.
+fn wait_for(
+    ruby: &Ruby,
+    name: &str,
+    work: Box<dyn FnOnce(Abandoned) + Send>,
+    meanwhile: &mut dyn FnMut() -> Result<(), Error>,
+) -> Result<(), Error> {
     let abandon = Abandon(Arc::default());
     let abandoned = Arc::clone(&abandon.0);
     let outcome = Arc::new(Outcome {
-        value: Mutex::new(None),
+        ended: Mutex::new(None),
         ready: Condvar::new(),
     });
     let worker = Arc::clone(&outcome);
     let started = thread::Builder::new()
         .name(format!("memprof {name}"))
         .spawn(move || {
-            let value = catch_unwind(AssertUnwindSafe(|| work(abandoned)));
-            *worker.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            let ended = catch_unwind(AssertUnwindSafe(|| work(abandoned)));
+            *worker.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
             worker.ready.notify_one();
         });
     started.map_err(|error| super::exceptions::of_input(ruby, &error))?;
     let process = process::id();
     loop {
-        let value = gvl::without(|| outcome.wait()).flatten();
-        if let Some(value) = value {
+        let ended = gvl::without(|| outcome.wait()).flatten();
+        if let Some(ended) = ended {
             ruby.thread_check_ints()?;
-            return value.map_err(|_| bug(ruby));
+            return ended.map_err(|_| bug(ruby));
         }
         ruby.thread_check_ints()?;
         meanwhile()?;
@@ -72,19 +90,19 @@ pub fn run_with<T: Send + 'static>(
     }
 }
 
-impl<T> Outcome<T> {
+impl Outcome {
     /// Waits for a short time.
-    fn wait(&self) -> Option<thread::Result<T>> {
+    fn wait(&self) -> Option<thread::Result<()>> {
         let end = Instant::now() + PAUSE;
-        let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
-        while value.is_none() {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        while ended.is_none() {
             let left = end.checked_duration_since(Instant::now())?;
-            value = match self.ready.wait_timeout(value, left) {
-                Ok((value, _)) => value,
+            ended = match self.ready.wait_timeout(ended, left) {
+                Ok((ended, _)) => ended,
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
-        value.take()
+        ended.take()
     }
 }
 
