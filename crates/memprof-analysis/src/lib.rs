@@ -2,6 +2,7 @@
 //! to work with ([`subset`]), and the formats of other tools ([`export`]).
 
 pub mod export;
+mod order;
 pub mod query;
 pub mod questions;
 pub mod subset;

@@ -61,7 +61,7 @@ pub fn waiting_threads(pid: u32) -> Vec<Thread> {
             })
         })
         .collect();
-    threads.sort_by_key(|thread| thread.id);
+    threads.sort_unstable_by_key(|thread| thread.id);
     threads
 }
 

@@ -261,7 +261,7 @@ fn groups<'s>(
         })
         .filter(|group| group.changes.any())
         .collect();
-    groups.sort_by(|a, b| {
+    groups.sort_unstable_by(|a, b| {
         (a.changes.order(measure).cmp(&b.changes.order(measure))).then_with(|| a.name.cmp(&b.name))
     });
     groups

@@ -180,7 +180,7 @@ impl<'a> Tree<'a> {
         let children = self.branches[at].children.values().copied();
         let (mut shown, others): (Vec<usize>, Vec<usize>) =
             children.partition(|&child| self.branches[child].bytes >= least);
-        shown.sort_by_key(|&child| {
+        shown.sort_unstable_by_key(|&child| {
             let Branch { frame, bytes, .. } = self.branches[child];
             (std::cmp::Reverse(bytes), frame)
         });

@@ -95,7 +95,7 @@ pub(crate) fn first(
     limit: usize,
 ) -> (Vec<AllocationRow>, u64) {
     let mut rows: Vec<AllocationRow> = rows.collect();
-    rows.sort_by(|one, other| {
+    rows.sort_unstable_by(|one, other| {
         let more = other.objects.compare(&one.objects);
         more.then_with(|| (&one.location, &one.class).cmp(&(&other.location, &other.class)))
     });

@@ -235,7 +235,9 @@ impl Log {
                 (cost, self.name(requests[0], by), requests)
             })
             .collect();
-        groups.sort_by(|one, other| other.0.compare(&one.0).then_with(|| one.1.cmp(other.1)));
+        groups.sort_unstable_by(|one, other| {
+            other.0.compare(&one.0).then_with(|| one.1.cmp(other.1))
+        });
         let more = groups.len().saturating_sub(limit);
         groups.truncate(limit);
         let groups = groups.into_iter().map(|(cost, name, requests)| Group {
@@ -257,7 +259,7 @@ impl Log {
             .into_iter()
             .map(|request| (self.cost(request, kind), request))
             .collect();
-        costs.sort_by(|one, other| other.0.compare(&one.0).then(one.1.cmp(&other.1)));
+        costs.sort_unstable_by(|one, other| other.0.compare(&one.0).then(one.1.cmp(&other.1)));
         let part = costs.into_iter().skip(offset).take(limit);
         Worst {
             total,

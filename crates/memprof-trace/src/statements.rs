@@ -110,7 +110,7 @@ impl Statements {
 /// So many of them, the repeated ones first, then those that took longest; and how many there are besides.
 pub(crate) fn first(rows: impl Iterator<Item = Row>, limit: usize) -> (Vec<Row>, u64) {
     let mut rows: Vec<Row> = rows.collect();
-    rows.sort_by(|one, other| {
+    rows.sort_unstable_by(|one, other| {
         let repeated = (other.n_plus_one > 0).cmp(&(one.n_plus_one > 0));
         let slower = || other.time.compare(&one.time);
         let name = || (&one.sql, &one.caller).cmp(&(&other.sql, &other.caller));

@@ -261,7 +261,7 @@ impl Reader {
         let worst = std::mem::take(&mut self.worst).into_sorted_vec();
         let all = self.groups.len() as u64;
         let mut groups: Vec<(String, u32)> = self.groups.drain().collect();
-        groups.sort_by(|(one_name, one), (other_name, other)| {
+        groups.sort_unstable_by(|(one_name, one), (other_name, other)| {
             let cost = |group: u32| self.totals[group as usize].cost.total();
             let order = cost(*other).compare(&cost(*one));
             order.then_with(|| one_name.cmp(other_name))

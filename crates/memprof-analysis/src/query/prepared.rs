@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::expression::{Comparison, Condition, Expression, TextTest};
 use super::field::Field;
 use super::row::Row;
+use crate::order;
 
 /// A query that remembers what it found out of texts, and asks first what is cheap to answer.
 ///
@@ -89,7 +90,7 @@ impl<'q> Node<'q> {
 /// The order of what is joined by one word changes no answer, as to ask an object changes nothing.
 fn cheapest_first<'q>(parts: &'q [Expression], locate: Locate<'_, 'q>) -> (Vec<Node<'q>>, u32) {
     let mut nodes: Vec<_> = parts.iter().map(|part| Node::new(part, locate)).collect();
-    nodes.sort_by_key(|(_, cost)| *cost);
+    order::sort_by_key(&mut nodes, |(_, cost)| *cost);
     let cost = nodes
         .iter()
         .fold(0u32, |sum, (_, cost)| sum.saturating_add(*cost));

@@ -12,6 +12,7 @@ use super::Error;
 use super::describe::{Described, Describer, Named};
 use super::object::Reference;
 use super::tally::{Groups, Tally};
+use crate::order;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::filled;
 use memprof_heap::{ClassObject, Heap, Label, NONE, Packed};
@@ -179,7 +180,7 @@ impl Question {
         let name = heap.names().find(&self.of).ok_or_else(missing)?;
         let retained = heap.retained()?;
         let mut found: Vec<u32> = named(name).collect();
-        found.sort_by_key(|&class| Reverse(retained.get(class)));
+        order::sort_by_key(&mut found, |&class| Reverse(retained.get(class)));
         let node = *found.first().ok_or_else(missing)?;
         Ok((node, found.split_off(1)))
     }
@@ -290,7 +291,7 @@ impl Asked<'_, '_> {
             .map(|class| class.object)
             .filter(|&class| self.kind(class) == Some(Kind::CLASS) && self.above(class) == node)
             .collect();
-        below.sort_by_key(|&class| (Reverse(instances(class)), class));
+        order::sort_by_key(&mut below, |&class| (Reverse(instances(class)), class));
         let count = below.len();
         below.truncate(self.limit);
         let rows = below.into_iter().map(|class| {
@@ -353,7 +354,7 @@ impl Asked<'_, '_> {
                 object: self.describer.describe(object),
             })
             .collect();
-        rows.sort_by(|one, other| {
+        order::sort_by(&mut rows, |one, other| {
             let size = |row: &Reference| Reverse(row.object.retained);
             size(one)
                 .cmp(&size(other))

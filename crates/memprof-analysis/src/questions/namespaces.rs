@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tally::{Groups, Tally, percent};
 use super::{Error, Selection};
+use crate::order;
 use memprof_heap::{Heap, NONE};
 
 /// What constants are sorted by.
@@ -266,7 +267,7 @@ impl<'h> Tree<'h> {
                 Sort::Name => (0, 0),
             })
         };
-        order.sort_by(|one, other| {
+        order::sort_by(&mut order, |one, other| {
             let name = |number: &u32| self.constants.names[*number as usize];
             rank(one)
                 .cmp(&rank(other))

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::describe::{Described, Describer, Named};
 use super::path::{self, Path};
+use crate::order;
 use memprof_dump::record::Value;
 use memprof_heap::graph;
 use memprof_heap::{Heap, Known, NONE};
@@ -120,7 +121,9 @@ impl Question {
         let mut referrers = graph::referrers_of(&graph, node);
         referrers.retain(|&from| from != heap.root());
         let retained = heap.retained()?;
-        referrers.sort_by_key(|&from| std::cmp::Reverse(retained.get(from)));
+        order::sort_by_key(&mut referrers, |&from| {
+            std::cmp::Reverse(retained.get(from))
+        });
         let dominators = heap.dominators()?;
         let above = dominators
             .ancestors(node)
@@ -216,7 +219,7 @@ fn held(heap: &Heap, node: u32, limit: usize) -> Result<Vec<Held>, Error> {
             })
         })
         .collect();
-    held.sort_by(|one, other| {
+    order::sort_by(&mut held, |one, other| {
         other
             .size
             .cmp(&one.size)

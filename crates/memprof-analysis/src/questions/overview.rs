@@ -13,6 +13,7 @@ use super::computed::slots;
 use super::histogram::{self, Row};
 use super::tally::percent;
 use super::{Error, Selection};
+use crate::order;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, Group, Heap, NONE};
@@ -286,7 +287,9 @@ fn types(heap: &Heap, by_group: &[Sum], whole: u64) -> Vec<OfType> {
     }
     types.retain(|of| of.sum.count > 0);
     types.iter_mut().for_each(|of| of.sum = of.sum.of(whole));
-    types.sort_by_key(|of| std::cmp::Reverse((of.sum.size, of.sum.count)));
+    order::sort_by_key(&mut types, |of| {
+        std::cmp::Reverse((of.sum.size, of.sum.count))
+    });
     types
 }
 
@@ -384,6 +387,6 @@ fn roots(heap: &Heap, whole: u64) -> Result<Vec<Root>, Error> {
             }
         })
         .collect();
-    roots.sort_by_key(|root| std::cmp::Reverse(root.retained));
+    order::sort_by_key(&mut roots, |root| std::cmp::Reverse(root.retained));
     Ok(roots)
 }

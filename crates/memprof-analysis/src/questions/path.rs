@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::describe::{Described, Describer, Named};
 use super::select::Selection;
 use super::{Error, Phrase, Words};
+use crate::order;
 use memprof_heap::{Heap, NONE};
 
 /// `path`: the shortest path from a root to an object, or those to several merged to a tree.
@@ -288,7 +289,7 @@ impl Forest {
         for index in (at as usize..self.nodes.len()).rev() {
             let node = &self.nodes[index];
             let mut below = node.below.clone();
-            below.sort_by_key(|&child| {
+            order::sort_by_key(&mut below, |&child| {
                 std::cmp::Reverse((
                     self.nodes[child as usize].retained,
                     self.nodes[child as usize].paths,

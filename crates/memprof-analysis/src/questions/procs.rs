@@ -13,6 +13,7 @@ use super::holders::{Holder, holders};
 use super::numbering::numbered;
 use super::tally::{Groups, Tally, percent};
 use super::{Error, Phrase, Selection, path};
+use crate::order;
 use memprof_dump::record::{Kind, NameId, Value};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, Label, NONE, Packed};
@@ -135,7 +136,7 @@ impl Question {
         let procs = Procs::of(heap, &selection)?;
         let tallies = procs.groups.tally(heap)?;
         let mut order: Vec<u32> = (0..procs.places.len() as u32).collect();
-        order.sort_by_key(|&place| {
+        order::sort_by_key(&mut order, |&place| {
             let tally = &tallies[place as usize];
             Reverse(match self.sort {
                 Sort::Retained => (tally.retained, tally.count, tally.size),
@@ -319,7 +320,7 @@ fn captures(
         }
     }
     for list in &mut all {
-        list.sort_by(|one, other| {
+        order::sort_by(list, |one, other| {
             other
                 .count
                 .cmp(&one.count)

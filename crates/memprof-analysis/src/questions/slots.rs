@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::tally::percent;
 use super::units::bytes;
+use crate::order;
 use layout::Layout;
 use memprof_heap::Heap;
 
@@ -147,7 +148,7 @@ impl Question {
                 "the dump does not contain the sizes of slots".to_owned(),
             ));
         }
-        rows.sort_by_key(|row| row.slot);
+        order::sort_by_key(&mut rows, |row| row.slot);
         rows.iter_mut().for_each(|row| row.finish(layout.page_size));
         let sum = |part: fn(&OfSize) -> u64| rows.iter().map(part).sum::<u64>();
         let pages = sum(|row| row.pages);

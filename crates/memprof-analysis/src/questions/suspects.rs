@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::describe::{Described, Site};
 use super::path::{self, Path};
 use super::{Error, Phrase};
+use crate::order;
 use crate::query::Pattern;
 use accumulated::Accumulated;
 use memprof_heap::Heap;
@@ -114,7 +115,7 @@ impl Question {
         let search = Search::new(heap, threshold)?;
         let mut finder = Finder::new(&search, own.as_ref());
         let mut found = search.found();
-        found.sort_by_key(|found| (Reverse(found.retained), found.node));
+        order::sort_by_key(&mut found, |found| (Reverse(found.retained), found.node));
         let limit = self.limit.unwrap_or(10);
         let more = found.len().saturating_sub(limit);
         found.truncate(limit);

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::describe::{Described, Describer};
 use super::object::{Reference, json};
 use super::{Error, Selection};
+use crate::order;
 use memprof_dump::record::Kind;
 use memprof_heap::{Heap, Label, Packed};
 
@@ -80,7 +81,7 @@ impl Question {
         });
         let mut threads: Vec<u32> = threads.map(|(_, id)| id).collect();
         let (memsizes, retained) = (heap.memsizes()?, heap.retained()?);
-        threads.sort_by_key(|&id| (Reverse(retained.get(id)), id));
+        order::sort_by_key(&mut threads, |&id| (Reverse(retained.get(id)), id));
         let limit = self.limit.unwrap_or(20);
         let describer = Describer::new(heap)?;
         let held_limit = self.held_limit.unwrap_or(10);
@@ -131,7 +132,9 @@ fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Res
         .collect();
     let first = |mut edges: Vec<usize>| -> Result<Vec<Reference>, Error> {
         let retained = heap.retained()?;
-        edges.sort_by_key(|&edge| Reverse(retained.get(words.target(edge))));
+        order::sort_by_key(&mut edges, |&edge| {
+            Reverse(retained.get(words.target(edge)))
+        });
         let shown = edges.into_iter().take(limit);
         Ok(shown
             .map(|edge| Reference {

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use rustc_hash::FxHashMap;
 
 use super::{Name, Subset};
+use crate::order;
 use crate::questions::{Error, Selection};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
@@ -150,7 +151,9 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
             .into_iter()
             .map(|(name, count)| (name.to_owned(), count))
             .collect();
-        counts.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        order::sort_by(&mut counts, |left, right| {
+            right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0))
+        });
         Ok(Stats { unknown, counts })
     }
 

@@ -72,12 +72,12 @@ impl Question {
                 })
             })
             .collect();
-        rows.sort_by(|a, b| (b.total.bytes, &a.name).cmp(&(a.total.bytes, &b.name)));
+        rows.sort_unstable_by(|a, b| (b.total.bytes, &a.name).cmp(&(a.total.bytes, &b.name)));
         let mut sizes: Vec<Size> = sizes
             .into_iter()
             .map(|(size, total)| Size { size, total })
             .collect();
-        sizes.sort_by_key(|row| (std::cmp::Reverse(row.total.bytes), row.size));
+        sizes.sort_unstable_by_key(|row| (std::cmp::Reverse(row.total.bytes), row.size));
         Ok(Answer {
             total,
             rows,

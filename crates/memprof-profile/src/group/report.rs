@@ -102,7 +102,7 @@ impl Profile {
         };
         let rows = rows.iter().filter(|row| row.objects > 0).collect();
         let mut rows: Vec<&StringRow> = keep_most(rows, limit, |row| row.objects);
-        rows.sort_by(|a, b| {
+        rows.sort_unstable_by(|a, b| {
             b.objects
                 .cmp(&a.objects)
                 .then_with(|| a.value.cmp(&b.value))
@@ -125,7 +125,7 @@ impl Profile {
                 objects,
             });
         let mut locations: Vec<StringLocation> = locations.collect();
-        locations.sort_by(|a, b| {
+        locations.sort_unstable_by(|a, b| {
             b.objects
                 .cmp(&a.objects)
                 .then_with(|| a.location.cmp(&b.location))

@@ -20,7 +20,7 @@ pub fn write(summary: &Summary, value: Value, out: &mut dyn Write) -> io::Result
             (frames.join(";"), bytes)
         })
         .collect();
-    lines.sort();
+    lines.sort_unstable();
     for same in lines.chunk_by(|one, other| one.0 == other.0) {
         let bytes: u64 = same.iter().map(|(_, bytes)| bytes).sum();
         writeln!(out, "{} {bytes}", same[0].0)?;

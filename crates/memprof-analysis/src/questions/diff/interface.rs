@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Diff;
+use crate::order;
 use crate::questions::describe::{Described, Describer};
 use crate::questions::{Error, Phrase, path};
 use crate::subset::Subset;
@@ -111,18 +112,22 @@ impl Question {
         let mut inside: Vec<u32> = references.iter().map(|reference| reference.to).collect();
         inside.sort_unstable();
         inside.dedup();
-        inside.sort_by_key(|&node| Reverse(retained.get(node)));
+        order::sort_by_key(&mut inside, |&node| Reverse(retained.get(node)));
         let new = Subset::of(heap, diff.changes.new.iter());
         let keepalive = new.keepalive_within(&inside, VISITS)?;
         let mut crossings = crossings(heap, &describer, &references, &keepalive)?;
-        crossings.sort_by_key(|crossing| Reverse((crossing.retained, crossing.references)));
+        order::sort_by_key(&mut crossings, |crossing| {
+            Reverse((crossing.retained, crossing.references))
+        });
         let limit = self.limit.unwrap_or(LIMIT);
         let more = crossings.len().saturating_sub(limit);
         crossings.truncate(limit);
         let mut border: Vec<u32> = references.iter().map(|reference| reference.from).collect();
         border.dedup();
         let count = inside.len() as u64;
-        inside.sort_by_key(|node| (Reverse(keepalive.get(node).copied()), *node));
+        order::sort_by_key(&mut inside, |node| {
+            (Reverse(keepalive.get(node).copied()), *node)
+        });
         inside.truncate(limit);
         let mut holders: FxHashMap<u32, Vec<&Reference>> =
             inside.iter().map(|&node| (node, Vec::new())).collect();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Diff;
 use super::rows::Sort;
 use super::totals::Sum;
+use crate::order;
 use crate::questions::Error;
 use crate::questions::describe::{Described, Describer};
 use crate::questions::path::{self, Path};
@@ -96,7 +97,7 @@ impl Question {
         chosen.intersect(&diff.changes.new);
         let (held, unreachable) = held(diff, &chosen)?;
         let mut owners: Vec<(u32, Held)> = held.into_iter().collect();
-        owners.sort_by_key(|(node, held)| {
+        order::sort_by_key(&mut owners, |(node, held)| {
             let first = match self.sort {
                 Sort::Size | Sort::New => held.new.size,
                 Sort::Count => held.new.count,
@@ -219,7 +220,7 @@ fn describe<H: Deref<Target = Heap>>(
         sum,
     });
     let mut classes: Vec<OfClass> = classes.collect();
-    classes.sort_by(|left, right| {
+    order::sort_by(&mut classes, |left, right| {
         right
             .sum
             .size

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Diff;
 use super::keys::{Key, Keys};
 use super::totals::{Change, Sum};
+use crate::order;
 use crate::questions::Error;
 use crate::questions::tally::Groups;
 use memprof_heap::graph::{BitSet, Dominators, PART, filled, in_parts};
@@ -184,7 +185,7 @@ impl Question {
             rows.retain(|row| !row.is_unchanged());
         }
         let unchanged = all - rows.len();
-        rows.sort_by_key(|row| {
+        order::sort_by_key(&mut rows, |row| {
             let (reachable, change) = (row.reachable, row.change);
             Reverse((
                 self.sort.of(row),

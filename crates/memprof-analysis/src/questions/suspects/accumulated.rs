@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::search::Search;
+use crate::order;
 use crate::questions::Site;
 use memprof_heap::NONE;
 
@@ -52,7 +53,7 @@ impl Search<'_> {
             .into_values()
             .map(|nodes| self.of_class(&nodes))
             .collect();
-        all.sort_by(|one, other| {
+        order::sort_by(&mut all, |one, other| {
             other
                 .retained
                 .cmp(&one.retained)

@@ -44,10 +44,11 @@ impl LocalTable {
                     .collect(),
             });
         }
-        let mut candidates = candidates?;
+        let candidates = candidates?;
         // The number of parameters, where it happens to be the same, is further away from the table.
-        candidates.sort_by_key(|one| one.size.abs_diff(one.table));
-        candidates.first().copied()
+        candidates
+            .into_iter()
+            .min_by_key(|one| one.size.abs_diff(one.table))
     }
 
     /// Names of the local variables of an iseq.
