@@ -105,6 +105,26 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     end
   end
 
+  it "finds the files of a process in a chroot, whose maps name them as this side does" do
+    skip "needs unshare" unless system("unshare", "-m", "true", err: File::NULL)
+    script = <<~'SH'
+      mount --make-rprivate / && mkdir root && mount --rbind / root || exit 3
+      chroot root "$RUBY" -e "$CODE" > ready &
+      until [ -s ready ]; do sleep 0.01; done
+      $MEMPROF dump --pid $! --out heap.json && $MEMPROF stack $!
+      status=$?
+      kill -9 $!
+      exit $status
+    SH
+    memprof = "#{RbConfig.ruby} -I#{ChildRuby::LIB} #{File.join(ChildRuby::ROOT, "exe/memprof")}"
+    code = "#{planting}\n$stdout.sync = true\nputs :ready\nsleep"
+    result = run_command("unshare", "-m", "sh", "-c", script, timeout: 300,
+      env: { "RUBY" => RbConfig.ruby, "CODE" => code, "MEMPROF" => memprof })
+    expect(result).to be_success, result.stderr
+    expect(planted("heap.json")).to eq(10_000)
+    expect(result.stdout).to match(/^-e:\d+:in .*sleep/)
+  end
+
   it "asks all processes that one has forked" do
     forking = "pids = 2.times.map { fork { sleep } }\nputs :ready, pids.join(' ')\nsleep"
     plain_program("#{planting}\n#{forking}") do |pid, lines|

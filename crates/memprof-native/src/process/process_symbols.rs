@@ -67,15 +67,23 @@ impl Symbols {
 }
 
 /// The file is read as the process sees it, which may be in a container. A file that was replaced is not there any more,
-/// and /proc/PID/map_files has it still.
+/// and /proc/PID/map_files has it still; as it has that of a process with a root of its own (chroot), whose maps name it as
+/// we see it. Who may not read that takes the file of this name, if both have the same mounts.
 fn object(pid: i32, mapping: &Mapping) -> Option<Object> {
-    let replaced = format!(
+    let mapped = format!(
         "/proc/{pid}/map_files/{:x}-{:x}",
         mapping.start, mapping.end
     );
     let file = match mapping.path.ends_with(" (deleted)") {
-        true => fs::read(replaced).ok()?,
-        false => fs::read(format!("/proc/{pid}/root{}", mapping.path)).ok()?,
+        true => fs::read(mapped).ok()?,
+        false => fs::read(format!("/proc/{pid}/root{}", mapping.path))
+            .or_else(|_| fs::read(mapped))
+            .ok()
+            .or_else(|| {
+                let mounts = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+                let same = mounts("self").is_some() && mounts("self") == mounts(&pid.to_string());
+                same.then(|| fs::read(&mapping.path).ok()).flatten()
+            })?,
     };
     if !file.starts_with(ELF) || file.get(4..6) != Some(&CLASS) {
         return None;
