@@ -198,6 +198,30 @@ module Memprof
       self
     end
 
+    # Some blocks of a set, the largest first; the same keys as those of {#each}.
+    #
+    # @param set (see #count)
+    # @param limit [Integer] blocks
+    # @param offset [Integer] blocks that are left out before
+    # @param restrictions (see #count)
+    # @return [Array<Hash{Symbol => Object}>]
+    # @raise (see #count)
+    # @example
+    #   Memprof::Core.of { |core| core.largest(:used, limit: 1).map { |block| block[:size] } }
+    def largest(set = :used, limit: 10, offset: 0, **restrictions)
+      ask(:list, selection: selection(set, restrictions), limit: limit, offset: offset, sort: :size)[:blocks]
+    end
+
+    # What references a block or an object (`:incoming`), and what it references (`:outgoing`): blocks and
+    # objects, as the steps of {#explain}; and how many there are (`:incoming_count`, `:outgoing_count`).
+    #
+    # @param address (see #describe)
+    # @param limit [Integer] of each
+    # @return [Hash{Symbol => Object}]
+    # @example
+    #   Memprof::Core.of { |core| core.references("0x55d90dacc010")[:incoming_count] }
+    def references(address, limit: 25) = ask(:references, address: address(address), limit: limit)
+
     # What is at an address: `:place` (`block`, `object`, `ruby_page`, `stack`, `static`, `external`,
     # `constant`, `unmapped`) and what is known of that; of a block `:start`, `:size`, `:kind`,
     # `:signature`, `:state` (`anchored`, `garbage`, `leaked`, `unreferenced`) and `:owner`, the object of

@@ -6,7 +6,7 @@ module Memprof
   class Web
     # A page about dumps that are kept. There is none without `memprof web --library`.
     class LibraryPage < Page
-      def self.there?(heaps) = !heaps.library.nil?
+      def self.there?(heaps, _) = !heaps.library.nil?
 
       def library
         heaps.library || raise(NotFound, "no such page")

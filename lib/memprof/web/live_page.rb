@@ -6,7 +6,7 @@ module Memprof
   class Web
     # A page about the process that the application runs in. There is none where `memprof web` shows files.
     class LivePage < Page
-      def self.there?(heaps) = !heaps.live.nil?
+      def self.there?(heaps, _) = !heaps.live.nil?
 
       def live
         heaps.live || raise(NotFound, "no such page")

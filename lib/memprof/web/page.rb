@@ -29,7 +29,7 @@ module Memprof
           @all ||= []
         end
 
-        def there?(_heaps) = true
+        def there?(_heaps, _entry) = true
 
         def in_menu = all.select(&:menu).sort_by(&:order)
       end
@@ -101,3 +101,4 @@ module Memprof
 end
 
 require_relative "heap_page"
+require_relative "core_page"

@@ -11,7 +11,7 @@ module Memprof
           @kind = kind
         end
 
-        def there?(heaps) = heaps.records.any? { |record| record.kind == kind }
+        def there?(heaps, _) = heaps.records.any? { |record| record.kind == kind }
       end
 
       def record

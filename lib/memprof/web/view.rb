@@ -3,6 +3,7 @@
 require_relative "../wording"
 require_relative "assets"
 require_relative "helpers/allocating_lines"
+require_relative "helpers/blocks"
 require_relative "helpers/charts"
 require_relative "helpers/diff_bars"
 require_relative "helpers/forms"
@@ -25,6 +26,7 @@ module Memprof
     # What templates see: the page, its data, and helpers.
     class View
       include Helpers::AllocatingLines
+      include Helpers::Blocks
       include Helpers::Charts
       include Helpers::DiffBars
       include Helpers::Forms

@@ -42,8 +42,9 @@ struct Origin {
     file: Option<String>,
 }
 
+/// A block or an object.
 #[derive(Serialize)]
-struct Step {
+pub(super) struct Step {
     address: Address,
     #[serde(flatten)]
     place: Place,
@@ -156,7 +157,7 @@ fn origin(analysis: &Analysis, point: AnchorPoint) -> Origin {
     }
 }
 
-fn step(analysis: &Analysis, node: u32) -> Step {
+pub(super) fn step(analysis: &Analysis, node: u32) -> Step {
     let block = analysis.block(node).map(|block| block.address);
     let address = block.or_else(|| slot(analysis, node)).unwrap_or(0);
     Step {

@@ -1,12 +1,14 @@
 //! The blocks of a set, one by one.
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
 use super::extension::{Extension, Origin};
 use super::signature::Signature;
 use super::{Address, Selection};
 use crate::analysis::Analysis;
-use crate::blocks::Kind;
+use crate::blocks::{Block, Kind};
 
 /// The set, and which part of it.
 #[derive(Deserialize)]
@@ -16,9 +18,25 @@ pub struct Question {
     #[serde(default)]
     from: u32,
     limit: usize,
+    /// Blocks that are left out before the first one.
+    #[serde(default)]
+    offset: usize,
+    #[serde(default)]
+    sort: Sort,
     /// Whether what they contain is wanted.
     #[serde(default)]
     contents: bool,
+}
+
+/// The order of the list.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    /// That of the set: mostly by address.
+    #[default]
+    Set,
+    /// The largest first, those of a size by address.
+    Size,
 }
 
 /// A part of the list.
@@ -60,37 +78,65 @@ struct Step {
 impl Question {
     /// Lists them.
     pub fn answer(&self, analysis: &Analysis) -> Result<Answer, String> {
+        let comments = self.selection.comments(analysis)?;
+        let row =
+            |place, number, block| self.row(analysis, comments.as_deref(), place, (number, block));
         let mut answer = Answer {
             blocks: Vec::new(),
             next: None,
         };
-        let comments = self.selection.comments(analysis)?;
-        self.selection
-            .from(analysis, self.from, |place, number, block| {
-                if answer.blocks.len() == self.limit {
-                    answer.next = Some(place);
-                    return false;
-                }
-                let words = if self.contents {
-                    let words = (block.address..block.end()).step_by(8);
-                    words
-                        .map(|at| analysis.image.word(at).map(Address))
-                        .collect()
-                } else {
-                    Vec::new()
-                };
-                answer.blocks.push(Row {
-                    address: Address(block.address),
-                    size: block.size,
-                    kind: block.kind,
-                    signature: Signature::of(analysis, number, block).text(),
-                    words,
-                    comments: (comments.as_deref())
-                        .map(|extension| self.comments(analysis, extension, place, number)),
-                });
+        if self.sort == Sort::Size {
+            let mut all = Vec::new();
+            (self.selection).from(analysis, 0, |place, number, block| {
+                all.push((Reverse(block.size), place, number));
                 true
             })?;
+            all.sort_unstable();
+            let part = all.into_iter().skip(self.offset).take(self.limit);
+            answer.blocks = part
+                .filter_map(|(_, place, number)| Some(row(place, number, analysis.block(number)?)))
+                .collect();
+            return Ok(answer);
+        }
+        let mut left_out = 0;
+        (self.selection).from(analysis, self.from, |place, number, block| {
+            if left_out < self.offset {
+                left_out += 1;
+                return true;
+            }
+            if answer.blocks.len() == self.limit {
+                answer.next = Some(place);
+                return false;
+            }
+            answer.blocks.push(row(place, number, block));
+            true
+        })?;
         Ok(answer)
+    }
+
+    fn row(
+        &self,
+        analysis: &Analysis,
+        comments: Option<&Extension>,
+        place: u32,
+        (number, block): (u32, Block),
+    ) -> Row {
+        let words = if self.contents {
+            let words = (block.address..block.end()).step_by(8);
+            words
+                .map(|at| analysis.image.word(at).map(Address))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Row {
+            address: Address(block.address),
+            size: block.size,
+            kind: block.kind,
+            signature: Signature::of(analysis, number, block).text(),
+            words,
+            comments: comments.map(|extension| self.comments(analysis, extension, place, number)),
+        }
     }
 
     fn comments(

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../core/words"
 require_relative "../../units"
 
 module Memprof
@@ -235,19 +236,8 @@ module Memprof
           words(request.address, @core.words(request.address, request.size), request).each(&line)
         end
 
-        # Two words a line, and their bytes as text.
         def words(address, words, request)
-          start = Integer(address, 16)
-          words.each_slice(2).with_index.map do |slice, row|
-            texts = slice.map { |word| word ? hex(word).rjust(16) : "?" * 16 }
-            line = "#{(start + (row * 16)).to_s(16)}:  #{texts.join("  ").ljust(34)}"
-            request.show_ascii ? "#{line}  #{characters(slice)}" : line.rstrip
-          end
-        end
-
-        def characters(words)
-          bytes = words.map { |word| word ? [Integer(word, 16)].pack("Q<") : "?" * 8 }.join
-          bytes.gsub(/[^ -~]/n, ".")
+          Memprof::Core::Words.lines(address, words, text: request.show_ascii)
         end
 
         def each_block(request, contents: false, &block)

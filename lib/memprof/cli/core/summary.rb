@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../core/writable"
 require_relative "../../units"
 
 module Memprof
@@ -39,7 +40,7 @@ module Memprof
           page.listing(memory, heading: "Writable memory")
           page.listing(leaks, heading: "Leaked: neither memory nor objects reference these blocks") if leaked?
           page.listing(objects, heading: "Objects of Ruby") if @answer[:ruby_pages]
-          notes.each { |note| page.paragraph("Note: #{note}.") }
+          Memprof::Core::Writable.faults(@answer).each { |fault| page.paragraph("Note: #{fault}.") }
         end
 
         def heading
@@ -80,33 +81,11 @@ module Memprof
         def memory
           listing = Listing.new.column("Size", :bytes, :bytes).column("Share", :percent, :percent)
             .column("Count", :count, :count).column("What", :name, :what)
-          rows.sort_by { |_, bytes, _| -bytes }.each do |what, bytes, count|
-            next if bytes.zero?
-
-            listing.row(bytes, bytes * 100.0 / @answer[:writable], count, what)
+          Memprof::Core::Writable.parts(@answer).each do |part|
+            bytes = part[:bytes]
+            listing.row(bytes, bytes * 100.0 / @answer[:writable], part[:count], part[:what])
           end
           listing
-        end
-
-        def rows
-          rows = known
-          rest = @answer[:writable] - rows.sum { |_, bytes, _| bytes }
-          [*rows, ["unused stack, headers of blocks, what is between them", [rest, 0].max, nil]]
-        end
-
-        def known
-          owned, garbage = @answer.values_at(:owned, :garbage)
-          {
-            "blocks of Ruby objects" => owned.to_h { |key, value| [key, value - garbage[key]] },
-            "blocks of garbage: the next GC frees them" => garbage,
-            "blocks of C code, the VM's among them" => @answer[:native],
-            "leaked blocks" => @answer[:leaked], "free blocks" => @answer[:free],
-            "free ends of arenas" => { bytes: @answer[:tops] },
-            "pages of Ruby's heap" => @answer[:ruby_pages] || { bytes: 0 },
-            "stacks in use" => @answer[:stacks], "variables of libraries" => @answer[:statics],
-            "other mappings" => @answer[:external],
-            "other mappings, zero: mostly never written to" => { bytes: @answer[:zeros] }
-          }.map { |what, total| [what, total[:bytes], total[:count]] }
         end
 
         def leaked? = @answer[:leaked][:count].positive?
@@ -135,22 +114,6 @@ module Memprof
             listing.row(row[:blocks][:bytes], row[:bytes], row[:count], row[:garbage], row[:type])
           end
           listing
-        end
-
-        def notes
-          corrupt = @answer[:corruptions]
-          missing, skipped = @answer.values_at(:missing, :skipped)
-          notes = corrupt.first(3).map { |one| corruption(one) }
-          notes << "#{corrupt.size - 3} places more are damaged" if corrupt.size > 3
-          notes << "#{Units.bytes(skipped)} of arenas could not be read as blocks" if skipped.positive?
-          return notes unless missing.positive?
-
-          ["#{Units.bytes(missing)} are cut off the file; what is known is incomplete", *notes]
-        end
-
-        def corruption(one)
-          what = one[:what] == "size" ? "an impossible size" : "a broken list of free blocks (#{one[:what]})"
-          "the heap is damaged: #{what} at #{one[:address]}"
         end
 
         def steps

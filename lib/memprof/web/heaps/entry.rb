@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../clock"
+require_relative "../../core"
 require_relative "../../heap"
 
 module Memprof
@@ -46,6 +47,8 @@ module Memprof
           @name = name
           @path = path
           @heap = nil
+          @core = nil
+          @is_core = nil
           @options = options
           @state = :idle
           @size = nil
@@ -53,6 +56,7 @@ module Memprof
           @users = 0
           @progress = Progress.new(:opening, 0, nil)
           @lock = Mutex.new
+          @reading = Mutex.new
           @changed = ConditionVariable.new
           @answers = {}
         end
@@ -74,13 +78,25 @@ module Memprof
         # last ones are kept.
         def answer(question, parameters)
           asked = heap
-          key = [question, parameters]
-          answer = @lock.synchronize do
-            @answers[key] = @answers.delete(key) || Answer.new
-            @answers.shift if @answers.size > KEPT
-            @answers[key]
-          end
-          answer.get { asked.ask(question, **parameters) }
+          kept([question, parameters]) { asked.ask(question, **parameters) }
+        end
+
+        # Whether it is a core file, which has blocks of malloc besides the heap. One of unknown origin is
+        # read as a dump, if at all.
+        def core?
+          @is_core = @options[:max_bytes].nil? && Core.core?(@path) if @is_core.nil?
+          @is_core
+        end
+
+        # The core file, whose blocks are read by one thread, whoever asks first.
+        def core
+          @reading.synchronize { @core ||= Core.open(@path) }
+        end
+
+        # What a method of the core file answers, which is kept, too.
+        def core_answer(method, *arguments, **parameters)
+          asked = core
+          kept([asked, method, arguments, parameters]) { asked.public_send(method, *arguments, **parameters) }
         end
 
         # Opens it while nobody waits.
@@ -119,7 +135,7 @@ module Memprof
             next false unless @state == :open && @users.zero?
 
             @state = :idle
-            @heap = nil
+            @heap = @core = nil
             @answers.clear
             true
           end
@@ -130,7 +146,7 @@ module Memprof
         def unload
           thread = @lock.synchronize do
             @state = :idle
-            @heap = @error = nil
+            @heap = @core = @error = nil
             @answers.clear
             @changed.broadcast
             @thread.tap { @thread = nil }
@@ -142,7 +158,7 @@ module Memprof
         def close
           thread = @lock.synchronize do
             @state = :closed
-            @heap = nil
+            @heap = @core = nil
             @answers.clear
             @changed.broadcast
             @thread
@@ -151,6 +167,15 @@ module Memprof
         end
 
         private
+
+        def kept(key, &work)
+          answer = @lock.synchronize do
+            @answers[key] = @answers.delete(key) || Answer.new
+            @answers.shift if @answers.size > KEPT
+            @answers[key]
+          end
+          answer.get(&work)
+        end
 
         def start(&opened)
           @state = :opening
@@ -168,7 +193,7 @@ module Memprof
 
         def read
           acquire
-          heap = Memprof::Heap.open(@path, **@options) { |*at| @progress = Progress.new(*at) }
+          heap = open_heap { |*at| @progress = Progress.new(*at) }
           opened = change_state(:open) do
             @heap = heap
             @size = heap.size
@@ -182,6 +207,17 @@ module Memprof
           change_state(:failed) { @error = Error.new("can't read #{@path}: #{e.message}") }
         ensure
           release
+        end
+
+        # Of a core file, which is read once for its heap and its blocks.
+        def open_heap(&progress)
+          return Memprof::Heap.open(@path, **@options, &progress) unless core?
+
+          core.heap(**@options.slice(:ignore_stack_roots), &progress)
+        rescue Error => e
+          raise e if e.message.include?(@path)
+
+          raise e.class, "can't read #{@path}: #{e.message}", cause: nil
         end
 
         def change_state(state)

@@ -56,7 +56,7 @@ module Memprof
 
         def menu
           Page.in_menu.select do |other|
-            other.there?(page.heaps) && (page.entry || !other.path.include?(":heap"))
+            (page.entry || !other.path.include?(":heap")) && other.there?(page.heaps, page.entry)
           end
         end
 

@@ -48,11 +48,21 @@ module Memprof
 
         def breadcrumbs = []
 
+        # The file of a program that is no Ruby has blocks all the same.
+        def redirect
+          heap
+          nil
+        rescue Memprof::Error
+          raise unless entry.core?
+
+          here("/blocks")
+        end
+
         def data
           overview = ask(:overview, **NUMBERS)
           least = overview[:objects][:size] / SMALLEST
           {
-            overview: overview, leaks: leaks, slots: slots,
+            overview: overview, leaks: leaks, slots: slots, **blocks,
             tree: ask(:tree, by_class: true, depth: 4, limit: BOXES, least: [least, 1].max)
           }
         end
@@ -60,6 +70,11 @@ module Memprof
         def leaks = ask(:suspects, limit: SUSPECTS)
 
         private
+
+        # Of malloc, which a core file has.
+        def blocks
+          entry.core? ? { blocks: entry.core_answer(:overview).slice(:used, :leaked) } : {}
+        end
 
         def slots = ask(:slots).except(:rows)
       end

@@ -5,7 +5,8 @@ require_relative "../filter"
 module Memprof
   class Web
     module Pages
-      # Takes an address, the name of a class, a file, a text or a query, and goes there.
+      # Takes an address (in a core file also that of a block), the name of a class, a file, a text or a
+      # query, and goes there.
       class Search < HeapPage
         at "/heaps/:heap/search"
 
@@ -41,7 +42,9 @@ module Memprof
           return unless wanted.match?(ADDRESS)
 
           address = wanted.downcase.start_with?("0x") ? wanted.downcase : "0x#{wanted.downcase}"
-          here("/objects/#{address}") if heap.at(address)
+          return here("/objects/#{address}") if heap.at(address)
+
+          here("/blocks/at/#{address}") if entry.core? && entry.core.describe(address)[:place] == "block"
         end
 
         def class_name

@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Core
+    # Words of memory for people, little-endian as the machine reads them.
+    #
+    # @api private
+    module Words
+      class << self
+        # Two words a line, and their bytes as text.
+        #
+        # @param address [String] of the first one
+        # @param words [Array<String, nil>] nil where the file has none
+        # @return [Array<String>]
+        def lines(address, words, text: true)
+          start = Integer(address, 16)
+          words.each_slice(2).with_index.map do |slice, row|
+            digits = slice.map { |word| word ? word.delete_prefix("0x").rjust(16) : "?" * 16 }
+            line = "#{(start + (row * 16)).to_s(16)}:  #{digits.join("  ").ljust(34)}"
+            text ? "#{line}  #{text(slice)}" : line.rstrip
+          end
+        end
+
+        # @return [String] a character for each byte
+        def text(words)
+          bytes = words.map { |word| word ? [Integer(word, 16)].pack("Q<") : "?" * 8 }.join
+          bytes.gsub(/[^ -~]/n, ".")
+        end
+      end
+    end
+  end
+end

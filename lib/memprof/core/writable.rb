@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+module Memprof
+  class Core
+    # Where the writable memory of a process went: parts that add up to all of it.
+    #
+    # @api private
+    module Writable
+      class << self
+        # @param overview [Hash] see {Core#overview}
+        # @return [Array<Hash{Symbol => Object}>] `:what`, `:bytes`, `:count`, and the `:set` of its blocks if
+        #   it consists of these; the largest first, without what is empty
+        def parts(overview)
+          known = [*blocks(overview), *others(overview)]
+          rest = overview[:writable] - known.sum { |part| part[:bytes] }
+          all = [*known, part("unused stack, headers of blocks, what is between them", { bytes: rest })]
+          all.select { |part| part[:bytes].positive? }.sort_by { |part| -part[:bytes] }
+        end
+
+        # What is wrong with the file, or the heap in it, in sentences.
+        #
+        # @param overview [Hash] see {Core#overview}
+        # @return [Array<String>]
+        def faults(overview)
+          corruptions, missing, skipped = overview.values_at(:corruptions, :missing, :skipped)
+          faults = corruptions.first(3).map { |one| corruption(one) }
+          faults << "#{corruptions.size - 3} places more are damaged" if corruptions.size > 3
+          faults << "#{Units.bytes(skipped)} of arenas could not be read as blocks" if skipped.positive?
+          return faults unless missing.positive?
+
+          ["#{Units.bytes(missing)} are cut off the file; what is known is incomplete", *faults]
+        end
+
+        private
+
+        def part(what, total, set = nil)
+          { what: what, bytes: total[:bytes], count: total[:count], set: set }
+        end
+
+        def blocks(overview)
+          owned, garbage = overview.values_at(:owned, :garbage)
+          {
+            ["blocks of Ruby objects", :owned] => owned.to_h { |key, value| [key, value - garbage[key]] },
+            ["blocks of garbage: the next GC frees them", :garbage] => garbage,
+            ["blocks of C code, the VM's among them", :native] => overview[:native],
+            ["leaked blocks", :leaked] => overview[:leaked], ["free blocks", :free] => overview[:free]
+          }.map { |(what, set), total| part(what, total, set) }
+        end
+
+        def others(overview)
+          {
+            "free ends of arenas" => { bytes: overview[:tops] },
+            "pages of Ruby's heap" => overview[:ruby_pages] || { bytes: 0 },
+            "stacks in use" => overview[:stacks], "variables of libraries" => overview[:statics],
+            "other mappings" => overview[:external],
+            "other mappings, zero: mostly never written to" => { bytes: overview[:zeros] }
+          }.map { |what, total| part(what, total) }
+        end
+
+        def corruption(one)
+          what = one[:what] == "size" ? "an impossible size" : "a broken list of free blocks (#{one[:what]})"
+          "the heap is damaged: #{what} at #{one[:address]}"
+        end
+      end
+    end
+  end
+end

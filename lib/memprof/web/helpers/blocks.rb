@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require_relative "../html"
+require_relative "../treemap"
+
+module Memprof
+  class Web
+    module Helpers
+      # Blocks of malloc, and pictures of memory.
+      module Blocks
+        # What each part of the memory looks like.
+        PARTS = {
+          "leaked" => "leaked", "owned" => "h1", "garbage" => "h3", "native" => "h4", "free" => "h2"
+        }.freeze
+        STATES = {
+          "anchored" => "anchored", "garbage" => "garbage: the next GC frees it",
+          "leaked" => "leaked: neither C code nor Ruby can free it",
+          "unreferenced" => "leaked: nothing references it", "free" => "free", "used" => "used",
+          "thread_cached" => "free, in the cache of a thread"
+        }.freeze
+        ANCHORS = {
+          "static" => "Variable at", "stack" => "Stack at", "register" => "Register",
+          "external" => "Other mapping at"
+        }.freeze
+        MEMORY = [1200, 260].freeze # of the picture, which is as wide as others
+        NAME = 17 # the height of a box's name
+        private_constant :PARTS, :STATES, :ANCHORS, :MEMORY, :NAME
+
+        def blocks_url(set, **query) = here("/blocks/list", set: set, **query)
+
+        def block_url(address) = here("/blocks/at/#{address}")
+
+        # The writable memory as boxes; in that of Ruby's objects one for each type.
+        def memory_map(parts, types)
+          whole = parts.map { |part| [part[:bytes], part] }
+          boxes = Treemap.layout(whole, 0, 0, *MEMORY).map do |box, part|
+            inner = types_in(box, types, part[:bytes]) if part[:set].to_s == "owned"
+            [memory_box(box, part), *inner]
+          end
+          picture(boxes, MEMORY.last, "treemap memory", "Writable memory")
+        end
+
+        def state_of(block) = STATES.fetch(block[:state])
+
+        # What blocks of a group have in common.
+        def group_of_blocks(set, row)
+          size = row[:size]
+          name = size ? "blocks of #{Units.bytes(size)}" : row[:place] || row[:signature]
+          link(short(name, 80), blocks_url(set, like: row[:signature], min: size, max: size), class: "object")
+        end
+
+        # A block or an object that is one step of a chain of references.
+        def memory_step(step)
+          return object_step(step) if step[:object]
+
+          text = step[:size] ? "block of #{Units.bytes(step[:size])}" : step[:address]
+          link(text, step[:start] && block_url(step[:start]), class: "object")
+        end
+
+        def object_step(object)
+          link(short(object[:text] || "#{object[:type]} at #{object[:object]}"),
+            object[:text] && object_url(object[:object]), class: "object")
+        end
+
+        # The place outside of blocks and objects that a chain begins at.
+        def anchor(anchor)
+          from = anchor[:anchor] == "register" ? Integer(anchor[:from], 16) : anchor[:from]
+          where = anchor[:file] || ("thread #{anchor[:thread]}" if anchor[:thread])
+          Html.join([ANCHORS.fetch(anchor[:anchor]), from, where && "(#{where})"].compact, " ")
+        end
+
+        private
+
+        def memory_box(box, part)
+          style = PARTS.fetch(part[:set].to_s, "rest")
+          title = "#{part[:what]}: #{Units.bytes(part[:bytes])}"
+          box_of(box, title, style, part[:set] && blocks_url(part[:set]))
+        end
+
+        # Only what belongs to them: the box has no garbage.
+        def types_in(box, types, whole)
+          left, top, width, height = box
+          return if width < 60 || height < 3 * NAME
+
+          parts = types.map { |row| [row[:blocks][:bytes], row] }
+          known = parts.sum(&:first)
+          parts << [whole - known, nil] if whole > known
+          room = [left + 2, top + NAME, width - 4, height - NAME - 2]
+          Treemap.layout(parts, *room).filter_map { |inner, row| row && type_box(inner, row) }
+        end
+
+        def type_box(box, row)
+          title = "#{row[:type]}: #{Units.bytes(row[:blocks][:bytes])}"
+          box_of(box, title, "h1", blocks_url(:used, like: "%Ruby#{row[:type].capitalize}"))
+        end
+      end
+    end
+  end
+end
