@@ -21,6 +21,7 @@ RSpec.describe "the pages of memprof web in a browser" do
     /tracked/2 /tracked/2/flame /tracked/2/flame?own=yes
     /malloc/3 /malloc/3?from=0.1 /malloc/3/flame /boots/4 /boots/4?least=0 /boots/4/flame
   ]
+  cores = %w[/ /blocks /blocks/list?set=leaked /blocks/list?set=owned&like=%25RubyString /blocks/at/0x1]
   live = %w[/live /live/requests /live/requests/1 /live/memory]
   # What only leads elsewhere, or is a file.
   elsewhere = %w[Home LiveDump LiveRequestsFile RecordingList TraceList TrackedList BootList]
@@ -91,6 +92,22 @@ RSpec.describe "the pages of memprof web in a browser" do
     expect(wrong(others.map { |path| @stage.dumps + path }, contrast)).to eq({})
   end
 
+  it "are readable: those of a core file" do
+    skip CoreFiles.obstacle if CoreFiles.obstacle
+    Dir.mktmpdir do |directory|
+      core = CoreFiles.write(directory, RbConfig.ruby, "-e", CoreFiles::LEAKING)
+      skip "gcore may not trace" unless core
+      web = WebProcess.new("--token", WebStage::TOKEN, core, chdir: directory)
+      @tab.go("#{web.origin}/?token=#{WebStage::TOKEN}")
+      @tab.go("#{web.origin}/heaps/1/blocks/list?set=leaked")
+      one = linked(%r{/blocks/at/})
+      pages = cores.map { |path| path == "/blocks/at/0x1" ? one : "/heaps/1#{path}" }
+      expect(wrong(pages.map { |path| web.origin + path }, contrast)).to eq({})
+    ensure
+      web&.stop
+    end
+  end
+
   it "are readable: those of an application" do
     expect(wrong(live.map { |path| @stage.live + path }, contrast)).to eq({})
     @tab.go("#{@stage.live}/live")
@@ -115,6 +132,7 @@ RSpec.describe "the pages of memprof web in a browser" do
   it "are all that there are" do
     router = Memprof::Web::Router.standard
     details = %w[/heaps/1/objects/0x1 /heaps/1/graph/0x1 /library/1 /live/source /live/malloc /malloc/3/line]
+    details += cores.map { |path| "/heaps/1#{path}" }
     seen = [*heap, *others, *live, *details].map { |path| router.find("GET", path.sub(/\?.*/, "")).page }
     shown = Memprof::Web::Page.all.select { |page| page.verb == "GET" } - seen
     expect(shown.map { |page| page.name.split("::").last }).to match_array(elsewhere)

@@ -10,7 +10,7 @@ module Memprof
       module Blocks
         # What each part of the memory looks like.
         PARTS = {
-          "leaked" => "leaked", "owned" => "h1", "garbage" => "h3", "native" => "h4", "free" => "h2"
+          "leaked" => "h0", "owned" => "h1", "garbage" => "h3", "native" => "h4", "free" => "h2"
         }.freeze
         STATES = {
           "anchored" => "anchored", "garbage" => "garbage: the next GC frees it",

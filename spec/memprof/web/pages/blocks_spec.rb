@@ -8,40 +8,17 @@ RSpec.describe "Memprof::Web, pages of blocks" do
   include WebBrowser
 
   before(:all) do
-    skip "gcore is not installed (the package gdb)" unless system("which gcore > /dev/null")
-    skip "needs root, or the permission to trace any process" unless Process.euid.zero?
+    skip CoreFiles.obstacle if CoreFiles.obstacle
     skip "this Ruby has no fiddle" unless run_ruby('require "fiddle"').success?
 
     @directory = Dir.mktmpdir
-    @core = core_of(<<~'RUBY', RbConfig.ruby, "-e")
-      require "fiddle"
-      KEPT = Array.new(60) { |index| "<b>kept #{index}</b>".ljust(20_000 + index, "k") }
-      def leak
-        100.times do
-          inner = Fiddle.malloc(3000)
-          Fiddle::Pointer.new(inner)[0, 3000] = "\0" * 3000
-          Fiddle::Pointer.new(Fiddle.malloc(3100))[0, 16] = [inner].pack("Q") + "<script>"
-        end
-      end
-      leak
-      GC.start
-      GC.disable
-      puts "ready"
-      $stdin.read
-    RUBY
+    @core = core_of(RbConfig.ruby, "-e", CoreFiles::LEAKING)
   end
 
   after(:all) { FileUtils.remove_entry(@directory) if @directory }
 
-  def core_of(code, *program)
-    IO.popen({ "RUBYOPT" => nil }, [*program, "$stdout.sync = true\n#{code}"], "r+") do |io|
-      io.gets
-      path = File.join(@directory, "core")
-      written = system("gcore", "-o", path, io.pid.to_s, out: File::NULL, err: File::NULL)
-      io.close_write
-      skip "gcore may not trace" unless written
-      "#{path}.#{io.pid}"
-    end
+  def core_of(*command)
+    CoreFiles.write(@directory, *command) || skip("gcore may not trace")
   end
 
   let(:app) { web_app(@core) }
@@ -141,7 +118,7 @@ RSpec.describe "Memprof::Web, pages of blocks" do
   end
 
   it "shows the blocks of a program that is no Ruby" do
-    plain = core_of("ready\n", "sh", "-c", "echo ready; read line; #")
+    plain = core_of("sh", "-c", "echo ready; read line")
     heaps = Memprof::Web::Heaps.new
     heaps.add(plain)
     other = Memprof::Web.new(heaps: heaps, gate: WebBrowser::Open.new)
