@@ -1,8 +1,11 @@
 //! Known blocks of a process, found from outside.
 
+#[path = "support/core_file.rs"]
+#[allow(dead_code, reason = "of other tests")]
+mod core_file;
 mod support;
 
-use memprof_image::{Analysis, Block, Kind, SetName};
+use memprof_image::{Analysis, Block, Image, Kind, SetName};
 use support::Planted;
 
 fn in_set(analysis: &Analysis, set: &str, size: std::ops::Range<u64>) -> Vec<Block> {
@@ -74,6 +77,36 @@ fn blocks_and_what_is_free_fill_the_arenas() {
             assert_eq!(bytes + top, heap.end - heap.start);
         }
     }
+}
+
+#[test]
+fn mapped_blocks_are_found_as_glibc_2_43_has_them() {
+    let planted = Planted::start();
+    let image = planted.image();
+    let mut core = core_file::core_of(&image);
+    let before = Analysis::new(planted.image());
+    for address in &planted.addresses[1..] {
+        // The chunk of the block, and that of the whole mapping where an alignment moved the block.
+        let chunk = address - 16;
+        let distance = image.word(chunk).expect("a header");
+        for header in [chunk - distance, chunk] {
+            let words = [header, header + 8].map(|at| image.word(at).expect("a header"));
+            let old: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let Some(place) = core.windows(16).position(|window| window == old) else {
+                continue; // the two are one
+            };
+            core[place + 8..place + 16].copy_from_slice(&(words[1] - 16).to_le_bytes());
+        }
+    }
+    let after = Analysis::new(Image::of_core(core_file::file(&core)).expect("a core"));
+    let block = |analysis: &Analysis, address: &u64| {
+        let number = analysis.heap.blocks.at(*address).expect("a block");
+        analysis.block(number).expect("a block").size
+    };
+    for address in &planted.addresses[1..] {
+        assert_eq!(block(&after, address), block(&before, address) - 8);
+    }
+    assert_eq!(after.heap.mapped, before.heap.mapped);
 }
 
 #[test]

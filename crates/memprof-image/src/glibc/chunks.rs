@@ -17,6 +17,8 @@ const MIN_CHUNK: u64 = 4 * WORD;
 const PAGE: u64 = 4096;
 /// As many chunks in a row are no accident.
 const CONVINCING: usize = 24;
+/// A flag of the word before the size of a mapped chunk.
+const HUGE: u64 = 1;
 /// Alignments of mapped blocks, as powers of two: from what all have up to a huge page of 1 GiB.
 const ALIGNMENTS: std::ops::RangeInclusive<u32> = 5..=30;
 
@@ -136,13 +138,26 @@ pub(crate) fn mapped(
 }
 
 /// The address, size and end of a block with a mapping of its own, if its chunk is here and its mapping begins at `start`.
+///
+/// Up to glibc 2.42 the chunk reaches to the end of the mapping. Since then it is as others are, so that the header of the
+/// next one would follow, and a flag beside its distance from `start` says that the mapping has huge pages.
 fn mapped_at(words: &mut Words<'_>, chunk: u64, start: u64, limit: u64) -> Option<(u64, u64, u64)> {
-    if chunk >= limit || words.at(chunk)? != chunk - start {
+    if chunk >= limit {
+        return None;
+    }
+    let before = words.at(chunk)?;
+    if before & !HUGE != chunk - start {
         return None;
     }
     let size = words.at(chunk + WORD)?;
     let bytes = size & !FLAGS;
     let end = chunk.checked_add(bytes)?;
-    let is_mapped = size & FLAGS == MAPPED && bytes > HEADER && end % PAGE == 0 && end <= limit;
-    is_mapped.then(|| (chunk + HEADER, bytes - HEADER, end))
+    if size & FLAGS != MAPPED || bytes <= HEADER {
+        return None;
+    }
+    let (usable, end) = match end % PAGE {
+        0 if before & HUGE == 0 => (bytes - HEADER, end),
+        _ => (bytes - WORD, end.checked_add(HEADER)?),
+    };
+    (end % PAGE == 0 && end <= limit).then_some((chunk + HEADER, usable, end))
 }
