@@ -36,7 +36,8 @@ RSpec.describe "memprof malloc" do
     expect(stdout).to include("sort [OPTION]")
     expect(run_memprof("malloc", "--sample", "64", "--", "sort", "--version").stderr)
       .to match(/\Amalloc of sort, process \d+, in bytes \(sampled every 64 bytes on average: estimates\):\n/)
-    expect(stderr).to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]( \S+:\d+)?\n\z/)
+    expect(stderr)
+      .to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]( \S+:\d+)?\n\z/)
   end
 
   it "names what is wrong" do
