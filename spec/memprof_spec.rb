@@ -290,6 +290,8 @@ RSpec.describe Memprof do
       counts = [@file, @second].map { |file| File.readlines(file).grep(/:Object/).sum(&:to_i) }
       expect(counts[0]).to be_within(5 * 20 * Math.sqrt(2 * made / 20)).of(2 * made)
       expect(counts[1]).to be_within(5 * 20 * Math.sqrt(made / 20)).of(made)
+    ensure
+      $kept = $other = nil # each later collection would look at them
     end
   end
 

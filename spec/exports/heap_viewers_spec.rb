@@ -8,6 +8,8 @@ require "tmpdir"
 # Exports of a heap are for programs of others, so those programs judge them: DevTools, Chromium, DuckDB and
 # Spark. heap_check.mjs and heap_tables.py say what is compared.
 RSpec.describe "exports of a heap in their viewers", :viewers do
+  include CargoExamples
+
   before(:all) do
     @directory = Dir.mktmpdir("memprof-heap-viewers")
     @missing = no_viewer || write_exports
@@ -30,7 +32,7 @@ RSpec.describe "exports of a heap in their viewers", :viewers do
 
   # The reason why nothing can be checked here, or nil.
   def write_exports
-    return "needs cargo" unless system("cargo", "--version", out: File::NULL, err: File::NULL)
+    return "needs cargo" unless CargoExamples.cargo?
 
     dump = File.join(@directory, "heap.memprof")
     GC.start
@@ -39,17 +41,10 @@ RSpec.describe "exports of a heap in their viewers", :viewers do
     { "heapsnapshot" => "heap.heapsnapshot", "flamegraph" => "heap.html", "mongo" => "heap.jsonl",
       "objects-csv" => "objects.csv", "references-csv" => "references.csv" }
       .each do |format, name|
-        example("memprof-analysis", "export_heap", dump, format, File.join(exports, name))
+        run_example("memprof-analysis", "export_heap", dump, format, File.join(exports, name))
       end
-    example("memprof-heap-parquet", "parquet", dump, exports)
+    run_example("memprof-heap-parquet", "parquet", dump, exports, features: ["parquet"])
     nil
-  end
-
-  def example(package, name, *words)
-    features = package.end_with?("parquet") ? %w[--features parquet] : []
-    command = ["cargo", "run", "--quiet", "--package", package, *features, "--example", name, "--"]
-    result = run_command(*command, *words, timeout: 600, chdir: ChildRuby::ROOT)
-    expect(result.status).to be_success, result.stderr
   end
 
   def install_viewers

@@ -7,6 +7,8 @@ require "tmpdir"
 # Exports are for programs of others, so those programs judge them: speedscope, the Firefox Profiler's command
 # line and pprof readers, fetched from npm for the time of the check. check.mjs says what is compared.
 RSpec.describe "exports in their viewers", :viewers do
+  include CargoExamples
+
   before(:all) do
     @directory = Dir.mktmpdir("memprof-viewers")
     @missing = install_viewers
@@ -51,10 +53,8 @@ RSpec.describe "exports in their viewers", :viewers do
   end
 
   it "are read if names contain what the formats use as marks" do
-    skip("needs cargo") unless system("cargo", "--version", out: File::NULL, err: File::NULL)
-    example = %w[cargo run --quiet --package memprof-profile --example export --]
-    result = run_command(*example, exports, timeout: 600, chdir: ChildRuby::ROOT)
-    expect(result.status).to be_success, result.stderr
+    skip("needs cargo") unless CargoExamples.cargo?
+    run_example("memprof-profile", "export", exports)
 
     expect_to_be_read
   end

@@ -297,13 +297,18 @@ RSpec.describe Memprof do
       expect([all.first, all.last, JSON.parse(all[-2])["type"]]).to eq(%w[before after footer])
     end
 
-    it "may be a pipe or a socket that is read in this very process" do
-      [IO.pipe, UNIXSocket.pair].each do |reader, writer|
-        read = Thread.new { reader.read }
-        described_class.dump_all(writer)
-        writer.close
-        expect(JSON.parse(read.value.lines.last)).to include("type" => "footer")
-      end
+    it "may be a pipe or a socket that is read in the very same process" do
+      expect(run_ruby(<<~RUBY).stdout).to eq("footer\nfooter\n")
+        require "json"
+        require "memprof"
+        require "socket"
+        [IO.pipe, UNIXSocket.pair].each do |reader, writer|
+          read = Thread.new { reader.read }
+          Memprof.dump_all(writer)
+          writer.close
+          puts JSON.parse(read.value.lines.last)["type"]
+        end
+      RUBY
     end
 
     it "may be standard output, compact" do

@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+require_relative "child_ruby"
+
+# Runs the examples of crates, which write exports for programs of others.
+module CargoExamples
+  # Where rake builds: most of what an example needs is compiled there.
+  TARGET = File.join(File.expand_path(ENV.fetch("CARGO_TARGET_DIR", "target"), ChildRuby::ROOT),
+    "ruby-#{RbConfig::CONFIG["ruby_version"][/\A\d+\.\d+/]}")
+
+  def self.cargo?
+    system("cargo", "--version", out: File::NULL, err: File::NULL)
+  end
+
+  def run_example(package, name, *words, features: [])
+    command = ["cargo", "run", "--quiet", "--package", package]
+    command.push("--features", features.join(",")) unless features.empty?
+    command.push("--example", name, "--", *words)
+    environment = { "CARGO_TARGET_DIR" => TARGET, "RUBY" => RbConfig.ruby }
+    result = run_command(*command, env: environment, timeout: 900, chdir: ChildRuby::ROOT)
+    expect(result.status).to be_success, result.stderr
+  end
+end
