@@ -21,7 +21,7 @@ module Memprof
         @json = match.json
         @heap = match.captures[:heap]
         page = match.page.new(@heaps, match.captures, @request.params)
-        @request.verb == "GET" ? @heaps.using(*page.subjects) { shown(page) } : go(page.act(@request))
+        @request.verb == "GET" ? @heaps.using(*page.subjects) { show(page) } : redirect(page.act(@request))
       rescue NotFound => e
         error_page(404, "Not found", e)
       rescue BadRequest => e
@@ -36,21 +36,14 @@ module Memprof
 
       private
 
-      def shown(page)
+      def show(page)
         target = page.redirect
-        return go(target) if target
+        return redirect(target) if target
 
-        page.download || whole(page)
+        page.download || render(200, page)
       end
 
-      def whole(page)
-        data = page.data
-        return Response.json(200, data) if @json
-
-        Response.html(200, View.new(page, @request, data).render(page.view))
-      end
-
-      def go(path)
+      def redirect(path)
         path, query = path.split("?", 2)
         path = "#{path.chomp("/")}.json" if @json
         Response.redirect([@request.script_name + path, query].compact.join("?"))
@@ -58,20 +51,21 @@ module Memprof
 
       # A heap that is being opened is no mistake of who asks: the page looks again until it is there.
       def opening(entry)
-        page = WaitingPage.new(@heaps, entry)
-        response = @json ? Response.json(202, page.data) : rendered(202, page)
+        response = render(202, WaitingPage.new(@heaps, entry))
         response.headers["retry-after"] = "1"
         response.headers["refresh"] = "1" unless @json
         response
       end
 
       def error_page(status, title, error)
-        page = ErrorPage.new(@heaps, title, error, @heap)
-        @json ? Response.json(status, page.data) : rendered(status, page)
+        render(status, ErrorPage.new(@heaps, title, error, @heap))
       end
 
-      def rendered(status, page)
-        Response.html(status, View.new(page, @request, page.data).render(page.view))
+      def render(status, page)
+        data = page.data
+        return Response.json(status, data) if @json
+
+        Response.html(status, View.new(page, @request, data).render(page.view))
       end
     end
   end
