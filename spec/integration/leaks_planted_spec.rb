@@ -50,7 +50,7 @@ RSpec.describe "What is said to leak" do
     expect(named.grep(/Memprof|Thread|Fiber/)).to eq([])
     classes = heap.histogram(by: :class, limit: 10_000)[:rows].map { |row| row[:key] }
     expect(classes.grep(/\AMemprof\b/)).to eq([])
-    expect(heap.tree(depth: 1, limit: 1000, least: 1).to_s).not_to include("Memprof::Native")
+    expect(heap.tree(depth: 1, limit: 1000, min: 1).to_s).not_to include("Memprof::Native")
     expect(heap.where("class = Thread").count).to eq(17)
     excluded = heap.overview[:warnings].grep(/\ANot counted: [\d,]+ objects of memprof's own \(.+\)\.\z/)
     expect(excluded.size).to eq(1)

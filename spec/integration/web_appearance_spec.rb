@@ -19,7 +19,7 @@ RSpec.describe "the pages of memprof web in a browser" do
     /heaps /diff?a=1&b=2 /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2 /diff /library
     /traces/1 /traces/1?from=0.01&to=0.1 /traces/1/requests/2
     /tracked/2 /tracked/2/flame /tracked/2/flame?own=yes
-    /malloc/3 /malloc/3?from=0.1 /malloc/3/flame /boots/4 /boots/4?least=0 /boots/4/flame
+    /malloc/3 /malloc/3?from=0.1 /malloc/3/flame /boots/4 /boots/4?min=0 /boots/4/flame
   ]
   cores = %w[/ /blocks /blocks/list?set=leaked /blocks/list?set=owned&like=%25RubyString /blocks/at/0x1]
   live = %w[/live /live/requests /live/requests/1 /live/memory]

@@ -21,7 +21,7 @@ module Memprof
         file, name = expect_arguments(arguments, "FILE", "[ADDRESS]")
         of = name && address(name)
         answer = ask(open_heap(file), :tree, of: of, by_class: @options[:by] == :class || nil,
-          **@options.slice(:depth, :limit, :least))
+          **@options.slice(:depth, :limit, :min))
         status = present(answer) { |page| page.heading(heading(answer)).listing(tree(answer)) }
         largest = answer[:branches].filter_map { |branch| branch[:address] }.first
         next_steps(largest ? [[["show", file, largest], "details of the largest"]] : [])
@@ -35,7 +35,7 @@ module Memprof
           "objects of a class", :by)
         count(parser, "--depth N", "levels (default: 3)", :depth)
         limit(parser, "the first N of each branch", 10)
-        count(parser, "--least BYTES", "minimum retained size (default: 1)", :least)
+        count(parser, "--min BYTES", "minimum retained size (default: 1)", :min)
       end
 
       def heading(answer)

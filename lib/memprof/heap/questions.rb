@@ -75,13 +75,13 @@ module Memprof
       # @param by_class [Boolean, nil] objects of one class as one
       # @param depth [Integer, nil] levels; 3
       # @param limit [Integer, nil] branches of each; 10
-      # @param least [Integer, nil] bytes that a branch must retain; 1
+      # @param min [Integer, nil] bytes that a branch must retain; 1
       # @return [Hash{Symbol => Object}] with `:branches` that are like it
       # @raise [ArgumentError] if there is no such object
       # @example
       #   Memprof::Heap.capture.tree(by_class: true, depth: 1)[:branches].map { |branch| branch[:class] }
-      def tree(of: nil, by_class: nil, depth: nil, limit: nil, least: nil)
-        ask(:tree, of: of, by_class: by_class, depth: depth, limit: limit, least: least)
+      def tree(of: nil, by_class: nil, depth: nil, limit: nil, min: nil)
+        ask(:tree, of: of, by_class: by_class, depth: depth, limit: limit, min: min)
       end
 
       # A shortest path from a root to an object: what keeps it alive.

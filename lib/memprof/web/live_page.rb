@@ -26,7 +26,7 @@ module Memprof
       def sentence(sentences)
         done = text(:done) or return
         words = sentences.fetch(done.to_sym) { raise BadRequest, "invalid done #{done[0, 40].inspect}" }
-        format(words, whole(:pid, Process.pid))
+        format(words, integer(:pid, Process.pid))
       end
 
       # A field of a form that is a whole number.

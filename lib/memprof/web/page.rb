@@ -74,13 +74,13 @@ module Memprof
         value unless value.nil? || value.strip.empty?
       end
 
-      # A parameter that is a whole number of at least `least`.
-      def whole(name, default, least: 1, most: 1_000_000_000)
+      # A parameter that is a whole number.
+      def integer(name, default, min: 1, max: 1_000_000_000)
         value = text(name) or return default
         number = Integer(value, 10, exception: false)
-        return number if number&.between?(least, most)
+        return number if number&.between?(min, max)
 
-        raise BadRequest, "invalid #{name} #{value.inspect}; expected a number from #{least} to #{most}"
+        raise BadRequest, "invalid #{name} #{value.inspect}; expected a number from #{min} to #{max}"
       end
 
       # Rows of one page of a list.
@@ -91,7 +91,7 @@ module Memprof
       end
 
       # A parameter that is one of a few words.
-      def word(name, words, default)
+      def choice(name, words, default)
         value = text(name) or return default
         words.find { |known| known.to_s == value } ||
           raise(BadRequest, "invalid #{name} #{value.inspect}; expected one of: #{words.join(", ")}")

@@ -11,7 +11,7 @@ module Memprof
 
       def each = EACH
 
-      def number = whole(:page, 1)
+      def number = integer(:page, 1)
 
       def part = { limit: each, offset: (number - 1) * each }
 

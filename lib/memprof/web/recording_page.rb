@@ -13,7 +13,7 @@ module Memprof
         "peak" => "live at the peak", "leaked" => "live at the end", "allocated" => "allocated"
       }.freeze
 
-      def value = word(:value, VALUES, "peak")
+      def value = choice(:value, VALUES, "peak")
 
       def range
         from = seconds(:from)

@@ -24,7 +24,7 @@ pub struct Question {
     /// Largest of each level; 10.
     pub limit: Option<usize>,
     /// Bytes that a branch must retain to be shown; 1.
-    pub least: Option<u64>,
+    pub min: Option<u64>,
 }
 
 /// A branch of the tree: an object, or all objects of a class below one branch.
@@ -65,7 +65,7 @@ impl Question {
             retained: heap.retained()?,
             by_class: self.by_class,
             limit: self.limit.unwrap_or(10),
-            least: self.least.unwrap_or(1),
+            min: self.min.unwrap_or(1),
         };
         let depth = self.depth.unwrap_or(3).min(DEEPEST);
         Ok(growing.branch(&[node], None, depth))
@@ -83,7 +83,7 @@ struct Growing<'h> {
     retained: &'h Sizes,
     by_class: bool,
     limit: usize,
-    least: u64,
+    min: u64,
 }
 
 impl Growing<'_> {
@@ -131,7 +131,7 @@ impl Growing<'_> {
         let parts = first
             .into_iter()
             .map(|(child, retained)| (retained.unwrap_or(0), vec![child]))
-            .filter(|part| part.0 >= self.least)
+            .filter(|part| part.0 >= self.min)
             .collect();
         (all, sum, parts)
     }
@@ -163,7 +163,7 @@ impl Growing<'_> {
         }
         let all = parts.len();
         let sum = parts.iter().map(|part| part.0).sum();
-        parts.retain(|part| part.0 >= self.least);
+        parts.retain(|part| part.0 >= self.min);
         for (_, members) in &mut parts {
             let rank = |&(_, &node): &(usize, &u32)| (Reverse(self.retained.get(node)), node);
             if let Some((place, _)) = members.iter().enumerate().min_by_key(rank) {

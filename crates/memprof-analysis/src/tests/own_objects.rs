@@ -114,7 +114,7 @@ fn they_are_in_no_total_and_their_sum_is_known() {
             .map(|row| row["key"].to_string())
             .any(|name| name.contains("Memprof::"))
     );
-    let tree = ask(&heap, "tree", json!({ "least": 1, "depth": 1 })).expect("an answer");
+    let tree = ask(&heap, "tree", json!({ "min": 1, "depth": 1 })).expect("an answer");
     assert!(!tree.to_string().contains("Guard"));
 }
 

@@ -20,7 +20,7 @@ module Memprof
 
         def data = { values: BootPage::VALUES, **content.flame(value) }
 
-        def value = word(:value, BootPage::VALUES, BootPage::VALUES.first)
+        def value = choice(:value, BootPage::VALUES, BootPage::VALUES.first)
       end
     end
   end

@@ -5,7 +5,7 @@ require_relative "../record_page"
 module Memprof
   class Web
     module Pages
-      # `/boots/1`: what each file that a program required brought, as a tree, by gem and by file. `least=` is
+      # `/boots/1`: what each file that a program required brought, as a tree, by gem and by file. `min=` is
       # the percentage of the total below which a file of the tree is left out.
       class BootPage < RecordPage
         at "/boots/:id"
@@ -23,21 +23,21 @@ module Memprof
             requires: requires([content.root]), after_boot: requires(content.late), gems: gems, files: files }
         end
 
-        def sort = word(:sort, VALUES, VALUES.first)
+        def sort = choice(:sort, VALUES, VALUES.first)
 
-        def least
-          value = text(:least) or return SHARE
+        def min
+          value = text(:min) or return SHARE
           number = Float(value, exception: false)
           return number if number&.between?(0, 100)
 
-          raise BadRequest, "invalid least #{value.inspect}; expected a number from 0 to 100"
+          raise BadRequest, "invalid min #{value.inspect}; expected a number from 0 to 100"
         end
 
         private
 
         # The program itself is always there. What is below a file that is left out is smaller still.
         def requires(files)
-          minimum = content.total[sort] * least / 100
+          minimum = content.total[sort] * min / 100
           rows = files.flat_map { |file| file.each.to_a }
           rows = rows.select { |file, _| file.total[sort] >= minimum || file.equal?(content.root) }
           rows.map do |file, depth|

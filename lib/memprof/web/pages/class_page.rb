@@ -46,7 +46,7 @@ module Memprof
         def name = captures.fetch(:class)[/\A#<(?:Class|Module):(0x\h+)>\z/, 1] || captures.fetch(:class)
 
         def answer
-          @answer ||= ask(:class, of: name, limit: whole(:limit, PARTS, most: MOST))
+          @answer ||= ask(:class, of: name, limit: integer(:limit, PARTS, max: MOST))
         rescue BadRequest => e
           raise NotFound, e.message
         end

@@ -34,13 +34,13 @@ module Memprof
             owners: ask(:owners, limit: OWNERS, sort: :retained), survivors: survivors }.compact
         end
 
-        def by = word(:by, BY, "class")
+        def by = choice(:by, BY, "class")
 
-        def sort = word(:sort, comparison.three? ? SORT : SORT - ["survived"], "size")
+        def sort = choice(:sort, comparison.three? ? SORT : SORT - ["survived"], "size")
 
         private
 
-        def rows = ask(:rows, by: by, sort: sort, changed: true, limit: whole(:limit, ROWS, most: 1000))
+        def rows = ask(:rows, by: by, sort: sort, changed: true, limit: integer(:limit, ROWS, max: 1000))
 
         def survivors
           ask(:objects, change: :survived, limit: SURVIVORS) if comparison.three?

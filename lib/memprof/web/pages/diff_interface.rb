@@ -18,7 +18,7 @@ module Memprof
           [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
         end
 
-        def data = ask(:interface, limit: whole(:limit, LIMIT, most: 1000))
+        def data = ask(:interface, limit: integer(:limit, LIMIT, max: 1000))
       end
     end
   end

@@ -28,11 +28,11 @@ module Memprof
           answer
         end
 
-        def number = whole(:page, 1)
+        def number = integer(:page, 1)
 
-        def change = word(:change, CHANGES, "new")
+        def change = choice(:change, CHANGES, "new")
 
-        def sort = word(:sort, SORT, "retained")
+        def sort = choice(:sort, SORT, "retained")
       end
     end
   end

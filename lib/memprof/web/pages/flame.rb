@@ -21,7 +21,7 @@ module Memprof
         def styles = ["flame.css"]
 
         def data
-          answer = ask(:flame, of: text(:of), limit: whole(:limit, FRAMES, most: 20_000))
+          answer = ask(:flame, of: text(:of), limit: integer(:limit, FRAMES, max: 20_000))
           text(:of) ? { object: ask(:object, of: text(:of), limit: 0) }.merge(answer) : answer
         end
       end

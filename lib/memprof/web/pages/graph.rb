@@ -31,11 +31,11 @@ module Memprof
 
         def data
           @data ||= ask(:neighbours, of: captures.fetch(:address), expand: expanded, each: EACH,
-            limit: whole(:limit, NODES, most: MOST_NODES))
+            limit: integer(:limit, NODES, max: MOST_NODES))
         end
 
         def download
-          format = word(:format, TYPES.keys, nil) or return
+          format = choice(:format, TYPES.keys, nil) or return
 
           addresses = data[:nodes].filter_map { |node| node[:address] }
           file = StringIO.new

@@ -46,16 +46,16 @@ module Memprof
 
         private
 
-        def by = word(:by, BY.keys, :class)
+        def by = choice(:by, BY.keys, :class)
 
         def inner
-          inner = word(:then, BY.keys, nil)
+          inner = choice(:then, BY.keys, nil)
           inner unless inner == by || [by, inner].any? { |word| TREES.include?(word) }
         end
 
         def each = inner ? EACH_WITH_GROUPS : EACH
 
-        def sort = word(:sort, SORT, nil)
+        def sort = choice(:sort, SORT, nil)
 
         def histogram(**part)
           ask(:histogram, by: by, then: inner, where: text(:where), sort: sort, then_limit: WITHIN, **part)

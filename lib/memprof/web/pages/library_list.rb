@@ -21,8 +21,8 @@ module Memprof
         def data
           all = library.map(&:to_h)
           chosen = text(:app) ? all.select { |row| row[:app] == text(:app) } : all
-          sort = word(:sort, SORTS.keys, :added)
-          number = whole(:page, 1)
+          sort = choice(:sort, SORTS.keys, :added)
+          number = integer(:page, 1)
           {
             dumps: existing(sorted(chosen, sort).drop((number - 1) * EACH).first(EACH), number),
             total: chosen.size, each: EACH,

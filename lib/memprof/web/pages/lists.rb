@@ -32,7 +32,7 @@ module Memprof
         def data
           kind = self.class
           where = text(:where) if kind.filter? || kind.rows
-          sort = word(:sort, kind.sorts, kind.sorts.first) if kind.sorts
+          sort = choice(:sort, kind.sorts, kind.sorts.first) if kind.sorts
           answer = ask(kind.question, where: where, sort: sort, **kind.parameters, **(kind.rows ? part : {}))
           answer = answer.merge(where: where) if kind.filter?
           kind.rows ? answer.merge(paging: paging(answer[kind.rows], answer[:more])) : answer

@@ -29,14 +29,14 @@ module Memprof
         def scripts = ["filter.js"]
 
         def data
-          process = live.facts(types: word(:types, %w[yes no], "no") == "yes")
+          process = live.facts(types: choice(:types, %w[yes no], "no") == "yes")
           { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence(DONE) }
         end
 
         private
 
         def tracking
-          number = whole(:page, 1)
+          number = integer(:page, 1)
           return { running: false } unless live.tracking.running?
 
           rows = live.tracking.rows(file: text(:file))

@@ -24,7 +24,7 @@ module Memprof
         def title = "Memory of process #{Process.pid}"
 
         def data
-          number = whole(:page, 1)
+          number = integer(:page, 1)
           rows = live.malloc.rows(sort.to_sym, part: text(:location))
           memory = measured { Memprof.memory }
           {
@@ -36,7 +36,7 @@ module Memprof
           }
         end
 
-        def sort = word(:sort, SORT, "live")
+        def sort = choice(:sort, SORT, "live")
 
         private
 

@@ -16,7 +16,7 @@ module Memprof
 
         def data
           requests = Records::Traces.parse(LiveRequestsFile.lines(live).join)
-          sort = word(:sort, ["time", *requests.kinds], "time")
+          sort = choice(:sort, ["time", *requests.kinds], "time")
           {
             pid: Process.pid, state: live.recorder.state, sort: sort, costs: requests.costs,
             rows: requests.worst(sort)[:requests].map { |row| flat(row) }, **requests.statements(STATEMENTS)

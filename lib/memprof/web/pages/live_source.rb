@@ -27,7 +27,7 @@ module Memprof
 
         def file = text(:file) || raise(BadRequest, "file is missing")
 
-        def line = whole(:line, 1, least: 0)
+        def line = integer(:line, 1, min: 0)
       end
     end
   end

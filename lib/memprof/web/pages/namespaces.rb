@@ -20,14 +20,14 @@ module Memprof
         end
 
         def data
-          answer = ask(:namespaces, under: text(:under), sort: word(:sort, SORT, :retained), depth: 1,
+          answer = ask(:namespaces, under: text(:under), sort: choice(:sort, SORT, :retained), depth: 1,
             limit: limit)
           answer.merge(under: text(:under), limit: limit)
         end
 
         private
 
-        def limit = whole(:limit, LIMIT, most: MOST)
+        def limit = integer(:limit, LIMIT, max: MOST)
       end
     end
   end

@@ -43,7 +43,7 @@ module Memprof
           object ? object.id : raise(NotFound, "no object at address #{address}")
         end
 
-        def number(name) = whole(name, 1)
+        def number(name) = integer(name, 1)
 
         def offset(name) = (number(name) - 1) * EACH
 

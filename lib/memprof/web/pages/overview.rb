@@ -60,10 +60,10 @@ module Memprof
 
         def data
           overview = ask(:overview, **NUMBERS)
-          least = overview[:objects][:size] / SMALLEST
+          min = overview[:objects][:size] / SMALLEST
           {
-            overview: overview, leaks: leaks, slots: slots, **blocks,
-            tree: ask(:tree, by_class: true, depth: 4, limit: BOXES, least: [least, 1].max)
+overview: overview, leaks: leaks, slots: slots, **blocks,
+            tree: ask(:tree, by_class: true, depth: 4, limit: BOXES, min: [min, 1].max)
           }
         end
 

@@ -29,9 +29,9 @@ module Memprof
           )
         end
 
-        def number = whole(:page, 1)
+        def number = integer(:page, 1)
 
-        def sort = word(:sort, SORT.keys, "peak")
+        def sort = choice(:sort, SORT.keys, "peak")
 
         # What rows are sorted by.
         def key = SORT.fetch(sort)

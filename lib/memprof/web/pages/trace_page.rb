@@ -33,11 +33,11 @@ module Memprof
           }
         end
 
-        def sort = word(:sort, content.kinds, "time")
+        def sort = choice(:sort, content.kinds, "time")
 
-        def by = word(:by, BY, "action")
+        def by = choice(:by, BY, "action")
 
-        def number = whole(:page, 1)
+        def number = integer(:page, 1)
 
         def range
           from = seconds(:from)
@@ -51,7 +51,7 @@ module Memprof
 
         private
 
-        def limit = whole(:groups, GROUPS)
+        def limit = integer(:groups, GROUPS)
 
         def seconds(name)
           value = text(name) or return

@@ -22,14 +22,14 @@ module Memprof
             rows: existing(rows.drop((number - 1) * EACH).first(EACH), number) }
         end
 
-        def number = whole(:page, 1)
+        def number = integer(:page, 1)
 
         # Whether what the VM makes for itself is listed, too.
         def internal? = !text(:internal).nil?
 
-        def by = word(:by, BY, "site")
+        def by = choice(:by, BY, "site")
 
-        def sort = word(:sort, content.values, content.values.first)
+        def sort = choice(:sort, content.values, content.values.first)
       end
     end
   end

@@ -26,9 +26,9 @@ module Memprof
           { values: content.values, stacks: content.stacks?, own: own?, **flame }
         end
 
-        def own? = word(:own, %w[yes no], "no") == "yes"
+        def own? = choice(:own, %w[yes no], "no") == "yes"
 
-        def value = word(:value, content.values, content.values.first)
+        def value = choice(:value, content.values, content.values.first)
       end
     end
   end

@@ -28,17 +28,17 @@ module Memprof
         private
 
         def branch
-          @branch ||= ask(:tree, of: text(:of), by_class: by_class, depth: depth, limit: limit, least: least)
+          @branch ||= ask(:tree, of: text(:of), by_class: by_class, depth: depth, limit: limit, min: min)
         end
 
         # What is too small to be looked at would make most of the page.
-        def least
+        def min
           [ask(:tree, of: text(:of), depth: 0)[:sum] / SMALLEST, 1].max unless limit > LIMIT
         end
 
-        def by_class = word(:by_class, %i[1 0], nil) == :"1"
+        def by_class = choice(:by_class, %i[1 0], nil) == :"1"
 
-        def limit = whole(:limit, LIMIT, most: 1000)
+        def limit = integer(:limit, LIMIT, max: 1000)
 
         # Of wide levels fewer: a page is not to have more rows than anybody reads.
         def depth = limit > LIMIT ? 1 : DEPTH

@@ -43,7 +43,7 @@ RSpec.describe "the requires of a boot in Memprof::Web" do
   end
 
   it "has the tree with the numbers of the command" do
-    data = json("/boots/1?least=0")
+    data = json("/boots/1?min=0")
     expect(data[:total]).to eq(answer[:total])
     expected = []
     each_file(answer[:boot]) { |file| expected << [file[:total], file[:self], file[:seconds], file[:rss]] }
@@ -56,7 +56,7 @@ RSpec.describe "the requires of a boot in Memprof::Web" do
   end
 
   it "leaves out what is small, and shows the rest to people" do
-    data = json("/boots/1?least=50")
+    data = json("/boots/1?min=50")
     names = data[:requires].map { |row| row[:file] }
     expect(names).to eq(["-e", "shop-1.0/lib/shop.rb", "shop-1.0/lib/large.rb"])
     page = ask(app, "/boots/1")
@@ -64,7 +64,7 @@ RSpec.describe "the requires of a boot in Memprof::Web" do
     expect(page.body).to include("shop-1.0/lib/large.rb", "Loaded after boot", "By gem",
       Memprof::Units.bytes(answer[:total][:retained_bytes]))
     expect(ask(app, "/boots/1?sort=code_bytes").body).to include('aria-current="true"')
-    %w[least=x least=101 sort=x].each { |wrong| expect(ask(app, "/boots/1?#{wrong}").status).to eq(400) }
+    %w[min=x min=101 sort=x].each { |wrong| expect(ask(app, "/boots/1?#{wrong}").status).to eq(400) }
   end
 
   it "is a flame graph, whose frames add up" do
