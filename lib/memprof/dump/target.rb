@@ -28,7 +28,7 @@ module Memprof
           path = path_of(target)
           path && device?(path) ? File.open(path, LOOK, &:tty?) : false
         rescue SystemCallError
-          false # whoever writes there will hear of it
+          false # whoever writes there gets the error
         end
 
         private

@@ -25,7 +25,7 @@ pub(super) const PAD: usize = 64;
 /// Chunks or blocks that may wait.
 const WAITING: usize = 4;
 
-/// After so many bytes the caller hears of them.
+/// After so many bytes the caller is notified.
 const STEP: u64 = 1024 * 1024;
 
 /// Pause after which it is looked whether reading is to stop.

@@ -18,7 +18,7 @@ const NT_PRSTATUS: c_int = 1;
 
 /// Options of a process that makes a copy: system calls are distinguished from other traps, and the copy is traced from its start.
 pub const COPYING: c_int = libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_TRACESYSGOOD;
-/// Options of the copy: it dies with this program.
+/// Options of the copy: the kernel kills it with this program.
 pub const COPY: c_int = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
 
 /// Registers of floating point and vectors: all that this processor has, or those that all have.

@@ -40,7 +40,7 @@ impl Stopped {
             })
         });
         if found.is_err() {
-            // If it is stopped it goes on; if it never stopped, it is let go when this program ends.
+            // If it is stopped it goes on; if it never stopped, it is released when this program ends.
             let _ = ptrace::detach(thread);
         }
         found

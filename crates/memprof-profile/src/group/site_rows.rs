@@ -10,7 +10,7 @@ use super::{AgesReport, Names, SiteReport, Sort, named};
 use crate::profile::{Amount, Profile, SiteRow};
 use memprof_paths::guess_gem;
 
-/// Bytes after which what was written is handed on.
+/// Bytes after which what was written is flushed.
 const CHUNK: usize = 1 << 16;
 
 /// Rows of a profile with the lines of their stacks, each made once: stacks have most of their frames in common.

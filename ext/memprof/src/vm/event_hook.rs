@@ -12,7 +12,7 @@ use super::symbols::{RawHook, symbols};
 const SAFE: c_uint = 1;
 const RAW_ARG: c_uint = 4;
 
-/// A function and the events that it wants to hear of. Each function belongs to one hook.
+/// A function and the events that it is called for. Each function belongs to one hook.
 pub struct EventHook {
     events: u32,
     function: RawHook,

@@ -66,16 +66,16 @@ pub fn restore_if_lost() -> bool {
     true
 }
 
-/// Whether the hook hears of an object that is allocated now: it counts down the allocations to skip.
+/// Whether the VM calls the hook for an object that is allocated now: it counts down the allocations to skip.
 fn is_called() -> bool {
     let gap = tracker::allocations_to_skip();
     tracker::set_skip(1);
     // SAFETY: called with the GVL, where allocating is allowed.
     let allocated = protect(|| unsafe { rb_sys::rb_ary_new() });
-    let heard = tracker::allocations_to_skip() == 0;
+    let called = tracker::allocations_to_skip() == 0;
     tracker::set_skip(gap);
-    // Without memory nothing was allocated that could be heard of.
-    heard || allocated.is_err()
+    // Without memory nothing was allocated that it could be called for.
+    called || allocated.is_err()
 }
 
 unsafe extern "C" fn event(_data: VALUE, arg: *mut rb_trace_arg_t) {
