@@ -20,6 +20,10 @@ module Memprof
         @directory = "/proc/#{pid}"
       end
 
+      # Without the environment of the process, which may have secrets: Ruby shows this where a method is
+      # missing.
+      def inspect = "#<#{self.class} #{@directory}>"
+
       def name
         words = read("cmdline")&.split("\0")
         return if words.nil? || words.empty?
