@@ -57,6 +57,43 @@ RSpec.describe Memprof::Core do
     expect(found["anchors"]).to all(match(/\A(?:static|stack|external|register)\z/))
   end
 
+  it "does not take what only the VM's table of equal strings references for alive" do
+    found = in_child(<<~RUBY)
+      KEPT = Array.new(100) { |index| -("kept \#{index} ".ljust(7000 + index, "x")) }
+      OWN = Array.new(100) { |index| -("own \#{index} ".ljust(9000 + index, "x")) }.to_h { |text| [text, text] }
+      def fill = 200.times { |index| -("dropped \#{index} ".ljust(5000 + index % 100, "x")) }
+      GC.start
+      GC.disable
+      fill
+      Memprof::Core.of do |core|
+        counted = ->(set, size) { core.count(set, signature: "%RubyString", min_size: size, max_size: size + 120)[:count] }
+        puts JSON.generate(kept: counted.(:anchored, 7000), own: counted.(:anchored, 9000), dropped: counted.(:garbage, 5000))
+      end
+    RUBY
+    expect(found.values_at("kept", "own")).to eq([100, 100])
+    # The stack may still have the last ones.
+    expect(found["dropped"]).to be_between(170, 200)
+  end
+
+  it "takes what young arrays have for alive, but not what remains of others" do
+    found = in_child(<<~RUBY)
+      def drop = 200.times { |index| "dropped \#{index} ".ljust(5000 + index % 100, "x") }
+      # The VM has elements of young arrays in memory of its own, up to Ruby 3.2, where they stay when the arrays are gone.
+      def churn = 5000.times { Array.new(10) { "c".dup } }
+      churn
+      3.times { GC.start }
+      GC.disable
+      YOUNG = Array.new(40) { |row| Array.new(5) { |column| "young \#{row} \#{column}".ljust(7000, "y") } }
+      drop
+      Memprof::Core.of do |core|
+        counted = ->(set, size) { core.count(set, signature: "%RubyString", min_size: size, max_size: size + 120)[:count] }
+        puts JSON.generate(young: counted.(:anchored, 7000), dropped: counted.(:garbage, 5000))
+      end
+    RUBY
+    expect(found["young"]).to eq(200)
+    expect(found["dropped"]).to be_between(170, 200)
+  end
+
   it "finds what C code leaked" do
     skip "this Ruby has no fiddle" unless run_ruby('require "fiddle"').success?
 

@@ -9,6 +9,7 @@ mod analysis;
 mod blocks;
 pub mod dump;
 mod elf_core;
+mod equal_strings;
 mod error;
 mod glibc;
 mod image;
@@ -23,6 +24,7 @@ mod ruby_heap;
 mod ruby_pages;
 mod segment;
 mod sets;
+mod transient_heap;
 
 pub use analysis::Analysis;
 pub use blocks::{Block, Blocks, Kind};

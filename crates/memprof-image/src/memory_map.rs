@@ -9,6 +9,7 @@ use crate::image::Image;
 use crate::ranges;
 use crate::ruby_pages::RubyPages;
 use crate::segment::Segment;
+use crate::transient_heap;
 
 /// Below the stack pointer a function may have variables (the red zone of x86-64).
 const RED_ZONE: u64 = 128;
@@ -72,7 +73,11 @@ impl MemoryMap {
         let statics = ranges::sorted(static_segments(image).map(Segment::readable).collect());
         let all = image.writable_runs(|_| true);
         let rest = ranges::without(&all, &taken);
-        let external = ranges::without(&rest, &statics);
+        let mut external = ranges::without(&rest, &statics);
+        if !ruby.pages.is_empty() {
+            let unused = transient_heap::unused(image, &external);
+            external = ranges::without(&external, &unused);
+        }
         MemoryMap {
             stacks,
             statics: ranges::without(&statics, &taken),

@@ -1,9 +1,10 @@
 //! References between blocks and objects: each aligned word that is the address of one.
 
-use memprof_heap::graph::Graph;
+use memprof_heap::graph::{BitSet, Graph};
 
 use crate::address_index::{AddressIndex, Place};
 use crate::blocks::{Blocks, Kind};
+use crate::equal_strings::{self, is_in_table};
 use crate::image::{Image, WORD};
 use crate::memory_map::{Anchor, MemoryMap};
 use crate::ruby_pages::{ObjectType, RubyPages};
@@ -71,7 +72,8 @@ impl References {
         };
         references.offsets.push(0);
         references.of_blocks(image, blocks, ruby);
-        references.of_slots(image, blocks, ruby);
+        let strings = references.of_slots(image, blocks, ruby);
+        references.weaken_equal_strings(image, ruby, &strings);
         references.of_anchors(image, blocks, ruby, map);
         references
     }
@@ -147,12 +149,18 @@ impl References {
         }
     }
 
-    fn of_slots(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) {
+    /// Returns the strings that are in the VM's table of equal ones.
+    fn of_slots(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) -> BitSet {
         let mut pieces = Pieces::new(image);
+        let slots: u64 = ruby.pages.iter().map(|page| page.count).sum();
+        let mut strings = BitSet::new(self.blocks as usize + slots as usize);
         let mut node = self.blocks;
         for page in &ruby.pages {
             for slot in page.each_slot() {
                 let flags = pieces.word(slot);
+                if flags.is_some_and(is_in_table) {
+                    strings.insert(node);
+                }
                 if flags.and_then(ObjectType::of_flags).is_some() {
                     let row = pieces.words(slot + WORD, slot + page.slot_size);
                     self.row(blocks, ruby, node, false, row);
@@ -161,6 +169,40 @@ impl References {
                 self.offsets.push(self.targets.len() as u32);
             }
         }
+        strings
+    }
+
+    /// Takes away what the table of equal strings references.
+    fn weaken_equal_strings(&mut self, image: &Image, ruby: &RubyPages, strings: &BitSet) {
+        let object = |node| match self.node(ruby, node) {
+            Node::Slot(address) => ObjectType::of_flags(image.word(address)?),
+            Node::Block(_) => None,
+        };
+        let tables = equal_strings::tables(&self.graph(), self.blocks, strings, object);
+        let Some(first) = tables.first() else {
+            return;
+        };
+        let mut kept = self.offsets[*first as usize] as usize;
+        let mut start = kept;
+        for node in *first..self.nodes() {
+            let end = self.offsets[node as usize + 1] as usize;
+            let is_table = tables.contains(&node);
+            for edge in start..end {
+                let target = self.targets[edge];
+                if is_table && target >= self.blocks {
+                    continue;
+                }
+                let inner = self.inner[edge / 64] >> (edge % 64) & 1;
+                self.targets[kept] = target;
+                self.inner[kept / 64] =
+                    self.inner[kept / 64] & !(1 << (kept % 64)) | inner << (kept % 64);
+                kept += 1;
+            }
+            start = end;
+            self.offsets[node as usize + 1] = kept as u32;
+        }
+        self.targets.truncate(kept);
+        self.inner.truncate(kept.div_ceil(64));
     }
 
     fn row(

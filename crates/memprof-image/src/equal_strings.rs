@@ -1,0 +1,119 @@
+//! The VM's table of equal strings, which does not keep them: its references do not count.
+//!
+//! It is the block that references nearly all strings whose flag says that they are in it. If an object leads to it, as to
+//! the elements of an Array of strings, it is that object's. Since Ruby 4.0 it belongs to an object of C code.
+
+use memprof_heap::graph::{BitSet, Graph, referrers_of};
+
+use crate::ruby_pages::ObjectType;
+
+/// Flags of a string that is in the table.
+const STRING: u64 = 5;
+const TYPE: u64 = 0x1f;
+const IN_TABLE: u64 = 1 << (12 + 17);
+/// A table of fewer is none: any Ruby has thousands.
+const FEWEST: usize = 200;
+
+/// Whether the flags of a slot are those of a string in the table.
+pub fn is_in_table(flags: u64) -> bool {
+    flags & TYPE == STRING && flags & IN_TABLE != 0
+}
+
+/// The blocks that are the table: one, if there is any. `strings` are the nodes of those that are in it; nodes from `blocks`
+/// on are slots, of which `object` says what they are.
+pub fn tables(
+    graph: &Graph<'_>,
+    blocks: u32,
+    strings: &BitSet,
+    object: impl Fn(u32) -> Option<ObjectType>,
+) -> Vec<u32> {
+    let count = strings.count();
+    let enough = count - count / 10;
+    if count < FEWEST {
+        return Vec::new();
+    }
+    let mut found: Vec<u32> = (0..blocks)
+        .filter(|block| graph.row(*block).len() >= enough && has(graph, *block, strings, enough))
+        .collect();
+    if !found.is_empty() {
+        found.retain(|table| !belongs_to_object(graph, blocks, *table, &object));
+    }
+    found
+}
+
+fn has(graph: &Graph<'_>, block: u32, strings: &BitSet, enough: usize) -> bool {
+    let mut seen: Vec<u32> = graph
+        .edges(block)
+        .filter(|target| strings.contains(*target))
+        .collect();
+    seen.sort_unstable();
+    seen.dedup();
+    seen.len() >= enough
+}
+
+/// Whether an object references it, or a block that does, which describes it.
+fn belongs_to_object(
+    graph: &Graph<'_>,
+    blocks: u32,
+    table: u32,
+    object: &impl Fn(u32) -> Option<ObjectType>,
+) -> bool {
+    let referrers = referrers_of(graph, table);
+    let (describing, objects): (Vec<u32>, Vec<u32>) =
+        referrers.into_iter().partition(|node| *node < blocks);
+    let of_describing = (describing.iter())
+        .flat_map(|block| referrers_of(graph, *block))
+        .filter(|node| *node >= blocks);
+    (objects.into_iter().chain(of_describing))
+        .filter_map(object)
+        .any(|object| object.name() != "DATA")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCKS: u32 = 3;
+    const STRINGS: u32 = 300;
+
+    /// Of blocks 0 to 2, of which the first has all strings, and an object behind these that references `owned`.
+    fn tables_if(object: u64, owned: u32, in_block: u32) -> Vec<u32> {
+        let strings = BLOCKS..BLOCKS + STRINGS;
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); (BLOCKS + STRINGS + 1) as usize];
+        rows[0] = strings.clone().take(in_block as usize).collect();
+        rows[1] = vec![0];
+        rows[(BLOCKS + STRINGS) as usize] = vec![owned];
+        let mut offsets = vec![0];
+        let targets: Vec<u32> = rows.concat();
+        for row in &rows {
+            offsets.push(offsets[offsets.len() - 1] + row.len() as u32);
+        }
+        let graph = Graph {
+            offsets: &offsets,
+            targets: &targets,
+            ..Graph::default()
+        };
+        let all = BitSet::of(rows.len(), strings);
+        tables(&graph, BLOCKS, &all, |_| ObjectType::of_flags(object))
+    }
+
+    #[test]
+    fn the_table_has_nearly_all_strings_and_no_object_of_ruby_has_it() {
+        let (array, data) = (7, 12);
+        assert_eq!(tables_if(array, 2, STRINGS), [0]);
+        assert_eq!(tables_if(array, 2, STRINGS - 20), [0]);
+        assert!(tables_if(array, 2, STRINGS / 2).is_empty());
+        // The elements of an Array, or what a Hash has through its table.
+        assert!(tables_if(array, 0, STRINGS).is_empty());
+        assert!(tables_if(array, 1, STRINGS).is_empty());
+        // Since Ruby 4.0 an object of C code has it.
+        assert_eq!(tables_if(data, 0, STRINGS), [0]);
+    }
+
+    #[test]
+    fn flags_say_whether_a_string_is_in_it() {
+        assert!(is_in_table(5 | 1 << 29));
+        assert!(!is_in_table(5));
+        assert!(!is_in_table(7 | 1 << 29));
+    }
+}
