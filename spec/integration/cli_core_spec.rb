@@ -112,6 +112,21 @@ RSpec.describe "memprof core" do
       expect(stderr).to eq(files.map { |file| "memprof: wrote #{file}\n" }.join)
       expect(File.read(files.first)).to eq(stdout.lines.first)
       expect(File.read(files.last)).to match(/\A\d+ allocations use .* bytes\.\n\z/)
+      File.write("more.chap", "count used\n# nothing\nsource last.chap\n")
+      File.write("last.chap", "count free\n")
+      sourced = core(pid, "-", input: "count stacks\nsource more.chap\ncount modules\n").lines
+      expect(sourced.map { |line| line[/stacks|modules|allocations/] })
+        .to eq(%w[stacks allocations allocations modules])
+      {
+        "source none.chap" => "cannot read none.chap: No such file or directory",
+        "source" => "source is followed by a file"
+      }.each do |line, message|
+        _, stderr, status = run_memprof("core", pid.to_s, "-", input: line)
+        expect([status.exitstatus, stderr]).to eq([2, "memprof: #{message}\n"])
+      end
+      File.write("last.chap", "source more.chap\n")
+      _, stderr, = run_memprof("core", pid.to_s, "-", input: "source last.chap\n")
+      expect(stderr).to match(/\Amemprof: \w+\.chap: scripts in scripts, 16 deep\n\z/)
       _, stderr, status = run_memprof("core", pid.to_s, "-", input: "redirect maybe\n")
       expect([status.exitstatus, stderr]).to eq([2, "memprof: redirect is followed by on or off\n"])
     end

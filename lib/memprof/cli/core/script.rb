@@ -5,10 +5,14 @@ require_relative "core_request"
 module Memprof
   module CLI
     class Core
-      # A script of chap: one request a line, comments after `#`, and `redirect on`, after which each
-      # answer goes to a file of its own beside the core file.
+      # A script of chap: one request a line, comments after `#`, `source FILE`, which is another script, and
+      # `redirect on`, after which each answer goes to a file of its own beside the core file.
       class Script
         include Enumerable
+
+        # Scripts in scripts.
+        DEEPEST = 16
+        private_constant :DEEPEST
 
         # @param source [#each_line]
         # @param file [String] the core file, or the process id
@@ -19,18 +23,37 @@ module Memprof
 
         # Yields each request, and the file for its answer if that is redirected. Lines are read one by one,
         # so that a wrong one does not hide the answers before it.
-        def each
-          redirected = false
-          @source.each_line do |line|
-            words = line.sub(/(?:\A|\s)#.*/, "").split
-            next if words.empty?
-            next redirected = redirect(words) if words.first == "redirect"
-
-            yield CoreRequest.new(words), (path(words) if redirected)
-          end
+        def each(&block)
+          @redirected = false
+          read(@source, 0, &block)
         end
 
         private
+
+        def read(source, depth, &block)
+          source.each_line do |line|
+            words = line.sub(/(?:\A|\s)#.*/, "").split
+            case words.first
+            when nil then next
+            when "redirect" then @redirected = redirect(words)
+            when "source" then read_file(words, depth + 1, &block)
+            else yield CoreRequest.new(words), (path(words) if @redirected)
+            end
+          end
+        end
+
+        def read_file(words, depth, &block)
+          raise UsageError, "source is followed by a file" unless words.size == 2
+          raise UsageError, "#{words.last}: scripts in scripts, #{DEEPEST} deep" if depth > DEEPEST
+
+          read(text(words.last), depth, &block)
+        end
+
+        def text(path)
+          File.read(path)
+        rescue SystemCallError => e
+          raise UsageError, "cannot read #{path}: #{SystemCallError.new(nil, e.errno).message}"
+        end
 
         def redirect(words)
           return words.last == "on" if words.size == 2 && %w[on off].include?(words.last)

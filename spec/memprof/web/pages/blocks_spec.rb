@@ -99,6 +99,16 @@ RSpec.describe "Memprof::Web, pages of blocks" do
     expect(found).to end_with("/heaps/1/blocks/at/#{kept[:start]}")
   end
 
+  it "reads the file again when it was closed" do
+    before = json("/heaps/1/blocks/list?set=leaked")
+    app.heaps.close(1)
+    expect(json("/heaps/1/blocks/list?set=leaked")).to eq(before)
+    app.heaps.close(1)
+    opened = nil
+    opened = ask(app, "/heaps/1/") until opened && opened.status != 202
+    expect(opened.links).to include("/heaps/1/blocks")
+  end
+
   it "says what is wrong" do
     {
       "list?set=lost" => [400, "invalid set"], "list?set=leaked&min=many" => [400, "invalid min"],
