@@ -7,7 +7,7 @@ use crate::image::WORD;
 
 const LENGTH: u32 = 1;
 const LENGTH_MASK: u64 = 0x7f;
-/// Blocks between a class and the array of its members.
+/// Steps between a class and the array of its members.
 const HOPS: usize = 3;
 /// Blocks of a class that are looked through.
 const MOST_BLOCKS: usize = 64;
@@ -54,6 +54,13 @@ impl RubyHeap<'_> {
                     }
                     None if target < references.slots().start && next.len() < MOST_BLOCKS => {
                         next.push(target);
+                    }
+                    // Since Ruby 4.0 an object that names the class has its instance variables.
+                    Some(Kind::IMEMO) if next.len() < MOST_BLOCKS => {
+                        let fields = self.object(self.address(target));
+                        if fields.is_some_and(|fields| fields.class == class.address) {
+                            next.push(target);
+                        }
                     }
                     _ => {}
                 }
