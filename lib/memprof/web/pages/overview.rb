@@ -62,7 +62,7 @@ module Memprof
           overview = ask(:overview, **NUMBERS)
           min = overview[:objects][:size] / SMALLEST
           {
-overview: overview, leaks: leaks, slots: slots, **blocks,
+            overview: overview, leaks: leaks, slots: slots, **blocks,
             tree: ask(:tree, by_class: true, depth: 4, limit: BOXES, min: [min, 1].max)
           }
         end
