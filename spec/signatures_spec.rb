@@ -42,7 +42,8 @@ RSpec.describe "The signatures" do
     names.each do |name|
       mod = Object.const_get(name.to_s)
       methods = mod.public_instance_methods(false).reject { |method| hidden?(mod.instance_method(method)) }
-      expect(name => signed(builder.build_instance(name), name)).to match(name => match_array(methods))
+      signed = signed(builder.build_instance(name), name)
+      expect(name => signed).to match(name => match_array(methods))
     end
   end
 
@@ -50,7 +51,8 @@ RSpec.describe "The signatures" do
     names.each do |name|
       mod = Object.const_get(name.to_s)
       methods = mod.singleton_methods(false).reject { |method| hidden?(mod.method(method)) }
-      expect(name => signed(builder.build_singleton(name), name) - [:new]).to match(name => match_array(methods))
+      signed = signed(builder.build_singleton(name), name) - [:new]
+      expect(name => signed).to match(name => match_array(methods))
     end
   end
 

@@ -77,13 +77,13 @@ RSpec.describe "memprof dump, start, stop and stats" do
   it "writes it where and how it is wanted" do
     live_program do |program|
       socket_of(program)
-      run_memprof("dump", "--pid", program.pid, "--out", "heap.json.gz", "--values", "none")
+      run_memprof("dump", "--pid", program.pid, "--output", "heap.json.gz", "--values", "none")
       expect(File.binread("heap.json.gz", 2)).to eq("\x1F\x8B".b)
       run_memprof("dump", "-p", program.pid, "-o", "heap.out", "-f", "objspace")
       expect(JSON.parse(File.readlines("heap.out").last)).to include("address")
-      _, stderr, status = run_memprof("dump", "--pid", program.pid, "--out", "no/heap.json")
+      _, stderr, status = run_memprof("dump", "--pid", program.pid, "--output", "no/heap.json")
       expect([stderr,
-        status.exitstatus]).to match([%r{\Amemprof: cannot write --out no/heap.json: no such dir}, 2])
+        status.exitstatus]).to match([%r{\Amemprof: cannot write --output no/heap.json: no such dir}, 2])
       expect(program.dumps).to be_empty
     end
   end
@@ -94,7 +94,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
     live_program("$kept = \"kept %d\" % 1\nputs :made\nsleep", env: env) do |program|
       program.line
       socket_of(program)
-      run_memprof("dump", "--pid", program.pid, "--out", "heap.json")
+      run_memprof("dump", "--pid", program.pid, "--output", "heap.json")
       expect(expect_whole("heap.json").first).to include("values" => "none")
       expect(File.read("heap.json")).not_to include("kept 1")
       expect(run_memprof("dump", "--pid", program.pid, "--format", "binary").stdout).to end_with(".memprof\n")
@@ -126,7 +126,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       stdout, _, status = run_memprof("dump", "--pid", program.pid, "--children")
       expect(status.exitstatus).to eq(0)
       expect(stdout.lines.map { |name| records(name.chomp).first["pid"] }).to match_array(pids)
-      run_memprof("dump", "--pid", program.pid, "--children", "--out", "heap.json.gz")
+      run_memprof("dump", "--pid", program.pid, "--children", "--output", "heap.json.gz")
       expect(Dir.glob("heap.*")).to match_array(pids.map { |pid| "heap.#{pid}.json.gz" })
       _, stderr, status = run_memprof("dump", "--pid", pids[0], "--children")
       expect([stderr, status.exitstatus]).to match([/no children that run Ruby\n\z/, 2])
@@ -186,7 +186,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
 
   it "sends no signal to a process that has not loaded memprof/signal" do
     pid = Process.spawn(RbConfig.ruby, "-e", "trap('USR1') { exit 3 }; sleep")
-    run_memprof("dump", "--pid", pid, "--out", "heap.json", env: { "MEMPROF_SIGNAL" => "USR1" })
+    run_memprof("dump", "--pid", pid, "--output", "heap.json", env: { "MEMPROF_SIGNAL" => "USR1" })
     _, stderr, status = run_memprof("stats", "--pid", pid, env: { "MEMPROF_SIGNAL" => "USR1" })
     expect([stderr, status.exitstatus]).to match(
       [/\Amemprof: process #{pid} has not loaded memprof.signal.*add `require "memprof.signal"`/, 2]
@@ -247,7 +247,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       "with arguments" => [%w[start --pid 1 now], /start takes no arguments: now/],
       "with unknown values" => [%w[dump --pid 1 --values some],
         /invalid --values "some"; expected one of: full, truncate/],
-      "with a binary that is compressed twice" => [%w[dump --pid 1 --out x.memprof.gz],
+      "with a binary that is compressed twice" => [%w[dump --pid 1 --output x.memprof.gz],
         /compressed inside already/]
     }.each do |situation, (arguments, message)|
       it "is reported in one line, #{situation}" do

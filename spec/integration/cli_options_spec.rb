@@ -61,7 +61,7 @@ RSpec.describe "Options of the command" do
   end
 
   it "are the same for what is printed everywhere" do
-    lacking = (verbs - without_output).reject { |verb| long(verb).intersect?(%w[--output --out]) }
+    lacking = (verbs - without_output).reject { |verb| long(verb).intersect?(%w[--output]) }
     expect(lacking).to eq([])
     formats = (verbs - %w[dump export convert]).select { |verb| long(verb).include?("--format") }
     expect(formats.reject { |verb| long(verb).include?("--json") }).to eq([])

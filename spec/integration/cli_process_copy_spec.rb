@@ -41,7 +41,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     plain_program(code) do |pid, lines|
       3.times do |number|
         Process.kill(:USR1, pid)
-        result = run_memprof("dump", "--pid", pid, "--out", "heap.#{number}.json", timeout: 300)
+        result = run_memprof("dump", "--pid", pid, "--output", "heap.#{number}.json", timeout: 300)
         expect(result.stderr).to match(/\Amemprof: process #{pid} does not answer, .* paused for [\d.]+ ms$/)
         expect(planted("heap.#{number}.json")).to eq(10_000)
         expect(lines.gets).to eq("USR1\n")
@@ -58,7 +58,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     code = "#{planting}\n4.times { Thread.new { loop { Array.new(50) { _1.to_s * 3 }.sort } } }\n" \
            "puts :ready\nsleep"
     plain_program(code) do |pid, _|
-      result = run_memprof("dump", "--pid", pid, "--out", "heap.memprof", "--values", "none", timeout: 300)
+      result = run_memprof("dump", "--pid", pid, "--output", "heap.memprof", "--values", "none", timeout: 300)
       expect(result.stderr).to include("paused for")
       run_memprof("convert", "heap.memprof", "heap.json", timeout: 300)
       expect(planted("heap.json")).to eq(10_000)
@@ -87,7 +87,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
 
   it "dumps a process whose only thread waits without the GVL" do
     plain_program("#{planting}\nputs :ready\nIO.pipe[0].read") do |pid, _|
-      result = run_memprof("dump", "--pid", pid, "--out", "heap.json", timeout: 300)
+      result = run_memprof("dump", "--pid", pid, "--output", "heap.json", timeout: 300)
       expect(result.stderr).to include("paused for")
       expect(planted("heap.json")).to eq(10_000)
     end
@@ -98,7 +98,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     library = File.join(ChildRuby::LIB, "memprof")
     plain_program("#{planting}\nputs :ready\nsleep", "unshare", "-m", "sh", "-c",
       "mount -t tmpfs none #{library} && exec \"$@\"", "sh") do |pid, _|
-      result = run_memprof("dump", "--pid", pid, "--out", "heap.json", timeout: 300)
+      result = run_memprof("dump", "--pid", pid, "--output", "heap.json", timeout: 300)
       expect(result).to be_success
       expect(planted("heap.json")).to eq(10_000)
       expect(Dir.glob("/proc/#{pid}/root/tmp/memprof-*.so")).to be_empty
@@ -111,7 +111,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
       mount --make-rprivate / && mkdir root && mount --rbind / root || exit 3
       chroot root "$RUBY" -e "$CODE" > ready &
       until [ -s ready ]; do sleep 0.01; done
-      $MEMPROF dump --pid $! --out heap.json && $MEMPROF stack $!
+      $MEMPROF dump --pid $! --output heap.json && $MEMPROF stack $!
       status=$?
       kill -9 $!
       exit $status
@@ -129,7 +129,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     forking = "pids = 2.times.map { fork { sleep } }\nputs :ready, pids.join(' ')\nsleep"
     plain_program("#{planting}\n#{forking}") do |pid, lines|
       pids = lines.gets.split
-      result = run_memprof("dump", "--pid", pid, "--children", "--out", "heap.json", timeout: 300)
+      result = run_memprof("dump", "--pid", pid, "--children", "--output", "heap.json", timeout: 300)
       expect(result).to be_success
       expect(pids.map { |child| planted("heap.#{child}.json") }).to eq([10_000, 10_000])
     end

@@ -24,16 +24,16 @@ module Memprof
         prints its name. A dump contains what the program has in memory, even passwords;
         --values hash, length or none leaves contents out.
 
-        With --out the extension selects the format (.memprof is binary) and the
+        With --output the extension selects the format (.memprof is binary) and the
         compression (.gz, .zst). Without it the file is named after the application.
 
         It also works from outside a container. --children dumps all processes that PID
         has forked, such as the workers of a puma cluster, one after the other, but not
-        PID itself; the names have their process ids before the extension of --out.
+        PID itself; the names have their process ids before the extension of --output.
 
         Examples:
           memprof dump --pid 4711
-          memprof dump --pid 4711 --out heap.memprof --values hash
+          memprof dump --pid 4711 --output heap.memprof --values hash
           memprof dump --pid 4711 --children
       TEXT
       DEFAULT_SECONDS = 300
@@ -41,7 +41,7 @@ module Memprof
 
       def call(arguments)
         target = target(arguments)
-        @out = output_path(@options[:out], "--out") if @options[:out]
+        @out = output_path(@options[:out], "--output") if @options[:out]
         @wanted = wanted
         return dump_children(target) if @options[:children]
 
@@ -53,10 +53,10 @@ module Memprof
 
       def define_options(parser)
         pid(parser)
-        text(parser, "-o", "--out FILE", "output file (default: named after the application)", :out)
+        text(parser, "-o", "--output FILE", "output file (default: named after the application)", :out)
         known = Memprof::Dump::Options
         one_of(parser, known::FORMATS, "-f", "--format FORMAT", "memprof (JSON lines), objspace (as",
-          "ObjectSpace.dump_all), binary, heap_dump", "(default: by --out, else the process decides)",
+          "ObjectSpace.dump_all), binary, heap_dump", "(default: by --output, else the process decides)",
           :format)
         one_of(parser, known::VALUES, "--values WHAT", "contents of strings etc.: full, truncate,",
           "hash, length, none (default: the process", "decides)", :values)

@@ -92,7 +92,7 @@ module Memprof
 
       def refuse_options(target)
         raise UsageError, "process #{target.pid} has no socket, and a signal has no options: " \
-                          "omit --out, --format and --values, and use `memprof convert` afterwards"
+                          "omit --output, --format and --values, and use `memprof convert` afterwards"
       end
 
       def no_response(target)
