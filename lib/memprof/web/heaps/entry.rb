@@ -211,12 +211,13 @@ module Memprof
 
         # Of a core file, which is read once for its heap and its blocks.
         def open_heap(&progress)
-          return Memprof::Heap.open(@path, **@options, &progress) unless core?
+          core? ? heap_of(core, &progress) : Memprof::Heap.open(@path, **@options, &progress)
+        end
 
+        # Errors of the heap do not name the file.
+        def heap_of(core, &progress)
           core.heap(**@options.slice(:ignore_stack_roots), &progress)
         rescue Error => e
-          raise e if e.message.include?(@path)
-
           raise e.class, "can't read #{@path}: #{e.message}", cause: nil
         end
 

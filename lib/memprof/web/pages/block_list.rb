@@ -44,7 +44,7 @@ module Memprof
 
         private
 
-        def set = @set ||= word(:set, of ? RELATED.keys : SETS.keys, of ? :incoming : :used)
+        def set = @set ||= choice(:set, of ? RELATED.keys : SETS.keys, of ? :incoming : :used)
 
         # The address that a set is about.
         def of
