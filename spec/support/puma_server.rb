@@ -30,8 +30,8 @@ module PumaServers
   def stop_puma(server)
     Process.kill(:TERM, server.pid)
     reader = Thread.new { server.read.to_s }
-    unless reader.join(30)
-      warn "puma #{server.pid} did not end within 30 s, and was killed"
+    unless reader.join(10)
+      warn "puma #{server.pid} did not end within 10 s, and was killed"
       Process.kill(:KILL, server.pid)
     end
     reader.value
