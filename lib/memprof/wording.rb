@@ -38,6 +38,10 @@ module Memprof
           "from #{sum(totals[:before])} to #{sum(totals[:after])}"
       end
 
+      # Whether two dumps have nothing in common: those of two processes have, at most, a few objects of one
+      # class at the same address by chance.
+      def unrelated?(totals) = totals[:kept][:count] * 1000 <= totals[:before][:count]
+
       # By how much a process grew, and what to do about it.
       def memory(growth)
         change, objects, cause = growth.values_at(:change, :objects, :cause)

@@ -33,4 +33,12 @@ RSpec.describe Memprof::Wording do
       expect(sentence(before: 60, after: 50)).to eq("RSS went from 60.0 MiB to 50.0 MiB.")
     end
   end
+
+  it "knows dumps of two processes by what is in both: next to nothing" do
+    totals = ->(before, kept) { { before: { count: before }, kept: { count: kept } } }
+    unrelated = [[0, 0], [40_000, 0], [40_000, 1], [40_000, 30_000], [500, 1]].map do |before, kept|
+      described_class.unrelated?(totals[before, kept])
+    end
+    expect(unrelated).to eq([true, true, true, false, false])
+  end
 end

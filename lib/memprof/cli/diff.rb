@@ -172,8 +172,7 @@ module Memprof
         page.text("#{Cell.plural(count, "row")} without change not shown.")
       end
 
-      # Nothing of one is in the other: dumps of two processes.
-      def unrelated?(answer) = answer[:totals][:kept][:count].zero?
+      def unrelated?(answer) = Wording.unrelated?(answer[:totals])
 
       def owners(page, answer)
         page.listing(GrowthRows.owners(answer[:owners]), heading: "Old objects that retain new ones")

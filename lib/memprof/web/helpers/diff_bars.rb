@@ -50,7 +50,7 @@ module Memprof
 
         def growth_title(totals) = Wording.growth(totals)
 
-        def unrelated?(totals) = totals[:kept][:count].zero?
+        def unrelated?(totals) = Wording.unrelated?(totals)
 
         private
 
