@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 const ENDING: &[u8] = b".IN_PROGRESS";
+/// An index is worth a few attempts, but a dump can be read without one.
+const ATTEMPTS: usize = 5;
 
 /// The index that an opening of a heap is writing. The waiting caller has a second handle, and removes the file
 /// when the heap is no longer wanted: the process may end before the opening looks whether it is still wanted.
@@ -42,21 +44,28 @@ impl Unfinished {
         if matches!(*state, State::Unwanted) {
             return None;
         }
-        let mut name = index.as_os_str().to_owned();
-        name.push(format!(".{}.IN_PROGRESS", std::process::id()));
-        let path = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(&path).ok()?;
-        // Where there are no locks, no file is taken for one that was left, either.
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::AGAIN) {
-            return None; // somebody takes it for that, and removes it
+        // One that was just made may be taken for one that was left, before it is locked. Its name is gone then, or will
+        // be: the next one has another.
+        for attempt in 0..ATTEMPTS {
+            let mut name = index.as_os_str().to_owned();
+            let more = if attempt == 0 {
+                String::new()
+            } else {
+                format!("0{attempt}")
+            };
+            name.push(format!(".{}{more}.IN_PROGRESS", std::process::id()));
+            let path = PathBuf::from(name);
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true).mode(0o600);
+            let file = options.open(&path).ok()?;
+            // Where there are no locks, no file is taken for one that was left, either.
+            let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+            if locked != Err(rustix::io::Errno::AGAIN) && same(&file, &path) {
+                *state = State::At(path);
+                return Some(file);
+            }
         }
-        if !same(&file, &path) {
-            return None;
-        }
-        *state = State::At(path);
-        Some(file)
+        None
     }
 
     /// The index is whole, and gets its name.
