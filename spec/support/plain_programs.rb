@@ -7,7 +7,7 @@ module PlainPrograms
   # Runs Ruby code, which prints "ready" when it is. Yields its process id and what it prints; after the block
   # it is ended, with all that it forked.
   def plain_program(code, *command, env: {})
-    stdin, held = IO.pipe # whoever reads waits until it is ended
+    stdin, held = IO.pipe # a reader blocks until the program ends
     output, stdout = IO.pipe
     program = [*command, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}"]
     pid = Process.spawn({ "RUBYOPT" => nil, **env }, *program,

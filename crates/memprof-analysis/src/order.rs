@@ -1,4 +1,4 @@
-//! Sorts rows that people read. The standard library's sort is compiled anew for each type and order, and each takes 6 KB of
+//! Sorts the rows of tables. The standard library's sort is compiled again for each type and order, and each takes 6 KB of
 //! the library. Here indices are sorted, by one function for all; so it is not for columns of millions.
 
 use std::cmp::Ordering;

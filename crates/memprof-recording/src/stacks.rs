@@ -84,7 +84,7 @@ impl Native {
     /// The module of code that a JIT has written, of which nothing else is known.
     pub const JIT: &'static str = "<jit>";
 
-    /// JIT-compiled code: all of it is one frame.
+    /// JIT-compiled code, as one frame.
     #[must_use]
     pub fn jit() -> Native {
         Native {

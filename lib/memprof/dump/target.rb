@@ -28,7 +28,7 @@ module Memprof
           path = path_of(target)
           path && device?(path) ? File.open(path, LOOK, &:tty?) : false
         rescue SystemCallError
-          false # whoever writes there gets the error
+          false # writing there raises the error
         end
 
         private

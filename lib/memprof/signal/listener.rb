@@ -91,8 +91,7 @@ module Memprof
         @server = nil
       end
 
-      # At the end of a process. The thread may be about to make the socket: then nobody would be left to
-      # remove its file.
+      # At the end of a process. The thread may be about to create the socket, whose file would then stay.
       def close
         return unless @pid == Process.pid
 

@@ -11,17 +11,17 @@ module Memprof
     # a first call.
     class Subscriber
       NOTHING = {}.freeze
-      NOBODY = [].freeze
-      private_constant :NOTHING, :NOBODY
+      NONE = [].freeze
+      private_constant :NOTHING, :NONE
 
-      @running = NOBODY
+      @running = NONE
       @lock = Lock.new
 
       class << self
         def running
           @running
         rescue Ractor::IsolationError
-          NOBODY
+          NONE
         end
 
         def add(subscriber)
@@ -44,13 +44,13 @@ module Memprof
         # In the child of a fork: there are no traces.
         def after_fork
           @lock = Lock.new # its owner may be a thread that the child does not have
-          @running = NOBODY
+          @running = NONE
         end
 
         private
 
         def without(subscriber)
-          return NOBODY if @running.size == 1 && @running.first.equal?(subscriber)
+          return NONE if @running.size == 1 && @running.first.equal?(subscriber)
 
           @running.reject { |other| other.equal?(subscriber) }.freeze
         end

@@ -4,7 +4,7 @@ require "memprof/cli"
 require "memprof/cli/target"
 
 RSpec.describe Memprof::CLI::ProcessFacts do
-  it "does not show the environment of the process to whoever inspects it" do
+  it "leaves the environment of the process out of #inspect" do
     skip "there is no /proc" unless File.readable?("/proc/self/environ")
     result = run_ruby(<<~'RUBY', env: { "TOKEN_OF_OTHERS" => "4711-secret" })
       require "memprof/cli"

@@ -88,7 +88,7 @@ module Memprof
           @is_core
         end
 
-        # The core file, whose blocks are read by one thread, whoever asks first.
+        # The core file; the first thread that asks reads its blocks.
         def core
           @reading.synchronize { @core ||= Core.open(@path) }
         end
