@@ -81,12 +81,12 @@ module Memprof
       Native.open_for(owner, self, @by_thread, @sample, @stack, @strings, @identities)
     end
 
-    # Stops recording allocations; deallocations are still seen. A second call does nothing.
     # Finds out from now on when memory is largest, and by which sites.
     def watch_peak
       Native.watch_peak(id)
     end
 
+    # Stops recording allocations; deallocations are still seen. A second call does nothing.
     def finish
       Native.finish(@id) if @id
     end

@@ -6,6 +6,7 @@ mod generations;
 mod marks;
 mod peak;
 mod profile_builder;
+mod stats;
 
 use rustc_hash::FxHashMap;
 
@@ -16,12 +17,14 @@ use crate::sampler::Sampler;
 use crate::sessions::{Change, Options, SegmentId, SessionId, Sessions};
 use crate::sites::{SiteId, Sites};
 use crate::string_values::StringCounts;
-pub use answers::{StatsRow, Survivors};
+pub use answers::Survivors;
 pub use counts::CountRow;
 use generations::Generations;
 pub use marks::MarkRow;
 use peak::Watch;
 pub use peak::{Moment, Peak};
+use stats::Rows;
+pub use stats::StatsRow;
 
 /// Everything that is recorded.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub struct Recorder {
     /// Where objects are allocated.
     pub sites: Sites,
     live: LiveTable,
+    /// What stats say of each site.
+    rows: Rows,
     cells: Cells,
     /// Cells of each segment by site; index is the segment's number.
     by_site: Vec<FxHashMap<SiteId, CellId>>,
@@ -56,6 +61,7 @@ impl Recorder {
             sessions: Sessions::default(),
             sites: Sites::default(),
             live: LiveTable::new(),
+            rows: Rows::default(),
             cells: Cells::default(),
             by_site: Vec::new(),
             strings: Vec::new(),
@@ -106,6 +112,7 @@ impl Recorder {
     /// Forgets sites, too, and gives the memory back. Only without a session.
     pub fn forget(&mut self) {
         self.sites = Sites::default();
+        self.rows = Rows::default();
         self.live = LiveTable::new();
         self.cells = Cells::default();
         self.by_site = Vec::new();
@@ -328,7 +335,8 @@ impl Recorder {
     /// Bytes that the recorder takes.
     pub fn memsize(&self) -> usize {
         let maps: usize = self.by_site.iter().map(|map| map.capacity() * 9).sum();
-        self.live.memsize() + self.cells.memsize() + self.sites.memsize() + maps
+        let tables = self.cells.memsize() + self.sites.memsize() + self.rows.memsize();
+        self.live.memsize() + tables + maps
     }
 }
 

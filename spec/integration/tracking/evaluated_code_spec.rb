@@ -105,3 +105,64 @@ RSpec.describe "Evaluated code" do
     expect([result.stderr, result.stdout]).to eq(["", "true\n"])
   end
 end
+
+# The VM gives the memory of instructions that are gone to others.
+RSpec.describe "Code that comes and goes" do
+  between = { "and the collector" => "GC.start if number % 9 == 0", "and compaction" => <<~RUBY }
+    if number % 9 == 0
+      GC.respond_to?(:compact) ? GC.compact : GC.start
+    end
+  RUBY
+  code = {
+    "loaded" => "File.write(file, text); load(file); make",
+    "evaluated" => "eval(text, binding, file, line); make",
+    "an evaluated block" => 'eval("proc { $kept << Object.new }", binding, file, line).call',
+    "a script alone" => "File.write(file, script); load(file)",
+    # The method lives, and so does its file's name.
+    "evaluated as if it were the method's" => "file = __FILE__; evaluate(script, line)"
+  }
+  code.to_a.product(between.to_a).each do |(what, run), (with, collect)|
+    it "is named by its own file and line: #{what}, #{with}" do
+      result = run_ruby(<<~RUBY)
+        require "memprof"
+        require "tmpdir"
+        $kept = []
+        text = "def make = $kept << Object.new\n"
+        script = "$kept << Object.new\n"
+        def evaluate(text, line) = eval(text, binding, __FILE__, line)
+        once = lambda do |number|
+          file = File.join(Dir.pwd, "code\#{number % 50}.rb")
+          line = #{run.include?("line") ? "number % 31 + 1" : "1"}
+          #{run}
+          #{collect}
+          [file, line]
+        end
+        places = lambda do |session|
+          rows = session.stats.select { |*, name| name == "Object" }
+          rows.to_h { |count, file, line, _| [[file, line], count] }
+        end
+        wrong = []
+        Dir.mktmpdir do |directory|
+          Dir.chdir(directory) do
+            # One session for all, whose objects live; then one for each.
+            Memprof.start
+            expected = Array.new(400) { |number| once.call(number) }.tally
+            found = places.call(Memprof.instance_variable_get(:@session))
+            Memprof.stop
+            wrong << [found, expected] unless found == expected
+            200.times do |number|
+              Memprof::Session.run(scope: :thread) do |session|
+                expected = { once.call(number) => 1 }
+                session.finish
+                found = places.call(session)
+                wrong << [found, expected] unless found == expected
+              end
+            end
+          end
+        end
+        puts wrong.empty? || wrong.first.inspect
+      RUBY
+      expect([result.stderr, result.stdout]).to eq(["", "true\n"])
+    end
+  end
+end

@@ -305,3 +305,56 @@ fn keeps_sites_but_no_numbers_when_the_last_session_closes() {
     recorder.forget();
     assert_eq!(recorder.sites.memsize(), 0);
 }
+
+/// Names come in any order, over several sessions: rows are in the order of a sort by the names themselves.
+#[test]
+fn orders_rows_by_names_that_it_met_in_other_sessions() {
+    let mut recorder = Recorder::new(1);
+    let mut random = Random(5);
+    for request in 0..50u64 {
+        let id = recorder.open(options(None));
+        let segment = recorder.sessions.segment(1).expect("a session is open");
+        for object in 0..40 {
+            // Some names are new to each request, and some places are those of two sites.
+            let file = format!("f{}.rb", random.below(10 + request));
+            let class = format!("C{}", random.below(5 + request));
+            let key = FrameKey {
+                file,
+                label: format!("m{}", random.below(2)),
+                first_line: 1,
+                native: None,
+            };
+            let (frame, _) = recorder.sites.frame(key);
+            let place = (recorder.sites).stack(None, frame, random.below(3) as u32);
+            let class = recorder.sites.class(&class);
+            let site = recorder.sites.site(Site {
+                class,
+                place,
+                stack: place,
+            });
+            let cell = recorder.cell(segment, site);
+            recorder.allocated(40 * object, cell, || 40);
+        }
+        let rows = recorder.stats(id);
+        let mut sorted = rows.clone();
+        sorted.sort_by_key(|row| {
+            let place = (row.file.clone(), row.line, row.class.clone());
+            (std::cmp::Reverse(row.objects), place)
+        });
+        assert_eq!(rows, sorted);
+        assert_eq!(rows.iter().map(|row| row.objects).sum::<u64>(), 40);
+        let distinct: BTreeSet<_> = (rows.iter())
+            .map(|row| (&row.file, row.line, &row.class))
+            .collect();
+        assert_eq!(distinct.len(), rows.len());
+        let line = |row: &StatsRow| {
+            format!(
+                "{:>7} {}:{}:{}\n",
+                row.objects, row.file, row.line, row.class
+            )
+        };
+        let text: String = rows.iter().take(7).map(line).collect();
+        assert_eq!(recorder.stats_text(id, Some(7), ""), text);
+        recorder.close(id);
+    }
+}

@@ -12,7 +12,7 @@ use super::event::Event;
 use super::frame_keys::{is_loaded, is_native, is_own, is_users, key_of};
 use super::origin::{Found, Origin};
 use super::postponed_job;
-use super::ruby_object::text;
+use super::ruby_object::{Flags, text};
 use super::stack_memo::{Raw, StackMemo};
 
 /// Most frames that are read of one stack.
@@ -39,6 +39,10 @@ struct Known {
 /// Frames that were seen, and buffers to read them into.
 pub struct Frames {
     known: FxHashMap<VALUE, Known>,
+    /// What kinds of internal objects frames are, one bit for each: methods and instruction sequences, up to now.
+    kinds: u16,
+    /// Iseqs whose instructions name places.
+    iseqs: FxHashSet<VALUE>,
     /// Frames that run code of another file: a method, and the path of what it evaluates.
     evaluated: FxHashMap<(VALUE, VALUE), Known>,
     /// Frames whose qualified names are still to be asked for (see [`super::naming`]).
@@ -58,6 +62,8 @@ impl Default for Frames {
     fn default() -> Self {
         Frames {
             known: FxHashMap::default(),
+            kinds: 0,
+            iseqs: FxHashSet::default(),
             evaluated: FxHashMap::default(),
             unnamed: Vec::new(),
             stacks: StackMemo::default(),
@@ -277,6 +283,8 @@ impl Frames {
             path: unsafe { rb_sys::rb_profile_frame_path(frame) },
             id: self.number(sites, frame, key),
         };
+        // SAFETY: as above.
+        self.kinds |= unsafe { kind(Flags::of(frame)) };
         self.known.insert(frame, known);
         known
     }
@@ -319,6 +327,19 @@ impl Frames {
         id
     }
 
+    /// The instructions of this iseq, which runs, name places until it is [forgotten](Frames::forget).
+    pub fn remember(&mut self, iseq: VALUE) {
+        // SAFETY: a running iseq is alive.
+        self.kinds |= unsafe { kind(Flags::of(iseq)) };
+        self.iseqs.insert(iseq);
+    }
+
+    /// False if an internal object with these flags is of no kind that frames are.
+    #[inline(always)]
+    pub fn may_be_frame(&self, flags: Flags) -> bool {
+        self.kinds & kind(flags) != 0
+    }
+
     /// The object at this address is gone, or another one is there now. True if it was a frame that is known.
     pub fn forget(&mut self, address: VALUE) -> bool {
         let known = self.known.remove(&address).is_some();
@@ -326,12 +347,12 @@ impl Frames {
             self.evaluated.retain(|(frame, _), _| *frame != address);
             self.forget_stacks();
         }
-        known
+        self.iseqs.remove(&address) || known
     }
 
-    /// Where the frames are that are known.
+    /// Where the frames and iseqs are that are known.
     pub fn addresses(&self) -> impl Iterator<Item = VALUE> + '_ {
-        self.known.keys().copied()
+        self.known.keys().chain(&self.iseqs).copied()
     }
 
     /// Keeps the frames for which `lives` is true. True if some are gone.
@@ -339,18 +360,21 @@ impl Frames {
         let before = self.known.len();
         self.known.retain(|frame, _| lives(*frame));
         let gone = self.known.len() < before;
+        let iseqs = self.iseqs.len();
+        self.iseqs.retain(|iseq| lives(*iseq));
         if gone {
             let known = &self.known;
             self.evaluated
                 .retain(|(frame, _), _| known.contains_key(frame));
             self.forget_stacks();
         }
-        gone
+        gone || self.iseqs.len() < iseqs
     }
 
     /// Forgets frames by address, but for those that are still to be named: these are marked, and so alive.
     pub fn forget_known(&mut self) {
         self.known.clear();
+        self.iseqs.clear();
         self.evaluated.clear();
         self.forget_stacks();
     }
@@ -360,7 +384,7 @@ impl Frames {
         self.stacks.memsize()
             + (self.known.capacity() + self.evaluated.capacity())
                 * (2 * size_of::<VALUE>() + size_of::<Known>())
-            + self.paths.capacity() * size_of::<VALUE>()
+            + (self.paths.capacity() + self.iseqs.capacity()) * size_of::<VALUE>()
     }
 
     /// Frames moved in memory. What is [`Frames::pinned`] did not.
@@ -375,8 +399,19 @@ impl Frames {
             .into_iter()
             .filter_map(|((at, path), known)| Some(((moved(at)? as VALUE, path), known)))
             .collect();
+        let iseqs = std::mem::take(&mut self.iseqs);
+        self.iseqs = iseqs
+            .into_iter()
+            .filter_map(|at| Some(moved(at)? as VALUE))
+            .collect();
         self.forget_stacks();
     }
+}
+
+/// The bit of an internal object's kind.
+#[inline(always)]
+fn kind(flags: Flags) -> u16 {
+    1 << flags.imemo_type()
 }
 
 /// Where objects are put that are allocated without a frame of Ruby code.

@@ -60,7 +60,13 @@ unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record:
 /// Addresses of classes and frames name other ones from now on.
 #[inline(always)]
 pub(super) fn forget_name(tracker: &mut Tracker, flags: Flags, object: VALUE) {
-    if flags.is(ruby_value_type::RUBY_T_IMEMO) || is_module(flags) {
+    let forget = if flags.is(ruby_value_type::RUBY_T_IMEMO) {
+        // Most are others, such as the caches of calls.
+        tracker.frames.may_be_frame(flags)
+    } else {
+        is_module(flags)
+    };
+    if forget {
         forget_known(tracker, flags, object);
     }
 }

@@ -220,32 +220,39 @@ fn cell(
     if tracker.recorder.sessions.stack() > 1 {
         return stack_cell(tracker, event, flags, class, segment);
     }
-    let path = event.path();
+    let (frame, line) = match position(event) {
+        Some((instruction, _)) => (instruction as u64, 0),
+        None => (event.path(), event.line()),
+    };
     let place = Place {
         class,
-        frame: path,
-        line: event.line(),
+        frame,
+        line,
         segment,
     };
     match tracker.places.get(&place) {
         Some(STACK) => stack_cell(tracker, event, flags, class, segment),
         Some(cell) => cell_id(cell),
-        None => first_cell(tracker, event, flags, place, path),
+        None => first_cell(tracker, event, flags, place),
     }
+}
+
+/// [`Event::position`], as long as no other Ractor runs: up to 3.4 the hook may not see what a collection frees that another
+/// one starts, and the instructions of an iseq that it does not know to be freed come to name another place.
+#[inline(always)]
+fn position(event: Event) -> Option<(usize, VALUE)> {
+    if tracker::ractors_seen() {
+        return None;
+    }
+    event.position()
 }
 
 /// A place that is not in the cache.
 #[cold]
-fn first_cell(
-    tracker: &mut Tracker,
-    event: Event,
-    flags: Flags,
-    place: Place,
-    path: VALUE,
-) -> Option<CellId> {
+fn first_cell(tracker: &mut Tracker, event: Event, flags: Flags, place: Place) -> Option<CellId> {
     let known = match tracker.places.known(&place) {
         Some(known) => known,
-        None => find(tracker, flags, &place, path),
+        None => find(tracker, event, flags, &place),
     };
     match known {
         Known::Site(site) => Some(count_at(tracker, place, site)),
@@ -261,17 +268,21 @@ fn first_cell(
 }
 
 /// Looks at the frames for what a place is.
-fn find(tracker: &mut Tracker, flags: Flags, place: &Place, path: VALUE) -> Known {
+fn find(tracker: &mut Tracker, event: Event, flags: Flags, place: &Place) -> Known {
+    if let Some((_, iseq)) = position(event) {
+        tracker.frames.remember(iseq);
+    }
     let sites = &mut tracker.recorder.sites;
-    let known = match tracker.frames.single(sites, path, place.line) {
+    let known = match (tracker.frames).single(sites, event.path(), event.line()) {
         None => Known::Internal,
         Some(Origin::Own) => Known::Own,
         Some(Origin::Program(found)) => {
             let (site, lasts) = site(tracker, flags, place.class, found);
+            let known = Known::Site(site);
             if !(lasts && found.loaded) {
-                return Known::Site(site);
+                return known;
             }
-            Known::Site(site)
+            known
         }
     };
     tracker.places.learn(place, known);

@@ -4,14 +4,15 @@ use memprof_profile::sessions::SegmentId;
 use memprof_profile::sites::SiteId;
 use rustc_hash::FxHashMap;
 
-/// What an allocation is counted by: class word, innermost frame of interest (or interned stack), its line, and segment.
+/// What an allocation is counted by: class word, where its innermost frame is (or its interned stack), and segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Class word, or what stands for it (see [`super::classes::key`]).
     pub class: u64,
-    /// Address of the frame's path, or number of the interned stack.
+    /// Address of the instruction that runs, or of the frame's path if the instruction is not known, or the number of the
+    /// interned stack.
     pub frame: u64,
-    /// Line.
+    /// Line; 0 beside an instruction.
     pub line: u32,
     /// Segment.
     pub segment: SegmentId,
