@@ -79,9 +79,11 @@ class SpecRun
   end
 end
 
-# What rake was given stays here: RSpec's own rake task, which examples run in other directories, obeys the same variables.
+# RSpec's own rake task, which examples run in directories of their own, obeys the same variables.
+FOR_THIS_TASK = { "SPEC" => nil, "SPEC_OPTS" => nil }.freeze
+
 def rspec(*arguments, env: {})
-  SpecRun.new([*arguments, *ENV.fetch("SPEC_OPTS", "").split], { "SPEC" => nil, "SPEC_OPTS" => nil, **env }).call
+  SpecRun.new([*arguments, *ENV.fetch("SPEC_OPTS", "").split], { **FOR_THIS_TASK, **env }).call
 end
 
 desc "Run the specs (SPEC=path/to_spec.rb:12 for one, SPEC_OPTS for more)"
