@@ -29,9 +29,9 @@ module Memprof
       number.to_s.gsub(/(\d)(?=(?:\d{3})+\z)/, "\\1,")
     end
 
-    # A number of objects, with the word.
+    # A number of objects, which may be negative, with the word.
     def self.objects(number)
-      "#{count(number)} object#{"s" unless number == 1}"
+      "#{count(number)} object#{"s" unless number.abs == 1}"
     end
 
     # A part of a whole in percent. What is neither nothing nor all never rounds to either.

@@ -101,7 +101,9 @@ RSpec.describe "memprof check" do
     file("report.json", '{"format":"memprof-report","version":1,"sites":[]}')
     file("broken.json", '{"format":"memprof-report","version":1,"si')
     file("dump.json", "{}")
+    file("empty.json", "")
     {
+      %w[diff report.json empty.json] => "report.json is a report and empty.json is not; compare two",
       %w[diff report.json dump.json] => "report.json is a report and dump.json is not; compare two",
       %w[check --baseline none.json -- ruby] =>
         /no baseline none\.json; write it with `memprof check --baseline none\.json --update -- COMMAND`/,

@@ -25,8 +25,8 @@ RSpec.describe Memprof::Units do
   end
 
   it "knows one object from many" do
-    expect([0, 1, 1204].map { |number| described_class.objects(number) })
-      .to eq ["0 objects", "1 object", "1,204 objects"]
+    expect([0, 1, 1204, -1, -2].map { |number| described_class.objects(number) })
+      .to eq ["0 objects", "1 object", "1,204 objects", "-1 object", "-2 objects"]
   end
 
   it "never rounds a part to nothing or to all" do

@@ -14,7 +14,7 @@ module Memprof
       def self.report?(path)
         return false unless File.file?(path)
 
-        HEAD.match?(File.binread(path, 256).to_s.force_encoding(Encoding::UTF_8).scrub)
+        HEAD.match?((File.binread(path, 256) || +"").force_encoding(Encoding::UTF_8).scrub)
       end
 
       # Compares files with reports, one or more runs on each side.
