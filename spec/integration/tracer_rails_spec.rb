@@ -25,7 +25,7 @@ RSpec.describe "Memprof::Tracer in Rails with ActiveRecord, in puma" do
     reader = ->(count) { Array.new(5) { Net::HTTP.get_response("127.0.0.1", "/authors/#{count}", port) } }
     read = [1, 5, 10, 20, 40].map { |count| Thread.new { reader.call(count) } }.flat_map(&:value)
     written = Net::HTTP.post(URI("http://127.0.0.1:#{port}/books/3"), "")
-    found = %w[1 0].map { |id| Net::HTTP.get_response("127.0.0.1", "/found/#{id}", port) }
+    found = %w[1 0 0?details=1].map { |id| Net::HTTP.get_response("127.0.0.1", "/found/#{id}", port) }
     shelf = Net::HTTP.get_response("127.0.0.1", "/shelf/7", port)
     { read: read, written: written, found: found, shelf: shelf }
   end
@@ -82,10 +82,11 @@ RSpec.describe "Memprof::Tracer in Rails with ActiveRecord, in puma" do
     expect(requests("/books").first).to include("response" => { "code" => 200 },
       "rails" => { "controller" => "books", "action" => "create" },
       "request" => include("REQUEST_METHOD" => "POST", "PATH_INFO" => "/books/3"))
-    expect(@answers[:found].map(&:code)).to eq(%w[200 404])
-    expect(requests("/found").map { |request| request["response"]["code"] }).to eq([200, 404])
+    expect(@answers[:found].map(&:code)).to eq(%w[200 404 404])
+    expect(@answers[:found].map { |answer| answer.body.include?("config.ru") }).to eq([false, false, true])
+    expect(requests("/found").map { |request| request["response"]["code"] }).to eq([200, 404, 404])
     expect(requests("/found").map { |request| request["exception"] })
-      .to eq([nil, "ActiveRecord::RecordNotFound"])
-    expect(requests("/found").map { |request| request["rails"]["action"] }).to eq(%w[show show])
+      .to eq([nil, "ActiveRecord::RecordNotFound", "ActiveRecord::RecordNotFound"])
+    expect(requests("/found").map { |request| request["rails"]["action"] }).to eq(%w[show show show])
   end
 end

@@ -7,8 +7,11 @@ module Memprof
     # What a request raised: the class, the status that a client gets, and the code of the database or the
     # system that stands behind it.
     module Raised
+      # Where {watch} notes an exception for which Rails shows its page for developers.
+      DETAILED = "memprof.exception"
       # Where an exception is that has been answered already: Rails', Sinatra's, and other middleware's.
-      ANSWERED = %w[action_dispatch.exception sinatra.error rack.exception].freeze
+      ANSWERED = ["action_dispatch.exception", "sinatra.error", "rack.exception", DETAILED].freeze
+      NOTE = ->(request, error) { request.set_header(DETAILED, error) }
       SHOWN = "action_dispatch.show_exceptions"
       # Codes that client gems and the system give, by their methods.
       CODES = {
@@ -22,9 +25,19 @@ module Memprof
       SQLSTATE = "C".ord
       # Exceptions that are looked at: Active Record's has the client's as its cause.
       DEEPEST = 10
-      private_constant :ANSWERED, :SHOWN, :CODES, :POSTGRES, :SQLSTATE, :DEEPEST
+      private_constant :DETAILED, :ANSWERED, :NOTE, :SHOWN, :CODES, :POSTGRES, :SQLSTATE, :DEEPEST
 
       class << self
+        # Has Rails say for which exception it shows its page for developers, which leaves none in the env.
+        # It has loaded that middleware if it uses it.
+        def watch
+          return if !defined?(::ActionDispatch) || ::ActionDispatch.autoload?(:DebugExceptions)
+          return unless defined?(::ActionDispatch::DebugExceptions.register_interceptor)
+          return if ::ActionDispatch::DebugExceptions.interceptors.include?(NOTE)
+
+          ::ActionDispatch::DebugExceptions.register_interceptor(NOTE)
+        end
+
         # The exception that the application answered with a page for errors.
         def answered(env)
           env.values_at(*ANSWERED).grep(Exception).first

@@ -44,6 +44,7 @@ module Memprof
 
       # Interposes calls from now on, not from the first request on.
       def install
+        Raised.watch
         @pool.install
       end
 
