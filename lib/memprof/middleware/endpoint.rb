@@ -6,13 +6,16 @@ require_relative "summary"
 module Memprof
   class Middleware
     # Answers a request with what it allocated, in place of the app's own response:
-    # `?memprof=allocations`, `retained` or `flame`.
+    # `?memprof=allocations`, `retained` or `flame`. With `.json` or `.txt` the answer is no page, whatever
+    # the client accepts: the app sees `Accept`, too, and Rails refuses it if the action has no such format.
     class Endpoint
       VIEWS = %w[allocations retained flame].freeze
-      PARAMETER = /(?:\A|&)memprof=(#{VIEWS.join("|")})(?:&|\z)/
+      FORMATS = { "json" => "application/json", "txt" => "text/plain" }.freeze
+      PARAMETER = /(?:\A|&)memprof=(#{VIEWS.join("|")})(?:\.(?:#{FORMATS.keys.join("|")}))?(?:&|\z)/
+      FORMAT = /(?:\A|&)memprof=\w+\.(\w+)(?:&|\z)/
       # Frames that are kept of a stack for a flame graph.
       STACK = 256
-      private_constant :PARAMETER, :STACK
+      private_constant :FORMATS, :PARAMETER, :FORMAT, :STACK
 
       # The view that a query string asks for, nil if none.
       def self.view(query)
@@ -36,7 +39,7 @@ module Memprof
       # Runs the app to the end of its response, which is thrown away. What it raises goes on.
       def call
         summary = measure
-        case @env["HTTP_ACCEPT"].to_s
+        case wanted
         when %r{application/json} then answer("application/json", json(summary))
         when %r{text/plain} then answer("text/plain", summary.to_s)
         else html(summary)
@@ -44,6 +47,10 @@ module Memprof
       end
 
       private
+
+      def wanted
+        FORMATS[@env["QUERY_STRING"][FORMAT, 1]] || @env["HTTP_ACCEPT"].to_s
+      end
 
       def measure
         Session.run(scope: :thread, stack: @view == "flame" ? STACK : 1) do |session|
@@ -59,8 +66,9 @@ module Memprof
       def finish_response(response)
         status, _headers, body = response
         body.each(&:itself) if body.respond_to?(:each)
-        body.close if body.respond_to?(:close)
         status
+      ensure
+        body.close if body.respond_to?(:close)
       end
 
       def html(summary)

@@ -56,6 +56,20 @@ RSpec.describe Memprof::Middleware do
       expect(flame["names"]).to include("String").and include(a_string_ending_with("in Integer#times"))
     end
 
+    it "answers in the format that the parameter names, whatever is accepted" do
+      %w[text/html application/json */*].each do |accept|
+        text = get("/orders?memprof=allocations.txt", accept: accept)
+        expect(text["content-type"]).to eq("text/plain; charset=utf-8")
+        expect(text.body).to start_with("GET /orders?memprof=allocations.txt 200, orders#index\n")
+        json = get("/orders?a=1&memprof=flame.json&b=2", accept: accept)
+        expect(json["content-type"]).to eq("application/json; charset=utf-8")
+        expect(JSON.parse(json.body)).to include("request", "flame")
+      end
+      %w[allocations.pdf allocations. .json json].each do |value|
+        expect(get("/?memprof=#{value}").body).to eq("hello")
+      end
+    end
+
     it "draws a flame graph that carries its data, and tables of what is retained" do
       page = get("/orders?memprof=flame").body
       json = page[/data-json="data:application\/json;base64,([^"]+)"/, 1]
@@ -79,6 +93,17 @@ RSpec.describe Memprof::Middleware do
         .call(Rack::MockRequest.env_for("/?memprof=allocations", "HTTP_ACCEPT" => "application/json"))
       objects = JSON.parse(response.last.join)["classes"].find { |row| row["name"] == "Object" }
       expect([objects["allocated_objects"], body.closed]).to eq([70, true])
+    end
+
+    it "closes a body that raises" do
+      closed = 0
+      body = Enumerator.new { raise "in the body" }
+      body.define_singleton_method(:close) { closed += 1 }
+      failing = wrap(->(_env) { [200, {}, body] }, permit: ->(_env) { true })
+      expect { failing.call(Rack::MockRequest.env_for("/?memprof=allocations")) }
+        .to raise_error("in the body")
+      expect(closed).to eq(1)
+      expect(sessions).to all(be_closed)
     end
 
     it "is for those who are permitted, and for others a parameter like any" do
