@@ -186,10 +186,10 @@ module Memprof
       # @return [Object] what the block returns
       # @example
       #   Memprof::Malloc.quiet { |depth| depth } # => 1
-      def quiet(&block)
-        raise ArgumentError, "no block given" unless block
+      def quiet(&)
+        raise ArgumentError, "no block given" unless block_given?
 
-        Native::Malloc.quiet(&block)
+        Native::Malloc.quiet(&) # to name the block would allocate a Proc, which counts
       end
 
       # Zeroes all counts. Live blocks stay known, and count as freed when they are.

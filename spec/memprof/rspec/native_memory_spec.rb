@@ -65,12 +65,16 @@ RSpec.describe "Matchers of native memory" do
       puts message { expect(&block).to allocate_native_at_most(301_000) }
       puts message { expect(&block).not_to allocate_native_at_most("300 KB").from(/dkafka/) }
       puts message { expect(&block).to allocate_native_at_most("100 KiB").from(/-e:/).warmup(2) }
+      puts message { expect {}.to allocate_native_at_most(0) }
+      puts message { expect(&block).to allocate_native_at_most(300_000) }
     RUBY
       passed
       expected block not to allocate at most 293.0 KiB of native memory from /dkafka/, but it allocated 0 B
       expected block to allocate at most 100.0 KiB of native memory from /-e:/, but it allocated 293.0 KiB
         Allocated  Allocated at
         293.0 KiB  -e:10
+      passed
+      passed
     TEXT
   end
 
