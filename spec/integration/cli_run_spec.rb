@@ -257,6 +257,17 @@ RSpec.describe "memprof run" do
       end
     end
 
+    it "is reported if a TERM that ends it comes again, as from timeout" do
+      stdout, stderr, status = run("ruby", "-e", <<~RUBY)
+        Memprof::Report.prepend(Module.new { def write(*, **) = Process.kill(:TERM, $$) && super })
+        Process.kill(:TERM, $$)
+        sleep
+      RUBY
+
+      expect(stdout).to include("retained of")
+      expect([stderr, status.exitstatus]).to eq(["", 143])
+    end
+
     { "exit!(7)" => 7, "Process.kill(:KILL, $$); sleep" => 137, "exec('sh', '-c', 'exit 8')" => 8 }
       .each do |ending, expected|
         it "is passed on, and the lack of a report explained, after #{ending}" do
@@ -334,6 +345,15 @@ RSpec.describe "memprof run" do
       expect(stderr).to match(/\Amemprof: no report of process \d+: .*No space left on device.*\n\z/)
       expect(status.exitstatus).to eq(3)
       expect(File.stat("/dev/full")).to be_chardev
+    end
+
+    it "is refused before the program runs if it is a directory" do
+      { "." => ".", "" => '""' }.each do |output, name|
+        stdout, stderr, status = run("--output", output, "ruby", "-e", "puts 1")
+
+        expect([stdout, stderr]).to eq(["", "memprof: cannot write --output #{name}: is a directory\n"])
+        expect(status.exitstatus).to eq(2)
+      end
     end
 
     it "is refused before the program runs if its directory cannot be written" do

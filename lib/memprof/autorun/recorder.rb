@@ -154,12 +154,19 @@ module Memprof
           raise Error, NOT_BOOTED if @session.nil? && @settings.after_boot && @settings.run_directory.nil?
           next unless @session
 
+          ignore_repeated_signal
           @session.finish
           path = @writing.synchronize { write }
           Stderr.warn("process #{Process.pid}, report: #{path}") unless @settings.run_directory
         end
         # Also without a report: the reason has been printed.
         guard("cannot report to memprof run that process #{Process.pid} has ended") { post("ended") }
+      end
+
+      # One that ended the program, and comes again: `timeout` sends TERM to memprof, which passes it on, and
+      # to the group of both. Ctrl-C ends the report.
+      def ignore_repeated_signal
+        trap($!.signo, "IGNORE") if $!.is_a?(SignalException) && !$!.is_a?(Interrupt)
       end
 
       def write(serial = nil)

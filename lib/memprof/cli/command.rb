@@ -138,10 +138,11 @@ module Memprof
         directory = File.dirname(path)
         problem =
           if !File.directory?(directory) then "no such directory: #{directory}"
+          elsif File.directory?(path) then "is a directory"
           elsif File.exist?(path) && !File.writable?(path) then "not writable: #{path}"
           elsif !File.exist?(path) && !File.writable?(directory) then "not writable: #{directory}"
           end
-        raise UsageError, "cannot write #{option} #{text}: #{problem}" if problem
+        raise UsageError, "cannot write #{option} #{text.empty? ? '""' : text}: #{problem}" if problem
 
         path
       end
