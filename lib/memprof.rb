@@ -162,7 +162,11 @@ module Memprof
       Report.check_filters(**filters)
       Session.run(scope: scope, sample: sample, stack: stack, strings: true) do |session|
         session.watch_peak if peak
-        yield
+        # What the block leaves on the machine stack would count as retained.
+        Native.run_deep do
+          yield
+          nil
+        end
         session.finish
         session.collect
         session.report(**filters)

@@ -33,6 +33,28 @@ RSpec.describe Memprof::Report do
     end
   end
 
+  describe "retained objects" do
+    # In a process of its own: what lies on the machine stack depends on all that ran before.
+    it "are not those that a block left on the machine stack only" do
+      code = <<~RUBY
+        require "memprof/memory_profiler"
+        require "memprof/middleware/endpoint"
+        class App
+          def call(_env) = [200, { "content-type" => "text/plain" }, ["text" * 50_000]]
+        end
+        app = App.new
+        endpoint = -> { Memprof::Middleware::Endpoint.new(app, { "HTTP_ACCEPT" => "text/plain", "QUERY_STRING" => "" }, "retained").call }
+        3.times { Memprof.report { app.call({}) }.total_retained }
+        p Array.new(3) { Memprof.report { app.call({}) }.total_retained }
+        p Array.new(3) { Memprof.report { app.call({}) && nil }.total_retained }
+        p Array.new(3) { MemoryProfiler.report { app.call({}) && nil }.total_retained }
+        p Array.new(6) { endpoint.call.last.first[/\\d+ objects? \\(.{1,9}\\) retained/] }.last(3).uniq
+      RUBY
+      expect(run_ruby(code).stdout.lines(chomp: true))
+        .to eq ["[0, 0, 0]", "[0, 0, 0]", "[0, 0, 0]", '["0 objects (0 B) retained"]']
+    end
+  end
+
   describe "groups" do
     it "have memory_profiler's names and shape, most first, ties by name" do
       expect(report.allocated_memory_by_class).to eq [

@@ -91,7 +91,11 @@ module Memprof
       #   MemoryProfiler::Reporter.new(trace: String).run { String.new }.total_allocated # => 1
       def run
         start
-        yield
+        # As in Memprof.report: what the block leaves on the machine stack would count as retained.
+        Native.run_deep do
+          yield
+          nil
+        end
         stop
       ensure
         @session&.close

@@ -54,7 +54,7 @@ module Memprof
 
       def measure
         Session.run(scope: :thread, stack: @view == "flame" ? STACK : 1) do |session|
-          status = finish_response(@app.call(@env))
+          status = Native.run_deep { finish_response(@app.call(@env)) }
           session.finish
           session.collect
           Summary.new(session.report, @env, status, collected: true, limit: @limit,

@@ -47,6 +47,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
         function!(crate::vm::frees::take_finalized, 0),
     )?;
     native.define_singleton_method("clear_stack", function!(clear_stack, 0))?;
+    native.define_singleton_method("run_deep", function!(run_deep, 0))?;
     native.define_singleton_method("gem_of", function!(gem_of, 1))?;
     native.define_singleton_method("short_path", function!(short_path, 1))?;
     native.define_singleton_method("library_path", function!(library_path, 1))?;
@@ -249,6 +250,21 @@ const STALE_STACK: usize = 64 * 1024;
 fn clear_stack() {
     let mut area = [0u8; STALE_STACK];
     std::hint::black_box(&mut area);
+}
+
+/// Bytes of the machine stack between the caller of [`run_deep`] and its block: more than the frames of a call of
+/// [`clear_stack`], in which nothing is cleared.
+const BELOW_CALLER: usize = 4 * 1024;
+
+/// Yields so deep in the machine stack that [`clear_stack`], called by the same caller afterwards, clears all that the
+/// block left there.
+#[inline(never)]
+fn run_deep(ruby: &Ruby) -> Result<Value, Error> {
+    let mut area = [0u8; BELOW_CALLER];
+    std::hint::black_box(&mut area);
+    let value = ruby.yield_values(());
+    std::hint::black_box(&mut area);
+    value
 }
 
 fn gem_of(path: String) -> String {
