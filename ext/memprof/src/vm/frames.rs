@@ -227,8 +227,8 @@ impl Frames {
             if line == 0 && !known.native && at > 0 {
                 continue;
             }
-            // Nor are memprof's own frames the program's: it did not call itself.
-            if known.own {
+            // Nor are memprof's own frames the program's: it did not call itself, or the methods in C that it calls.
+            if known.own || (own && known.native) {
                 own = true;
                 continue;
             }
