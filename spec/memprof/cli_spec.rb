@@ -174,6 +174,15 @@ RSpec.describe "memprof" do
       expect(Dir.children(directory)).to contain_exactly("moves.rb", "stats.txt")
     end
 
+    it "does not run the script if the file cannot be written" do
+      { "nowhere/x" => %r{no such directory: .*/nowhere}, "." => /is a directory/ }.each do |output, problem|
+        result = run_memprof("track", "-o", output, script("prints.rb", "puts 1\n"), chdir: directory)
+
+        expect([result.stdout, result.status.exitstatus]).to eq(["", 2])
+        expect(result.stderr).to match(/\Amemprof: cannot write --output .+: #{problem}\n\z/)
+      end
+    end
+
     it "says so when the result cannot be written, and leaves the script's exit status" do
       skip "no /dev/full here" unless File.exist?("/dev/full")
       path = script("full.rb", "$kept = 'a'.dup\nexit 5\n")

@@ -23,6 +23,7 @@ module Memprof
         readable = File.file?(script) && File.readable?(script)
         raise UsageError, "cannot read the script #{script}" unless readable
 
+        @output = output_path(@options[:output]) if @options[:output]
         session_class = load_library
         @own_files = caller_locations.map(&:path).uniq
         pose_as(script, script_arguments)
@@ -52,7 +53,6 @@ module Memprof
 
       # Not before the arguments are known to be right: the extension is not needed for an error message.
       def load_library
-        @output = output_path(@options[:output]) if @options[:output]
         require "memprof"
         Session
       rescue LoadError, Error => e

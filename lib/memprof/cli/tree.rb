@@ -35,7 +35,7 @@ module Memprof
           "objects of a class", :by)
         count(parser, "--depth N", "levels (default: 3)", :depth)
         limit(parser, "the first N of each branch", 10)
-        count(parser, "--min BYTES", "minimum retained size (default: 1)", :min)
+        byte_size(parser, "--min SIZE", "minimum retained size (1MB; default: 1)", :min)
       end
 
       def heading(answer)
