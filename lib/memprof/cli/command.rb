@@ -9,7 +9,10 @@ module Memprof
     # #define_options and #call(arguments), which returns the exit status.
     class Command
       MAX_SIZE = (1 << 32) - 1
-      private_constant :MAX_SIZE
+      # As Session::MAX_SAMPLE and MAX_STACK.
+      MOST = 1_000_000_000
+      MOST_FRAMES = 2048
+      private_constant :MAX_SIZE, :MOST, :MOST_FRAMES
 
       def initialize(terminal)
         @terminal = terminal
@@ -86,9 +89,10 @@ module Memprof
       def define_options(parser); end
 
       # An option that is a whole number of at least 1.
-      def count(parser, *definition, name)
+      def count(parser, *definition, name, most: MOST)
         parser.on(*definition, Integer) do |value|
           invalid(definition, value, "a number of at least 1") unless value.positive?
+          invalid(definition, value, "a number of at most #{most}") if value > most
 
           @options[name] = value
         end

@@ -12,7 +12,9 @@ module Memprof
       Settings = Struct.new(:to_env) do
         def signal = nil
       end
-      private_constant :Settings
+      # As Malloc::MAX_STACK.
+      MALLOC_FRAMES = 512
+      private_constant :Settings, :MALLOC_FRAMES
 
       def initialize(terminal, options, given)
         super(terminal)
@@ -71,6 +73,9 @@ module Memprof
 
         output = @options[:output]
         raise UsageError, "--malloc needs a file; give --output FILE" if output.nil? || output == "-"
+
+        stack = @options[:stack]
+        invalid("--stack", stack, "a number of at most #{MALLOC_FRAMES}") if stack && stack > MALLOC_FRAMES
 
         path = output_path(output)
         invalid("--output", output, "a path without a comma") if path.include?(",")

@@ -131,12 +131,13 @@ module Memprof
         text(parser, "--sample N", "track one object in N, scale up (default: 1);",
           "with --malloc: a block in N bytes (512KiB)", :sample)
         count(parser, "--stack N", "record N calling frames per object (default: 1; 64",
-          "with --malloc and formats with call stacks)", :stack)
+          "with --malloc and formats with call stacks)", :stack, most: MOST_FRAMES)
       end
 
       def one_in(text)
         number = Integer(text, exception: false)
-        number&.positive? ? number : invalid("--sample", text, "a number of at least 1")
+        invalid("--sample", text, "a number of at least 1") unless number&.positive?
+        number > MOST ? invalid("--sample", text, "a number of at most #{MOST}") : number
       end
 
       def define_filter_options(parser)

@@ -33,7 +33,8 @@ module Memprof
       def define_options(parser)
         pid(parser)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
-        count(parser, "--stack N", "record N calling frames per object (default: 1)", :stack)
+        count(parser, "--stack N", "record N calling frames per object (default: 1)", :stack,
+          most: MOST_FRAMES)
       end
     end
   end
