@@ -91,7 +91,9 @@ pub fn facts(peak: &Peak, started_at: SystemTime) -> PeakFacts {
     let mut facts = PeakFacts {
         time: time.saturating_sub(started.as_micros() as u64) as f64 / 1e6,
         resident,
-        resident_ever: process::sizes().and_then(|sizes| Some(sizes.resident_ever? * KIB)),
+        // The kernel updates it later than the size itself.
+        resident_ever: process::sizes()
+            .and_then(|sizes| Some((sizes.resident_ever? * KIB).max(resident.unwrap_or(0)))),
         malloc,
         slots,
         objects: 0,
@@ -102,4 +104,17 @@ pub fn facts(peak: &Peak, started_at: SystemTime) -> PeakFacts {
         facts.bytes += amount.bytes;
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_resident_set_was_larger_than_the_largest() {
+        let mut peak = Peak::default();
+        peak.moment.resident = Some(1 << 60);
+        let facts = facts(&peak, UNIX_EPOCH);
+        assert!(!cfg!(target_os = "linux") || facts.resident_ever == Some(1 << 60));
+    }
 }
