@@ -19,8 +19,11 @@ struct Program(Child);
 
 impl Program {
     fn start(command: &str) -> Program {
-        let child = Command::new("sh")
-            .args(["-c", command])
+        Program::spawn(Command::new("sh").args(["-c", command]))
+    }
+
+    fn spawn(command: &mut Command) -> Program {
+        let child = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .process_group(0)
@@ -176,8 +179,97 @@ fn what_is_not_there_is_said() {
         symbols.find("rb_during_gc"),
         Err(SnapshotError::Missing(_))
     ));
-    assert!(matches!(
-        Snapshot::take(i32::MAX),
-        Err(SnapshotError::Gone | SnapshotError::System(_))
-    ));
+    assert!(matches!(Snapshot::take(i32::MAX), Err(SnapshotError::Gone)));
+}
+
+/// Has the kernel kill the process when it calls `clone`.
+fn forbid_clone() -> std::io::Result<()> {
+    let step = |code: u32, yes, no, k| libc::sock_filter {
+        code: code as u16,
+        jt: yes,
+        jf: no,
+        k,
+    };
+    let mut filter = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(
+            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+            0,
+            1,
+            libc::SYS_clone as u32,
+        ),
+        step(
+            libc::BPF_RET | libc::BPF_K,
+            0,
+            0,
+            libc::SECCOMP_RET_KILL_PROCESS,
+        ),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: reads the program, which lives as long as the calls.
+    let answer = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        )
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+#[test]
+fn a_filter_of_system_calls_does_not_kill_a_process_that_is_copied() {
+    let mut command = Command::new("sleep");
+    // SAFETY: makes two system calls, and allocates nothing.
+    unsafe { command.arg("1000").pre_exec(forbid_clone) };
+    let program = Program::spawn(&mut command);
+    program.until("asleep", |text| text.contains("State:\tS"));
+    // Only root may suspend the filter.
+    match Snapshot::take(program.pid()) {
+        Ok(_) | Err(SnapshotError::Filtered) => {}
+        Err(error) => panic!("{error}"),
+    }
+    assert_eq!(program.children(), "");
+    program.until("asleep again", |text| text.contains("State:\tS"));
+}
+
+#[test]
+fn a_thread_that_waits_for_the_kernel_is_not_taken_for_one_that_a_debugger_traces() {
+    // It waits for the end of a child that it made by CLONE_VFORK.
+    let code = format!(
+        "syscall({}, 0x4000 | 17, 0, 0, 0, 0) or sleep 1000",
+        libc::SYS_clone
+    );
+    let program = Program::spawn(Command::new("perl").args(["-e", &code]));
+    program.until("waiting", |text| text.contains("State:\tD"));
+    for _ in 0..2 {
+        let taken = Snapshot::take(program.pid());
+        assert!(matches!(taken, Err(SnapshotError::Busy)));
+    }
+}
+
+#[test]
+fn what_has_no_memory_is_not_copied() {
+    let mut child = Command::new("true").spawn().unwrap();
+    let pid = child.id() as i32;
+    let beginning = Instant::now();
+    while !fs::read_to_string(format!("/proc/{pid}/status"))
+        .unwrap()
+        .contains("State:\tZ")
+    {
+        assert!(beginning.elapsed() < LIMIT);
+    }
+    let taken = Snapshot::take(pid);
+    assert!(matches!(taken, Err(SnapshotError::NoMemory)));
+    let symbols = Symbols::of(pid, &["libc"]);
+    assert!(matches!(symbols, Err(SnapshotError::NoMemory)));
+    child.wait().unwrap();
 }

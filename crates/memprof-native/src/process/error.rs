@@ -19,7 +19,11 @@ pub enum SnapshotError {
     Missing(String),
     /// The kernel did not let it make a copy: its answer.
     Refused(io::Error),
-    /// The thread did not stop in time: it waits for a device, or is stopped itself.
+    /// It has a filter of system calls (seccomp) that this program may not suspend.
+    Filtered,
+    /// It has ended and was not waited for, or is a thread of the kernel.
+    NoMemory,
+    /// The thread did not stop in time: it waits for a device.
     Busy,
     /// The call in the copy ended with a signal, or the copy ended: what happened.
     Died(String),
@@ -36,7 +40,15 @@ impl fmt::Display for SnapshotError {
             SnapshotError::Foreign => out.write_str("it runs code of another architecture"),
             SnapshotError::Missing(name) => write!(out, "it has no function {name}"),
             SnapshotError::Refused(error) => write!(out, "it may not be copied: {error}"),
-            SnapshotError::Busy => out.write_str("its thread does not stop"),
+            SnapshotError::Filtered => {
+                out.write_str("it has a seccomp filter, which might kill it when it is copied")
+            }
+            SnapshotError::NoMemory => {
+                out.write_str("it has no memory: it ended, or is a thread of the kernel")
+            }
+            SnapshotError::Busy => {
+                out.write_str("it can't be stopped while it waits for the kernel; try again")
+            }
             SnapshotError::Died(how) => write!(out, "the copy ended: {how}"),
             SnapshotError::System(error) => error.fmt(out),
         }
@@ -48,7 +60,8 @@ impl std::error::Error for SnapshotError {}
 impl From<io::Error> for SnapshotError {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error() {
-            Some(libc::ESRCH) => SnapshotError::Gone,
+            // Of system calls, and of files in /proc.
+            Some(libc::ESRCH | libc::ENOENT) => SnapshotError::Gone,
             Some(libc::EPERM | libc::EACCES) => SnapshotError::Forbidden,
             _ => SnapshotError::System(error),
         }

@@ -22,6 +22,7 @@ mod ptrace;
 mod quiet;
 mod snapshot;
 mod stopped;
+mod thread_status;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "registers_aarch64.rs"]

@@ -33,11 +33,15 @@ const MACHINE: u16 = 183;
 impl Symbols {
     /// Reads the objects whose file names begin with one of these, and the program itself.
     pub fn of(pid: i32, names: &[&str]) -> Result<Symbols, SnapshotError> {
+        let maps = maps::of(pid)?;
+        if maps.is_empty() {
+            return Err(SnapshotError::NoMemory);
+        }
         let program = fs::read_link(format!("/proc/{pid}/exe"))?;
         let program = program.to_string_lossy().into_owned();
         let mut seen = HashSet::new();
         let mut objects = Vec::new();
-        for mapping in maps::of(pid)? {
+        for mapping in maps {
             let name = mapping.path.rsplit('/').next().unwrap_or_default();
             let wanted = mapping.path == program || names.iter().any(|one| name.starts_with(one));
             if wanted && mapping.offset == 0 && seen.insert(mapping.path.clone()) {

@@ -1,6 +1,5 @@
 //! Makes the copy, and ends it.
 
-use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use super::other_threads::OtherThreads;
 use super::ptrace::{self, Stop};
 use super::registers::{self, Registers};
 use super::stopped::{PATIENCE, Stopped, instruction, run};
+use super::thread_status;
 
 /// Arguments of `clone` for a child as `fork` makes it, but without a signal at its end. Its stack is none: should this
 /// program be killed before it has set the child's registers, the child faults at its first step.
@@ -169,7 +169,5 @@ fn reap(thread: i32, inner: i32, instruction: u64) -> Result<(), SnapshotError> 
 
 /// The process that a thread belongs to: the id of its first thread.
 fn process_of(thread: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    line.trim().parse().ok()
+    thread_status::field(thread, "Tgid")?.parse().ok()
 }

@@ -1,12 +1,13 @@
 //! A thread that stands still for a moment, and calls the system meanwhile.
 
-use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::error::SnapshotError;
 use super::maps;
 use super::ptrace::{self, Stop};
 use super::registers::{self, Registers};
+use super::thread_status;
 
 /// Time for a thread to stop, and for a system call to return.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,10 +27,12 @@ pub(super) struct Stopped {
 impl Stopped {
     pub(super) fn stop(thread: i32) -> Result<Stopped, SnapshotError> {
         ptrace::seize(thread, ptrace::COPYING).map_err(|error| match error {
-            SnapshotError::Forbidden if is_traced(thread) => SnapshotError::Traced,
+            SnapshotError::Forbidden => why_not(thread),
             other => other,
         })?;
-        let stopped = ptrace::interrupt(thread).and_then(|()| until_interrupted(thread));
+        let stopped = ptrace::interrupt(thread)
+            .and_then(|()| until_interrupted(thread))
+            .and_then(|()| set_options(thread, ptrace::COPYING));
         let found = stopped.and_then(|()| {
             Ok(Stopped {
                 thread,
@@ -93,12 +96,31 @@ impl Drop for Stopped {
     }
 }
 
-fn is_traced(thread: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let tracer = status
-        .lines()
-        .find_map(|line| line.strip_prefix("TracerPid:"));
-    tracer.is_some_and(|pid| pid.trim() != "0")
+fn why_not(thread: i32) -> SnapshotError {
+    let tracer = thread_status::field(thread, "TracerPid");
+    match tracer.as_deref() {
+        None | Some("0") => SnapshotError::Forbidden,
+        // A thread of this program, for which it has not stopped yet.
+        Some(id) if Path::new("/proc/self/task").join(id).exists() => SnapshotError::Busy,
+        Some(_) => SnapshotError::Traced,
+    }
+}
+
+/// Sets options of a stopped thread, in which no filter of system calls is to forbid those that this program has it make: it might
+/// even kill the process for them.
+fn set_options(thread: i32, options: i32) -> Result<(), SnapshotError> {
+    if !thread_status::is_filtered(thread) {
+        return ptrace::set_options(thread, options);
+    }
+    // The kernel permits that only to root, outside of containers.
+    let suspended = ptrace::set_options(thread, options | libc::PTRACE_O_SUSPEND_SECCOMP);
+    if suspended.is_err() && thread_status::has_more_filters(thread) {
+        return Err(SnapshotError::Filtered);
+    }
+    match suspended {
+        Ok(()) => Ok(()),
+        Err(_) => ptrace::set_options(thread, options),
+    }
 }
 
 /// Waits for the stop that was asked for. Signals that come before it are delivered.
@@ -149,7 +171,7 @@ pub(super) fn run(
 fn catch(copy: i32, until: Instant) -> Result<(), SnapshotError> {
     match ptrace::wait(copy, until)? {
         Some(Stop::Ended(_)) => Err(SnapshotError::Gone),
-        Some(_) => ptrace::set_options(copy, ptrace::COPY),
+        Some(_) => set_options(copy, ptrace::COPY),
         None => Err(SnapshotError::Busy),
     }
 }
@@ -157,6 +179,9 @@ fn catch(copy: i32, until: Instant) -> Result<(), SnapshotError> {
 /// The address of an instruction that calls the system: in the code that the kernel maps, in libc's, or anywhere else.
 pub(super) fn instruction(thread: i32) -> Result<u64, SnapshotError> {
     let mut maps = maps::of(thread)?;
+    if maps.is_empty() {
+        return Err(SnapshotError::NoMemory);
+    }
     maps.retain(|one| one.executable);
     maps.sort_by_key(|one| match one.path.rsplit('/').next() {
         Some("[vdso]") => 0,

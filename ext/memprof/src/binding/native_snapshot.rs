@@ -67,6 +67,8 @@ mod linux {
             SnapshotError::Foreign => "foreign",
             SnapshotError::Missing(_) => "missing",
             SnapshotError::Refused(_) => "refused",
+            SnapshotError::Filtered => "filtered",
+            SnapshotError::NoMemory => "no_memory",
             SnapshotError::Busy => "busy",
             SnapshotError::Died(_) => "died",
             _ => "system",
