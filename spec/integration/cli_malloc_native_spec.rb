@@ -104,6 +104,34 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     expect(File.read(lines)).to match(/\A +500000 +1 #{location}\n\z/)
   end
 
+  it "leaves files alone that have the number of its own, which the program closed" do
+    program = compiled(<<~C, "-rdynamic")
+      #include <fcntl.h>
+      #include <stdio.h>
+      #include <stdlib.h>
+      #include <unistd.h>
+      void *volatile kept;
+      int main(int count, char **arguments) {
+        char name[500];
+        for (int number = atoi(arguments[2]); number < 1000; number++) close(number);
+        for (int at = 0; at < 200; at++) {
+          snprintf(name, sizeof name, "%s/theirs.%d", arguments[1], at);
+          open(name, O_RDWR | O_CREAT, 0600);
+        }
+        kept = malloc(500000);
+        return 7;
+      }
+    C
+    written = -> { Dir["#{@directory}/theirs.*"].map { |file| File.size(file) }.uniq }
+    table = run_memprof("malloc", "--limit", "1", "--", program, @directory, "3")
+    expect(table.stderr).to match(/^ +500000 +1 +500000 +1  #{Regexp.escape(program)}\(main/)
+    lines = File.join(@directory, "lines")
+    expect(run_memprof("malloc", "--output", lines, "--", program, @directory, "0").status.exitstatus).to eq(7)
+    expect(File.read(lines)).to match(/^ +500000 +1 #{Regexp.escape(program)}\(main/)
+    expect(run_memprof("run", "--malloc", "-o", path, "--", program, @directory, "3").status.exitstatus).to eq(7)
+    expect(written.call).to eq [0]
+  end
+
   it "leaves the file to a Ruby that the program starts" do
     code = "#{RbConfig.ruby} -e 'kept = \"a\" * 900_000'; exit 4"
     ran = run_memprof("run", "--malloc", "-o", path, "--", "sh", "-c", code)

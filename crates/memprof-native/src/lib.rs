@@ -22,6 +22,7 @@
 //! libraries that go through libffi, direct system calls, and what goes on in other link-map namespaces (`dlmopen`).
 
 pub mod at_fork;
+pub mod held_file;
 mod refused;
 mod report;
 

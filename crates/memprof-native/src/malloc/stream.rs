@@ -17,6 +17,7 @@ use memprof_recording::{BlockWriter, Event as Recorded, Native, Record};
 use super::event_ring::{Event, Pushed, Ring};
 use super::sites::{self, SiteId};
 use super::{Frame, Location, names, sampling};
+use crate::held_file::HeldFile;
 use crate::lock::Lock;
 use crate::process::maps::{self, Mapping};
 use crate::unwind::JIT;
@@ -52,7 +53,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// Starts the thread. Call before blocks are recorded.
 pub(super) fn start(stream: Stream) -> io::Result<()> {
     let Stream { file, command } = stream;
-    let blocks = BlockWriter::new(file)?;
+    let blocks = BlockWriter::new(HeldFile::new(file)?)?;
     if !RING.with(Ring::start) {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
@@ -182,7 +183,7 @@ fn without_signals<T>(work: impl FnOnce() -> T) -> T {
 
 /// What the thread has.
 struct Output {
-    blocks: BlockWriter<File>,
+    blocks: BlockWriter<HeldFile>,
     /// The node of each site; 0: it has none yet.
     known: Vec<u32>,
     /// The numbers of frames.

@@ -17,6 +17,7 @@ use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use memprof_native::held_file::HeldFile;
 use memprof_native::malloc::{self, Location, Settings, Site, Stream};
 use memprof_profile::profile::estimates;
 
@@ -38,10 +39,17 @@ static OUTPUT: Mutex<Option<Output>> = Mutex::new(None);
 const STACK: usize = 64;
 
 struct Output {
-    file: File,
+    file: HeldFile,
+    /// Where the file was opened from, should the program close it.
+    source: Source,
     min: u64,
     /// As a table of so many rows, instead of a line for each location.
     rows: Option<usize>,
+}
+
+enum Source {
+    Path(PathBuf),
+    Descriptor(i32),
 }
 
 extern "C" fn start() {
@@ -161,26 +169,49 @@ fn duplicate(descriptor: i32) -> Option<File> {
 
 fn open(settings: &str) -> Option<Output> {
     let value = |name: &str| value(settings, name);
-    let file = match value("dump_path") {
-        Some(path) => OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(path)
-            .ok(),
-        None => duplicate(
-            value("dump_fd")
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(2),
-        ),
+    let source = match value("dump_path") {
+        Some(path) => Source::Path(path.into()),
+        None => {
+            let number = value("dump_fd").and_then(|text| text.parse().ok());
+            Source::Descriptor(number.unwrap_or(2))
+        }
+    };
+    let file = match &source {
+        Source::Path(path) => append(path),
+        Source::Descriptor(number) => duplicate(*number),
     };
     Some(Output {
-        file: file?,
+        file: HeldFile::new(file?).ok()?,
+        source,
         min: value("dump_min")
             .and_then(|text| text.parse().ok())
             .unwrap_or(0),
         rows: value("table").and_then(|text| text.parse().ok()),
     })
+}
+
+fn append(path: &Path) -> Option<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    options.open(path).ok()
+}
+
+impl Output {
+    /// The program has ended: there is no caller to report failures to.
+    fn write(mut self, text: &str) {
+        if !self.file.is_open() {
+            let again = match &self.source {
+                Source::Path(path) => append(path),
+                Source::Descriptor(number) if self.file.is(*number) => duplicate(*number),
+                Source::Descriptor(_) => None,
+            };
+            let Some(Ok(again)) = again.map(HeldFile::new) else {
+                return;
+            };
+            self.file = again;
+        }
+        let _ = self.file.write_all(text.as_bytes());
+    }
 }
 
 extern "C" fn finish() {
@@ -192,15 +223,14 @@ extern "C" fn finish() {
             .lock()
             .unwrap_or_else(|poison| poison.into_inner())
             .take();
-        if let Some(mut output) = output {
+        if let Some(output) = output {
             let mut sites = malloc::sites();
             sites.retain(|site| site.counts.allocated_bytes > output.min);
             let text = match output.rows {
                 Some(rows) => table(sites, rows),
                 None => lines(&sites),
             };
-            // The program has ended: there is no caller to report it to.
-            let _ = output.file.write_all(text.as_bytes());
+            output.write(&text);
         }
     }));
 }
