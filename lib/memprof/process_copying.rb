@@ -10,8 +10,8 @@ module Memprof
       forbidden: "tracing it is not permitted: run memprof as root, or set " \
                  "/proc/sys/kernel/yama/ptrace_scope to 0; in a container add the capability SYS_PTRACE",
       traced: "a debugger or strace traces it: end that first",
-      filtered: "its seccomp filter might kill it for what memprof has it do: run memprof as root, outside of " \
-                "containers",
+      filtered: "its seccomp filter might kill it for what memprof has it do: run memprof as root, " \
+                "outside of containers",
       foreign: "it runs code of another architecture than this memprof",
       gone: "it ended"
     }.freeze

@@ -43,7 +43,8 @@ RSpec.describe "memprof core" do
   it "shows where the memory of a running process went" do
     plain_program(planted) do |pid|
       text = core(pid)
-      expect(text).to match(/\A\S+, process #{pid}, paused for [\d.]+ ms\n/)
+      name = Regexp.escape(File.read("/proc/#{pid}/comm").chomp)
+      expect(text).to match(/\A#{name}, process #{pid}, paused for [\d.]+ ms\n/)
       expect(text).to match(/^Allocator +glibc, \d+ arenas?, /)
       expect(text).to match(/^Ruby's heap +\d+ pages of \d+\.0 KiB$/)
       expect(text).to match(/^ +[\d.]+ [KM]iB +[\d.]+ % +[\d,]+  blocks of Ruby objects$/)
@@ -143,6 +144,9 @@ RSpec.describe "memprof core" do
       expect(core(pid, "show", *strings, "/showUpTo", "1", "/showAscii", "false")).not_to include("kkk")
       all = core(pid, "count", "used", "/minincoming=1").to_i
       expect(core(pid, "count", "used", "/minincoming", "%RubyArray=1").to_i).to be < all
+      most = "ffffffffffffffff"
+      expect(core(pid, "enumerate", *strings, "/showUpTo", most)).to start_with("#{address}\n")
+      expect(core(pid, "enumerate", *strings, "/skip", most)).to eq("")
       extended = ["allocation", address, "/extend", "<-", "/commentExtensions", "true", "/showUpTo", "2"]
       listed = core(pid, "list", *extended)
       expect(listed).to match(/\AUsed allocation at #{address} of size \h+$/)
@@ -196,6 +200,8 @@ RSpec.describe "memprof core" do
     %w[FILE count used /minsize] => "/minsize needs a value",
     %w[FILE count used /minsize many] =>
       "invalid /minsize \"many\"; expected a hexadecimal number, or a size as 64KiB",
+    %w[FILE list used /showUpTo 99999999999999999999] =>
+      "invalid /showUpTo \"99999999999999999999\"; expected a hexadecimal number, or a size as 64KiB",
     %w[FILE count incoming] => "incoming needs an address",
     %w[FILE count incoming xyz] => "\"xyz\" is no address",
     %w[FILE dump 1000] => "invalid SIZE \"\"; expected a hexadecimal number, or a size as 64KiB",

@@ -126,9 +126,11 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     table = run_memprof("malloc", "--limit", "1", "--", program, @directory, "3")
     expect(table.stderr).to match(/^ +500000 +1 +500000 +1  #{Regexp.escape(program)}\(main/)
     lines = File.join(@directory, "lines")
-    expect(run_memprof("malloc", "--output", lines, "--", program, @directory, "0").status.exitstatus).to eq(7)
+    ran = run_memprof("malloc", "--output", lines, "--", program, @directory, "0")
+    expect(ran.status.exitstatus).to eq(7)
     expect(File.read(lines)).to match(/^ +500000 +1 #{Regexp.escape(program)}\(main/)
-    expect(run_memprof("run", "--malloc", "-o", path, "--", program, @directory, "3").status.exitstatus).to eq(7)
+    ran = run_memprof("run", "--malloc", "-o", path, "--", program, @directory, "3")
+    expect(ran.status.exitstatus).to eq(7)
     expect(written.call).to eq [0]
   end
 

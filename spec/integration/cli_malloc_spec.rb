@@ -26,7 +26,9 @@ RSpec.describe "memprof malloc" do
       path = "#{directory}/malloc.txt"
       stdout, stderr, status = run_memprof("malloc", "--output", path, "--", "sh", "-c",
         "echo HELLO_WORLD; env; exit 4")
-      expect([stderr, status.exitstatus]).to eq(["", 4])
+      # dash ends by _exit.
+      expect(stderr).to eq("").or eq("memprof: no report: sh ended by exec, _exit or a signal\n")
+      expect(status.exitstatus).to eq(4)
       expect(stdout).to start_with("HELLO_WORLD\n")
       expect(stdout).not_to include("LD_PRELOAD", "MEMPROF_PRELOAD")
       expect(File.readlines(path)).to all(match(/\A *\d+ +\d+ \S+\(.*\) \[0x\h+\]( \S+:\d+)?\n\z/))
@@ -38,6 +40,25 @@ RSpec.describe "memprof malloc" do
       .to match(/\Amalloc of sort, process \d+, in bytes \(sampled every 64 bytes on average: estimates\):\n/)
     expect(stderr)
       .to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]( \S+:\d+)?\n\z/)
+  end
+
+  it "says why there is no report" do
+    no_report = ->(*command) { run_memprof("malloc", "--", *command).stderr }
+    expect(no_report.call(RbConfig.ruby, "-e", "exit!"))
+      .to eq("memprof: no report: #{RbConfig.ruby} ended by exec, exit! or a signal\n")
+    expect(no_report.call(RbConfig.ruby, "--disable-rubyopt", "-e", "1"))
+      .to eq("memprof: no report: #{RbConfig.ruby} is linked statically, or ran no Ruby\n")
+    skip "this Ruby has no libruby" unless File.read("/proc/self/maps").include?("/libruby")
+    ["exec true", "kill -9 $$"].each do |code|
+      expect(no_report.call("sh", "-c", code))
+        .to eq("memprof: no report: sh ended by exec, _exit or a signal\n")
+    end
+    full = "/dev/full"
+    skip "there is no #{full}" unless File.chardev?(full)
+    expect(run_memprof("malloc", "--output", full, "--", "sort", "--version").stderr)
+      .to eq("memprof: no report: sort could not write it\n")
+    ruby = run_memprof("malloc", "--output", full, "--", RbConfig.ruby, "-e", "1").stderr
+    expect(ruby).to eq("memprof: no dump of malloc: can't write #{full}: No space left on device\n")
   end
 
   it "names what is wrong" do

@@ -87,6 +87,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
 
   it "dumps a process whose only thread waits without the GVL" do
     plain_program("#{planting}\nputs :ready\nIO.pipe[0].read") do |pid, _|
+      expect(run_memprof("stack", pid, timeout: 300).stdout).to include(": 1 thread, paused for ")
       result = run_memprof("dump", "--pid", pid, "--output", "heap.json", timeout: 300)
       expect(result.stderr).to include("paused for")
       expect(planted("heap.json")).to eq(10_000)

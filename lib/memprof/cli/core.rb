@@ -170,7 +170,7 @@ module Memprof
       def blocks(core, request)
         all = core.each(request.set, contents: request.verb == "show", **request.listed)
           .lazy.drop(request.skip)
-        request.limit ? all.first(request.limit) : all.to_a
+        (request.limit ? all.take(request.limit) : all).to_a
       end
     end
   end

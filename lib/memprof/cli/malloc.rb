@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require "tempfile"
 require_relative "malloc_preload"
 require_relative "program"
 
@@ -66,10 +67,33 @@ module Memprof
 
         environment = { "MEMPROF_MALLOC" => settings }
         environment.merge!(preload(arguments.first)) unless Program.ruby?(arguments.first)
-        Program.new(arguments, Settings.new(environment), @terminal, feature: "memprof/malloc/autorun").run
+        run(arguments, environment)
       end
 
       private
+
+      # Processes note in a file that they record, and that they have reported: a program that ends by a
+      # signal, or becomes another one, would leave an empty screen.
+      def run(arguments, environment)
+        Tempfile.create("memprof-malloc-") do |note|
+          settings = Settings.new(environment.merge("MEMPROF_MALLOC_NOTE" => note.path))
+          program = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun")
+          status = program.run
+          explain(arguments.first, note.read) if program.pid
+          status
+        end
+      end
+
+      def explain(command, note)
+        why =
+          case note
+          when /reported/ then return
+          when /failed/ then "could not write it"
+          when /records/ then "ended by exec, #{Program.ruby?(command) ? "exit!" : "_exit"} or a signal"
+          else "is linked statically, or ran no Ruby"
+          end
+        @terminal.warn("no report: #{command} #{why}")
+      end
 
       # A file with that name may be the command, but then it is no recording.
       def recording?(path)

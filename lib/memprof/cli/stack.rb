@@ -49,8 +49,8 @@ module Memprof
       end
 
       def render(page, target, copy, threads)
-        page.heading("#{target.name} (#{target.pid}), Ruby #{copy.ruby_version}: #{threads.size} threads, " \
-                     "paused for #{(copy.pause * 1000).round(1)} ms")
+        page.heading("#{target.name} (#{target.pid}), Ruby #{copy.ruby_version}: " \
+                     "#{Cell.plural(threads.size, "thread")}, paused for #{(copy.pause * 1000).round(1)} ms")
         threads.each { |thread| render_thread(page, thread) }
       end
 

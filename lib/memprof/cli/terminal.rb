@@ -107,7 +107,9 @@ module Memprof
         discard
         true
       rescue SystemCallError, IOError => e
-        warn("cannot print the result: #{e.message}")
+        # Ruby adds the C function, and the file that an incomplete result is in.
+        reason = e.is_a?(SystemCallError) ? SystemCallError.new(nil, e.errno).message : e.message
+        warn("cannot print the result: #{reason}")
         discard
         false
       end

@@ -36,15 +36,21 @@ module Memprof
 
       def start
         return record if @recording
+        return unless Malloc.start(sample: @settings["sample"])
 
-        at_exit { dump } if Malloc.start(sample: @settings["sample"])
+        at_exit { dump }
+        note("records")
       end
 
       private
 
       def record
         options = { native: @settings["native"] == "true", sample: @settings["sample"], stack: @stack }
-        Malloc.record(own(@recording), **options.compact)
+        path = own(@recording)
+        Malloc.record(path, **options.compact)
+      rescue Error
+        File.unlink(path) if path && File.zero?(path)
+        raise
       end
 
       # The first process that comes has the path; others have their process id in it.
@@ -71,7 +77,17 @@ module Memprof
           write(IO.for_fd(@descriptor, "w", autoclose: false))
         end
       rescue SystemCallError, IOError => e
-        warn "memprof: no dump of malloc: #{e.message}"
+        warn "memprof: no dump of malloc: #{path ? Output.failure(path, e).message : e.message}"
+      ensure
+        note("reported")
+      end
+
+      # For `memprof malloc`, which says why there is no report.
+      def note(text)
+        path = ENV.fetch("MEMPROF_MALLOC_NOTE", nil)
+        File.write(path, "#{text}\n", mode: "a") if path && File.file?(path)
+      rescue SystemCallError
+        nil # the process has other rights
       end
 
       def write(io)

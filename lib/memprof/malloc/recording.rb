@@ -263,6 +263,8 @@ module Memprof
         Output.open_file(path_or_io) do |out|
           reading do |file|
             Native.export_recording(file.fileno, out.fileno, format.name, value.name, @selection)
+          rescue Error => e
+            raise Error, "can't export #{@path}: #{e.message}"
           end
         end
         nil

@@ -68,7 +68,10 @@ fn record(
     };
     let stream = Stream { file, command };
     malloc::start_stream(&malloc_host::HOST, settings, stream).map_err(|why| match why {
-        Refused::File(error) => failure(ruby, &io::Error::other(error)),
+        Refused::File(error) => failure(
+            ruby,
+            &io::Error::other(format!("the recording cannot be written: {error}")),
+        ),
         why => unsupported(ruby, "malloc", &why),
     })
 }

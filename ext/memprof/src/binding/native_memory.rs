@@ -6,7 +6,10 @@ use magnus::{Error, Object, RArray, RModule, Ruby, function};
 use serde::Serialize;
 
 use super::count_objects::failure;
+use crate::os_errors;
 use crate::vm::{process_memory, tracker};
+
+const FORBIDDEN: &str = "reading its mappings is not permitted: run memprof as its user, or as root with the capability SYS_PTRACE";
 
 pub fn init(native: RModule) -> Result<(), Error> {
     process_memory::init();
@@ -44,6 +47,9 @@ fn heap_pages(ruby: &Ruby) -> Result<RArray, Error> {
 }
 
 fn json(ruby: &Ruby, measured: io::Result<impl Serialize>) -> Result<String, Error> {
-    let measured = measured.map_err(|error| failure(ruby, error.to_string()))?;
+    let measured = measured.map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => failure(ruby, FORBIDDEN.to_owned()),
+        _ => failure(ruby, os_errors::text(&error)),
+    })?;
     serde_json::to_string(&measured).map_err(|error| failure(ruby, error.to_string()))
 }

@@ -167,6 +167,10 @@ mod linux {
         match copied(pid, thread) {
             Ok((pause, mut image, copy)) => {
                 image.pid = Some(pid);
+                // A copy has the name of the thread that was copied.
+                if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
+                    image.command = name.trim_end().to_owned();
+                }
                 array.push(pause)?;
                 array.push(NativeImage::of(ruby, image)?)?;
                 SNAPSHOT.set(Some(copy));

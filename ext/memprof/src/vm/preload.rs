@@ -7,7 +7,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::num::NonZeroU32;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -26,6 +26,8 @@ use super::malloc_host::HOST;
 /// The LD_PRELOAD to go back to; there only while this library is preloaded.
 const BEFORE: &str = "MEMPROF_PRELOAD";
 const SETTINGS: &str = "MEMPROF_MALLOC";
+/// A file in which `memprof malloc` reads that this program records, and has reported.
+const NOTE: &str = "MEMPROF_MALLOC_NOTE";
 
 /// Called by the loader. Ruby calls `Init_memprof`, and this does nothing.
 #[used]
@@ -42,6 +44,8 @@ struct Output {
     file: HeldFile,
     /// Where the file was opened from, should the program close it.
     source: Source,
+    /// Where `memprof malloc` looks, if it runs this program.
+    note: Option<HeldFile>,
     min: u64,
     /// As a table of so many rows, instead of a line for each location.
     rows: Option<usize>,
@@ -93,7 +97,7 @@ fn record(path: &str, settings: &str) -> Option<()> {
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(path)
+        .open(&path)
         .ok()?;
     let wanted = Settings {
         sample: sample(settings),
@@ -108,7 +112,12 @@ fn record(path: &str, settings: &str) -> Option<()> {
         command: program(),
     };
     let starts = malloc::start_stream(&HOST, wanted, stream);
-    starts.ok().filter(|&starts| starts).map(drop)
+    let starts = starts.ok().filter(|&starts| starts).map(drop);
+    if starts.is_none() {
+        // Nothing is in it: the disk may be full.
+        let _ = fs::remove_file(&path);
+    }
+    starts
 }
 
 fn with_pid(path: &Path) -> PathBuf {
@@ -183,11 +192,20 @@ fn open(settings: &str) -> Option<Output> {
     Some(Output {
         file: HeldFile::new(file?).ok()?,
         source,
+        note: note(),
         min: value("dump_min")
             .and_then(|text| text.parse().ok())
             .unwrap_or(0),
         rows: value("table").and_then(|text| text.parse().ok()),
     })
+}
+
+fn note() -> Option<HeldFile> {
+    let path = env::var_os(NOTE)?;
+    let file = OpenOptions::new().append(true).open(path).ok()?;
+    let mut note = HeldFile::new(at_high_number(&file)?).ok()?;
+    note.write_all(b"records\n").ok()?;
+    Some(note)
 }
 
 fn append(path: &Path) -> Option<File> {
@@ -210,7 +228,13 @@ impl Output {
             };
             self.file = again;
         }
-        let _ = self.file.write_all(text.as_bytes());
+        let written = self.file.write_all(text.as_bytes());
+        if let Some(note) = &mut self.note {
+            let _ = match written {
+                Ok(()) => note.write_all(b"reported\n"),
+                Err(_) => note.write_all(b"failed\n"),
+            };
+        }
     }
 }
 

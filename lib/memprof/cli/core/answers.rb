@@ -245,7 +245,7 @@ module Memprof
           return all.each(&block) if request.skip.zero? && request.limit.nil?
 
           all = all.lazy.drop(request.skip)
-          all = all.first(request.limit) if request.limit
+          all = all.take(request.limit) if request.limit
           all.each(&block)
         end
 

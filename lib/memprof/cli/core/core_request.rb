@@ -34,7 +34,10 @@ module Memprof
         HEX = /\A(?:0x)?\h{1,16}\z/i
         # `/minincoming=1` is in chap's guide.
         WITH_VALUE = %r{\A(/[a-z]+)=(.*)\z}i
-        private_constant :SIZES, :REFERENCES, :FLAGS, :SHOWN, :SWITCHES, :HEX, :WITH_VALUE
+        ADDRESSES = 1 << 64
+        # The greatest number that Ruby can drop or take.
+        MOST = (1 << 62) - 1
+        private_constant :SIZES, :REFERENCES, :FLAGS, :SHOWN, :SWITCHES, :HEX, :WITH_VALUE, :ADDRESSES, :MOST
 
         attr_reader :verb, :set, :restrictions, :skip, :limit, :sort, :size, :show_ascii
 
@@ -133,8 +136,8 @@ module Memprof
 
         def show(key, switch, value)
           case key
-          when :skip then @skip = number(switch, value)
-          when :limit then @limit = number(switch, value)
+          when :skip then @skip = [number(switch, value), MOST].min
+          when :limit then @limit = [number(switch, value), MOST].min
           else
             known = %w[bytes counts].include?(value)
             refuse("invalid /sortby \"#{value}\"; expected bytes or counts") unless known
@@ -153,7 +156,10 @@ module Memprof
         def number(name, text)
           return Integer(text, 16) if text && HEX.match?(text)
 
-          ByteSize.read(text.to_s)
+          size = ByteSize.read(text.to_s)
+          raise ArgumentError, "#{text} is more than there can be" if size >= ADDRESSES
+
+          size
         rescue ArgumentError
           refuse("invalid #{name} \"#{text}\"; expected a hexadecimal number, or a size as 64KiB")
         end
