@@ -215,9 +215,22 @@ RSpec.describe "Memprof::Malloc" do
     result = run_ruby(%[("helloworld" * 1000).clear], ruby_args: ["-rmemprof/malloc"],
       env: { "MEMPROF_MALLOC" => "dump_fd:1,dump_min:10000" })
     expect(result.stdout).to match(/\b1\d{4} +\d -e:1$/)
-    result = run_ruby("puts 1", ruby_args: ["-rmemprof/malloc"], env: { "MEMPROF_MALLOC" => "dump:1" })
-    expect(result.stdout).to eq "1\n"
-    expect(result.stderr).to eq %(memprof: malloc is not recorded: unknown setting "dump" in MEMPROF_MALLOC\n)
+  end
+
+  {
+    "dump:1" => 'unknown setting "dump" in MEMPROF_MALLOC',
+    "dump_path" => "dump_path has no value",
+    "record:" => "record has no value",
+    "record:/tmp" => "can't write /tmp: it is a directory",
+    "record:rec,native:maybe" => 'native is neither true nor false: "maybe"',
+    "table:-1" => 'table is no number: "-1"',
+    "\xff:1".b => 'unknown setting "\xFF" in MEMPROF_MALLOC'
+  }.each do |settings, message|
+    it "runs the program without MEMPROF_MALLOC=#{settings.inspect}, and says why" do
+      result = run_ruby("puts 1", ruby_args: ["-rmemprof/malloc"], env: { "MEMPROF_MALLOC" => settings })
+      expect(result.stdout).to eq "1\n"
+      expect(result.stderr).to eq "memprof: malloc is not recorded: #{message}\n"
+    end
   end
 
   it "shows the locations with most live bytes" do

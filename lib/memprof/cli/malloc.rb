@@ -72,6 +72,12 @@ module Memprof
 
       private
 
+      # What follows a command is the command's own; a recording has nothing of its own.
+      def arrange(parser, arguments)
+        rest = parser.order(arguments)
+        rest.any? && recording?(rest.first) ? parser.permute(rest) : rest
+      end
+
       # Processes note in a file that they record, and that they have reported: a program that ends by a
       # signal, or becomes another one, would leave an empty screen.
       def run(arguments, environment)
@@ -104,7 +110,7 @@ module Memprof
       end
 
       def show(arguments)
-        path, later, *extra = parser.permute(arguments)
+        path, later, *extra = arguments
         raise UsageError, "unexpected arguments: #{extra.join(" ")}; see `memprof help malloc`" if extra.any?
 
         other = given.keys - RECORDINGS_ONLY - %i[limit output]
@@ -126,9 +132,13 @@ module Memprof
         views = given.keys & VIEWS
         raise UsageError, "--#{views.first} shows one recording; LATER is another one" if later && views.any?
         raise UsageError, "--#{views[0]} and --#{views[1]} exclude each other" if views.size > 1
+        return unless @options[:to] && @options[:to] < @options.fetch(:from, 0)
+
+        invalid("--to", @options[:to], "a number of seconds that is not before --from")
       end
 
       def open_recording(path)
+        check_readable(@options[:suppressions], stdin: false) if @options[:suppressions]
         suppressions = @options[:suppressions] && File.read(@options[:suppressions], encoding: "UTF-8")
         Memprof::Malloc::Recording.new(path, from: @options.fetch(:from, 0), to: @options[:to],
           suppressions: suppressions)

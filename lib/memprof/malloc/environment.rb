@@ -18,7 +18,9 @@ module Memprof
       end
 
       def initialize(text)
-        @settings = text.split(",").to_h { |setting| setting.split(":", 2) }
+        # A path may have bytes that are no text.
+        settings = text.b.split(",").map { |setting| setting.force_encoding(text.encoding) }
+        @settings = settings.to_h { |setting| pair(setting) }
         unknown = @settings.keys - SETTINGS
         raise ArgumentError, "unknown setting #{unknown.first.inspect} in MEMPROF_MALLOC" if unknown.any?
 
@@ -27,6 +29,7 @@ module Memprof
         @rows = number("table", nil)
         @recording = @settings["record"]
         @stack = number("stack", nil)
+        @native = flag("native")
         keys = @settings.keys
         other = @recording ? keys - %w[record stack native sample] : keys & %w[stack native]
         return if other.empty?
@@ -45,7 +48,7 @@ module Memprof
       private
 
       def record
-        options = { native: @settings["native"] == "true", sample: @settings["sample"], stack: @stack }
+        options = { native: @native, sample: @settings["sample"], stack: @stack }
         path = own(@recording)
         Malloc.record(path, **options.compact)
       rescue Error
@@ -55,6 +58,8 @@ module Memprof
 
       # The first process that comes has the path; others have their process id in it.
       def own(path)
+        raise Error, "can't write #{path}: it is a directory" if File.directory?(path)
+
         File.open(path, File::WRONLY | File::CREAT | File::EXCL, 0o600).close
         path
       rescue Errno::EEXIST
@@ -64,9 +69,26 @@ module Memprof
         raise Output.failure(path, e)
       end
 
+      def pair(setting)
+        name, _, value = setting.b.partition(":")
+        raise ArgumentError, "#{name} has no value" if value.empty? && SETTINGS.include?(name)
+
+        [name.force_encoding(Encoding::UTF_8), value.force_encoding(setting.encoding)]
+      end
+
       def number(name, default)
         text = @settings.fetch(name) { return default }
-        Integer(text, 10, exception: false) || raise(ArgumentError, "#{name} is no number: #{text.inspect}")
+        number = Integer(text, 10, exception: false)
+        return number unless number.nil? || number.negative?
+
+        raise ArgumentError, "#{name} is no number: #{text.inspect}"
+      end
+
+      def flag(name)
+        text = @settings.fetch(name) { return false }
+        return text == "true" if %w[true false].include?(text)
+
+        raise ArgumentError, "#{name} is neither true nor false: #{text.inspect}"
       end
 
       def dump

@@ -226,6 +226,25 @@ RSpec.describe "Memprof::Malloc::Recording" do
       .to start_with 'memprof: invalid --from "-1.0"; expected a number of seconds'
   end
 
+  it "refuses wrong options before and after its name alike" do
+    in_child("Memprof::Malloc.record(PATH) { $kept = 'a' * 300_000 }")
+    {
+      %w[--from x] => 'invalid --from "x"; see `memprof help malloc`',
+      %w[--function] => "missing argument: --function; see `memprof help malloc`",
+      %w[--limit 99999999999] =>
+        'invalid --limit "99999999999"; expected a number of at most 1000000000',
+      %w[--min 5] => "--min is for commands; see `memprof help malloc`",
+      %w[--tree --callers] => "--tree and --callers exclude each other",
+      %w[--from 5 --to 1] => 'invalid --to "1.0"; expected a number of seconds that is not before --from',
+      %w[--suppressions /no/such/file] => "cannot read /no/such/file: no such file"
+    }.each do |words, message|
+      expect(run_memprof("malloc", path, *words).stderr).to eq("memprof: #{message}\n")
+      next if words == ["--function"] # takes what follows for its value
+
+      expect(run_memprof("malloc", *words, path).stderr).to eq("memprof: #{message}\n")
+    end
+  end
+
   it "is written by memprof run --malloc for each Ruby process, and shown by memprof malloc" do
     code = 'kept = "a" * 900_000; system("RBCONFIG -e 1") unless ENV["INNER"]; exit 3'
     code = code.sub("RBCONFIG", RbConfig.ruby)
