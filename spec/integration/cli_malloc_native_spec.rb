@@ -104,6 +104,23 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     expect(File.read(lines)).to match(/\A +500000 +1 #{location}\n\z/)
   end
 
+  it "names what called C++'s operator new" do
+    source = File.join(@directory, "grow.cc")
+    File.write(source, <<~CPP)
+      char *volatile kept;
+      __attribute__((noinline)) void fill() { kept = new char[500000]; kept[0] = 1; }
+      int main() { fill(); return 0; }
+    CPP
+    program = source.delete_suffix(".cc")
+    skip "there is no C++ compiler" unless system("c++", "-O0", "-rdynamic", "-o", program, source, err: File::NULL)
+    place = /#{Regexp.escape(program)}\(_Z4fillv\+0x\h+\) \[0x\h+\]/
+    expect(run_memprof("malloc", "--limit", "1", "--", program).stderr)
+      .to match(/^ +500000 +1 +500000 +1  #{place}/)
+    run_memprof("run", "--malloc", "-o", path, "--", program)
+    location = Memprof::Malloc::Recording.new(path).to_h[:locations].max_by { |row| row[:leaked_bytes] }
+    expect(location).to include(leaked_bytes: 500_000, location: match(place))
+  end
+
   it "leaves files alone that have the number of its own, which the program closed" do
     program = compiled(<<~C, "-rdynamic")
       #include <fcntl.h>

@@ -45,6 +45,43 @@ fn recording() -> Vec<Record<'static>> {
     records
 }
 
+#[test]
+fn operator_new_allocates_for_its_caller() {
+    let native = |offset: u64| Record::NativeFrame {
+        address: 0x1000 + offset,
+        offset,
+        module: b"/lib/libapp.so",
+    };
+    let name = |frame, function: &'static str| Record::Name {
+        frame,
+        distance: 4,
+        function: function.as_bytes(),
+    };
+    let records = [
+        native(0x10),
+        native(0x20),
+        native(0x30),
+        node(0, 1),
+        node(1, 2),
+        node(2, 3),
+        node(0, 3),
+        Record::Allocation(Event { node: 3, size: 10 }),
+        Record::Allocation(Event { node: 4, size: 5 }),
+        name(1, "fill"),
+        name(2, "_Znam"),
+        name(3, "_Znwm"),
+        Record::End { missed: 0 },
+    ];
+    let rows = summary(&file(&records, 100)).stacks.rows();
+    let bytes = |name: &str| {
+        let row = rows.iter().find(|row| row.location.contains(name));
+        row.map(|row| row.counts.allocated_bytes)
+    };
+    // Its caller may not be known.
+    assert_eq!((bytes("(fill+"), bytes("(_Znwm+")), (Some(10), Some(5)));
+    assert_eq!(rows.len(), 2);
+}
+
 fn rows(direction: Direction, least: u64) -> Vec<(usize, String, u64)> {
     let summary = summary(&file(&recording(), 100));
     let rows = Tree::new(&summary.stacks, direction, Value::Peak).rows(least);

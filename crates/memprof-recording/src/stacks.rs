@@ -93,6 +93,11 @@ impl Native {
         }
     }
 
+    /// Whether it is C++'s `operator new` or `new[]`, in the names of GCC and Clang: it allocates for whoever calls it.
+    fn is_operator_new(&self) -> bool {
+        self.function.starts_with("_Znw") || self.function.starts_with("_Zna")
+    }
+
     /// Whether it is that.
     #[must_use]
     pub fn is_jit(&self) -> bool {
@@ -220,12 +225,18 @@ impl Stacks {
         self.nodes.iter().any(|node| node.parent.is_some())
     }
 
-    /// Where a stack allocated: its innermost line of Ruby, or native code if it has none.
+    /// Where a stack allocated: its innermost line of Ruby; if it has none, native code: what called `operator new`, if it is
+    /// that.
     #[must_use]
     pub fn location(&self, node: u32) -> String {
         let is_ruby = |node: &u32| matches!(self.frame(*node), Frame::Ruby { .. });
-        let at = self.path(node).find(is_ruby).unwrap_or(node);
-        self.frame(at).location()
+        let is_caller = |node: &u32| match self.frame(*node) {
+            Frame::Native(native) => !native.is_operator_new(),
+            Frame::Ruby { .. } => true,
+        };
+        let at = self.path(node).find(is_ruby);
+        let at = at.or_else(|| self.path(node).find(is_caller));
+        self.frame(at.unwrap_or(node)).location()
     }
 
     /// Leaves only the stacks that allocated at a location.

@@ -59,13 +59,13 @@ use std::ops::Range;
 pub(crate) use recorder::{AT_FORK, allocated, forget, freed, reallocated};
 #[cfg(not(interposed))]
 pub use unsupported::{
-    Stream, counts, describe, describe_from_files, is_recording, live_blocks, memsize, missed,
-    reset, sample, set_interpreter, set_quiet, sites, stacks, start, start_stream, stop,
+    Stream, counts, describe, is_recording, live_blocks, memsize, missed, reset, sample,
+    set_interpreter, set_quiet, sites, stacks, start, start_stream, stop,
 };
 #[cfg(interposed)]
 pub use {
     answers::{counts, live_blocks, memsize, sites, stacks},
-    names::{describe, describe_from_files},
+    names::describe,
     recorder::{is_recording, missed, reset, sample, set_quiet, start, start_stream, stop},
     stream::Stream,
     weave::set_interpreter,

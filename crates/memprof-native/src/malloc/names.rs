@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 use std::fs;
 use std::mem::MaybeUninit;
 
-use memprof_recording::{self as recorded, Frame, Native};
+use memprof_recording::Native;
 
 use crate::unwind::JIT;
 
@@ -13,17 +13,6 @@ use crate::unwind::JIT;
 #[must_use]
 pub fn describe(address: usize) -> String {
     native(address).location()
-}
-
-/// The same of many, with the functions and lines that only files have: those of the objects, or of their debugging
-/// information. Takes as long as reading them.
-#[must_use]
-pub fn describe_from_files(addresses: impl Iterator<Item = usize>) -> Vec<String> {
-    let mut frames: Vec<Frame> = addresses
-        .map(|address| Frame::Native(native(address)))
-        .collect();
-    recorded::name(&mut frames);
-    frames.iter().map(Frame::location).collect()
 }
 
 /// What is known of an address.

@@ -110,9 +110,3 @@ pub fn memsize() -> usize {
 pub fn describe(address: usize) -> String {
     format!("[{address:#x}]")
 }
-
-/// The addresses alone.
-#[must_use]
-pub fn describe_from_files(addresses: impl Iterator<Item = usize>) -> Vec<String> {
-    addresses.map(describe).collect()
-}

@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use memprof_native::held_file::HeldFile;
-use memprof_native::malloc::{self, Location, Settings, Site, Stream};
+use memprof_native::malloc::{self, Settings, Stream};
 use memprof_profile::profile::estimates;
+use memprof_recording::{Counts, Row, Summary};
 
 use super::malloc_host::HOST;
 
@@ -39,6 +40,8 @@ static OUTPUT: Mutex<Option<Output>> = Mutex::new(None);
 
 /// Frames that a recording keeps of a stack, if nobody says how many.
 const STACK: usize = 64;
+/// Frames up to the caller of C++'s `operator new[]`, which calls `operator new`.
+const NEAREST: usize = 4;
 
 struct Output {
     file: HeldFile,
@@ -79,9 +82,13 @@ extern "C" fn start() {
 /// Counts in memory.
 fn count(settings: &str) -> Option<()> {
     let output = open(settings)?;
+    // Else all that is allocated in C++ would have the same location.
+    // SAFETY: looks for a function by its name, which ends with a NUL.
+    let is_cpp = !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_Znwm".as_ptr()) }.is_null();
     let wanted = Settings {
         sample: sample(settings),
-        ..Settings::default()
+        stack: if is_cpp { NEAREST } else { 1 },
+        native: is_cpp,
     };
     malloc::start(&HOST, wanted).ok().filter(|&starts| starts)?;
     *OUTPUT.lock().unwrap_or_else(|poison| poison.into_inner()) = Some(output);
@@ -248,41 +255,33 @@ extern "C" fn finish() {
             .unwrap_or_else(|poison| poison.into_inner())
             .take();
         if let Some(output) = output {
-            let mut sites = malloc::sites();
-            sites.retain(|site| site.counts.allocated_bytes > output.min);
+            // The program has ended, so there is time to read files with names.
+            let mut rows = Summary::of_stacks(malloc::stacks(), malloc::sample()).locations;
+            rows.retain(|row| row.counts.allocated_bytes > output.min);
             let text = match output.rows {
-                Some(rows) => table(sites, rows),
-                None => lines(&sites),
+                Some(shown) => table(&mut rows, shown),
+                None => lines(&rows),
             };
             output.write(&text);
         }
     }));
 }
 
-fn lines(sites: &[Site]) -> String {
-    let lines = sites.iter().zip(names(sites)).map(|(site, name)| {
-        let counts = &site.counts;
-        format!(
-            "{:16} {:12} {name}\n",
-            counts.allocated_bytes, counts.allocations
-        )
+fn lines(rows: &[Row]) -> String {
+    let lines = rows.iter().map(|row| {
+        let Counts {
+            allocations,
+            allocated_bytes,
+            ..
+        } = row.counts;
+        format!("{allocated_bytes:16} {allocations:12} {}\n", row.location)
     });
     lines.collect()
 }
 
-/// What the sites' locations are called. The program has ended, so there is time to read files.
-fn names(sites: &[Site]) -> Vec<String> {
-    let addresses = sites.iter().map(|site| match site.location {
-        Location::Native(address) => address,
-        // There is no Ruby.
-        Location::Line { .. } => 0,
-    });
-    malloc::describe_from_files(addresses)
-}
-
-fn table(mut sites: Vec<Site>, rows: usize) -> String {
-    sites.sort_by_key(|site| {
-        std::cmp::Reverse((site.counts.live_bytes, site.counts.allocated_bytes))
+fn table(rows: &mut [Row], shown: usize) -> String {
+    rows.sort_by_key(|row| {
+        std::cmp::Reverse((row.counts.leaked_bytes, row.counts.allocated_bytes))
     });
     let program = program();
     let mut text = format!(
@@ -294,12 +293,18 @@ fn table(mut sites: Vec<Site>, rows: usize) -> String {
         "Allocated",
         "Calls"
     );
-    sites.truncate(rows);
-    for (site, name) in sites.iter().zip(names(&sites)) {
-        let counts = &site.counts;
-        let (live, blocks) = (counts.live_bytes, counts.live);
-        let (allocated, calls) = (counts.allocated_bytes, counts.allocations);
-        text += &format!("{live:14} {blocks:10} {allocated:14} {calls:10}  {name}\n");
+    for row in rows.iter().take(shown) {
+        let Counts {
+            allocations,
+            allocated_bytes,
+            leaked,
+            leaked_bytes,
+            ..
+        } = row.counts;
+        text += &format!(
+            "{leaked_bytes:14} {leaked:10} {allocated_bytes:14} {allocations:10}  {}\n",
+            row.location
+        );
     }
     text
 }
