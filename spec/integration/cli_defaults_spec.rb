@@ -43,7 +43,7 @@ RSpec.describe "Defaults of the command" do
       expect([result.stderr, result.stdout]).to eq(["memprof: .memprof.yml: #{message}\n", ""])
     end
     configure("run: [")
-    expect(run.stderr).to match(/\Amemprof: \.memprof\.yml: .+\n\z/)
+    expect(run.stderr).to match(/\Amemprof: \.memprof\.yml: [^(].* line \d+ column \d+\n\z/)
     expect(run(env: { "MEMPROF_CONFIG" => "none.yml" }).stderr)
       .to eq("memprof: cannot read none.yml: No such file or directory\n")
   end

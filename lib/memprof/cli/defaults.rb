@@ -64,7 +64,7 @@ module Memprof
 
         commands
       rescue Psych::Exception, ArgumentError => e
-        refuse(e.message.lines.first.chomp)
+        refuse(e.message.lines.first.chomp.delete_prefix("(<unknown>): "))
       rescue SystemCallError => e
         raise UsageError, "cannot read #{@path}: #{SystemCallError.new(nil, e.errno).message}"
       end
