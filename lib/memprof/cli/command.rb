@@ -92,7 +92,7 @@ module Memprof
       def count(parser, *definition, name, most: MOST)
         parser.on(*definition, Integer) do |value|
           invalid(definition, value, "a number of at least 1") unless value.positive?
-          invalid(definition, value, "a number of at most #{most}") if value > most
+          invalid(definition, value, "a number of at most #{most}") if most && value > most
 
           @options[name] = value
         end

@@ -10,7 +10,7 @@ module Memprof
 
       private
 
-      def pid(parser) = count(parser, "-p", "--pid PID", "the process", :pid)
+      def pid(parser) = count(parser, "-p", "--pid PID", "the process", :pid, most: nil)
 
       def target(arguments)
         raise UsageError, "--pid PID is missing; see `memprof help #{verb}`" unless @options[:pid]

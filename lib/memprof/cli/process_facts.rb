@@ -39,13 +39,8 @@ module Memprof
 
       def inner_pid = (status("NSpid")&.split&.last || File.basename(@directory)).to_i
 
-      def root
-        path = "#{@directory}/root"
-        same = File.stat(path).then { |there| there == File.stat("/") && there.dev == File.stat("/").dev }
-        same && same_mounts? ? "" : path
-      rescue SystemCallError
-        ""
-      end
+      # Where its files are, before the names that it has for them: also after it has ended.
+      def root = @root ||= find_root
 
       # Threads: those that run, the first one, all others.
       def threads
@@ -79,6 +74,23 @@ module Memprof
       end
 
       private
+
+      # /proc/PID/root is there for as long as the process, and so is what is mounted in a namespace of its
+      # own, unless they are held open.
+      def find_root
+        path = "#{@directory}/root"
+        same = File.stat(path).then { |there| there == File.stat("/") && there.dev == File.stat("/").dev }
+        return "" if same && same_mounts?
+
+        begin
+          @held = [File.open(path), File.open("#{@directory}/ns/mnt")]
+          "/proc/self/fd/#{@held.first.fileno}"
+        rescue SystemCallError
+          path
+        end
+      rescue SystemCallError
+        ""
+      end
 
       # A namespace of its own may show other files under the same root.
       def same_mounts?

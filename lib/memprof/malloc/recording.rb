@@ -59,7 +59,10 @@ module Memprof
         @path = path
         milliseconds = ->(seconds) { (Float(seconds) * 1000).round.clamp(0, MOST_MILLISECONDS) }
         range = { from_ms: milliseconds.call(from), to_ms: to && milliseconds.call(to) }
-        @selection = JSON.generate(**range, suppressions: suppressions.to_s)
+        suppressions = suppressions.to_s
+        raise ArgumentError, "suppressions are no valid text" unless suppressions.valid_encoding?
+
+        @selection = JSON.generate(**range, suppressions: suppressions)
         @summary = ask { |file| Native.sum_up_recording(file, @selection) }
       end
 

@@ -2,6 +2,7 @@
 
 require "memprof/cli"
 require "memprof/cli/target"
+require "tmpdir"
 
 RSpec.describe Memprof::CLI::ProcessFacts do
   it "leaves the environment of the process out of #inspect" do
@@ -16,5 +17,23 @@ RSpec.describe Memprof::CLI::ProcessFacts do
       p target.inspect.include?("secret")
     RUBY
     expect([result.stderr, result.stdout]).to eq(["", "\"4711-secret\"\nfalse\nfalse\n"])
+  end
+
+  it "finds the files of a process in another mount namespace, also when that has ended" do
+    skip "needs unshare" unless system("unshare", "-m", "true", err: File::NULL)
+    Dir.mktmpdir do |directory|
+      code = "mount -t tmpfs none #{directory} && echo theirs > #{directory}/file && echo ready && " \
+             "exec sleep 1000"
+      IO.popen(["unshare", "-m", "sh", "-c", code]) do |output|
+        expect(output.gets).to eq("ready\n")
+        facts = described_class.new(output.pid)
+        file = "#{facts.root}#{directory}/file"
+        expect(File.read(file)).to eq("theirs\n")
+        Process.kill(:KILL, output.pid)
+        output.read
+        expect(File.read("#{facts.root}#{directory}/file")).to eq("theirs\n")
+        File.unlink(file)
+      end
+    end
   end
 end

@@ -243,6 +243,9 @@ RSpec.describe "Memprof::Malloc::Recording" do
 
       expect(run_memprof("malloc", *words, path).stderr).to eq("memprof: #{message}\n")
     end
+    File.binwrite("#{path}.known", "leak:\xFF\n")
+    expect(run_memprof("malloc", "--suppressions", "#{path}.known", path).stderr)
+      .to eq("memprof: #{path}.known: suppressions are no valid text\n")
   end
 
   it "is written by memprof run --malloc for each Ruby process, and shown by memprof malloc" do
