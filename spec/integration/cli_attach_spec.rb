@@ -125,7 +125,8 @@ RSpec.describe "memprof attach" do
     attachable("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
       Process.kill(:STOP, pid)
       result = run_memprof("attach", pid, "--track", "--seconds", 1, timeout: 300)
-      expect(result.stderr.lines.last).to match(/did not begin within 1 s .*: no thread of it looked/)
+      expect(result.stderr.lines.last)
+        .to match(/did not begin within 1 s .*: it is stopped, until it gets SIGCONT$/)
       expect(result.status.exitstatus).to eq(2)
       expect(File.read("/proc/#{pid}/status")).to include("State:\tT")
       Process.kill(:CONT, pid)

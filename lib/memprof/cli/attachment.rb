@@ -101,6 +101,7 @@ module Memprof
       # Without the request the line does nothing any more, should it be evaluated later.
       def time_out(seconds, why)
         File.unlink(outside("request"))
+        why = "it is stopped, until it gets SIGCONT" if @target.stopped?
         why ||= "no thread of it looked for interrupts"
         raise UsageError, "process #{@target.pid} did not begin within #{seconds} s (--seconds): #{why}"
       rescue Errno::ENOENT

@@ -54,6 +54,9 @@ module Memprof
 
       def zombie? = status("State").to_s.start_with?("Z")
 
+      # By SIGSTOP or a terminal, not by a debugger.
+      def stopped? = status("State").to_s.start_with?("T")
+
       def handled_signals = status("SigCgt")&.to_i(16)
 
       def loaded?(part)

@@ -31,6 +31,8 @@ module Memprof
         false
       end
 
+      def stopped? = @facts.stopped?
+
       def name = @facts.name || "process"
 
       def signal
