@@ -16,13 +16,20 @@ module Memprof
       Thread.current.name = "memprof attach"
       Native.quiet do
         Loading.json
-        answer(outcome(JSON.parse(File.read(path("started")))))
+        work(JSON.parse(File.read(path("started"))))
       end
     end
 
     private
 
     def path(name) = File.join(@directory, name)
+
+    # A thread that is killed, perhaps by the code that it evaluates, has no outcome.
+    def work(request)
+      found = outcome(request)
+    ensure
+      answer(found || { error: "the thread \"memprof attach\" was killed" })
+    end
 
     def outcome(request)
       check_version

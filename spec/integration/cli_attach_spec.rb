@@ -155,6 +155,8 @@ RSpec.describe "memprof attach" do
         .to match(%r{\Amemprof: process #{pid}: RuntimeError: no \(.*/code\.rb:2:in .*\)$})
       expect(result.status.exitstatus).to eq(2)
       expect(evaluate(pid, "exit").stderr).to match(/: SystemExit: exit/)
+      expect(evaluate(pid, "Thread.current.kill").stderr)
+        .to end_with("memprof: process #{pid}: the thread \"memprof attach\" was killed\n")
       expect(lines.gets).to eq("on\n")
     end
     {
