@@ -112,7 +112,8 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
       int main() { fill(); return 0; }
     CPP
     program = source.delete_suffix(".cc")
-    skip "there is no C++ compiler" unless system("c++", "-O0", "-rdynamic", "-o", program, source, err: File::NULL)
+    compiled = system("c++", "-O0", "-rdynamic", "-o", program, source, err: File::NULL)
+    skip "there is no C++ compiler" unless compiled
     place = /#{Regexp.escape(program)}\(_Z4fillv\+0x\h+\) \[0x\h+\]/
     expect(run_memprof("malloc", "--limit", "1", "--", program).stderr)
       .to match(/^ +500000 +1 +500000 +1  #{place}/)
