@@ -7,7 +7,8 @@ module Memprof
   # application, and of those that the application's `filter_parameters` name.
   module Redaction
     FILTERED = "[FILTERED]"
-    SECRET = /passw|secret|token|_key|api-?key|crypt|salt|certificate|otp|ssn|auth|session|signature|cvv|cvc/i
+    SECRET = /passw|secret|token|_key|api-?key|crypt|salt|certificate|otp|ssn|auth|session|signature|cvv|cvc|
+              jwt|csrf|xsrf|\Asig\z/ix
     # Where Rails has the application's own; its procs need the whole of the parameters, and are not asked.
     RAILS = "action_dispatch.parameter_filter"
     private_constant :SECRET, :RAILS

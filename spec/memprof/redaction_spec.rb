@@ -8,6 +8,7 @@ RSpec.describe Memprof::Redaction do
       "a=1&token=abc&b" => "a=1&token=[FILTERED]&b", "API_KEY=k=k" => "API_KEY=[FILTERED]",
       "user[password]=x;c=2" => "user[password]=[FILTERED];c=2", "page=token" => "page=token",
       "user%5Bpass%77ord%5D=x" => "user%5Bpass%77ord%5D=[FILTERED]", "api+key=1" => "api+key=1",
+      "sig=1&csrf=2&id_jwt=3&signed=4" => "sig=[FILTERED]&csrf=[FILTERED]&id_jwt=[FILTERED]&signed=4",
       "" => "", "=1&&x=" => "=1&&x=", "%ff%=1" => "%ff%=1"
     }.each { |query, redacted| expect(described_class.query(query, {})).to eq(redacted) }
   end
