@@ -104,17 +104,17 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     expect(File.read(lines)).to match(/\A +500000 +1 #{location}\n\z/)
   end
 
-  it "names what called C++'s operator new" do
+  it "names what called C++'s operator new, as its source does" do
     source = File.join(@directory, "grow.cc")
     File.write(source, <<~CPP)
       char *volatile kept;
-      __attribute__((noinline)) void fill() { kept = new char[500000]; kept[0] = 1; }
-      int main() { fill(); return 0; }
+      namespace shop { __attribute__((noinline)) void fill(int) { kept = new char[500000]; kept[0] = 1; } }
+      int main() { shop::fill(1); return 0; }
     CPP
     program = source.delete_suffix(".cc")
     compiled = system("c++", "-O0", "-rdynamic", "-o", program, source, err: File::NULL)
     skip "there is no C++ compiler" unless compiled
-    place = /#{Regexp.escape(program)}\(_Z4fillv\+0x\h+\) \[0x\h+\]/
+    place = /#{Regexp.escape(program)}\(shop::fill\+0x\h+\) \[0x\h+\]/
     expect(run_memprof("malloc", "--limit", "1", "--", program).stderr)
       .to match(/^ +500000 +1 +500000 +1  #{place}/)
     run_memprof("run", "--malloc", "-o", path, "--", program)

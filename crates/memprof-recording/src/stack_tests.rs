@@ -78,7 +78,10 @@ fn operator_new_allocates_for_its_caller() {
         row.map(|row| row.counts.allocated_bytes)
     };
     // Its caller may not be known.
-    assert_eq!((bytes("(fill+"), bytes("(_Znwm+")), (Some(10), Some(5)));
+    assert_eq!(
+        (bytes("(fill+"), bytes("(operator new+")),
+        (Some(10), Some(5))
+    );
     assert_eq!(rows.len(), 2);
 }
 

@@ -93,9 +93,9 @@ impl Native {
         }
     }
 
-    /// Whether it is C++'s `operator new` or `new[]`, in the names of GCC and Clang: it allocates for whoever calls it.
+    /// Whether it is C++'s `operator new` or `new[]`, which allocates for its caller.
     fn is_operator_new(&self) -> bool {
-        self.function.starts_with("_Znw") || self.function.starts_with("_Zna")
+        matches!(self.function.as_str(), "operator new" | "operator new[]")
     }
 
     /// Whether it is that.

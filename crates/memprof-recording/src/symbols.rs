@@ -2,6 +2,7 @@
 //! lines that it, or a file with its debugging information, has on this machine.
 
 mod debug_file;
+mod demangle;
 mod elf_file;
 mod line_table;
 
@@ -10,6 +11,7 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 
 use crate::stacks::{Frame, Native};
+pub use demangle::demangled;
 use elf_file::{Elf, ElfFile, Symbol};
 use line_table::Line;
 
@@ -17,9 +19,14 @@ use line_table::Line;
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
 /// Gives native frames the line of their source, and those without a function its name, where that can be found. A file that has changed since the recording is
-/// left alone: it does not have functions where the recording has them.
+/// left alone: it does not have functions where the recording has them. Functions of C++ have the names of their sources then.
 pub fn name(frames: &mut [Frame]) {
     name_by(frames, Path::new(DEBUG_FILES));
+    for frame in frames {
+        if let Frame::Native(native) = frame {
+            native.function = demangled(std::mem::take(&mut native.function));
+        }
+    }
 }
 
 fn name_by(frames: &mut [Frame], debug_files: &Path) {

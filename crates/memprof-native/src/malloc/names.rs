@@ -31,7 +31,7 @@ pub(super) fn native(address: usize) -> Native {
         address: address as u64,
         module: kernels_name(text(info.dli_fname).unwrap_or_default()),
         offset: address.wrapping_sub(info.dli_fbase as usize) as u64,
-        function,
+        function: memprof_recording::demangled(function),
         distance: distance as u64,
         ..Native::default()
     }

@@ -1,0 +1,81 @@
+//! Functions of C++ by the names that their sources have for them.
+
+use std::fmt::{self, Write};
+
+use cpp_demangle::{DemangleOptions, Symbol};
+
+/// Longer names are left as they are: a few bytes of a mangled name may stand for a text without end.
+const MOST: usize = 1 << 12;
+
+/// The name without parameters and the type of what is returned, as `Cache::fetch` for `_ZN5Cache5fetchEi`; the name itself
+/// if it is none of C++.
+#[must_use]
+pub fn demangled(function: String) -> String {
+    if !function.starts_with("_Z") {
+        return function;
+    }
+    source_name(&function).unwrap_or(function)
+}
+
+fn source_name(function: &str) -> Option<String> {
+    let symbol = Symbol::new(function).ok()?;
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let mut name = Limited(String::new());
+    symbol.structured_demangle(&mut name, &options).ok()?;
+    Some(name.0)
+}
+
+/// A text that takes no more than [`MOST`] bytes.
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MOST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(function: &str) -> String {
+        demangled(function.to_owned())
+    }
+
+    #[test]
+    fn functions_have_the_names_of_their_sources() {
+        assert_eq!(name("_ZN5Cache5fetchEi"), "Cache::fetch");
+        assert_eq!(name("_Znwm"), "operator new");
+        assert_eq!(name("_ZnamRKSt9nothrow_t"), "operator new[]");
+        assert_eq!(
+            name("_ZNSt6vectorIiSaIiEE9push_backEOi"),
+            "std::vector<int, std::allocator<int> >::push_back"
+        );
+        assert_eq!(name("rb_ary_push"), "rb_ary_push");
+        assert_eq!(name("_Zebra"), "_Zebra");
+        assert_eq!(name(""), "");
+    }
+
+    #[test]
+    fn a_name_that_grows_without_end_is_left() {
+        // Each pair is made of the one before it, twice.
+        let pairs: String = (0..40)
+            .map(|number| match number {
+                0 => "St4pairIiiE".to_owned(),
+                1 => "S_IS0_S0_E".to_owned(),
+                _ => format!(
+                    "S_IS{}_S{0}_E",
+                    char::from_digit(number - 1, 36)
+                        .unwrap_or('Z')
+                        .to_ascii_uppercase()
+                ),
+            })
+            .collect();
+        let growing = format!("_Z1fIJ{pairs}EEvv");
+        assert_eq!(name(&growing), growing);
+    }
+}
