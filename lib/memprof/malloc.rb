@@ -28,8 +28,8 @@ module Memprof
   #
   # `MEMPROF_MALLOC=dump_path:FILE,dump_min:BYTES ruby -rmemprof/malloc app.rb` records a whole program, and
   # appends the lines of {dump} to the file at its end; `dump_fd:N` writes them to a descriptor (stderr
-  # without either). `sample:512KiB` records samples; `record:FILE`, also with `stack:N`, `native:true` or
-  # `sample:SIZE`, does what {record} does.
+  # without either). `sample:512KiB` records samples; `record:FILE`, also with `stack:N`, `native:true`,
+  # `addresses:true` or `sample:SIZE`, does what {record} does.
   #
   # @example Find the line that leaks
   #   require "memprof/malloc"
@@ -92,6 +92,7 @@ module Memprof
       #   that allocates
       # @param native [Boolean] native frames, too, as heaptrack has them: functions of C extensions, of
       #   libraries and of Ruby itself, with Ruby's frames where the VM runs them
+      # @param addresses [Boolean] addresses of blocks, too
       # @yield what is recorded
       # @return [Object, nil] what the block returns
       # @raise [ArgumentError] if `sample` or `stack` is out of range
@@ -100,9 +101,9 @@ module Memprof
       # @example
       #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
       #   puts Memprof::Malloc::Recording.new("import.malloc")
-      def record(path, sample: nil, stack: 64, native: false)
+      def record(path, sample: nil, stack: 64, native: false, addresses: false)
         check_stack(stack)
-        settings = [sample_bytes(sample), stack, native ? true : false]
+        settings = [sample_bytes(sample), stack, native ? true : false, addresses ? true : false]
         raise Error, RUNS if running?
 
         InterpreterFunctions.find if native

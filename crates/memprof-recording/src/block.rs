@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use zstd::zstd_safe::CParameter;
 
-use crate::record::Record;
+use crate::record::{Addresses, Record};
 
 /// The first bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"memprof malloc 1\n";
@@ -22,6 +22,7 @@ const LEVEL: i32 = 1;
 pub struct BlockWriter<W: Write> {
     out: W,
     records: Vec<u8>,
+    addresses: Addresses,
     packer: zstd::bulk::Compressor<'static>,
     packed: Vec<u8>,
     /// Bytes of the file up to the last whole block.
@@ -41,6 +42,7 @@ impl<W: Write> BlockWriter<W> {
         Ok(BlockWriter {
             out,
             records: Vec::with_capacity(FULL + 1024),
+            addresses: Addresses::default(),
             packer,
             packed: Vec::new(),
             written: MAGIC.len() as u64,
@@ -53,7 +55,7 @@ impl<W: Write> BlockWriter<W> {
     ///
     /// When the block that it completes can't be written.
     pub fn add(&mut self, record: Record<'_>) -> io::Result<()> {
-        record.write(&mut self.records);
+        record.write(&mut self.records, &mut self.addresses);
         if self.records.len() < FULL {
             return Ok(());
         }
@@ -77,6 +79,7 @@ impl<W: Write> BlockWriter<W> {
         self.out.write_all(&self.packed)?;
         self.written += self.packed.len() as u64;
         self.records.clear();
+        self.addresses.begin_block();
         Ok(())
     }
 

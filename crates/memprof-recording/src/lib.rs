@@ -1,12 +1,14 @@
 //! Recordings of malloc: a file of events in their order, which can be read while it grows, and after its process was
 //! killed. docs/recordings.md describes the format.
 //!
-//! The recorder (`memprof-native`) writes records with [`BlockWriter`]; [`read`] returns them; [`Summary`] adds them up.
+//! The recorder (`memprof-native`) writes records with [`BlockWriter`]; [`read`] returns them; [`Summary`] adds them up, and
+//! [`LiveBlocks`] knows the line that allocated a block at an address.
 
 mod block;
 pub mod export;
 mod flame;
 mod functions;
+mod live_blocks;
 mod profile;
 mod reader;
 mod record;
@@ -22,6 +24,7 @@ mod tree;
 pub use block::BlockWriter;
 pub use flame::{Flame, FlameFrame};
 pub use functions::{Function, Neighbor};
+pub use live_blocks::{LiveBlock, LiveBlocks, Place};
 pub use reader::{End, Error, read};
 pub use record::{Event, Record};
 pub use samples::{Scale, Weight};
@@ -32,6 +35,8 @@ pub use symbols::demangled;
 pub use timeline::Point;
 pub use tree::{Direction, Tree, TreeRow};
 
+#[cfg(test)]
+mod address_tests;
 #[cfg(test)]
 mod sample_tests;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Read};
 
 use crate::block::{MAGIC, MOST_PACKED, MOST_UNPACKED};
-use crate::record::{Record, Records};
+use crate::record::{Addresses, Record, Records};
 
 /// Why nothing could be read.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ pub fn read(input: &mut dyn Read, visit: &mut dyn FnMut(Record<'_>) -> bool) -> 
     let mut packed = Vec::new();
     let mut unpacked = vec![0; MOST_UNPACKED];
     let mut unpacker = zstd::bulk::Decompressor::new()?;
+    let mut addresses = Addresses::default();
     let mut is_complete = false;
     loop {
         let mut length = [0; 4];
@@ -76,14 +77,14 @@ pub fn read(input: &mut dyn Read, visit: &mut dyn FnMut(Record<'_>) -> bool) -> 
         let Ok(size) = unpacker.decompress_to_buffer(&packed, &mut unpacked) else {
             return Ok(End::Damaged(at));
         };
-        let mut records = Records(&unpacked[..size]);
+        let mut records = Records::new(&unpacked[..size], &mut addresses);
         while let Some(record) = records.next() {
             is_complete |= matches!(record, Record::End { .. });
             if !visit(record) {
                 return Ok(End::Damaged(at));
             }
         }
-        if !records.0.is_empty() {
+        if !records.is_at_end() {
             return Ok(End::Damaged(at));
         }
         at += 4 + length as u64;

@@ -13,17 +13,58 @@ const KIND_BITS: u32 = 3;
 const START: u64 = 0;
 const END: u64 = 1;
 const SAMPLES: u64 = 2;
+const ADDRESSES: u64 = 3;
 
 /// Longer texts are cut off.
 const MOST_TEXT: usize = 1 << 14;
 
+/// Addresses of blocks are multiples of 2 to the power of this: no allocator's block is aligned to less.
+const ALIGNMENT_BITS: u32 = 3;
+
 /// A block that was allocated or freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// The stack that allocated it.
     pub node: u64,
     /// Bytes asked for.
     pub size: u64,
+    /// Where it is; 0 in a recording without addresses.
+    pub address: u64,
+}
+
+/// How a block of the file has addresses of events: as the difference to that of the event before in the same block, since
+/// what is allocated together is near. Recordings have none until a record says so.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    are_there: bool,
+    last: u64,
+}
+
+impl Addresses {
+    /// A block of the file can be read without those before it.
+    pub fn begin_block(&mut self) {
+        self.last = 0;
+    }
+
+    /// Positive and negative differences in turn, so that small ones are small numbers.
+    fn put(&mut self, out: &mut Vec<u8>, address: u64) {
+        if self.are_there {
+            let place = address >> ALIGNMENT_BITS;
+            let difference = place.wrapping_sub(self.last) as i64;
+            self.last = place;
+            put(out, (difference << 1 ^ difference >> 63) as u64);
+        }
+    }
+
+    fn take(&mut self, records: &mut Numbers<'_>) -> Option<u64> {
+        if !self.are_there {
+            return Some(0);
+        }
+        let number = records.number()?;
+        let difference = (number >> 1) ^ (number & 1).wrapping_neg();
+        self.last = self.last.wrapping_add(difference);
+        Some(self.last << ALIGNMENT_BITS)
+    }
 }
 
 /// One record. Frames and nodes are numbered from 1 in their order in the file, and defined before they are used.
@@ -88,6 +129,8 @@ pub enum Record<'a> {
         /// Bytes between samples on average.
         period: u64,
     },
+    /// Events have addresses. Comes before the first block.
+    Addresses,
     /// The last record.
     End {
         /// Blocks that could not be recorded.
@@ -115,16 +158,15 @@ fn head(out: &mut Vec<u8>, kind: u64, number: u64) {
 
 impl Record<'_> {
     /// Appends the record.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>, addresses: &mut Addresses) {
+        let mut event = |kind, event: Event| {
+            head(out, kind, event.node);
+            put(out, event.size);
+            addresses.put(out, event.address);
+        };
         match *self {
-            Record::Allocation(Event { node, size }) => {
-                head(out, ALLOCATION, node);
-                put(out, size);
-            }
-            Record::Free(Event { node, size }) => {
-                head(out, FREE, node);
-                put(out, size);
-            }
+            Record::Allocation(block) => event(ALLOCATION, block),
+            Record::Free(block) => event(FREE, block),
             Record::Clock { ms, rss } => {
                 head(out, CLOCK, ms);
                 put(out, rss);
@@ -166,6 +208,10 @@ impl Record<'_> {
                 head(out, OTHER, SAMPLES);
                 put(out, period);
             }
+            Record::Addresses => {
+                head(out, OTHER, ADDRESSES);
+                addresses.are_there = true;
+            }
             Record::End { missed } => {
                 head(out, OTHER, END);
                 put(out, missed);
@@ -174,70 +220,97 @@ impl Record<'_> {
     }
 }
 
-/// Takes records from the front of a block.
-pub struct Records<'a>(pub &'a [u8]);
+/// Takes records from the front of a block of the file.
+pub(crate) struct Records<'a> {
+    numbers: Numbers<'a>,
+    addresses: &'a mut Addresses,
+}
+
+/// The bytes that are left of it.
+struct Numbers<'a>(&'a [u8]);
 
 impl<'a> Records<'a> {
+    pub fn new(block: &'a [u8], addresses: &'a mut Addresses) -> Records<'a> {
+        addresses.begin_block();
+        Records {
+            numbers: Numbers(block),
+            addresses,
+        }
+    }
+
     /// The next record; None at the end, and where there is no valid one: then bytes are left.
     pub fn next(&mut self) -> Option<Record<'a>> {
-        let before = self.0;
+        let before = self.numbers.0;
         let record = self.take();
         if record.is_none() {
-            self.0 = before;
+            self.numbers.0 = before;
         }
         record
     }
 
+    /// Whether nothing is left.
+    pub fn is_at_end(&self) -> bool {
+        self.numbers.0.is_empty()
+    }
+
     fn take(&mut self) -> Option<Record<'a>> {
-        let head = self.number()?;
+        let numbers = &mut self.numbers;
+        let head = numbers.number()?;
         let number = head >> KIND_BITS;
+        let event = |numbers: &mut Numbers<'_>, addresses: &mut Addresses| {
+            Some(Event {
+                node: number,
+                size: numbers.number()?,
+                address: addresses.take(numbers)?,
+            })
+        };
         Some(match head & ((1 << KIND_BITS) - 1) {
-            ALLOCATION => Record::Allocation(Event {
-                node: number,
-                size: self.number()?,
-            }),
-            FREE => Record::Free(Event {
-                node: number,
-                size: self.number()?,
-            }),
+            ALLOCATION => Record::Allocation(event(numbers, self.addresses)?),
+            FREE => Record::Free(event(numbers, self.addresses)?),
             CLOCK => Record::Clock {
                 ms: number,
-                rss: self.number()?,
+                rss: numbers.number()?,
             },
             RUBY_FRAME => Record::RubyFrame {
                 line: number,
-                path: self.text()?,
-                method: self.text()?,
+                path: numbers.text()?,
+                method: numbers.text()?,
             },
             NATIVE_FRAME => Record::NativeFrame {
                 offset: number,
-                address: self.number()?,
-                module: self.text()?,
+                address: numbers.number()?,
+                module: numbers.text()?,
             },
             NODE => Record::Node {
                 parent: number,
-                frame: self.number()?,
+                frame: numbers.number()?,
             },
             NAME => Record::Name {
                 frame: number,
-                distance: self.number()?,
-                function: self.text()?,
+                distance: numbers.number()?,
+                function: numbers.text()?,
             },
             _ if number == START => Record::Start {
-                pid: self.number()?,
-                time: self.number()?,
-                command: self.text()?,
+                pid: numbers.number()?,
+                time: numbers.number()?,
+                command: numbers.text()?,
             },
             _ if number == SAMPLES => Record::Samples {
-                period: self.number()?,
+                period: numbers.number()?,
             },
+            _ if number == ADDRESSES => {
+                self.addresses.are_there = true;
+                Record::Addresses
+            }
             _ if number == END => Record::End {
-                missed: self.number()?,
+                missed: numbers.number()?,
             },
             _ => return None,
         })
     }
+}
 
+impl<'a> Numbers<'a> {
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {

@@ -1,18 +1,15 @@
 use memprof_profile::export as profile;
 
 use crate::export::Format;
-use crate::tests::{exported, file, summary};
-use crate::{Counts, Event, Record, Scale};
+use crate::tests::{block, exported, file, summary};
+use crate::{Counts, Record, Scale};
 
 const PERIOD: u64 = 4096;
 
 /// Two blocks of 100 bytes and one of a mebibyte are sampled; one of the small ones is freed at once.
 fn recording(period: u64) -> Vec<Record<'static>> {
-    let small = Event { node: 1, size: 100 };
-    let large = Event {
-        node: 1,
-        size: 1 << 20,
-    };
+    let small = block(1, 100);
+    let large = block(1, 1 << 20);
     vec![
         Record::Start {
             pid: 7,

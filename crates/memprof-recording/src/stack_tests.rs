@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use crate::export::{Format, Value};
-use crate::tests::{exported, file, summary};
-use crate::{Direction, Event, Flame, Function, Neighbor, Record, Stacks, Tree, TreeRow};
+use crate::tests::{block, exported, file, summary};
+use crate::{Direction, Flame, Function, Neighbor, Record, Stacks, Tree, TreeRow};
 
 fn ruby(line: u64, method: &'static str) -> Record<'static> {
     Record::RubyFrame {
@@ -39,7 +39,7 @@ fn recording() -> Vec<Record<'static>> {
         node(1, 3),
     ];
     for (node, size) in [(2, 100), (3, 1_000), (4, 20), (5, 5)] {
-        records.push(Record::Allocation(Event { node, size }));
+        records.push(Record::Allocation(block(node, size)));
     }
     records.push(Record::End { missed: 0 });
     records
@@ -197,7 +197,7 @@ fn a_random_tree_adds_up() {
     let mut expected: BTreeMap<String, u64> = BTreeMap::new();
     for _ in 0..2_000 {
         let (node, size) = (1 + next(300), next(5_000));
-        records.push(Record::Allocation(Event { node, size }));
+        records.push(Record::Allocation(block(node, size)));
         let frames = stacks[node as usize].iter();
         let names: Vec<_> = frames.map(|line| format!("m (/app/a.rb:{line})")).collect();
         *expected.entry(names.join(";")).or_default() += size;
@@ -319,7 +319,7 @@ fn a_function_that_calls_itself_counts_once_a_stack() {
     records.pop();
     // <main>, import, parse, import, parse.
     records.extend([node(3, 2), node(6, 3)]);
-    let event = Event { node: 7, size: 7 };
+    let event = block(7, 7);
     records.extend([Record::Allocation(event), Record::End { missed: 0 }]);
     let stacks = summary(&file(&records, 100)).stacks;
     let parse = &Function::all(&stacks, Value::Peak, Some("parse"))[0];

@@ -229,6 +229,11 @@ impl Stacks {
     /// that.
     #[must_use]
     pub fn location(&self, node: u32) -> String {
+        self.allocating_frame(node).location()
+    }
+
+    /// The frame that a stack allocated in, as `location` has it.
+    pub(crate) fn allocating_frame(&self, node: u32) -> &Frame {
         let is_ruby = |node: &u32| matches!(self.frame(*node), Frame::Ruby { .. });
         let is_caller = |node: &u32| match self.frame(*node) {
             Frame::Native(native) => !native.is_operator_new(),
@@ -236,7 +241,7 @@ impl Stacks {
         };
         let at = self.path(node).find(is_ruby);
         let at = at.or_else(|| self.path(node).find(is_caller));
-        self.frame(at.unwrap_or(node)).location()
+        self.frame(at.unwrap_or(node))
     }
 
     /// Leaves only the stacks that allocated at a location.

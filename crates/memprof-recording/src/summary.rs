@@ -40,6 +40,8 @@ pub struct Summary {
     /// Bytes between samples on average: counts are estimates then, and temporary blocks are not known. None: all blocks
     /// are recorded.
     pub sample: Option<u64>,
+    /// Whether blocks have addresses.
+    pub addresses: bool,
     /// Blocks that could not be recorded.
     pub missed: u64,
     /// The sum of all rows, with the bytes at the peak.

@@ -59,6 +59,7 @@ pub(crate) struct Sums {
     command: String,
     missed: u64,
     scale: Scale,
+    addresses: bool,
 }
 
 /// One for each power of two.
@@ -173,6 +174,10 @@ impl Sums {
                 self.scale = Scale::new(Some(period));
                 (period > 0).then_some(())
             }
+            Record::Addresses => {
+                self.addresses = true;
+                Some(())
+            }
             Record::End { missed } => {
                 self.missed = missed;
                 Some(())
@@ -282,6 +287,7 @@ impl Sums {
                 End::Complete | End::Open => None,
             },
             sample: scale.period(),
+            addresses: self.addresses,
             missed: self.missed,
             total: Counts {
                 allocations: scale.blocks(self.allocations),

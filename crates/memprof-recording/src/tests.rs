@@ -6,8 +6,22 @@ use crate::{BlockWriter, Error, Event, Record, Selection, Summary, read};
 const A: Event = Event {
     node: 1,
     size: 1000,
+    address: 0,
 };
-const B: Event = Event { node: 2, size: 24 };
+const B: Event = Event {
+    node: 2,
+    size: 24,
+    address: 0,
+};
+
+/// A block of a recording without addresses.
+pub(crate) fn block(node: u64, size: u64) -> Event {
+    Event {
+        node,
+        size,
+        address: 0,
+    }
+}
 
 fn frames() -> Vec<Record<'static>> {
     vec![
@@ -134,8 +148,8 @@ fn a_peak_is_that_of_a_slow_recount() {
         state ^= state << 17;
         if state % 7 < 4 || live.is_empty() {
             let (node, size) = (1 + state % 2, state >> 8 & 0xfff);
-            live.push(Event { node, size });
-            records.push(Record::Allocation(Event { node, size }));
+            live.push(block(node, size));
+            records.push(Record::Allocation(block(node, size)));
             sums[node as usize - 1] += size;
             if sums[0] + sums[1] > peak[0] + peak[1] {
                 peak = sums;
@@ -245,8 +259,8 @@ fn no_flipped_bit_goes_unnoticed() {
 #[test]
 fn what_cannot_be_is_damage() {
     let bad = [
-        Record::Allocation(Event { node: 9, size: 1 }),
-        Record::Allocation(Event { node: 0, size: 1 }),
+        Record::Allocation(block(9, 1)),
+        Record::Allocation(block(0, 1)),
         Record::Free(A),
         Record::Node {
             parent: 0,

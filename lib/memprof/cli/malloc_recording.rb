@@ -25,7 +25,7 @@ module Memprof
       def run(arguments)
         path = checked_path
         File.unlink(path) if File.file?(path)
-        wanted = { record: path, stack: @options[:stack], native: @options[:native], sample: sample }.compact
+        wanted = { record: path, sample: sample, **@options.slice(:stack, :native, :addresses) }.compact
         environment = { "MEMPROF_MALLOC" => wanted.map { |name, value| "#{name}:#{value}" }.join(",") }
         environment.merge!(preload) unless Program.ruby?(arguments.first)
         settings = Settings.new(environment)
@@ -68,7 +68,7 @@ module Memprof
       end
 
       def checked_path
-        other = given.keys - %i[malloc output stack native sample]
+        other = given.keys - %i[malloc output stack native addresses sample]
         raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --malloc" if other.any?
 
         output = @options[:output]

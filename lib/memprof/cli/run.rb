@@ -78,7 +78,7 @@ module Memprof
 
         return MallocRecording.new(@terminal, @options, given).run(arguments) if @options[:malloc]
 
-        raise UsageError, "--native needs --malloc" if given[:native]
+        %i[native addresses].each { |name| raise UsageError, "--#{name} needs --malloc" if given[name] }
 
         @options[:sample] &&= one_in(@options[:sample])
 
@@ -128,6 +128,7 @@ module Memprof
           "had allocated it", :peak)
         flag(parser, "--malloc", "record malloc; see below", :malloc)
         flag(parser, "--native", "with --malloc: native frames, too", :native)
+        flag(parser, "--addresses", "with --malloc: addresses of blocks, too", :addresses)
         text(parser, "--sample N", "track one object in N, scale up (default: 1);",
           "with --malloc: a block in N bytes (512KiB)", :sample)
         count(parser, "--stack N", "record N calling frames per object (default: 1; 64",

@@ -5,10 +5,12 @@ module Memprof
     # What `MEMPROF_MALLOC` asks for: a recording from the load of memprof/malloc to the end of the process,
     # and a dump of it then. Settings are separated by commas: `dump_path:FILE` (appended to), `dump_fd:N`,
     # `dump_min:BYTES`, `table:ROWS` (a table instead of lines), `sample:SIZE`; or `record:FILE`, with
-    # `stack:N`, `native:true`, `sample:SIZE`: a recording that goes to the file.
+    # `stack:N`, `native:true`, `addresses:true`, `sample:SIZE`: a recording that goes to the file.
     class Environment
-      SETTINGS = %w[dump_path dump_fd dump_min table sample record stack native].freeze
-      private_constant :SETTINGS
+      # Those of a recording that goes to a file.
+      RECORDED = %w[record stack native addresses].freeze
+      SETTINGS = (%w[dump_path dump_fd dump_min table sample] + RECORDED).freeze
+      private_constant :RECORDED, :SETTINGS
 
       # Starts what the variable asks for; a mistake in it is a warning, as the program must run.
       def self.start(text)
@@ -30,8 +32,9 @@ module Memprof
         @recording = @settings["record"]
         @stack = number("stack", nil)
         @native = flag("native")
+        @addresses = flag("addresses")
         keys = @settings.keys
-        other = @recording ? keys - %w[record stack native sample] : keys & %w[stack native]
+        other = @recording ? keys - RECORDED - ["sample"] : keys & RECORDED
         return if other.empty?
 
         raise ArgumentError, "#{other.first} can't be set #{@recording ? "with" : "without"} record"
@@ -48,7 +51,7 @@ module Memprof
       private
 
       def record
-        options = { native: @native, sample: @settings["sample"], stack: @stack }
+        options = { native: @native, addresses: @addresses, sample: @settings["sample"], stack: @stack }
         path = own(@recording)
         Malloc.record(path, **options.compact)
       rescue Error

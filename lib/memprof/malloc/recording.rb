@@ -97,6 +97,7 @@ module Memprof
       #   (blocks that could not be recorded), `:complete`, `:damaged_at` (byte of the file, or nil);
       # - `:sample`: nil, or bytes between samples: all counts are estimates then, and `:temporary` is 0, as
       #   it is not known;
+      # - `:addresses`: whether blocks have addresses;
       # - `:total`: `:allocations`, `:allocated_bytes`, `:temporary` (blocks that were freed before anything
       #   else was allocated or freed), `:peak_bytes`, `:leaked`, `:leaked_bytes` (live at the end);
       # - `:peak_ms`, `:peak_rss`: when most bytes were live, and the greatest RSS;

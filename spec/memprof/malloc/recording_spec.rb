@@ -63,6 +63,34 @@ RSpec.describe "Memprof::Malloc::Recording" do
   # What heaptrack_print says behind a label.
   def of_heaptrack(text, label) = text[/^#{label}: (.*)$/, 1]
 
+  it "has addresses on demand, and counts the same with them" do
+    counted = ["", ", addresses: true"].map do |addresses|
+      result = in_child(<<~RUBY)
+        Memprof::Malloc.record(PATH#{addresses}) do
+          kept = Array.new(50) { |index| "a" * (10_000 + index) }
+          kept.first(20).each(&:clear)
+          $kept = kept
+        end
+      RUBY
+      expect(result.stderr).to eq ""
+      summary = recording
+      [summary[:addresses], row(summary, "-e:3").slice(:peak_bytes, :leaked_bytes, :leaked), File.size(path)]
+    end
+    (without, counts, size), (with, same, more) = counted
+    expect([without, with, same]).to eq([false, true, counts])
+    expect(more).to be > size
+  end
+
+  it "has addresses if memprof run is called so, also of a program other than Ruby" do
+    [[RbConfig.ruby, "-e", "1"], ["sh", "-c", ":"]].each do |command|
+      ran = run_memprof("run", "--malloc", "--addresses", "-o", path, "--", *command)
+      expect([ran.stdout, ran.status.exitstatus]).to eq ["", 0]
+      expect(recording).to include(addresses: true)
+    end
+    ran = run_ruby("1", env: { "MEMPROF_MALLOC" => "addresses:true" }, ruby_args: %w[-rmemprof/malloc])
+    expect(ran.stderr).to eq "memprof: malloc is not recorded: addresses can't be set without record\n"
+  end
+
   it "is what heaptrack and Massif can read" do
     in_child(<<~'RUBY')
       Memprof::Malloc.record(PATH) do
@@ -264,6 +292,7 @@ RSpec.describe "Memprof::Malloc::Recording" do
     expect(run_memprof("run", "--malloc", "true").stderr)
       .to eq "memprof: --malloc needs a file; give --output FILE\n"
     expect(run_memprof("run", "--native", "true").stderr).to eq "memprof: --native needs --malloc\n"
+    expect(run_memprof("run", "--addresses", "true").stderr).to eq "memprof: --addresses needs --malloc\n"
     expect(run_memprof("run", "--malloc", "--peak", "-o", path, "true").stderr)
       .to eq "memprof: --peak cannot be used with --malloc\n"
   end

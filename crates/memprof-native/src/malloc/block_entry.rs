@@ -72,3 +72,7 @@ impl Entry {
 pub(super) fn key_of(address: usize) -> u64 {
     (address as u64 >> 3) & ADDRESS
 }
+
+pub(super) fn address_of(key: u64) -> u64 {
+    key << 3
+}

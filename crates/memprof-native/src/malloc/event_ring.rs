@@ -5,32 +5,48 @@
 
 use std::ptr;
 
+use super::block_entry::{MAX_SIZE, SITE_BITS, address_of, key_of};
 use super::pages;
 use super::sites::SiteId;
 
 /// A block of a site was allocated or freed.
 #[derive(Clone, Copy)]
 pub(super) struct Event {
-    /// The site, above it the lowest bit: whether it was freed.
-    site: u64,
-    /// Bytes asked for.
-    pub size: u64,
+    /// The size, above it whether it was freed, above that the site, as the table of blocks has them.
+    block: u64,
+    /// The address in eights, as the table has it: to those that look for leaks, the address itself would be a reference.
+    key: u64,
 }
 
+/// Whether it was freed.
+const IS_FREE: u64 = MAX_SIZE + 1;
+
 impl Event {
-    pub(super) fn new(site: SiteId, size: u64, is_free: bool) -> Event {
+    #[inline(always)]
+    pub(super) fn new(address: usize, site: SiteId, size: u64, is_free: bool) -> Event {
         Event {
-            site: u64::from(site.0) << 1 | u64::from(is_free),
-            size,
+            block: size.min(MAX_SIZE)
+                | if is_free { IS_FREE } else { 0 }
+                | u64::from(site.0) << (64 - SITE_BITS),
+            key: key_of(address),
         }
     }
 
+    pub(super) fn address(self) -> u64 {
+        address_of(self.key)
+    }
+
+    /// Bytes asked for.
+    pub(super) fn size(self) -> u64 {
+        self.block & MAX_SIZE
+    }
+
     pub(super) fn site(self) -> SiteId {
-        SiteId((self.site >> 1) as u32)
+        SiteId((self.block >> (64 - SITE_BITS)) as u32)
     }
 
     pub(super) fn is_free(self) -> bool {
-        self.site & 1 != 0
+        self.block & IS_FREE != 0
     }
 }
 
@@ -151,6 +167,7 @@ mod tests {
 
     fn push(ring: &mut Ring, number: usize) -> Pushed {
         ring.push(Event::new(
+            number << 4,
             SiteId(number as u32 % 1000),
             number as u64,
             number % 3 == 0,
@@ -174,7 +191,8 @@ mod tests {
             }
             ring.take(round % 3 == 0, &mut events);
             for event in &events {
-                assert_eq!(event.size, taken as u64);
+                assert_eq!(event.size(), taken as u64);
+                assert_eq!(event.address(), (taken << 4) as u64);
                 assert_eq!(event.site(), SiteId(taken as u32 % 1000));
                 assert_eq!(event.is_free(), taken % 3 == 0);
                 taken += 1;

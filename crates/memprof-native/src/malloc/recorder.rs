@@ -187,7 +187,7 @@ fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: us
             return;
         }
     }
-    stream::push(site, size, false);
+    stream::push(address, site, size, false);
     let weight = sampling::weight(size);
     sites::count_allocation(thread_memory::tallies(thread), site, weight);
     if sampling::is_on() {
@@ -265,7 +265,7 @@ fn count_free(thread: &counters::Block, address: usize, block: Block, now: u32) 
         if sampling::is_on() {
             probes::freed(address);
         }
-        stream::push(block.site, block.size, true);
+        stream::push(address, block.site, block.size, true);
         sites::count_free(
             thread_memory::tallies(thread),
             block.site,

@@ -29,6 +29,8 @@ pub struct Stream {
     pub file: File,
     /// What is run, for those that read the recording.
     pub command: String,
+    /// Whether events have addresses.
+    pub addresses: bool,
 }
 
 /// Whether events are taken: a look at this costs less than the lock.
@@ -52,13 +54,18 @@ const PAUSE: Duration = Duration::from_micros(200);
 
 /// Starts the thread. Call before blocks are recorded.
 pub(super) fn start(stream: Stream) -> io::Result<()> {
-    let Stream { file, command } = stream;
+    let Stream {
+        file,
+        command,
+        addresses,
+    } = stream;
     let blocks = BlockWriter::new(HeldFile::new(file)?)?;
     if !RING.with(Ring::start) {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     let output = Output {
         blocks,
+        addresses,
         known: Vec::new(),
         frames: HashMap::new(),
         nodes: 0,
@@ -119,9 +126,9 @@ pub(super) fn finish() -> io::Result<()> {
 
 /// A block was allocated or freed. The thread is in the recorder.
 #[inline(always)]
-pub(super) fn push(site: SiteId, size: u64, is_free: bool) {
+pub(super) fn push(address: usize, site: SiteId, size: u64, is_free: bool) {
     if IS_ON.load(Relaxed) {
-        push_event(Event::new(site, size, is_free));
+        push_event(Event::new(address, site, size, is_free));
     }
 }
 
@@ -184,6 +191,7 @@ fn without_signals<T>(work: impl FnOnce() -> T) -> T {
 /// What the thread has.
 struct Output {
     blocks: BlockWriter<HeldFile>,
+    addresses: bool,
     /// The node of each site; 0: it has none yet.
     known: Vec<u32>,
     /// The numbers of frames.
@@ -219,6 +227,9 @@ impl Output {
         })?;
         if let Some(period) = sampling::period() {
             self.blocks.add(Record::Samples { period })?;
+        }
+        if self.addresses {
+            self.blocks.add(Record::Addresses)?;
         }
         self.clock()?;
         self.blocks.flush()?;
@@ -258,7 +269,8 @@ impl Output {
         let node = u64::from(self.node(event.site())?);
         let recorded = Recorded {
             node,
-            size: event.size,
+            size: event.size(),
+            address: event.address(),
         };
         self.blocks.add(if event.is_free() {
             Record::Free(recorded)

@@ -33,6 +33,8 @@ pub struct Stream {
     pub file: File,
     /// What is run, for those that read the recording.
     pub command: String,
+    /// Whether events have addresses.
+    pub addresses: bool,
 }
 
 /// Refuses.

@@ -102,11 +102,11 @@ impl Lines<'_> {
                 // A comment, which heaptrack skips: nothing that it shows has room for this.
                 writeln!(self.out, "# {}", estimates(period))
             }
-            Record::Name { .. } | Record::End { .. } => Ok(()),
+            Record::Addresses | Record::Name { .. } | Record::End { .. } => Ok(()),
         }
     }
 
-    fn event(&mut self, letter: char, Event { node, size }: Event) -> io::Result<()> {
+    fn event(&mut self, letter: char, Event { node, size, .. }: Event) -> io::Result<()> {
         // A sample has the bytes that it stands for: then sums of bytes are right, if not numbers of calls.
         let size = self.scale.bytes(self.scale.weight(size).bytes);
         let next = self.allocations.len() as u64;

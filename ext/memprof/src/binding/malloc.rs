@@ -17,7 +17,7 @@ use crate::vm::malloc_host::{self, QuietThread};
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let module = native.define_module("Malloc")?;
     module.define_singleton_method("start", function!(start, 3))?;
-    module.define_singleton_method("record", function!(record, 5))?;
+    module.define_singleton_method("record", function!(record, 6))?;
     module.define_singleton_method("native_stack", function!(native_stack, 0))?;
     module.define_singleton_method("interpreter_functions", function!(interpreter_functions, 2))?;
     module.define_singleton_method("stop", function!(stop, 0))?;
@@ -50,7 +50,8 @@ fn start(
     malloc::start(&malloc_host::HOST, settings).map_err(|why| unsupported(ruby, "malloc", &why))
 }
 
-/// Records as `start` does, and writes what happens to a file descriptor. False if it records already.
+/// Records as `start` does, and writes what happens to a file descriptor, also where if `addresses`. False if it records
+/// already.
 fn record(
     ruby: &Ruby,
     descriptor: i32,
@@ -58,6 +59,7 @@ fn record(
     sample: Option<NonZeroU32>,
     stack: usize,
     native: bool,
+    addresses: bool,
 ) -> Result<bool, Error> {
     let file = duplicate(ruby, descriptor)?;
     malloc_host::prepare();
@@ -66,7 +68,11 @@ fn record(
         stack,
         native,
     };
-    let stream = Stream { file, command };
+    let stream = Stream {
+        file,
+        command,
+        addresses,
+    };
     malloc::start_stream(&malloc_host::HOST, settings, stream).map_err(|why| match why {
         Refused::File(error) => failure(
             ruby,

@@ -117,6 +117,7 @@ fn record(path: &str, settings: &str) -> Option<()> {
     let stream = Stream {
         file: at_high_number(&file)?,
         command: program(),
+        addresses: value(settings, "addresses") == Some("true"),
     };
     let starts = malloc::start_stream(&HOST, wanted, stream);
     let starts = starts.ok().filter(|&starts| starts).map(drop);
