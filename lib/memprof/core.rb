@@ -35,12 +35,23 @@ module Memprof
   # with signatures, offsets and states: `"%RubyArray@0->%RubyString"`, `"->=>near"`. With
   # `comment_extensions: true`, {#each} adds what led to each block.
   #
+  # With `recording:`, a recording of malloc of that process with addresses ({Malloc.record}), blocks also
+  # have the line that allocated them: {describe}, {explain}, {each} and {summarize} say so.
+  #
   # @example What a process leaked in C
   #   Memprof::Core.of do |core|
   #     p core.count(:leaked)
   #     core.each(:leaked, min_size: 1024) { |block| p block[:address], block[:size] }
   #   end
+  # @example Which lines allocated it
+  #   Memprof::Malloc.record("app.malloc", addresses: true)
+  #   Memprof::Core.of(recording: "app.malloc") do |core|
+  #     core.summarize(:leaked)[:places].each { |row| p row[:allocated_at], row[:bytes] }
+  #   end
+  #   Memprof::Malloc.stop
   class Core
+    autoload :BlockOrigins, "#{__dir__}/core/block_origins"
+
     # Blocks that are fetched at once.
     PIECE = 10_000
     # Copies that are made of a process whose heap looks damaged in each of them.
@@ -52,17 +63,24 @@ module Memprof
       include ProcessCopying
 
       # @param path [String, Pathname] an ELF core file of a 64-bit process, by the kernel or gcore
+      # @param recording [String, Pathname, nil] a recording of malloc of the process, with addresses. What
+      #   happened after the time of the core file is left out
       # @return [Core]
-      # @raise [Error] if it can't be read, or is none
+      # @raise [Error] if it can't be read, or is none; if the recording is of another process, or has no
+      #   addresses
       # @example Where a core file is
       #   Memprof::Core.open("core.4711").count(:leaked) if File.exist?("core.4711")
-      def open(path)
+      def open(path, recording: nil)
         path = File.path(path)
-        File.open(path, "rb") { |file| new(Native::Image.open(file.fileno)) }
+        native, time = File.open(path, "rb") { |file| [Native::Image.open(file.fileno), file.mtime] }
+        core = new(native)
       rescue SystemCallError => e
         raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}", cause: nil
       rescue Error => e
         raise Error, "can't read #{path}: #{e.message}", cause: nil
+      else
+        BlockOrigins.add(native, recording, time: time) if recording
+        core
       end
 
       # @api private
@@ -82,15 +100,17 @@ module Memprof
       # memory.
       #
       # @param pid [Integer] this process, if it is not given
+      # @param recording (see #open)
       # @yieldparam core [Core] the copy, which ends with the block
       # @return [Object] what the block returns
-      # @raise [Error] if it can't be copied, or in the block of another `of`
+      # @raise [Error] if it can't be copied, or in the block of another `of`; for the recording as for {open}
       # @example
       #   Memprof::Core.of { |core| puts core.count(:used) }
-      def of(pid = Process.pid)
+      def of(pid = Process.pid, recording: nil)
         pause, image = copied(pid)
         core = new(image, pause)
         begin
+          BlockOrigins.add(image, recording, time: Time.now, pid: pid) if recording
           yield core
         ensure
           core.finish
@@ -144,7 +164,9 @@ module Memprof
     #   `:statics`, and `:external` memory without its `:zeros` (bytes in pages of zeros);
     # - `:writable`, all of it, and `:tops`, the free ends of arenas, in bytes;
     # - `:command`, `:pid`, `:signal`, `:machine`, `:threads`, `:allocator`;
-    # - `:missing` bytes that were cut off the file, `:corruptions` of the heap, `:skipped` bytes of it.
+    # - `:missing` bytes that were cut off the file, `:corruptions` of the heap, `:skipped` bytes of it;
+    # - `:recording`: nil, or used blocks that it has (`:known`) and that it does not have (`:unknown`);
+    #   whether it `:ended` before; `:sample` (bytes between samples, or nil) and `:damaged_at`.
     #
     # @return [Hash{Symbol => Object}]
     # @example
@@ -161,7 +183,9 @@ module Memprof
 
     # Blocks by what distinguishes them: `:rows` with `:kind` (`signature`: the first word points to constant
     # data, at `:place`; `pattern`: an object of Ruby has it), `:name`, `:count` and `:bytes`; the others,
-    # `:unrecognized`, by `:sizes`.
+    # `:unrecognized`, by `:sizes`. With a recording also `:places`: rows of `:allocated_at` (`"app.rb:12"`,
+    # or native code), `:method` if it is known, `:count` and `:bytes`; and the used blocks that are not in
+    # the recording (`:unknown`).
     #
     # @param set (see #count)
     # @param restrictions (see #count)
@@ -172,7 +196,8 @@ module Memprof
     def summarize(set = :used, **restrictions) = ask(:summarize, selection(set, restrictions))
 
     # Each block, by address: `:address`, `:size`, `:kind` (`used`, `free`, `thread_cached`) and
-    # `:signature`. Those of a chain or an extended set come in the order in which they are reached; with
+    # `:signature`; if a recording has it, `:allocated_at` (`"app.rb:12"`, or native code where no Ruby ran)
+    # and `:method`. Those of a chain or an extended set come in the order in which they are reached; with
     # `comment_extensions: true` as restriction they have `:added` (the `:rule`, `:from` and `:to` that led to
     # it; nil for blocks of the set itself) and `:again` (what led to blocks that were there before, after
     # this one and before the next).
@@ -225,7 +250,7 @@ module Memprof
     # What is at an address: `:place` (`block`, `object`, `ruby_page`, `stack`, `static`, `external`,
     # `constant`, `unmapped`) and what is known of that; of a block `:start`, `:size`, `:kind`,
     # `:signature`, `:state` (`anchored`, `garbage`, `leaked`, `unreferenced`) and `:owner`, the object of
-    # Ruby that it belongs to.
+    # Ruby that it belongs to; if a recording has it, `:allocated_at` and `:method` as in {#each}.
     #
     # @param address [String, Integer]
     # @return [Hash{Symbol => Object}]

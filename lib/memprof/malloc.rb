@@ -92,7 +92,8 @@ module Memprof
       #   that allocates
       # @param native [Boolean] native frames, too, as heaptrack has them: functions of C extensions, of
       #   libraries and of Ruby itself, with Ruby's frames where the VM runs them
-      # @param addresses [Boolean] addresses of blocks, too
+      # @param addresses [Boolean] also the address of each block, by which {Core.open} knows which line
+      #   allocated a block of a core file
       # @yield what is recorded
       # @return [Object, nil] what the block returns
       # @raise [ArgumentError] if `sample` or `stack` is out of range

@@ -2,11 +2,14 @@
 
 use std::sync::OnceLock;
 
+use memprof_recording::LiveBlocks;
+
 use crate::blocks::{Block, Kind};
 use crate::glibc::GlibcHeap;
 use crate::image::Image;
 use crate::memory_map::MemoryMap;
 use crate::questions::LastMembers;
+use crate::recorded::{Mismatch, Recorded};
 use crate::references::{Node, References};
 use crate::ruby_pages::{ObjectType, RubyPages};
 use crate::sets::{SetName, Sets};
@@ -24,6 +27,7 @@ pub struct Analysis {
     pub map: MemoryMap,
     references: OnceLock<References>,
     sets: Sets,
+    recorded: OnceLock<Recorded>,
     pub(crate) last_members: LastMembers,
 }
 
@@ -42,6 +46,7 @@ impl Analysis {
             map,
             references: OnceLock::new(),
             sets: Sets::default(),
+            recorded: OnceLock::new(),
             last_members: LastMembers::default(),
         }
     }
@@ -54,6 +59,24 @@ impl Analysis {
             (graph.offsets.len() + graph.targets.len()) * 4
         });
         size_of::<Analysis>() + self.heap.blocks.len() * 16 + references
+    }
+
+    /// Learns from a recording of the same process where blocks were allocated; from the first one that fits. `pids` are the
+    /// numbers that the process has in other namespaces.
+    ///
+    /// # Errors
+    ///
+    /// When the recording is of another process, or says nothing about addresses.
+    pub fn add_recording(&self, live: LiveBlocks, pids: &[u64]) -> Result<(), Mismatch> {
+        let recorded = Recorded::new(live, &self.image, &self.heap.blocks, pids)?;
+        let _ = self.recorded.set(recorded);
+        Ok(())
+    }
+
+    /// What is known from a recording, if there is one.
+    #[must_use]
+    pub fn recorded(&self) -> Option<&Recorded> {
+        self.recorded.get()
     }
 
     /// References between blocks and objects.

@@ -1,6 +1,7 @@
 //! The memory of a process from outside: an [`Image`] is memory by address, with its mappings, threads and files. It comes
 //! from an ELF core file or from a process that stands still. What glibc's malloc and Ruby have in it is found by invariants, neither by symbols nor by
-//! tables of versions. An [`Analysis`] joins the two: blocks know the objects of Ruby they belong to, and what anchors them.
+//! tables of versions. An [`Analysis`] joins the two: blocks know the objects of Ruby they belong to, and what anchors them, and with a
+//! recording of malloc where they were allocated.
 //!
 //! Nothing here knows a VM or stops a process.
 
@@ -19,6 +20,7 @@ mod owners;
 mod process_image;
 pub mod questions;
 mod ranges;
+mod recorded;
 mod references;
 mod ruby_heap;
 mod ruby_pages;
@@ -33,6 +35,7 @@ pub use glibc::{Arena, Corruption, GlibcHeap};
 pub use image::{Image, Machine, Thread, Words};
 pub use memory_map::{Anchor, MemoryMap};
 pub use process_image::waiting_threads;
+pub use recorded::{Mismatch, Recorded};
 pub use references::{AnchorPoint, Node, References};
 pub use ruby_pages::{ObjectType, RubyPage, RubyPages};
 pub use segment::{Access, Segment};

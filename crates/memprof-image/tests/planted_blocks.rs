@@ -5,7 +5,8 @@
 mod core_file;
 mod support;
 
-use memprof_image::{Analysis, Block, Image, Kind, SetName};
+use memprof_image::{Analysis, Block, Image, Kind, Mismatch, SetName, questions};
+use memprof_recording::{LiveBlock, LiveBlocks, Place, Summary};
 use support::Planted;
 
 fn in_set(analysis: &Analysis, set: &str, size: std::ops::Range<u64>) -> Vec<Block> {
@@ -114,4 +115,120 @@ fn no_page_of_ruby_is_found_where_there_is_none() {
     let planted = Planted::start();
     let analysis = Analysis::new(planted.image());
     assert_eq!(analysis.ruby.pages, []);
+}
+
+/// A recording of a process that has these blocks, all of them allocated at one line.
+fn recording(pid: u64, blocks: &[(u64, u64)]) -> LiveBlocks {
+    let blocks = blocks.iter().map(|&(address, size)| LiveBlock {
+        address,
+        size,
+        place: 0,
+    });
+    LiveBlocks {
+        blocks: Some(blocks.collect()),
+        places: vec![Place {
+            location: "app.rb:3".to_owned(),
+            method: "leak".to_owned(),
+        }],
+        summary: Summary {
+            pid,
+            ..Summary::default()
+        },
+        ended: false,
+    }
+}
+
+fn ask(analysis: &Analysis, question: &str, parameters: serde_json::Value) -> serde_json::Value {
+    let answer = questions::ask(analysis, question, parameters).expect("an answer");
+    serde_json::from_str(&answer).expect("JSON")
+}
+
+#[test]
+fn a_recording_knows_where_blocks_were_allocated() {
+    let planted = Planted::start();
+    let analysis = Analysis::new(planted.image());
+    let pid = u64::from(analysis.image.pid.unwrap_or(7));
+    let leaked = in_set(&analysis, "leaked", 1000..1016);
+    let free = in_set(&analysis, "free", 5000..20_000)[0];
+    let large = planted.addresses[1];
+    let large_size = analysis
+        .heap
+        .blocks
+        .at(large)
+        .and_then(|number| analysis.block(number));
+    // The first ones as they are, one of a mapping with the rest of its page, and two that are others by now.
+    let mut blocks: Vec<_> = leaked[..10]
+        .iter()
+        .map(|block| (block.address, block.size - 8))
+        .collect();
+    blocks.push((large, large_size.expect("a block").size - 4000));
+    blocks.push((leaked[10].address, 300));
+    blocks.push((leaked[11].address, 1100));
+    blocks.push((free.address, free.size));
+    analysis
+        .add_recording(recording(pid, &blocks), &[])
+        .expect("it fits");
+
+    let overview = ask(&analysis, "overview", serde_json::json!({}));
+    assert_eq!(overview["recording"]["known"]["count"], 11);
+    let used = overview["used"]["count"].as_u64().expect("a number");
+    assert_eq!(overview["recording"]["unknown"]["count"], used - 11);
+    let describe = |address: u64| {
+        let address = format!("{address:#x}");
+        ask(
+            &analysis,
+            "describe",
+            serde_json::json!({ "address": address }),
+        )
+    };
+    for known in [leaked[0].address, leaked[9].address, large] {
+        let answer = describe(known);
+        assert_eq!(
+            (&answer["allocated_at"], &answer["method"]),
+            (&"app.rb:3".into(), &"leak".into())
+        );
+    }
+    for unknown in [
+        leaked[10].address,
+        leaked[11].address,
+        leaked[12].address,
+        free.address,
+    ] {
+        assert!(describe(unknown).get("allocated_at").is_none());
+    }
+    let set = serde_json::json!({ "set": "leaked", "min_size": 1000, "max_size": 1015 });
+    let summary = ask(&analysis, "summarize", set);
+    assert_eq!(summary["places"][0]["allocated_at"], "app.rb:3");
+    assert_eq!(summary["places"][0]["count"], 10);
+    assert_eq!(summary["unknown"]["count"], leaked.len() - 10);
+}
+
+#[test]
+fn a_recording_of_another_process_is_refused() {
+    let planted = Planted::start();
+    let mut image = planted.image();
+    image.pid = Some(7);
+    let analysis = Analysis::new(image);
+    let block = in_set(&analysis, "used", 1000..1016)[0];
+    let fits = [(block.address, block.size)];
+    let other = analysis.add_recording(recording(8, &fits), &[7, 9]);
+    assert_eq!(other, Err(Mismatch::OtherProcess(8)));
+    // One that had the same number.
+    let other = analysis.add_recording(recording(7, &[(block.address + 16, 1000)]), &[]);
+    assert_eq!(other, Err(Mismatch::OtherMemory));
+    let without = LiveBlocks {
+        blocks: None,
+        ..recording(7, &[])
+    };
+    assert_eq!(
+        analysis.add_recording(without, &[]),
+        Err(Mismatch::NoAddresses)
+    );
+    assert!(analysis.recorded().is_none());
+    // The number that it has in a container.
+    assert_eq!(analysis.add_recording(recording(8, &fits), &[7, 8]), Ok(()));
+    // One that has just begun has no blocks.
+    let analysis = Analysis::new(planted.image());
+    let pid = u64::from(analysis.image.pid.unwrap_or(7));
+    assert_eq!(analysis.add_recording(recording(pid, &[]), &[]), Ok(()));
 }

@@ -397,7 +397,7 @@ fn live_at_end(sample: Option<NonZeroU32>, work: impl FnOnce()) -> BTreeMap<usiz
     work();
     assert!(malloc::stop().unwrap());
     file.rewind().unwrap();
-    let live = LiveBlocks::read(&mut file).unwrap();
+    let live = LiveBlocks::read(&mut file, u64::MAX).unwrap();
     assert!(live.summary.complete && live.summary.damaged_at.is_none());
     assert_eq!(live.summary.pid, u64::from(std::process::id()));
     let blocks = live.blocks.unwrap().into_iter();

@@ -18,7 +18,7 @@ fn frames() -> Vec<Record<'static>> {
     vec![
         Record::Start {
             pid: 7,
-            time: 0,
+            time: 1_000,
             command: b"app.rb",
         },
         Record::Addresses,
@@ -62,7 +62,7 @@ fn random(count: usize) -> (Vec<Record<'static>>, BTreeMap<u64, Event>) {
 }
 
 fn live(bytes: &[u8]) -> LiveBlocks {
-    LiveBlocks::read(&mut &bytes[..]).unwrap()
+    LiveBlocks::read(&mut &bytes[..], u64::MAX).unwrap()
 }
 
 /// Address, size and location of each live block.
@@ -115,6 +115,28 @@ fn live_blocks_are_those_of_a_slow_recount() {
     let mut methods: Vec<_> = methods.collect();
     methods.sort_unstable();
     assert_eq!(methods, [("/app/a.rb:1", "leak"), (native, "")]);
+}
+
+#[test]
+fn what_happened_later_is_left_out() {
+    let mut records = frames();
+    records.extend([
+        Record::Clock { ms: 100, rss: 0 },
+        Record::Allocation(block(1, 10, 16)),
+        Record::Clock { ms: 200, rss: 0 },
+        Record::Free(block(1, 10, 16)),
+        Record::Allocation(block(3, 20, 16)),
+        Record::End { missed: 0 },
+    ]);
+    let bytes = file(&records, 4);
+    let at = |until| {
+        let live = LiveBlocks::read(&mut &bytes[..], until).unwrap();
+        let sizes = located(&live).into_iter().map(|(_, size, _)| size);
+        (sizes.collect::<Vec<_>>(), live.ended)
+    };
+    assert_eq!(at(1_099), (vec![], false));
+    assert_eq!(at(1_199), (vec![10], false));
+    assert_eq!(at(1_200), (vec![20], true));
 }
 
 #[test]

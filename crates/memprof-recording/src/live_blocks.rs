@@ -37,27 +37,35 @@ pub struct Place {
 /// The live blocks of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBlocks {
-    /// Live at the end of the file, or at that of its last whole block; in no order. None if it has no addresses.
+    /// Live at the end of the file, or before: as of its last whole block, and of `until`. In no order. None if it has no
+    /// addresses.
     pub blocks: Option<Vec<LiveBlock>>,
     /// Where they were allocated.
     pub places: Vec<Place>,
-    /// What the recording adds up to.
+    /// Whether the recording was stopped before the time up to which it was read.
+    pub ended: bool,
+    /// What the whole recording adds up to.
     pub summary: Summary,
 }
 
 impl LiveBlocks {
-    /// Reads a recording. It takes as much memory as the most blocks that are live at once.
+    /// Reads a recording up to a time, in milliseconds since 1970. It takes as much memory as the most blocks that are live at
+    /// once.
     ///
     /// # Errors
     ///
     /// When it is none, or can't be read.
-    pub fn read(input: &mut dyn Read) -> Result<LiveBlocks, Error> {
+    pub fn read(input: &mut dyn Read, until: u64) -> Result<LiveBlocks, Error> {
         let mut sums = Sums::new(&Selection::default());
-        let mut live = Live::default();
+        let mut live = Live {
+            until,
+            ..Live::default()
+        };
         let end = read(input, &mut |record| {
             sums.add(record).is_some() && live.add(record)
         })?;
         let summary = sums.finish(end);
+        let ended = summary.complete && !live.is_over;
         let mut places = Places::default();
         let blocks = live.blocks.into_values().map(|event| LiveBlock {
             address: event.address,
@@ -68,6 +76,7 @@ impl LiveBlocks {
         Ok(LiveBlocks {
             blocks: summary.addresses.then_some(blocks),
             places: places.all,
+            ended,
             summary,
         })
     }
@@ -76,6 +85,9 @@ impl LiveBlocks {
 #[derive(Default)]
 struct Live {
     has_addresses: bool,
+    started: u64,
+    until: u64,
+    is_over: bool,
     blocks: FxHashMap<u64, Event>,
     /// Blocks at whose address there is another one already: realloc gives a block back before its free can be recorded.
     reallocated: Vec<Event>,
@@ -85,10 +97,20 @@ impl Live {
     /// False for a record that can't be.
     fn add(&mut self, record: Record<'_>) -> bool {
         match record {
+            Record::Start { time, .. } => {
+                self.started = time;
+                true
+            }
             Record::Addresses => {
                 self.has_addresses = true;
                 true
             }
+            // What follows happened before this time, and after the time before.
+            Record::Clock { ms, .. } => {
+                self.is_over |= self.started.saturating_add(ms) > self.until;
+                true
+            }
+            Record::Allocation(_) | Record::Free(_) if self.is_over => true,
             Record::Allocation(event) if self.has_addresses => {
                 let before = self.blocks.insert(event.address, event);
                 self.reallocated.extend(before);

@@ -40,12 +40,16 @@ module Memprof
         - in place of a verb, memprof reads commands from stdin, one per line; after
         `redirect on` each answer goes to a file.
 
+        With --recording, a recording of malloc of that process (`memprof run --malloc
+        --addresses`), it also says which line allocated each block.
+
         Examples:
           memprof core core.4711
           memprof core 4711 summarize leaked
           memprof core core.4711 list used %RubyString /minsize 1MiB
           memprof core core.4711 explain 55d90dacc010
           memprof core core.4711 summarize unreferenced /extend '~>'
+          memprof core core.4711 summarize leaked --recording app.malloc
           memprof core core.4711 - < script.chap
       TEXT
       FORMATS = %i[text json].freeze
@@ -58,7 +62,7 @@ module Memprof
 
         requests = requests(file, words)
         opened(file) do |core|
-          next Summary.new(self, @terminal, file, core).render if words.empty?
+          next Summary.new(self, @terminal, source(file), core).render if words.empty?
 
           to_output { requests.all? { |request, path| answer_to(path, core, request) } ? 0 : 2 }
         end
@@ -71,28 +75,37 @@ module Memprof
 
       private
 
+      # What names the memory in the commands that come next.
+      def source(file) = [file, *("--recording=#{@options[:recording]}" if @options[:recording])]
+
       # A file may have any name.
       def opened(of, &block)
         if PID.match?(of) && !File.exist?(of)
           load_library
-          return Memprof::Core.of(of.to_i, &block)
+          return Memprof::Core.of(of.to_i, recording: @options[:recording], &block)
         end
         check_readable(of, stdin: false)
         load_library
-        block.call(Loading.busy(@terminal) { Memprof::Core.open(of) })
+        block.call(Loading.busy(@terminal) { Memprof::Core.open(of, recording: @options[:recording]) })
       end
 
-      # What comes after FILE may begin with a dash: a signature, stdin.
+      # What comes after FILE may begin with a dash: a signature, a rule, stdin. So only long options may
+      # stand anywhere.
       def arrange(parser, arguments)
         rest = parser.order(arguments)
-        options = rest.drop(1).take_while { |word| word.start_with?("--") || %w[-f -o].include?(word) }
-        options.empty? ? rest : [rest.first, *parser.order(rest.drop(1))]
+        is_option = ->(word, at) { word.match?(/\A--\w/) || (at == 1 && %w[-f -o].include?(word)) }
+        while (at = rest.each_index.find { |index| is_option.call(rest[index], index) })
+          rest = [*rest.first(at), *parser.order(rest.drop(at))]
+        end
+        rest
       end
 
       def define_options(parser)
         one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
         json(parser)
         define_output(parser)
+        text(parser, "--recording FILE", "recording of malloc, with addresses: shows which",
+          "line allocated each block", :recording)
       end
 
       # Answers go to the file as they come, and not through memory: there may be millions of lines.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Address;
+use super::allocated::Allocated;
 use super::selection::slot;
 use super::signature::Signature;
 use crate::analysis::Analysis;
@@ -41,6 +42,8 @@ pub(crate) enum Place {
         state: Option<&'static str>,
         /// The object of Ruby that it belongs to.
         owner: Option<Object>,
+        #[serde(flatten)]
+        allocated: Allocated,
     },
     /// An object of Ruby.
     Object {
@@ -167,5 +170,6 @@ fn block(analysis: &Analysis, number: u32) -> Place {
         signature: Signature::of(analysis, number, block).text(),
         state,
         owner: owner.and_then(|(object, _)| Object::at(analysis, object)),
+        allocated: Allocated::of(analysis, number),
     }
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use super::allocated::Allocated;
 use super::extension::{Extension, Origin};
 use super::signature::Signature;
 use super::{Address, Selection};
@@ -53,6 +54,8 @@ struct Row {
     size: u64,
     kind: Kind,
     signature: Option<String>,
+    #[serde(flatten)]
+    allocated: Allocated,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     words: Vec<Option<Address>>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -134,6 +137,7 @@ impl Question {
             size: block.size,
             kind: block.kind,
             signature: Signature::of(analysis, number, block).text(),
+            allocated: Allocated::of(analysis, number),
             words,
             comments: comments.map(|extension| self.comments(analysis, extension, place, number)),
         }

@@ -1,6 +1,7 @@
 //! Questions to an image and their answers: a question is what serde reads from JSON parameters, an answer what it writes.
 //! Addresses are strings, as `0x7f12a0`.
 
+mod allocated;
 mod arenas;
 mod contents;
 mod count;

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Total;
 use crate::analysis::Analysis;
+use crate::blocks::Kind;
 use crate::glibc::Corruption;
 use crate::image::Machine;
 use crate::sets::SetName;
@@ -51,6 +52,21 @@ pub struct Answer {
     corruptions: Vec<Corruption>,
     /// Bytes of arenas that could not be read as chunks.
     skipped: u64,
+    /// What a recording says about the used blocks, if there is one.
+    recording: Option<Recording>,
+}
+
+#[derive(Serialize)]
+struct Recording {
+    /// Blocks of which it is known where they were allocated.
+    known: Total,
+    unknown: Total,
+    /// Whether it was stopped before the image was taken.
+    ended: bool,
+    /// Bytes between samples; None: all blocks were recorded.
+    sample: Option<u64>,
+    /// The byte of its file from which on it is damaged.
+    damaged_at: Option<u64>,
 }
 
 impl Question {
@@ -114,8 +130,28 @@ impl Question {
             unreferenced: of(SetName::Unreferenced),
             corruptions: heap.corruptions.clone(),
             skipped: heap.skipped,
+            recording: recording(analysis),
         })
     }
+}
+
+fn recording(analysis: &Analysis) -> Option<Recording> {
+    let recorded = analysis.recorded()?;
+    let (mut known, mut unknown) = (Total::default(), Total::default());
+    let blocks = (0..).zip(analysis.heap.blocks.iter());
+    for (number, block) in blocks.filter(|(_, block)| block.kind == Kind::Used) {
+        match recorded.index(number) {
+            Some(_) => known.add(block.size),
+            None => unknown.add(block.size),
+        }
+    }
+    Some(Recording {
+        known,
+        unknown,
+        ended: recorded.ended,
+        sample: recorded.sample,
+        damaged_at: recorded.damaged_at,
+    })
 }
 
 /// The allocator that the process used, by its library.

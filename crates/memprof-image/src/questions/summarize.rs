@@ -1,12 +1,16 @@
-//! The blocks of a set by their signatures and patterns; those that have neither by their sizes.
+//! The blocks of a set by their signatures and patterns; those that have neither by their sizes. With a recording also by the
+//! line that allocated them.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::allocated::Allocated;
 use super::signature::Signature;
 use super::{Selection, Total};
 use crate::analysis::Analysis;
+use crate::blocks::{Block, Kind};
+use crate::recorded::Recorded;
 
 /// The set.
 #[derive(Deserialize)]
@@ -21,6 +25,24 @@ pub struct Answer {
     /// Blocks that cannot be told apart but by their sizes.
     unrecognized: Total,
     sizes: Vec<Size>,
+    #[serde(flatten)]
+    by_place: Option<ByPlace>,
+}
+
+/// The same blocks by where they were allocated, according to a recording.
+#[derive(Serialize)]
+struct ByPlace {
+    places: Vec<PlaceRow>,
+    /// Used blocks that the recording does not have.
+    unknown: Total,
+}
+
+#[derive(Serialize)]
+struct PlaceRow {
+    #[serde(flatten)]
+    allocated: Allocated,
+    #[serde(flatten)]
+    total: Total,
 }
 
 #[derive(Serialize)]
@@ -47,8 +69,12 @@ impl Question {
         let mut groups: HashMap<Signature, Total> = HashMap::new();
         let mut sizes: HashMap<u64, Total> = HashMap::new();
         let (mut total, mut unrecognized) = (Total::default(), Total::default());
+        let mut by_place = analysis.recorded().map(Places::new);
         self.0.each(analysis, |number, block| {
             total.add(block.size);
+            if let Some(places) = &mut by_place {
+                places.add(number, block);
+            }
             match Signature::of(analysis, number, block) {
                 Signature::Unknown => {
                     unrecognized.add(block.size);
@@ -83,6 +109,48 @@ impl Question {
             rows,
             unrecognized,
             sizes,
+            by_place: by_place.map(Places::finish),
         })
+    }
+}
+
+/// Sums by place.
+struct Places<'a> {
+    recorded: &'a Recorded,
+    totals: Vec<Total>,
+    unknown: Total,
+}
+
+impl Places<'_> {
+    fn new(recorded: &Recorded) -> Places<'_> {
+        Places {
+            recorded,
+            totals: vec![Total::default(); recorded.places().len()],
+            unknown: Total::default(),
+        }
+    }
+
+    fn add(&mut self, number: u32, block: Block) {
+        match self.recorded.index(number) {
+            Some(place) => self.totals[place].add(block.size),
+            None if block.kind == Kind::Used => self.unknown.add(block.size),
+            None => {}
+        }
+    }
+
+    fn finish(self) -> ByPlace {
+        let places = self.recorded.places().iter().zip(self.totals);
+        let mut places: Vec<_> = places.filter(|(_, total)| total.count > 0).collect();
+        places.sort_unstable_by(|(a, one), (b, other)| {
+            (other.bytes, &a.location, &a.method).cmp(&(one.bytes, &b.location, &b.method))
+        });
+        let rows = places.into_iter().map(|(place, total)| PlaceRow {
+            allocated: Allocated::at(place),
+            total,
+        });
+        ByPlace {
+            places: rows.collect(),
+            unknown: self.unknown,
+        }
     }
 }

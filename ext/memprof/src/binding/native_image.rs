@@ -1,17 +1,22 @@
 //! `Memprof::Native::Image`: a core file, or the memory of a process, to ask. Questions and answers are JSON ([`memprof_image::questions`]).
 
+use std::io;
 use std::sync::Arc;
 
 use magnus::{
-    Class, DataTypeFunctions, Error, Module, Object, RHash, RModule, Ruby, TryConvert, TypedData,
-    function, method,
+    Class, DataTypeFunctions, Error, Module, Object, RHash, RModule, Ruby, StaticSymbol,
+    TryConvert, TypedData, function, method,
 };
 use memprof_dump::values::Values;
 use memprof_dump::{Options, Policy};
-use memprof_image::{Analysis, Error as Unreadable, Image, dump as image_dump, questions};
+use memprof_image::{
+    Analysis, Error as Unreadable, Image, Mismatch, dump as image_dump, questions,
+};
+use memprof_recording::{Error as NoRecording, LiveBlocks};
 
 use super::dump::{duplicate, failure, key, word};
 use super::job;
+use super::requests::Input;
 use crate::ruby_values::to_ruby;
 use crate::vm::heap::binding::version;
 
@@ -40,7 +45,8 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     image.define_singleton_method("open", function!(open, 1))?;
     image.define_method("ask", method!(ask, 2))?;
     image.define_method("damaged?", method!(is_damaged, 0))?;
-    image.define_method("dump", method!(dump, 3))
+    image.define_method("dump", method!(dump, 3))?;
+    image.define_method("add_recording", method!(add_recording, 3))
 }
 
 /// Reads the core file of a file descriptor.
@@ -53,7 +59,7 @@ fn open(ruby: &Ruby, descriptor: i32) -> Result<NativeImage, Error> {
         Ok(analysis) => Ok(NativeImage(Arc::new(analysis))),
         Err(Unreadable::Io(error)) => Err(failure(ruby, &error)),
         Err(error @ Unreadable::Unreadable(_)) => {
-            Err(failure(ruby, &std::io::Error::other(error.to_string())))
+            Err(failure(ruby, &io::Error::other(error.to_string())))
         }
     }
 }
@@ -76,6 +82,34 @@ fn ask(
         questions::ask(&analysis, &question, parameters)
     })?;
     answer.map_err(|message| Error::new(ruby.exception_arg_error(), message))
+}
+
+/// Learns from a recording of malloc where blocks were allocated: from a file descriptor, which is read up to a time in
+/// milliseconds since 1970. `pids`: numbers of the process. Returns nil, or why the recording does not fit, with the process
+/// that it is of.
+fn add_recording(
+    ruby: &Ruby,
+    image: &NativeImage,
+    descriptor: i32,
+    until: u64,
+    pids: Vec<u64>,
+) -> Result<Option<(StaticSymbol, Option<u64>)>, Error> {
+    let file = duplicate(ruby, descriptor)?;
+    let analysis = Arc::clone(&image.0);
+    let outcome = job::run(ruby, "recording", move |abandoned| {
+        let mut input = io::BufReader::with_capacity(1 << 18, Input { file, abandoned });
+        let live = LiveBlocks::read(&mut input, until)?;
+        Ok(analysis.add_recording(live, &pids))
+    })?;
+    let why = match outcome {
+        Ok(Ok(())) => return Ok(None),
+        Ok(Err(Mismatch::NoAddresses)) => ("no_addresses", None),
+        Ok(Err(Mismatch::OtherProcess(pid))) => ("other_process", Some(pid)),
+        Ok(Err(Mismatch::OtherMemory)) => ("other_memory", None),
+        Err(NoRecording::NoRecording) => ("no_recording", None),
+        Err(NoRecording::Io(error)) => return Err(failure(ruby, &error)),
+    };
+    Ok(Some((ruby.sym_new(why.0), why.1)))
 }
 
 /// Writes the heap of the Ruby in it to a file descriptor, with what a JSON object adds to the header; returns what was

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../core/words"
+require_relative "../../printable"
 require_relative "../../units"
 
 module Memprof
@@ -54,7 +55,16 @@ module Memprof
               yield "   Unrecognized allocations of size 0x#{row[:size].to_s(16)} have #{instances(row)}."
             end
           end
+          places(answer, request) { |line| yield line } if answer[:places]
           yield total(answer[:total])
+        end
+
+        def places(answer, request)
+          rows = answer[:places]
+          rows = rows.sort_by { |row| -row[:count] } if request.sort == "counts"
+          shown(rows, request).each { |row| yield "Allocated at #{place_name(row)}: #{instances(row)}." }
+          unknown = answer[:unknown]
+          yield "Not in the recording: #{instances(unknown)}." unless unknown[:count].zero?
         end
 
         def list(request)
@@ -130,6 +140,7 @@ module Memprof
           yield signed(answer[:signature]) if answer[:signature]
           owner = answer[:owner]
           yield "It belongs to the #{owner[:type]} at #{hex(owner[:object])}." if owner
+          yield allocated(answer) if answer[:allocated_at]
         end
 
         def kind(answer)
@@ -256,8 +267,16 @@ module Memprof
 
         def listed(block)
           kind = { "used" => "Used", "free" => "Free", "thread_cached" => "Thread cached free" }[block[:kind]]
-          line = "#{kind} allocation at #{hex(block[:address])} of size #{block[:size].to_s(16)}"
-          block[:signature] ? "#{line}\n#{signed(block[:signature])}" : line
+          lines = ["#{kind} allocation at #{hex(block[:address])} of size #{block[:size].to_s(16)}"]
+          lines << signed(block[:signature]) if block[:signature]
+          lines << allocated(block) if block[:allocated_at]
+          lines.join("\n")
+        end
+
+        def allocated(block) = "It was allocated at #{place_name(block)}."
+
+        def place_name(row)
+          Printable.line([row[:allocated_at], *("(#{row[:method]})" if row[:method])].join(" "))
         end
 
         def signed(signature)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../core/writable"
+require_relative "../../malloc/estimates"
 require_relative "../../units"
 
 module Memprof
@@ -10,12 +11,14 @@ module Memprof
       class Summary
         SIZES = 5
         TYPES = 8
-        private_constant :SIZES, :TYPES
+        PLACES = 10
+        private_constant :SIZES, :TYPES, :PLACES
 
-        def initialize(command, terminal, file, core)
+        # @param source [Array<String>] the core file or process, and the recording, as the command has them
+        def initialize(command, terminal, source, core)
           @command = command
           @terminal = terminal
-          @file = file
+          @source = source
           @core = core
           @answer = Loading.busy(terminal) { core.overview }
         end
@@ -31,23 +34,28 @@ module Memprof
         def data
           return @answer unless @command.output_format == :json
 
-          @answer.merge(leaks: @core.summarize(:leaked), objects: @core.objects)
+          @answer.merge(leaks: leaks, objects: @core.objects)
         end
 
         def lay_out(page)
           page.heading(heading)
           page.facts(facts)
           page.listing(memory, heading: "Writable memory")
-          page.listing(leaks, heading: "Leaked: neither memory nor objects reference these blocks") if leaked?
+          lay_out_leaks(page) if leaked?
           page.listing(objects, heading: "Objects of Ruby") if @answer[:ruby_pages]
           Memprof::Core::Writable.faults(@answer).each { |fault| page.paragraph("Note: #{fault}.") }
+        end
+
+        def lay_out_leaks(page)
+          page.listing(sizes, heading: "Leaked: neither memory nor objects reference these blocks")
+          page.listing(places, heading: "Leaked blocks by the line that allocated them") if recording
         end
 
         def heading
           name = [@answer[:command], ("process #{@answer[:pid]}" if @answer[:pid])].compact.join(", ")
           return "#{name}, paused for #{(@core.pause * 1000).round(1)} ms" if @core.pause
 
-          "#{File.basename(@file)}: #{name}"
+          "#{File.basename(@source.first)}: #{name}"
         end
 
         def facts
@@ -56,7 +64,7 @@ module Memprof
             "Processor" => @answer[:machine], "Threads" => @answer[:threads],
             "Signal" => signal,
             "Allocator" => allocator(arenas),
-            "Ruby's heap" => pages
+            "Ruby's heap" => pages, "Recording" => recorded
           }
         end
 
@@ -90,8 +98,33 @@ module Memprof
 
         def leaked? = @answer[:leaked][:count].positive?
 
-        def leaks
-          answer = @core.summarize(:leaked)
+        def leaks = @leaks ||= @core.summarize(:leaked)
+        def recording = @answer[:recording]
+
+        def recorded
+          facts = recording or return
+          known, unknown = facts.values_at(:known, :unknown).map { |total| total[:count] }
+          parts = ["#{Cell.plural(known, "used block")} known, #{Units.count(unknown)} not in it"]
+          parts << Memprof::Malloc::Estimates.note(facts[:sample])
+          parts << "it ended before" if facts[:ended]
+          parts << "damaged at byte #{facts[:damaged_at]}" if facts[:damaged_at]
+          parts.compact.join("; ")
+        end
+
+        def places
+          listing = Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
+            .column("Allocated at", :name, :allocated_at)
+          rows = leaks[:places].map { |row| [row[:bytes], row[:count], place_name(row)] }
+          unknown = leaks[:unknown]
+          rows << [unknown[:bytes], unknown[:count], "not in the recording"] if unknown[:count].positive?
+          rows.max_by(PLACES, &:first).each { |row| listing.row(*row) }
+          listing
+        end
+
+        def place_name(row) = [row[:allocated_at], *("(#{row[:method]})" if row[:method])].join(" ")
+
+        def sizes
+          answer = leaks
           listing = Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
             .column("Each", :bytes, :size).column("What", :name, :what)
           named = answer[:rows].map { |row| [row[:bytes], row[:count], nil, row[:place] || row[:name]] }
@@ -102,7 +135,7 @@ module Memprof
 
         # The size whose leaked blocks have most bytes.
         def most_of_one_size
-          size = @core.summarize(:leaked)[:sizes].first&.fetch(:size)
+          size = leaks[:sizes].first&.fetch(:size)
           size ? { min_size: size, max_size: size } : {}
         end
 
@@ -119,7 +152,7 @@ module Memprof
         def steps
           return [] unless @answer[:arenas][:count].positive?
 
-          file = ["core", @file]
+          file = ["core", *@source]
           steps = [[[*file, "summarize", "used"], "by signature and owner"]]
           return steps unless leaked?
 
