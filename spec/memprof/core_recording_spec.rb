@@ -127,7 +127,7 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
     ])
   end
 
-  describe "a core file" do
+  describe "another process, or its core file" do
     before { CoreFiles.obstacle&.then { |reason| skip(reason) } }
 
     let(:recorded) do
@@ -146,11 +146,25 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
       RUBY
     end
 
+    let(:command) { [RbConfig.ruby, "-I#{ChildRuby::LIB}", "-e", recorded] }
+
     # The file, and the line of each block.
     def core_file
-      file = CoreFiles.write(@directory, RbConfig.ruby, "-I#{ChildRuby::LIB}", "-e", recorded)
+      file = CoreFiles.write(@directory, *command)
       skip "gcore may not trace" unless file
       [file, JSON.parse(File.read("#{path}.lines"))]
+    end
+
+    it "is asked while the process runs" do
+      IO.popen({ "RUBYOPT" => nil }, command, "r+") do |io|
+        io.gets
+        result = run_memprof("core", io.pid, "summarize", "leaked", "--recording", path)
+        expect([result.stderr, result.status.exitstatus]).to eq(["", 0])
+        counts = result.stdout.scan(/^Allocated at (-e:\d+) \(\w+\): (\d+) instances/).to_h
+        expect(counts.values_at("-e:1", "-e:2", "-e:3").map(&:to_i)).to all(be_between(90, 100))
+        expect(run_memprof("core", Process.pid, "--recording", path).stderr)
+          .to eq("memprof: #{path} is a recording of another process, #{io.pid}\n")
+      end
     end
 
     it "has the lines that had allocated its blocks when it was taken" do

@@ -76,7 +76,7 @@ module Memprof
       private
 
       # What names the memory in the commands that come next.
-      def source(file) = [file, *("--recording=#{@options[:recording]}" if @options[:recording])]
+      def source(file) = [file, *(["--recording", @options[:recording]] if @options[:recording])]
 
       # A file may have any name.
       def opened(of, &block)

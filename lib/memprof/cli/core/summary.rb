@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../../core/writable"
-require_relative "../../malloc/estimates"
 require_relative "../../units"
 
 module Memprof
@@ -105,10 +104,10 @@ module Memprof
           facts = recording or return
           known, unknown = facts.values_at(:known, :unknown).map { |total| total[:count] }
           parts = ["#{Cell.plural(known, "used block")} known, #{Units.count(unknown)} not in it"]
-          parts << Memprof::Malloc::Estimates.note(facts[:sample])
+          parts << "a sample every #{Units.bytes(facts[:sample])} on average" if facts[:sample]
           parts << "it ended before" if facts[:ended]
           parts << "damaged at byte #{facts[:damaged_at]}" if facts[:damaged_at]
-          parts.compact.join("; ")
+          parts.join("; ")
         end
 
         def places
