@@ -259,7 +259,8 @@ module Memprof
     def describe(address) = ask(:describe, address: address(address))
 
     # The same with `:anchor`, what a shortest chain of references to it begins at, and `:chain`, its steps;
-    # without an anchor with the `:referrers` it has, if any.
+    # without an anchor with the `:referrers` it has, if any. If a recording has it, `:stack`: the calls that
+    # led to its allocation, innermost first, as `"import (app.rb:12)"`.
     #
     # @param address (see #describe)
     # @return [Hash{Symbol => Object}]

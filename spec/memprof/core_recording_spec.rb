@@ -195,6 +195,9 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
       end
       address, line = lines.first
       described = /^It was allocated at #{line} \(first\)\.$/
+      explained = ask("explain", address)
+      calls = /^These calls led there, innermost first:\n {3}first \(-e:1\)\n {3}block in leak \(/
+      expect(explained).to match(calls)
       %w[describe explain].each { |verb| expect(ask(verb, address)).to match(described) }
       expect(ask("list", "allocation", address)).to match(described)
       expect(JSON.parse(ask("--json", "describe", address)))

@@ -1,6 +1,6 @@
 //! Where blocks were allocated, as a recording of malloc of the same process has it.
 
-use memprof_recording::{LiveBlock, LiveBlocks, Place};
+use memprof_recording::{LiveBlock, LiveBlocks, Place, Stacks};
 
 use crate::blocks::{Block, Blocks, Kind};
 use crate::image::Image;
@@ -20,8 +20,9 @@ pub enum Mismatch {
 #[derive(Debug)]
 pub struct Recorded {
     places: Vec<Place>,
-    /// The place of each block, + 1; 0: not known.
-    of_blocks: Vec<u32>,
+    stacks: Stacks,
+    /// The place of each block, + 1, and the node of its stack; 0: not known.
+    of_blocks: Vec<(u32, u32)>,
     /// Whether the recording was stopped before the image was taken.
     pub ended: bool,
     /// Bytes between samples; None: all blocks were recorded.
@@ -50,7 +51,7 @@ impl Recorded {
         if !is_same && !pids.contains(&summary.pid) {
             return Err(Mismatch::OtherProcess(summary.pid));
         }
-        let mut of_blocks = vec![0; blocks.len()];
+        let mut of_blocks = vec![(0, 0); blocks.len()];
         let mut found = 0;
         for one in &recorded {
             let number = blocks.at(one.address);
@@ -58,19 +59,21 @@ impl Recorded {
             if let Some((number, block)) = block
                 && fits(one, &block)
             {
-                of_blocks[number as usize] = one.place + 1;
+                of_blocks[number as usize] = (one.place + 1, one.node);
                 found += 1;
             }
         }
         if found == 0 && !recorded.is_empty() {
             return Err(Mismatch::OtherMemory);
         }
+        let (sample, damaged_at) = (summary.sample, summary.damaged_at);
         Ok(Recorded {
             places: live.places,
+            stacks: live.summary.stacks,
             of_blocks,
             ended: live.ended,
-            sample: summary.sample,
-            damaged_at: summary.damaged_at,
+            sample,
+            damaged_at,
         })
     }
 
@@ -80,9 +83,18 @@ impl Recorded {
         self.places.get(self.index(number)?)
     }
 
-    /// The number of that place.
+    /// The frames that led to the allocation of a block, innermost first; none if that is not known.
+    #[must_use]
+    pub fn stack(&self, number: u32) -> Vec<String> {
+        match self.of_blocks.get(number as usize) {
+            Some(&(1.., node)) => self.stacks.labels(node).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The number of the place of a block.
     pub(crate) fn index(&self, number: u32) -> Option<usize> {
-        let place = *self.of_blocks.get(number as usize)?;
+        let (place, _) = *self.of_blocks.get(number as usize)?;
         Some(place.checked_sub(1)? as usize)
     }
 

@@ -6,7 +6,7 @@ mod core_file;
 mod support;
 
 use memprof_image::{Analysis, Block, Image, Kind, Mismatch, SetName, questions};
-use memprof_recording::{LiveBlock, LiveBlocks, Place, Summary};
+use memprof_recording::{Frame, LiveBlock, LiveBlocks, Node, Place, Stacks, Summary};
 use support::Planted;
 
 fn in_set(analysis: &Analysis, set: &str, size: std::ops::Range<u64>) -> Vec<Block> {
@@ -117,12 +117,36 @@ fn no_page_of_ruby_is_found_where_there_is_none() {
     assert_eq!(analysis.ruby.pages, []);
 }
 
+/// `leak` in line 3, which line 9 called.
+fn stacks() -> Stacks {
+    let frame = |line, method: &str| Frame::Ruby {
+        path: "app.rb".to_owned(),
+        line,
+        method: method.to_owned(),
+    };
+    Stacks {
+        frames: vec![frame(9, "<main>"), frame(3, "leak")],
+        nodes: vec![
+            Node {
+                parent: None,
+                frame: 0,
+            },
+            Node {
+                parent: Some(0),
+                frame: 1,
+            },
+        ],
+        counts: Vec::new(),
+    }
+}
+
 /// A recording of a process that has these blocks, all of them allocated at one line.
 fn recording(pid: u64, blocks: &[(u64, u64)]) -> LiveBlocks {
     let blocks = blocks.iter().map(|&(address, size)| LiveBlock {
         address,
         size,
         place: 0,
+        node: 1,
     });
     LiveBlocks {
         blocks: Some(blocks.collect()),
@@ -132,6 +156,7 @@ fn recording(pid: u64, blocks: &[(u64, u64)]) -> LiveBlocks {
         }],
         summary: Summary {
             pid,
+            stacks: stacks(),
             ..Summary::default()
         },
         ended: false,
@@ -196,6 +221,14 @@ fn a_recording_knows_where_blocks_were_allocated() {
     ] {
         assert!(describe(unknown).get("allocated_at").is_none());
     }
+    let address = format!("{:#x}", leaked[0].address + 8);
+    let explained = ask(
+        &analysis,
+        "explain",
+        serde_json::json!({ "address": address }),
+    );
+    let stack = serde_json::json!(["leak (app.rb:3)", "<main> (app.rb:9)"]);
+    assert_eq!(explained["stack"], stack);
     let set = serde_json::json!({ "set": "leaked", "min_size": 1000, "max_size": 1015 });
     let summary = ask(&analysis, "summarize", set);
     assert_eq!(summary["places"][0]["allocated_at"], "app.rb:3");

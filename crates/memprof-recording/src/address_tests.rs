@@ -115,6 +115,12 @@ fn live_blocks_are_those_of_a_slow_recount() {
     let mut methods: Vec<_> = methods.collect();
     methods.sort_unstable();
     assert_eq!(methods, [("/app/a.rb:1", "leak"), (native, "")]);
+    let labels = |node| live.summary.stacks.labels(node).collect::<Vec<_>>();
+    assert_eq!(labels(1), ["libpq.so+0x1234", "leak (/app/a.rb:1)"]);
+    for one in live.blocks.as_ref().unwrap() {
+        let location = &live.places[one.place as usize].location;
+        assert_eq!(*location, live.summary.stacks.location(one.node));
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub struct LiveBlock {
     pub size: u64,
     /// Its place in [`LiveBlocks::places`].
     pub place: u32,
+    /// The node of its stack in [`Stacks::nodes`].
+    pub node: u32,
 }
 
 /// Where blocks were allocated.
@@ -67,10 +69,15 @@ impl LiveBlocks {
         let summary = sums.finish(end);
         let ended = summary.complete && !live.is_over;
         let mut places = Places::default();
-        let blocks = live.blocks.into_values().map(|event| LiveBlock {
-            address: event.address,
-            size: event.size,
-            place: places.of(&summary.stacks, event.node),
+        let blocks = live.blocks.into_values().map(|event| {
+            // Nodes are numbered from 1 in records.
+            let node = event.node as u32 - 1;
+            LiveBlock {
+                address: event.address,
+                size: event.size,
+                place: places.of(&summary.stacks, node),
+                node,
+            }
         });
         let blocks: Vec<LiveBlock> = blocks.collect();
         Ok(LiveBlocks {
@@ -136,14 +143,13 @@ impl Live {
 struct Places {
     all: Vec<Place>,
     numbers: FxHashMap<Place, u32>,
-    of_nodes: FxHashMap<u64, u32>,
+    of_nodes: FxHashMap<u32, u32>,
 }
 
 impl Places {
-    /// Nodes are numbered from 1 in records.
-    fn of(&mut self, stacks: &Stacks, node: u64) -> u32 {
+    fn of(&mut self, stacks: &Stacks, node: u32) -> u32 {
         *self.of_nodes.entry(node).or_insert_with(|| {
-            let frame = stacks.allocating_frame(node as u32 - 1);
+            let frame = stacks.allocating_frame(node);
             let place = Place {
                 location: frame.location(),
                 method: match frame {

@@ -213,6 +213,11 @@ impl Stacks {
         std::iter::successors(Some(node), callers).take(MOST_FRAMES)
     }
 
+    /// The frames of a stack as people read them, innermost first.
+    pub fn labels(&self, node: u32) -> impl Iterator<Item = String> + '_ {
+        self.path(node).map(|node| self.frame(node).label())
+    }
+
     /// The frame of a node.
     #[must_use]
     pub fn frame(&self, node: u32) -> &Frame {

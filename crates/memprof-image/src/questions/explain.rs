@@ -24,6 +24,9 @@ pub struct Question {
 pub struct Answer {
     #[serde(flatten)]
     described: describe::Answer,
+    /// The calls that led to the allocation of the block, innermost first, if a recording has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stack: Vec<String>,
     /// What the chain begins at; None if nothing anchors it.
     anchor: Option<Origin>,
     /// From the anchor point to the block itself.
@@ -60,6 +63,7 @@ impl Question {
             .or_else(|| analysis.object_around(address));
         let mut answer = Answer {
             described,
+            stack: stack(analysis, address),
             anchor: None,
             chain: Vec::new(),
             referrers: Vec::new(),
@@ -83,6 +87,13 @@ impl Question {
         }
         Ok(answer)
     }
+}
+
+fn stack(analysis: &Analysis, address: u64) -> Vec<String> {
+    let recorded = analysis.recorded();
+    let number = analysis.heap.blocks.containing(address);
+    let stack = recorded.and_then(|recorded| Some(recorded.stack(number?)));
+    stack.unwrap_or_default()
 }
 
 /// The way of the object that a block belongs to, and from there to the block: it says more than a pointer that C code has.

@@ -118,7 +118,17 @@ module Memprof
 
           answer = @core.explain(address)
           description(answer, &line)
+          stack(answer, &line)
           answer[:anchor] ? anchored(answer, &line) : dangling(answer, &line)
+        end
+
+        # The calls that allocated it, if more is known than the line.
+        def stack(answer, &line)
+          calls = answer.fetch(:stack, [])
+          return if calls.size < 2
+
+          line.call("These calls led there, innermost first:")
+          calls.each { |call| line.call("   #{Printable.line(call)}") }
         end
 
         def description(answer, &line)
