@@ -36,7 +36,7 @@ def core(program, size, directory)
   IO.popen([RbConfig.ruby, "-e", program + WAIT, size.to_s], "r+") do |process|
     process.gets || abort("the program failed")
     system("gdb", "-q", "-batch", "-p", process.pid.to_s, "-ex", "gcore #{directory}/core", in: File::NULL,
-      out: File::NULL, err: File::NULL) || abort("core.rb: gdb is not there; nothing is measured")
+      out: File::NULL, err: File::NULL) || abort("gdb can't write a core file")
     process.close_write
   end
   File.join(directory, "core")
@@ -73,6 +73,10 @@ end
 
 limits = []
 Bench.title("How long does it take to find what is leaked in a core file, and what retains most?")
+unless system("gdb --version", out: File::NULL, err: File::NULL)
+  puts("gdb is not there; nothing is measured")
+  exit
+end
 in_core(BLOCKS, BYTES) do |file, size|
   variants = { "memprof core, count leaked" => -> { memprof("core", file, "count", "leaked") } }
   variants["chap, count leaked"] = -> { chap(file) } if chap?
