@@ -43,8 +43,7 @@ pub fn of(summary: &Summary, value: Value) -> Profile {
     });
     let rows = stacks.counts.iter().map(|(node, counts)| {
         let retained = match value {
-            // How many blocks that were is not known: as many as live at the end, if any do.
-            Value::Peak => Amount::new(counts.leaked, counts.peak_bytes),
+            Value::Peak => Amount::new(counts.peak, counts.peak_bytes),
             Value::Leaked | Value::Allocated => Amount::new(counts.leaked, counts.leaked_bytes),
         };
         SiteRow {

@@ -45,6 +45,7 @@ fn samples_count_for_what_they_stand_for() {
         allocations: 84,
         allocated_bytes: 8_292 + (1 << 20),
         temporary: 0,
+        peak: 84,
         peak_bytes: 8_292 + (1 << 20),
         leaked: 42,
         leaked_bytes: 4_146 + (1 << 20),

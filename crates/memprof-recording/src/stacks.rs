@@ -15,7 +15,9 @@ pub struct Counts {
     pub allocated_bytes: u64,
     /// Blocks that were freed by the very next event of the recording.
     pub temporary: u64,
-    /// Bytes live when most bytes of all were live.
+    /// Blocks live when most bytes of all were live.
+    pub peak: u64,
+    /// Their bytes.
     pub peak_bytes: u64,
     /// Blocks live at the end.
     pub leaked: u64,
@@ -29,6 +31,7 @@ impl Counts {
         self.allocations += other.allocations;
         self.allocated_bytes += other.allocated_bytes;
         self.temporary += other.temporary;
+        self.peak += other.peak;
         self.peak_bytes += other.peak_bytes;
         self.leaked += other.leaked;
         self.leaked_bytes += other.leaked_bytes;

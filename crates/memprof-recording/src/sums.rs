@@ -13,8 +13,8 @@ use crate::timeline::{Point, Timeline};
 const MOST_NODES: usize = 1 << 23;
 const MOST_TEXT: usize = 1 << 28;
 
-/// What is counted at a node. `peak` is as of the peak with the number `seen`; if there was a later one, it is what
-/// is live, as nothing happened here since.
+/// What is counted at a node. `peak` and `peak_bytes` are as of the peak with the number `seen`; if there was a later one, they
+/// are what is live, as nothing happened here since.
 #[derive(Default)]
 struct Counters {
     allocations: u64,
@@ -23,6 +23,7 @@ struct Counters {
     live: u64,
     live_bytes: u64,
     peak: u64,
+    peak_bytes: u64,
     seen: u64,
 }
 
@@ -42,6 +43,7 @@ pub(crate) struct Sums {
     is_over: bool,
     live: u64,
     live_bytes: u64,
+    peak: u64,
     peak_bytes: u64,
     peak_number: u64,
     peak_ms: u64,
@@ -196,7 +198,7 @@ impl Sums {
         }
         self.sizes.fill((0, 0));
         (self.allocations, self.allocated_bytes, self.temporary) = (0, 0, 0);
-        (self.peak_bytes, self.peak_ms) = (self.live_bytes, self.ms);
+        (self.peak, self.peak_bytes, self.peak_ms) = (self.live, self.live_bytes, self.ms);
         self.peak_number += 1;
         self.most_since_clock = self.live_bytes;
         self.peak_rss = 0;
@@ -221,7 +223,7 @@ impl Sums {
         }
         let counters = &mut self.counters[*place as usize - 1];
         if counters.seen != self.peak_number {
-            counters.peak = counters.live_bytes;
+            (counters.peak, counters.peak_bytes) = (counters.live, counters.live_bytes);
             counters.seen = self.peak_number;
         }
         Some(counters)
@@ -244,7 +246,7 @@ impl Sums {
         *calls += weight.blocks;
         *bytes += weight.bytes;
         if sum > self.peak_bytes {
-            self.peak_bytes = sum;
+            (self.peak, self.peak_bytes) = (live, sum);
             self.peak_ms = self.ms;
             self.peak_number += 1;
         }
@@ -293,6 +295,7 @@ impl Sums {
                 allocations: scale.blocks(self.allocations),
                 allocated_bytes: scale.bytes(self.allocated_bytes),
                 temporary: self.temporary,
+                peak: scale.blocks(self.peak),
                 peak_bytes: scale.bytes(self.peak_bytes),
                 leaked: scale.blocks(self.live),
                 leaked_bytes: scale.bytes(self.live_bytes),
@@ -331,16 +334,17 @@ impl Sums {
 impl Counters {
     /// What they say when the last peak had that number.
     fn counts(&self, peak_number: u64, scale: Scale) -> Counts {
-        let peak = if self.seen == peak_number {
-            self.peak
+        let (peak, peak_bytes) = if self.seen == peak_number {
+            (self.peak, self.peak_bytes)
         } else {
-            self.live_bytes
+            (self.live, self.live_bytes)
         };
         Counts {
             allocations: scale.blocks(self.allocations),
             allocated_bytes: scale.bytes(self.allocated_bytes),
             temporary: self.temporary,
-            peak_bytes: scale.bytes(peak),
+            peak: scale.blocks(peak),
+            peak_bytes: scale.bytes(peak_bytes),
             leaked: scale.blocks(self.live),
             leaked_bytes: scale.bytes(self.live_bytes),
         }

@@ -114,7 +114,8 @@ fn sums_have_the_peak_and_what_made_it_up() {
     assert_eq!((summary.peak_ms, summary.peak_rss), (0, 9_000));
     let total = &summary.total;
     assert_eq!((total.allocations, total.allocated_bytes), (5, 2_072));
-    assert_eq!((total.peak_bytes, total.temporary), (2_024, 2));
+    assert_eq!((total.peak, total.peak_bytes), (3, 2_024));
+    assert_eq!(total.temporary, 2);
     assert_eq!((total.leaked, total.leaked_bytes), (3, 1_048));
     let row = |name| summary.locations.iter().find(|row| row.location == name);
     let ruby = row("/app/a.rb:3").unwrap();

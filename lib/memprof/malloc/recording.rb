@@ -99,10 +99,10 @@ module Memprof
       #   it is not known;
       # - `:addresses`: whether blocks have addresses;
       # - `:total`: `:allocations`, `:allocated_bytes`, `:temporary` (blocks that were freed before anything
-      #   else was allocated or freed), `:peak_bytes`, `:leaked`, `:leaked_bytes` (live at the end);
+      #   else was allocated or freed), `:peak`, `:peak_bytes` (live at the peak), `:leaked`, `:leaked_bytes`
+      #   (live at the end);
       # - `:peak_ms`, `:peak_rss`: when most bytes were live, and the greatest RSS;
-      # - `:locations`: the same as `:total` for each `:location`; `:peak_bytes` are those that were live when
-      #   most bytes of all were;
+      # - `:locations`: the same as `:total` for each `:location`; the peak is when most bytes of all were live;
       # - `:callers`: whether there are callers (see {tree});
       # - `:suppressed`, `:suppressed_bytes`: blocks live at the end that are known leaks, and not counted;
       # - `:sizes`: `:allocations` and `:allocated_bytes` of blocks `:up_to` a size;

@@ -32,6 +32,7 @@ pub fn stacks() -> Stacks {
             allocations: counts.allocations,
             allocated_bytes: counts.allocated_bytes,
             temporary: 0,
+            peak: counts.live,
             peak_bytes: counts.live_bytes,
             leaked: counts.live,
             leaked_bytes: counts.live_bytes,
