@@ -58,7 +58,8 @@ impl Analysis {
             let graph = references.graph();
             (graph.offsets.len() + graph.targets.len()) * 4
         });
-        size_of::<Analysis>() + self.heap.blocks.len() * 16 + references
+        let recorded = self.recorded().map_or(0, Recorded::memsize);
+        size_of::<Analysis>() + self.heap.blocks.len() * 16 + references + recorded
     }
 
     /// Learns from a recording of the same process where blocks were allocated; from the first one that fits. `pids` are the

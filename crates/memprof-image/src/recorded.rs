@@ -77,6 +77,14 @@ impl Recorded {
         })
     }
 
+    /// Bytes that it takes, without those of texts.
+    pub(crate) fn memsize(&self) -> usize {
+        size_of_val(&self.of_blocks[..])
+            + size_of_val(&self.places[..])
+            + size_of_val(&self.stacks.nodes[..])
+            + size_of_val(&self.stacks.frames[..])
+    }
+
     /// Where a block was allocated, by its number; None if that is not known.
     #[must_use]
     pub fn place(&self, number: u32) -> Option<&Place> {
