@@ -68,10 +68,10 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
     expected = found["lines"].map { |address, line| [address, line, methods[line]] }
     expect(found["used"]).to match_array(expected)
     expect(found["lines"].size).to eq(300)
-    # Words that a call has left on the stack may look like references.
-    expect(found["leaked"]).to be_between(280, 320)
+    # What was in the blocks before, and words that a call has left on the stack, may look like references.
+    expect(found["leaked"]).to be_between(240, 320)
     expect(found["places"].first(3).map { |row| row["allocated_at"] }).to match_array(methods.keys)
-    expect(found["places"].first(3).map { |row| row["count"] }).to all(be_between(90, 100))
+    expect(found["places"].first(3).map { |row| row["count"] }).to all(be_between(70, 100))
     expect(found["same"]).to eq(1)
     expect(found["recording"]).to include("ended" => false, "sample" => nil, "damaged_at" => nil,
       "known" => include("count" => be >= 300), "unknown" => include("count" => be > 1000))
@@ -161,7 +161,7 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
         result = run_memprof("core", io.pid, "summarize", "leaked", "--recording", path)
         expect([result.stderr, result.status.exitstatus]).to eq(["", 0])
         counts = result.stdout.scan(/^Allocated at (-e:\d+) \(\w+\): (\d+) instances/).to_h
-        expect(counts.values_at("-e:1", "-e:2", "-e:3").map(&:to_i)).to all(be_between(90, 100))
+        expect(counts.values_at("-e:1", "-e:2", "-e:3").map(&:to_i)).to all(be_between(70, 100))
         expect(run_memprof("core", Process.pid, "--recording", path).stderr)
           .to eq("memprof: #{path} is a recording of another process, #{io.pid}\n")
       end
@@ -189,7 +189,7 @@ RSpec.describe "A recording of malloc for Memprof::Core" do
       expect(shown).to match(/^Recording +[\d,]+ used blocks known, [\d,]+ not in it$/)
       expect(shown).to match(/^Leaked blocks by the line that allocated them\n +Size +Blocks +Allocated at\n/)
       { "-e:1" => "first", "-e:2" => "second", "-e:3" => "moved" }.each do |line, method|
-        expect(shown).to match(/^ *29\d\.\d KiB +\d+  #{line} \(#{method}\)$/)
+        expect(shown).to match(/^ *2\d\d\.\d KiB +\d+  #{line} \(#{method}\)$/)
         expect(ask("summarize", "leaked"))
           .to match(/^Allocated at #{line} \(#{method}\): \d+ instances taking 0x\h+\([\d,]+\) bytes\.$/)
       end
