@@ -55,7 +55,7 @@ module Memprof
 
       path = path_of(path_or_io)
       full = File.expand_path(path)
-      return if STREAM.match?(full)
+      return if stream(full)
 
       # Not by Ruby's own functions: since 3.2 these let all other threads run first. And the extension is
       # loaded no sooner than here: commands that only say how they are used do without.
@@ -77,6 +77,9 @@ module Memprof
 
     class << self
       private
+
+      # As bytes: the name of a file need not be valid UTF-8.
+      def stream(full) = STREAM.match(full.b)
 
       # A Pathname can `write` too, and a File has a path: what can be flushed is open already.
       def path?(path_or_io)
@@ -104,7 +107,8 @@ module Memprof
 
       def to_path(path, &block)
         full = File.expand_path(path)
-        return to_stream(STREAM.match(full), &block) if STREAM.match?(full)
+        name = stream(full)
+        return to_stream(name, &block) if name
         raise Error, "can't write #{path}: it is a directory" if File.directory?(full)
 
         File.exist?(full) && !File.file?(full) ? to_device(path, &block) : to_file(path, &block)

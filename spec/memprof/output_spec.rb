@@ -95,6 +95,11 @@ RSpec.describe Memprof::Output do
       expect(Dir.children(".")).to be_empty
     end
 
+    it "may have a name that is not valid UTF-8" do
+      described_class.write("report \xFF", "done")
+      expect(Dir.children(".").map(&:b)).to eq(["report \xFF".b])
+    end
+
     it "that is no path is an ArgumentError" do
       expect { described_class.write("", "done") }.to raise_error(ArgumentError, /empty path/)
       expect { described_class.write("a\0b", "done") }.to raise_error(ArgumentError, /null byte/)
