@@ -140,6 +140,28 @@ RSpec.describe "What is said to leak" do
     expect(leaks(*names).tr("\n", " ")).to match(/It retained (?:\S+ KiB, ){2}\S+ KiB and \S+ KiB\./)
   end
 
+  it "is a list whose head is replaced, and a text that is appended to" do
+    run_planted(<<~'RUBY')
+      require "memprof"
+      Memprof.start
+      Node = Struct.new(:text, :rest)
+      module Log; LINES = +""; end
+      def push(number) = $head = Node.new("node #{number} " * 10, $head)
+      3.times do |dump|
+        2_000.times do |number|
+          push(number)
+          Log::LINES << "a line of the log" * 5
+        end
+        Memprof.dump_all(File.join(ENV.fetch("DIRECTORY"), "#{dump}.memprof"))
+      end
+    RUBY
+    text = leaks("0.memprof", "1.memprof", "2.memprof").tr("\n", " ")
+    expect(text).to match(/ new objects, .*? survived\. The largest is \$head -> Node\. /)
+    expect(text).to match(/- Log::LINES -> String "a line[^"]*" grew by \S+ [KM]iB\. /)
+    expect(text).to match(/- Node retains \S+ MiB \(\S+ %\), in a list of 6,000 Node instances, allocated at \S+app\.rb:5, /)
+    expect(text).to match(/each retained by the one before\. It is retained by \$head\. Own code: 6,000 Node instances/)
+  end
+
   it "is ranked by what roots reach" do
     run_planted(<<~'RUBY')
       require "memprof"

@@ -51,7 +51,8 @@ module Memprof
         # A sentence for each object that grows.
         def held(owners)
           owners.map do |owner|
-            "#{holder(owner)} grew by #{Units.bytes(owner[:growth])}: #{new_objects(owner)}.#{series(owner)}"
+            "#{holder(owner)} grew by #{Units.bytes(owner[:growth])}#{new_objects(owner)}." \
+              "#{largest(owner)}#{series(owner)}"
           end
         end
 
@@ -59,10 +60,19 @@ module Memprof
 
         def new_objects(owner)
           new = owner[:new][:count]
+          return if new.zero?
+
           most = owner[:classes].first
           survived = owner[:survived]
           lived = ", #{part(survived[:count], new)} of which survived" if survived
-          "#{Cell.plural(new, "new object")}#{", mostly #{most[:class]}" if most}#{lived}"
+          ": #{Cell.plural(new, "new object")}#{", mostly #{most[:class]}" if most}#{lived}"
+        end
+
+        # The name of a root says little.
+        def largest(owner)
+          return unless owner[:largest]
+
+          " The largest is #{Wording.phrase(owner[:largest][:phrase])}."
         end
 
         # What it retained in each dump, if there are more of them than a sentence about growth speaks of.

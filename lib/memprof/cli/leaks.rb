@@ -125,7 +125,7 @@ module Memprof
         diff = compare(heaps.values)
         totals = ask(diff, :totals)
         # Which of them grow shows in the other dumps.
-        owners = ask(diff, :owners, sort: :retained, limit: OWNERS)
+        owners = ask(diff, :owners, sort: :retained, limit: OWNERS, grown: true)
         growth = HeapGrowth.new(totals, owners[:owners])
         # The others are open one after the other: each takes memory.
         answers = files.each_with_index.map do |file, index|

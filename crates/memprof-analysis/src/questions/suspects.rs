@@ -2,8 +2,8 @@
 //!
 //! As in Eclipse's Memory Analyzer, an object that retains a tenth of the heap is looked at more closely. The search goes
 //! down the dominator tree as long as there is a child that is as large as that. Where there is none, memory has
-//! accumulated: that object is a suspect, with what it holds by class. What is left over beside large children, or
-//! below the roots, is a suspect if the objects of one class together are as large.
+//! accumulated: that object is a suspect, with what it holds by class. A linked list accumulates nothing in any one place,
+//! so its first element stands for all. What is left over beside large children, or below the roots, is a suspect if the objects of one class together are as large.
 
 mod accumulated;
 mod own_code;
@@ -49,14 +49,16 @@ pub enum Nature {
     Object,
     /// Many objects of one class.
     Group,
+    /// Many objects, each retained by the one before.
+    List,
 }
 
 /// What may be a leak.
 #[derive(Clone, Debug, Serialize)]
 pub struct Suspect {
-    /// One object or many.
+    /// One object, many or a list.
     pub kind: Nature,
-    /// The object; of a group, the largest one.
+    /// The object; of a group, the largest one; of a list, the first.
     pub object: Described,
     /// Bytes retained.
     pub retained: u64,
@@ -137,7 +139,7 @@ impl Question {
 impl Search<'_> {
     fn suspect(&self, found: &Found, own: Option<OwnCode>) -> Result<Suspect, Error> {
         let object = self.describer.describe(found.node);
-        let accumulated = self.accumulated(&found.members);
+        let accumulated = self.accumulated(found);
         let nodes = path::to(self.heap, found.node)?;
         let path = path::described(&self.describer, &nodes);
         let percent = self.describer.percent(found.retained);
@@ -148,7 +150,7 @@ impl Search<'_> {
         let its = object.site.clone().filter(|site| !site.file.is_empty());
         let site = match found.nature {
             Nature::Object => of_most.or(its),
-            Nature::Group => of_most,
+            Nature::Group | Nature::List => of_most,
         };
         let mut suspect = Suspect {
             kind: found.nature,

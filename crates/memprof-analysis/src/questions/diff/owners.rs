@@ -1,7 +1,7 @@
 //! Which old objects the new ones hang on.
 //!
 //! The owner of a new object is the nearest of its dominators that is not new: if it let go, the new one would be gone. Where
-//! new objects hang on several old ones, their owner is what these have in common.
+//! new objects hang on several old ones, their owner is what these have in common. A String or Array may grow without any.
 
 use std::cmp::Reverse;
 use std::ops::Deref;
@@ -35,6 +35,8 @@ pub struct Question {
     pub sort: Sort,
     /// Maximum number of owners; 20.
     pub limit: Option<usize>,
+    /// Old objects that are larger themselves, too, even if no new ones hang on them.
+    pub grown: bool,
 }
 
 /// Objects of one class.
@@ -55,7 +57,8 @@ pub struct Owner {
     pub object: Described,
     /// What it retained before; null for a root that was not there.
     pub before: Option<u64>,
-    /// How much more it retains now: new objects that only took the place of others are no growth.
+    /// How much more it retains now, by its own size and by new objects. Those that only took the place of others are no
+    /// growth, and what hangs on an old object below it is that one's.
     pub growth: i64,
     /// New objects that hang on it.
     pub new: Sum,
@@ -67,6 +70,8 @@ pub struct Owner {
     pub classes: Vec<OfClass>,
     /// Who holds the owner.
     pub path: Path,
+    /// Of a root, which says little: the path to the new object that retains most.
+    pub largest: Option<Path>,
 }
 
 /// The answer.
@@ -87,6 +92,10 @@ struct Held {
     new: Sum,
     survived: Sum,
     retained: u64,
+    /// By how much its own size grew.
+    grown: u64,
+    /// Of the new objects immediately below, the one that retains most.
+    largest: Option<(u64, Reverse<u32>)>,
     /// By class.
     classes: FxHashMap<u32, Sum>,
 }
@@ -95,13 +104,18 @@ impl Question {
     pub(super) fn answer<H: Deref<Target = Heap>>(&self, diff: &Diff<H>) -> Result<Owners, Error> {
         let mut chosen = diff.chosen(self.r#where.as_deref())?.after.clone();
         chosen.intersect(&diff.changes.new);
-        let (held, unreachable) = held(diff, &chosen)?;
+        let (mut held, unreachable) = held(diff, &chosen)?;
+        for (node, size) in grown(diff)? {
+            if self.grown || held.contains_key(&node) {
+                held.entry(node).or_default().grown = size;
+            }
+        }
         let mut owners: Vec<(u32, Held)> = held.into_iter().collect();
         order::sort_by_key(&mut owners, |(node, held)| {
             let first = match self.sort {
                 Sort::Size | Sort::New => held.new.size,
                 Sort::Count => held.new.count,
-                Sort::Retained => held.retained,
+                Sort::Retained => held.retained.saturating_add(held.grown),
                 Sort::Survived => held.survived.size,
             };
             (Reverse(first), Reverse(held.new.size), *node)
@@ -172,6 +186,7 @@ fn held<H: Deref<Target = Heap>>(
             held.survived.add(size);
         }
         if !under {
+            held.largest = held.largest.max(Some((retained.get(node), Reverse(node))));
             held.retained = held.retained.saturating_add(retained.get(node));
         }
     }
@@ -180,6 +195,17 @@ fn held<H: Deref<Target = Heap>>(
         unreachable.add(sizes.get(id));
     }
     Ok((held, unreachable))
+}
+
+/// Old objects whose own size grew, and by how much.
+fn grown<H: Deref<Target = Heap>>(diff: &Diff<H>) -> Result<Vec<(u32, u64)>, Error> {
+    let (before, after) = (diff.before.memsizes()?, diff.after.memsizes()?);
+    let grown = (0..diff.after.len()).filter_map(|node| {
+        let old = diff.changes.origin(node)?;
+        let size = after.get(node).saturating_sub(before.get(old));
+        (size > 0).then_some((node, size))
+    });
+    Ok(grown.collect())
 }
 
 /// The root before that a root after is.
@@ -210,6 +236,13 @@ fn describe<H: Deref<Target = Heap>>(
         .transpose()?;
     let object = describer.describe(node);
     let growth = i128::from(object.retained) - i128::from(before.unwrap_or(0));
+    let growth = growth.min(i128::from(held.retained) + i128::from(held.grown));
+    let largest = held.largest.filter(|_| node >= heap.len());
+    let largest = largest
+        .map(|(_, Reverse(node))| {
+            Ok::<Path, Error>(path::described(describer, &path::to(heap, node)?))
+        })
+        .transpose()?;
     let name = |class: u32| {
         heap.classes()
             .get(class as usize)
@@ -237,5 +270,6 @@ fn describe<H: Deref<Target = Heap>>(
         retained_by_new: held.retained,
         classes,
         path: path::described(describer, &path::to(heap, node)?),
+        largest,
     })
 }

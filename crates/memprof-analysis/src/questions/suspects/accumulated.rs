@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::search::Search;
+use super::search::{Found, Search};
 use crate::order;
 use crate::questions::Site;
 use memprof_heap::NONE;
@@ -43,15 +43,17 @@ impl Accumulated {
 }
 
 impl Search<'_> {
-    /// The classes of `members`, the largest first.
-    pub(super) fn accumulated(&self, members: &[u32]) -> Vec<Accumulated> {
-        let mut by_class: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for &node in members {
-            by_class.entry(self.class(node)).or_default().push(node);
+    /// The classes of the members, the largest first.
+    pub(super) fn accumulated(&self, found: &Found) -> Vec<Accumulated> {
+        let mut by_class: FxHashMap<u32, (u64, Vec<u32>)> = FxHashMap::default();
+        for (&node, part) in found.members.iter().zip(found.parts(self.retained)) {
+            let (sum, nodes) = by_class.entry(self.class(node)).or_default();
+            *sum = sum.saturating_add(part);
+            nodes.push(node);
         }
         let mut all: Vec<Accumulated> = by_class
             .into_values()
-            .map(|nodes| self.of_class(&nodes))
+            .map(|(sum, nodes)| self.of_class(sum, &nodes))
             .collect();
         order::sort_by(&mut all, |one, other| {
             other
@@ -63,10 +65,7 @@ impl Search<'_> {
         all
     }
 
-    fn of_class(&self, nodes: &[u32]) -> Accumulated {
-        let sum = nodes.iter().fold(0_u64, |sum, &node| {
-            sum.saturating_add(self.retained.get(node))
-        });
+    fn of_class(&self, sum: u64, nodes: &[u32]) -> Accumulated {
         let most = self.main_line(nodes);
         let generations = || {
             nodes

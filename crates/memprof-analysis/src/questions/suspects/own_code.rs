@@ -65,6 +65,12 @@ struct Tally<'h> {
     classes: FxHashMap<u32, (u64, u64)>,
 }
 
+fn most<'h>(tallies: FxHashMap<Place<'h>, Tally<'h>>) -> Option<(Place<'h>, Tally<'h>)> {
+    tallies
+        .into_iter()
+        .max_by_key(|&(place, ref tally)| (tally.retained, Reverse(place)))
+}
+
 /// Finds lines of the application.
 pub(super) struct Finder<'s, 'h> {
     search: &'s Search<'h>,
@@ -89,15 +95,42 @@ impl<'s, 'h> Finder<'s, 'h> {
 
     /// The line behind a suspect; `None` if no object that it retains has one.
     pub fn line(&mut self, found: &Found) -> Option<OwnCode> {
+        let below = match found.nature {
+            Nature::List => self.elements(found).or_else(|| self.below(&[found.node])),
+            Nature::Object | Nature::Group => self.below(&found.members),
+        };
+        let mut itself = FxHashMap::default();
+        // What is below explains more, unless it is less than a tenth.
+        let little = below
+            .as_ref()
+            .is_none_or(|(_, tally)| tally.retained.saturating_mul(10) < found.retained);
+        if little && matches!(found.nature, Nature::Object) {
+            self.count(found.node, found.retained, &mut itself);
+        }
+        let (place, tally) = most(itself).or(below)?;
+        Some(self.described(place, &tally, found.retained))
+    }
+
+    /// The line of most elements of a list. What each retains alone is counted: the first retains all.
+    fn elements(&mut self, list: &Found) -> Option<(Place<'h>, Tally<'h>)> {
+        let mut tallies = FxHashMap::default();
+        for (&element, part) in list.members.iter().zip(list.parts(self.search.retained)) {
+            self.count(element, part, &mut tallies);
+        }
+        most(tallies)
+    }
+
+    fn below(&mut self, members: &[u32]) -> Option<(Place<'h>, Tally<'h>)> {
         let tree = self.search.tree;
         let mut tallies = FxHashMap::default();
-        for &member in &found.members {
+        for &member in members {
             let Some(start) = tree.place(member) else {
                 continue;
             };
             let (mut at, end) = (start as usize, tree.subtree_end(member) as usize);
             while at < end {
-                let known = self.count(tree.nodes()[at], &mut tallies);
+                let node = tree.nodes()[at];
+                let known = self.count(node, self.search.retained.get(node), &mut tallies);
                 at = if known {
                     tree.ends()[at] as usize
                 } else {
@@ -105,30 +138,19 @@ impl<'s, 'h> Finder<'s, 'h> {
                 };
             }
         }
-        let most = |tallies: FxHashMap<Place<'h>, Tally<'h>>| {
-            tallies
-                .into_iter()
-                .max_by_key(|&(place, ref tally)| (tally.retained, Reverse(place)))
-        };
-        let below = most(tallies);
-        let mut itself = FxHashMap::default();
-        // What is below explains more, unless it is less than a tenth.
-        let little = below
-            .as_ref()
-            .is_none_or(|(_, tally)| tally.retained.saturating_mul(10) < found.retained);
-        if little && matches!(found.nature, Nature::Object) {
-            self.count(found.node, &mut itself);
-        }
-        let (place, tally) = most(itself).or(below)?;
-        Some(self.described(place, &tally, found.retained))
+        most(tallies)
     }
 
     /// Counts an object that has a line of the application.
-    fn count(&mut self, node: u32, tallies: &mut FxHashMap<Place<'h>, Tally<'h>>) -> bool {
+    fn count(
+        &mut self,
+        node: u32,
+        retained: u64,
+        tallies: &mut FxHashMap<Place<'h>, Tally<'h>>,
+    ) -> bool {
         let Some((place, method)) = self.place(node) else {
             return false;
         };
-        let retained = self.search.retained.get(node);
         let tally = tallies.entry(place).or_default();
         tally.method = tally.method.or(method);
         tally.count += 1;

@@ -14,12 +14,35 @@ use memprof_heap::{Heap, NONE, Sizes};
 /// Threads that a server may have waiting, each with a stack of its own: so many are no leak.
 const POOL: usize = 100;
 
+/// So many objects, each retained by the one before, are a list.
+const LIST: usize = 100;
+
+/// Objects between one element of a list and the next, and that one: `{ item:, next: [..] }` has two.
+const LONGEST_LINK: usize = 4;
+
 /// A suspect before it is described.
 pub(super) struct Found {
     pub nature: Nature,
     pub node: u32,
     pub retained: u64,
     pub members: Vec<u32>,
+}
+
+impl Found {
+    /// Bytes that a member retains; of an element of a list, without those that come after it.
+    pub fn parts(&self, retained: &Sizes) -> Vec<u64> {
+        let mut parts: Vec<u64> = self
+            .members
+            .iter()
+            .map(|&node| retained.get(node))
+            .collect();
+        if self.nature == Nature::List {
+            for at in 1..parts.len() {
+                parts[at - 1] = parts[at - 1].saturating_sub(parts[at]);
+            }
+        }
+        parts
+    }
 }
 
 /// Looks for suspects.
@@ -93,6 +116,11 @@ impl<'h> Search<'h> {
             if self.is_stack(node) {
                 continue;
             }
+            if let Some((list, beside)) = self.list(node) {
+                found.push(list);
+                open.extend(beside);
+                continue;
+            }
             let (large, small): (Vec<u32>, Vec<u32>) = self
                 .tree
                 .children(node)
@@ -112,6 +140,51 @@ impl<'h> Search<'h> {
             open.extend(large);
         }
         found
+    }
+
+    /// The list that begins with this object, and what is large beside it. In a list no object gathers anything, yet together
+    /// they do.
+    fn list(&self, first: u32) -> Option<(Found, Vec<u32>)> {
+        if self.is_root(first) {
+            return None;
+        }
+        (1..=LONGEST_LINK).find_map(|link| self.list_of(first, link))
+    }
+
+    /// The same, with so many objects from one element to the next.
+    fn list_of(&self, first: u32, link: usize) -> Option<(Found, Vec<u32>)> {
+        let mut chain = vec![first];
+        let mut beside = Vec::new();
+        loop {
+            let last = chain[chain.len() - 1];
+            // What the object one link before says.
+            let class = chain
+                .len()
+                .checked_sub(link)
+                .map(|at| self.class(chain[at]));
+            let children = || self.tree.children(last);
+            let next = children()
+                .filter(|&child| class.is_none_or(|class| self.class(child) == class))
+                .max_by_key(|&child| (self.retained.get(child), Reverse(child)));
+            let large = children()
+                .filter(|&child| Some(child) != next && self.retained.get(child) >= self.least);
+            beside.extend(large);
+            match next {
+                Some(next) => chain.push(next),
+                None => break,
+            }
+        }
+        let retained = self.retained.get(first);
+        let others = beside.iter().map(|&child| self.retained.get(child));
+        let own = retained.saturating_sub(others.sum());
+        let members: Vec<u32> = chain.into_iter().step_by(link).collect();
+        let list = Found {
+            nature: Nature::List,
+            node: first,
+            retained,
+            members,
+        };
+        (list.members.len() >= LIST && own >= self.least).then_some((list, beside))
     }
 
     /// Whether what an object retains beside its large children makes it a suspect of its own. Roots and `Object` hold what

@@ -42,7 +42,13 @@ impl Search<'_> {
                 let sentence = sentence.text(" The largest is retained by ");
                 sentence.phrase(suspect.retained_by.clone()).text(".")
             }
-            (Nature::Group, None) => Phrase::default(),
+            (Nature::List, Some(class)) => {
+                let sentence = object.text(format!(" retains {share}, in a list of "));
+                let sentence =
+                    accumulated(sentence, class).text(", each retained by the one before.");
+                retained_by(sentence, suspect)
+            }
+            (Nature::Group | Nature::List, None) => Phrase::default(),
         }
     }
 

@@ -162,6 +162,55 @@ fn turnover_is_no_growth() {
 }
 
 #[test]
+fn the_growth_of_an_owner_is_not_that_of_an_old_object_below_it() {
+    let holder = || made(0x8, "App", &[CACHE, 0x9000]);
+    let mut before = cache(0..2, |_| 1);
+    before.insert(0, holder());
+    let mut after = cache(0..6, |number| 1 + number / 2);
+    after.insert(0, holder());
+    after.push(made(0x9000, "Late", &[]).allocated(5, 20));
+    let (before, after) = (heap(&[0x8], &before), heap(&[0x8], &after));
+    let diff = Diff::new(&before, &after, None).expect("in memory");
+    let answer = diff.answer_to("owners", json!({}));
+    let growth = |address: &str| {
+        let mut owners = answer["owners"].as_array().expect("owners").iter();
+        let owner = owners.find(|owner| owner["address"] == json!(address));
+        owner.expect("an owner")["growth"].clone()
+    };
+    assert_eq!((growth("0x20"), growth("0x8")), (json!(560), json!(40)));
+}
+
+#[test]
+fn of_a_root_the_largest_new_object_is_named() {
+    let node = |address: u64, next: &[u64]| made(address, "Node", next);
+    let before = heap(&[0x40], &[node(0x40, &[])]);
+    let after = [node(0x40, &[]), node(0x80, &[0x40])];
+    let after = heap(&[0x80], &after);
+    let diff = Diff::new(&before, &after, None).expect("in memory");
+    let owner = &diff.answer_to("owners", json!({}))["owners"][0];
+    assert_eq!(owner["largest"]["steps"][1]["address"], json!("0x80"));
+    assert_eq!(owner["growth"], json!(40));
+}
+
+#[test]
+fn an_object_that_grows_by_itself_is_an_owner_on_demand() {
+    let log = |size: u64| {
+        [Made {
+            size,
+            ..made(0x40, "String", &[])
+        }]
+    };
+    let (before, after) = (heap(&[0x40], &log(100)), heap(&[0x40], &log(9000)));
+    let diff = Diff::new(&before, &after, None).expect("in memory");
+    assert_eq!(diff.answer_to("owners", json!({}))["owners"], json!([]));
+    let owner = &diff.answer_to("owners", json!({ "grown": true }))["owners"][0];
+    assert_eq!(
+        (&owner["growth"], &owner["address"]),
+        (&json!(8900), &json!("0x40"))
+    );
+}
+
+#[test]
 fn rows_are_ranked_by_what_roots_reach() {
     let mut after = cache(0..4, |_| 1);
     after.extend(
