@@ -102,7 +102,7 @@ module Memprof
       #   else was allocated or freed), `:peak`, `:peak_bytes` (live at the peak), `:leaked`, `:leaked_bytes`
       #   (live at the end);
       # - `:peak_ms`, `:peak_rss`: when most bytes were live, and the greatest RSS;
-      # - `:locations`: the same as `:total` for each `:location`; the peak is when most bytes of all were live;
+      # - `:locations`: the same as `:total` for each `:location`, at the peak of all;
       # - `:callers`: whether there are callers (see {tree});
       # - `:suppressed`, `:suppressed_bytes`: blocks live at the end that are known leaks, and not counted;
       # - `:sizes`: `:allocations` and `:allocated_bytes` of blocks `:up_to` a size;
