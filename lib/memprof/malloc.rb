@@ -335,7 +335,9 @@ module Memprof
       # The recorder has a descriptor of its own.
       def write_to(file, path, settings)
         command = $PROGRAM_NAME.dup.force_encoding(Encoding::UTF_8).scrub
-        Native::Malloc.record(file.fileno, command, *settings) || raise(Error, RUNS)
+        # Not `*settings`: YJIT of Ruby 4.0 ends the process if it compiles a splat that makes more than five.
+        sample, stack, native, addresses = settings
+        Native::Malloc.record(file.fileno, command, sample, stack, native, addresses) || raise(Error, RUNS)
       rescue SystemCallError => e
         raise Output.failure(path, e)
       ensure

@@ -47,8 +47,8 @@ module Memprof
         --stack says, with --native also native ones. With --sample it records samples
         only, at a fraction of the cost, and memprof shows estimates. A program other
         than Ruby is recorded with native frames. `memprof malloc FILE` and `memprof web
-        FILE` show recordings. With --addresses `memprof core FILE --recording RECORDING`
-        knows which line allocated each block of a core file.
+        FILE` show recordings. With --addresses, `memprof core --recording FILE CORE`
+        says which line allocated each block of a core file.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.
