@@ -63,8 +63,12 @@ RSpec.describe Memprof::Web do
     answer = ask(app, style)
     expect(answer.headers).to include("cache-control" => "public, max-age=31536000, immutable",
       "content-type" => "text/css; charset=utf-8")
-    again = ask(app, style, headers: { "If-None-Match" => answer.headers["etag"] })
-    expect([again.status, again.body]).to eq([304, ""])
+    tag = answer.headers["etag"]
+    [tag, "W/#{tag}", "\"other\", #{tag}", "*"].each do |tags|
+      again = ask(app, style, headers: { "If-None-Match" => tags })
+      expect([again.status, again.body]).to eq([304, ""])
+    end
+    expect(ask(app, style, headers: { "If-None-Match" => "\"other\"" }).status).to eq(200)
   end
 
   it "is small: page, style, script and icon together" do

@@ -31,12 +31,18 @@ module Memprof
           return Response.text(404, "no such file\n") unless asset
 
           headers = { "etag" => asset.tag, "cache-control" => FOR_EVER }
-          return Response.new(304, nil, nil, headers) if request.header("If-None-Match") == asset.tag
+          return Response.new(304, nil, nil, headers) if known?(request, asset)
 
           Response.new(200, asset.type, asset.text, headers)
         end
 
         private
+
+        # A proxy that compresses marks the tag as weak, and may send several.
+        def known?(request, asset)
+          tags = request.header("If-None-Match").to_s.split(",").map { |tag| tag.strip.delete_prefix("W/") }
+          tags.include?(asset.tag) || tags == ["*"]
+        end
 
         def by_path
           @by_path ||= by_name.values.to_h { |asset| [asset.path, asset] }
