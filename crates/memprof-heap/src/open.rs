@@ -215,6 +215,11 @@ fn built(
             return Err(error);
         }
     };
+    // Of a dump that was cut before its first object there is nothing to keep.
+    if heap.is_empty() {
+        unfinished.discard();
+        return Ok(heap);
+    }
     (options.progress)(Progress::Writing);
     let stop = Stop::from(options.stop);
     let written = index::write(&heap, file, fingerprint, stop);

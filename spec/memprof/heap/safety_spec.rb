@@ -163,4 +163,14 @@ RSpec.describe "Memprof::Heap, under stress" do
       end
     end
   end
+
+  it "leaves no index of a dump that was cut before its first object" do
+    Dir.mktmpdir do |directory|
+      cut = File.join(directory, "cut.memprof")
+      Memprof.dump_all(cut)
+      File.truncate(cut, 30)
+      expect { Memprof::Heap.open(cut) }.to raise_error(Memprof::InvalidDump, /before its first object/)
+      expect(Dir.children(directory)).to eq(["cut.memprof"])
+    end
+  end
 end
