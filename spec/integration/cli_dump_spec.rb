@@ -31,6 +31,22 @@ RSpec.describe "memprof dump, start, stop and stats" do
     end
   end
 
+  it "names the dump that it cannot move, and takes no standard output for a file" do
+    skip "no /dev/full here" unless File.exist?("/dev/full")
+    live_program("puts :made\nsleep") do |program|
+      program.line
+      socket_of(program)
+      _, stderr, status = run_memprof("dump", "--pid", program.pid, "--output", "-")
+      expect([stderr, status.exitstatus]).to eq(["memprof: cannot write --output -: a file is required\n", 2])
+      _, stderr, status = run_memprof("dump", "--pid", program.pid, "--output", "/dev/full")
+      left = program.dumps
+      expect(left.size).to eq(1)
+      expect([stderr, status.exitstatus]).to eq(
+        ["memprof: can't write /dev/full: No space left on device; the dump is #{left.first}\n", 2]
+      )
+    end
+  end
+
   it "named no file after the code of `ruby -e`, and no file so that it looks like an option" do
     live_program("secret_411111 = 1\nputs :made\nsleep") do |program|
       program.line

@@ -42,6 +42,8 @@ module Memprof
       def call(arguments)
         target = target(arguments)
         @out = output_path(@options[:out], "--output") if @options[:out]
+        raise UsageError, "cannot write --output -: a file is required" if @options[:out] == "-"
+
         @wanted = wanted
         return dump_children(target) if @options[:children]
 
@@ -106,11 +108,19 @@ module Memprof
         end
 
         out ||= Collection.name(target, path)
-        Collection.move(path, out)
+        move(path, out)
         @terminal.puts(out)
         @terminal.warn("#{Units.bytes(File.size(out))}; next: #{NextSteps.for(out)}")
       rescue Error => e
         raise UsageError, e.message
+      end
+
+      # The process has done its part: the dump stays where it is.
+      def move(path, out)
+        Collection.move(path, out)
+      rescue Error, SystemCallError => e
+        kept = "; the dump is #{Printable.line(path)}" if File.exist?(path)
+        raise UsageError, "#{e.message}#{kept}"
       end
     end
   end
