@@ -34,6 +34,8 @@ module Memprof
 
       def growth(totals)
         change = totals[:change]
+        return "No growth: #{sum(totals[:after])}" if change.values_at(:size, :count).all?(&:zero?)
+
         "#{Cell.text(change[:size], :growth)} and #{Cell.text(change[:count], :more)} objects: " \
           "from #{sum(totals[:before])} to #{sum(totals[:after])}"
       end
@@ -46,7 +48,8 @@ module Memprof
       def memory(growth)
         change, objects, cause = growth.values_at(:change, :objects, :cause)
         from_to = "from #{Units.bytes(growth[:before])} to #{Units.bytes(growth[:after])}"
-        return "RSS went #{from_to}." unless change.positive?
+        return "RSS stayed at #{Units.bytes(growth[:after])}." if change.zero?
+        return "RSS went #{from_to}." if change.negative?
 
         sentence = "RSS grew by #{Units.bytes(change)} (#{from_to}), #{share(objects, growth[:iseqs])}"
         cause ? "#{sentence}. #{cause(cause)}" : "#{sentence}."

@@ -31,7 +31,14 @@ RSpec.describe Memprof::Wording do
 
     it "finds nothing to explain where the RSS did not grow" do
       expect(sentence(before: 60, after: 50)).to eq("RSS went from 60.0 MiB to 50.0 MiB.")
+      expect(sentence(before: 60, after: 60)).to eq("RSS stayed at 60.0 MiB.")
     end
+  end
+
+  it "calls no growth by its name" do
+    sum = { count: 1500, size: 2048 }
+    totals = { change: { count: 0, size: 0 }, before: sum, after: sum }
+    expect(described_class.growth(totals)).to eq("No growth: 1,500 objects (2.0 KiB)")
   end
 
   it "knows dumps of two processes by what is in both: next to nothing" do
