@@ -3,7 +3,8 @@
 module Memprof
   module CLI
     # Which objects grow from dump to dump of a process: old ones that retain new objects or are larger
-    # themselves, and retain more than before. A cache that evicts as much as it adds retains new ones, too.
+    # themselves, and retain more than before. A cache that evicts as much as it adds retains new objects,
+    # too.
     class HeapGrowth
       LEAST = 100 # of the new bytes, one in so many has to be a holder's growth
       private_constant :LEAST

@@ -25,6 +25,9 @@ const LIMIT: usize = 20;
 /// Classes that are named of what hangs on an owner.
 const CLASSES: usize = 5;
 
+/// Bytes from which on an object has grown by itself: small ones do when a key or two are added.
+const GROWN: u64 = 4096;
+
 /// `owners`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -70,7 +73,7 @@ pub struct Owner {
     pub classes: Vec<OfClass>,
     /// Who holds the owner.
     pub path: Path,
-    /// Of a root, which says little: the path to the new object that retains most.
+    /// Of a root, which says little: the path to the new object that retains most; of all roots together, if that is half.
     pub largest: Option<Path>,
 }
 
@@ -106,7 +109,7 @@ impl Question {
         chosen.intersect(&diff.changes.new);
         let (mut held, unreachable) = held(diff, &chosen)?;
         for (node, size) in grown(diff)? {
-            if self.grown || held.contains_key(&node) {
+            if self.grown && size >= GROWN || held.contains_key(&node) {
                 held.entry(node).or_default().grown = size;
             }
         }
@@ -237,7 +240,10 @@ fn describe<H: Deref<Target = Heap>>(
     let object = describer.describe(node);
     let growth = i128::from(object.retained) - i128::from(before.unwrap_or(0));
     let growth = growth.min(i128::from(held.retained) + i128::from(held.grown));
-    let largest = held.largest.filter(|_| node >= heap.len());
+    let named = |size: u64| {
+        node >= heap.len() && (node != heap.root() || size.saturating_mul(2) >= held.retained)
+    };
+    let largest = held.largest.filter(|&(size, _)| named(size));
     let largest = largest
         .map(|(_, Reverse(node))| {
             Ok::<Path, Error>(path::described(describer, &path::to(heap, node)?))
