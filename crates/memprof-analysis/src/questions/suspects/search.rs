@@ -102,7 +102,7 @@ impl<'h> Search<'h> {
     }
 
     /// A thread or fiber of which nearly all is its stack. That is as large from the first call on.
-    fn is_stack(&self, node: u32) -> bool {
+    pub fn is_stack(&self, node: u32) -> bool {
         let name = self.describer.words.internal_name(node);
         let size = self.describer.size(node);
         matches!(name, Some("VM/thread" | "thread" | "fiber"))

@@ -15,10 +15,13 @@ impl Search<'_> {
         let alone = suspect.object.size.saturating_mul(10) >= suspect.retained.saturating_mul(9);
         match (suspect.kind, suspect.accumulated.first()) {
             (Nature::Object, Some(class)) if !alone => {
-                let part = if class.retained * 10 >= suspect.retained * 9 {
-                    ""
+                let (part, whole) = (class.retained, suspect.retained);
+                let part = if part.saturating_mul(10) >= whole.saturating_mul(9) {
+                    String::new()
+                } else if part.saturating_mul(2) > whole {
+                    "mostly ".to_owned()
                 } else {
-                    "mostly "
+                    format!("{} of it ", bytes(part))
                 };
                 let sentence = object.text(format!(" retains {share}, {part}in "));
                 retained_by(accumulated(sentence, class).text("."), suspect)
@@ -52,6 +55,19 @@ impl Search<'_> {
         }
     }
 
+    fn nothing(&self) -> String {
+        let nothing = "No single object or class retains more than the threshold";
+        let stacks = (0..self.heap.len()).filter(|&node| self.is_stack(node));
+        let (count, size) = stacks.fold((0_u64, 0_u64), |(count, size), node| {
+            (count + 1, size.saturating_add(self.retained.get(node)))
+        });
+        if size < self.least {
+            return format!("{nothing}.");
+        }
+        let (count, size) = (thousands(count), bytes(size));
+        format!("{nothing}, except for stacks of threads and fibers ({count}, {size}).")
+    }
+
     /// What spoils the picture, or that there is nothing in it.
     pub fn remarks(&self, suspects: &[Suspect]) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -62,7 +78,7 @@ impl Search<'_> {
                     .to_owned(),
             );
         } else if suspects.is_empty() {
-            remarks.push("No single object or class retains more than the threshold.".to_owned());
+            remarks.push(self.nothing());
         }
         if !suspects.is_empty() && suspects.iter().all(|suspect| suspect.site.is_none()) {
             remarks.push(match Tracking::of(self.heap) {

@@ -212,6 +212,44 @@ fn stacks_of_threads_are_no_leak_unless_there_are_more_than_a_pool_has() {
 }
 
 #[test]
+fn stacks_that_are_no_leak_are_in_a_remark() {
+    let stacks = (0..2).map(|number| {
+        thing(address(number), Kind::DATA, "Thread")
+            .named("VM/thread")
+            .size(1 << 20)
+    });
+    let things: Vec<Thing> = stacks.collect();
+    let heap = heap(&[("vm", &[address(0), address(1)])], &things);
+    let remarks = Question::default()
+        .answer(&heap)
+        .expect("an answer")
+        .remarks;
+    assert_eq!(
+        remarks[0],
+        "No single object or class retains more than the threshold, except for stacks of threads and fibers (2, 2.0 MiB)."
+    );
+}
+
+#[test]
+fn what_is_less_than_half_is_not_most() {
+    let things = [
+        thing(address(0), Kind::DATA, "Buffer")
+            .size(600)
+            .to("", address(1)),
+        string(address(1), "text").size(300),
+        string(address(2), "garbage").size(4000),
+    ];
+    let found = suspects(&heap(&[("vm", &[address(0)])], &things));
+    assert!(
+        found[0]
+            .sentence
+            .starts_with("Buffer retains 900 B (18.4 %), 300 B of it in 1 String instance."),
+        "{}",
+        found[0].sentence
+    );
+}
+
+#[test]
 fn the_main_thread_makes_no_leak_of_a_pool() {
     let stacks = (0..9).map(|number| {
         thing(address(number), Kind::DATA, "Thread")
