@@ -18,6 +18,17 @@ RSpec.describe "memprof completion" do
     expect(proposed("memprof", "run", "app")).to eq([])
   end
 
+  it "completes what options and commands take, if that is one of a few words, in all shells" do
+    expect(proposed("memprof", "trace", "--by", "")).to eq(%w[action path status exception])
+    expect(proposed("memprof", "run", "-f", "mark")).to eq(%w[markdown])
+    expect(proposed("memprof", "help", "lea")).to eq(%w[leaks])
+    expect(proposed("memprof", "completion", "")).to eq(%w[bash zsh fish])
+    expect(proposed("memprof", "core", "-f", "")).to eq(%w[text json])
+    expect(script("zsh")).to match(/'--by\[.*\]:WHAT:\(action path status exception\)'/)
+      .and match(/^    completion\) .*'1:word:\(bash zsh fish\)' ;;$/)
+    expect(script("fish")).to match(/ -l by -r -f -a 'action path status exception' /)
+  end
+
   it "knows every command, and what its options do, in zsh and fish" do
     zsh, fish = %w[zsh fish].map { |shell| script(shell) }
     Memprof::CLI::VERBS.each_key do |verb|

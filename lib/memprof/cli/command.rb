@@ -36,6 +36,9 @@ module Memprof
       # The options, as OptionParser has them: what they are called, and what they do.
       def switches = parser.top.list.grep(OptionParser::Switch)
 
+      # The words that an option takes, by its long name, once there are #switches.
+      def choices = @choices ||= {}
+
       def show_help = @terminal.print(help) ? 0 : 2
 
       private
@@ -105,6 +108,7 @@ module Memprof
 
       # An option that is one of a few words.
       def one_of(parser, words, *definition, name)
+        choices[definition.grep(/\A--/).first[/\A--[\w-]+/]] = words.map(&:to_s)
         parser.on(*definition) do |text|
           @options[name] = words.find { |word| word.to_s == text }
           invalid(definition, text, "one of: #{words.join(", ")}") unless @options[name]

@@ -6,9 +6,14 @@ module Memprof
     # definitions as the help.
     class Completion < Command
       SHELLS = %w[bash zsh fish].freeze
-      # An option: its names, what it takes (nil for nothing), what it does.
-      Option = Struct.new(:long, :short, :argument, :description)
-      private_constant :SHELLS, :Option
+      # Commands that take one of a few words.
+      OPERANDS = { "help" => VERBS.keys, "completion" => SHELLS }.freeze
+      # An option: its names, what it takes (nil for nothing), what it does; and the words that it takes, if
+      # there are only a few.
+      Option = Struct.new(:long, :short, :argument, :description, :choices) do
+        def names = [long, short].compact
+      end
+      private_constant :SHELLS, :OPERANDS, :Option
 
       SUMMARY = "prints a script that completes commands in a shell"
       USAGE = "SHELL"
@@ -34,8 +39,13 @@ module Memprof
 
       def bash
         words = options.map do |verb, list|
-          names = list.flat_map { |option| [option.long, option.short] }
-          "    #{verb}) words=\"#{names.compact.join(" ")}\" ;;"
+          "    #{verb}) words=\"#{list.flat_map(&:names).join(" ")}\" ;;"
+        end
+        values = options.flat_map do |verb, list|
+          list.select(&:choices).map do |option|
+            patterns = option.names.map { |name| "#{verb}:#{name}" }
+            "    #{patterns.join("|")}) words=\"#{option.choices.join(" ")}\" ;;"
+          end
         end
         <<~BASH
           # Completes the command memprof in bash: source <(memprof completion bash)
@@ -46,10 +56,16 @@ module Memprof
               COMPREPLY=($(compgen -W "#{VERBS.keys.join(" ")} --help --version" -- "$current"))
               return
             fi
-            case "$current" in -*) ;; *) return ;; esac
-            case "${COMP_WORDS[1]}" in
-          #{words.join("\n")}
+            case "${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD-1]}" in
+          #{values.join("\n")}
+          #{OPERANDS.map { |verb, operands| "    #{verb}:#{verb}) words=\"#{operands.join(" ")}\" ;;" }.join("\n")}
             esac
+            if [ -z "$words" ]; then
+              case "$current" in -*) ;; *) return ;; esac
+              case "${COMP_WORDS[1]}" in
+          #{words.join("\n")}
+              esac
+            fi
             COMPREPLY=($(compgen -W "$words" -- "$current"))
           }
           complete -o default -F _memprof memprof
@@ -59,7 +75,9 @@ module Memprof
       def zsh
         cases = options.map do |verb, list|
           specs = list.flat_map { |option| zsh_option(option) }
-          "    #{verb}) _arguments -S #{specs.join(" ")} '*:file:_files' ;;"
+          operands = OPERANDS[verb]
+          specs << (operands ? "'1:word:(#{operands.join(" ")})'" : "'*:file:_files'")
+          "    #{verb}) _arguments -S #{specs.join(" ")} ;;"
         end
         <<~ZSH
           #compdef memprof
@@ -91,10 +109,14 @@ module Memprof
         options.each do |verb, list|
           list.each do |option|
             names = [("-l #{option.long.delete_prefix("--")}" if option.long),
-              ("-s #{option.short.delete_prefix("-")}" if option.short), ("-r" if option.argument)]
+              ("-s #{option.short.delete_prefix("-")}" if option.short), ("-r" if option.argument),
+              ("-f -a '#{option.choices.join(" ")}'" if option.choices)]
             names << "-d #{fish_quoted(option.description)}"
             lines << "complete -c memprof -n '__fish_seen_subcommand_from #{verb}' #{names.compact.join(" ")}"
           end
+        end
+        OPERANDS.each do |verb, words|
+          lines << "complete -c memprof -n '__fish_seen_subcommand_from #{verb}' -f -a '#{words.join(" ")}'"
         end
         "# Completes the command memprof in fish\n#{lines.join("\n")}\n"
       end
@@ -105,20 +127,23 @@ module Memprof
 
       def options
         VERBS.keys.to_h do |verb|
-          [verb, CLI.command(verb, @terminal).switches.map { |switch| option(switch) }]
+          command = CLI.command(verb, @terminal)
+          [verb, command.switches.map { |switch| option(switch, command.choices) }]
         end
       end
 
-      def option(switch)
-        Option.new(switch.long.first, switch.short.first&.then { |short| "-#{short.delete_prefix("-")}" },
-          switch.arg&.strip, switch.desc.join(" "))
+      def option(switch, choices)
+        long = switch.long.first
+        Option.new(long, switch.short.first&.then { |short| "-#{short.delete_prefix("-")}" },
+          switch.arg&.strip, switch.desc.join(" "), choices[long])
       end
 
       # In zsh a colon and a bracket mean something.
       def zsh_option(option)
         text = option.description.gsub(/[\[\]:\\]/) { |character| "\\#{character}" }
-        argument = ":#{option.argument.delete("[]:=")}:_files" if option.argument
-        [option.long, option.short].compact.map { |name| quoted("#{name}[#{text}]#{argument}") }
+        values = option.choices ? "(#{option.choices.join(" ")})" : "_files"
+        argument = ":#{option.argument.delete("[]:=")}:#{values}" if option.argument
+        option.names.map { |name| quoted("#{name}[#{text}]#{argument}") }
       end
 
       def quoted(text) = "'#{text.gsub("'", "'\\\\''")}'"
