@@ -143,11 +143,12 @@ impl<'p> SiteRows<'p> {
     /// All sites as the elements of a JSON array, with commas between them, in chunks.
     pub fn write_json<E>(&self, mut chunk: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let mut out: Vec<u8> = Vec::with_capacity(CHUNK * 2);
+        let mut lines = vec![None; self.lines.len()];
         for (index, row) in self.rows(Sort::Memory, None).iter().enumerate() {
             if index > 0 {
                 out.push(b',');
             }
-            self.write_row(row, &mut out);
+            self.write_row(row, &mut lines, &mut out);
             if out.len() >= CHUNK {
                 chunk(&out)?;
                 out.clear();
@@ -156,7 +157,8 @@ impl<'p> SiteRows<'p> {
         if out.is_empty() { Ok(()) } else { chunk(&out) }
     }
 
-    fn write_row(&self, row: &SiteRow, out: &mut Vec<u8>) {
+    /// `lines` has the lines of stacks as JSON: most of them are written thousands of times.
+    fn write_row(&self, row: &SiteRow, lines: &mut [Option<Box<[u8]>>], out: &mut Vec<u8>) {
         let (file, line, method, class) = self.place(row);
         let head = Head {
             file,
@@ -177,7 +179,12 @@ impl<'p> SiteRows<'p> {
             if index > 0 {
                 out.push(b',');
             }
-            write(out, self.line(node));
+            let line = lines[node as usize].get_or_insert_with(|| {
+                let mut line = Vec::new();
+                write(&mut line, self.line(node));
+                line.into()
+            });
+            out.extend_from_slice(line);
         }
         let _ = out.write_all(b"]}");
     }
