@@ -107,7 +107,7 @@ mod tests {
         assert!(!held.is_open() && !held.is(other.as_raw_fd()));
         assert!(held.write_all(b"two").is_err() && held.set_len(0).is_err());
         drop(held);
-        // SAFETY: it is still open, and nobody else's.
+        // SAFETY: it is still open, and no `File` owns it.
         assert_eq!(unsafe { libc::close(number) }, 0);
         assert_eq!(fs::read(&ours).unwrap(), b"one");
         assert_eq!(fs::read(&theirs).unwrap(), b"");

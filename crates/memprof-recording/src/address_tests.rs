@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use crate::export::Format;
-use crate::tests::{exported, file, summary};
-use crate::{Event, LiveBlocks, Record, read};
+use crate::tests::{assert_come_back, exported, file, summary};
+use crate::{Event, LiveBlocks, Record};
 
 fn block(node: u64, size: u64, address: u64) -> Event {
     Event {
@@ -81,17 +81,7 @@ fn located(live: &LiveBlocks) -> Vec<(u64, u64, String)> {
 #[test]
 fn addresses_come_back() {
     let (records, _) = random(3_000);
-    for records_a_block in [1, 7, 10_000] {
-        let bytes = file(&records, records_a_block);
-        let mut seen = 0;
-        read(&mut &bytes[..], &mut |record| {
-            assert_eq!(record, records[seen]);
-            seen += 1;
-            true
-        })
-        .unwrap();
-        assert_eq!(seen, records.len());
-    }
+    assert_come_back(&records, &[1, 7, 10_000]);
 }
 
 #[test]

@@ -90,11 +90,10 @@ pub(crate) fn summary(bytes: &[u8]) -> Summary {
     Summary::read(&mut &bytes[..]).unwrap()
 }
 
-#[test]
-fn records_come_back() {
-    let records = recording();
-    for records_a_block in [1, 4, 100] {
-        let bytes = file(&records, records_a_block);
+/// Writes the records in blocks of each of these sizes, and reads them.
+pub(crate) fn assert_come_back(records: &[Record<'_>], sizes: &[usize]) {
+    for records_a_block in sizes {
+        let bytes = file(records, *records_a_block);
         let mut seen = 0;
         read(&mut &bytes[..], &mut |record| {
             assert_eq!(record, records[seen]);
@@ -104,6 +103,11 @@ fn records_come_back() {
         .unwrap();
         assert_eq!(seen, records.len());
     }
+}
+
+#[test]
+fn records_come_back() {
+    assert_come_back(&recording(), &[1, 4, 100]);
 }
 
 #[test]

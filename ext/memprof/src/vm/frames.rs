@@ -149,7 +149,7 @@ impl Frames {
     pub fn stack(&mut self, sites: &mut Sites, keep: usize, event: Event) -> Origin {
         let count = self.read(keep.max(SEARCH));
         if count == 0 {
-            return Origin::Program(nowhere(sites));
+            return Origin::Program(Found::nowhere(sites));
         }
         if self.lines[0] == 0 && self.is_compiled(self.values[0]) {
             self.lines[0] = event.line() as c_int;
@@ -249,7 +249,7 @@ impl Frames {
             return Origin::Own;
         }
         let Some(place) = place.or(internal) else {
-            return Origin::Program(nowhere(sites));
+            return Origin::Program(Found::nowhere(sites));
         };
         Origin::Program(Found {
             place,
@@ -284,7 +284,7 @@ impl Frames {
             id: self.number(sites, frame, key),
         };
         // SAFETY: as above.
-        self.kinds |= unsafe { kind(Flags::of(frame)) };
+        self.kinds |= unsafe { Flags::of(frame) }.imemo_bit();
         self.known.insert(frame, known);
         known
     }
@@ -330,14 +330,14 @@ impl Frames {
     /// The instructions of this iseq, which runs, name places until it is [forgotten](Frames::forget).
     pub fn remember(&mut self, iseq: VALUE) {
         // SAFETY: a running iseq is alive.
-        self.kinds |= unsafe { kind(Flags::of(iseq)) };
+        self.kinds |= unsafe { Flags::of(iseq) }.imemo_bit();
         self.iseqs.insert(iseq);
     }
 
     /// False if an internal object with these flags is of no kind that frames are.
     #[inline(always)]
     pub fn may_be_frame(&self, flags: Flags) -> bool {
-        self.kinds & kind(flags) != 0
+        self.kinds & flags.imemo_bit() != 0
     }
 
     /// The object at this address is gone, or another one is there now. True if it was a frame that is known.
@@ -405,28 +405,5 @@ impl Frames {
             .filter_map(|at| Some(moved(at)? as VALUE))
             .collect();
         self.forget_stacks();
-    }
-}
-
-/// The bit of an internal object's kind.
-#[inline(always)]
-fn kind(flags: Flags) -> u16 {
-    1 << flags.imemo_type()
-}
-
-/// Where objects are put that are allocated without a frame of Ruby code.
-fn nowhere(sites: &mut Sites) -> Found {
-    let key = FrameKey {
-        file: String::new(),
-        label: String::new(),
-        first_line: 0,
-        native: Some(0),
-    };
-    let (frame, _) = sites.frame(key);
-    let place = sites.stack(None, frame, 0);
-    Found {
-        place,
-        stack: place,
-        loaded: false,
     }
 }

@@ -278,11 +278,10 @@ fn find(tracker: &mut Tracker, event: Event, flags: Flags, place: &Place) -> Kno
         Some(Origin::Own) => Known::Own,
         Some(Origin::Program(found)) => {
             let (site, lasts) = site(tracker, flags, place.class, found);
-            let known = Known::Site(site);
             if !(lasts && found.loaded) {
-                return known;
+                return Known::Site(site); // of this time only
             }
-            known
+            Known::Site(site)
         }
     };
     tracker.places.learn(place, known);

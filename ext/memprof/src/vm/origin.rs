@@ -1,6 +1,6 @@
 //! Where an allocation comes from: what [`super::frames`] finds and [`super::stack_memo`] remembers.
 
-use memprof_profile::sites::StackId;
+use memprof_profile::sites::{FrameKey, Sites, StackId};
 
 /// Where an object was allocated.
 #[derive(Clone, Copy)]
@@ -20,4 +20,23 @@ pub struct Found {
     pub stack: StackId,
     /// The frame is of a file that was loaded: other than in code that was evaluated, its path and line name one method.
     pub loaded: bool,
+}
+
+impl Found {
+    /// Where objects are put that are allocated without a frame of Ruby code.
+    pub fn nowhere(sites: &mut Sites) -> Self {
+        let key = FrameKey {
+            file: String::new(),
+            label: String::new(),
+            first_line: 0,
+            native: Some(0),
+        };
+        let (frame, _) = sites.frame(key);
+        let place = sites.stack(None, frame, 0);
+        Found {
+            place,
+            stack: place,
+            loaded: false,
+        }
+    }
 }

@@ -56,6 +56,12 @@ impl Flags {
     pub fn imemo_type(self) -> u32 {
         (self.0 >> FL_USHIFT) as u32 & 0xf
     }
+
+    /// The bit of that number, for sets of types.
+    #[inline(always)]
+    pub fn imemo_bit(self) -> u16 {
+        1 << self.imemo_type()
+    }
 }
 
 /// The class word, which is no class for internal objects.
