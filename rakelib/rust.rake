@@ -6,7 +6,9 @@ CARGO_LOCKED = ENV.fetch("CI", "").empty? ? [] : ["--locked"]
 # With the extension, and where `rake compile` builds: so the crates are compiled once for both.
 desc "Test the crates and the extension's own units (TEST=name for some of the tests)"
 task("rust:test") do
-  sh(MemprofBuild::ENVIRONMENT, "cargo", "test", *CARGO_LOCKED, "--workspace", *ENV.fetch("TEST", "").split)
+  runner = "target.'cfg(unix)'.runner = '#{File.expand_path("run_tests_twice.sh", __dir__)}'"
+  sh({ **MemprofBuild::ENVIRONMENT, "FLAKY" => File.expand_path(SpecRun::FLAKY) },
+    "cargo", "test", *CARGO_LOCKED, "--workspace", "--config", runner, *ENV.fetch("TEST", "").split)
 end
 
 desc "Build the documentation of the crates and the extension, warnings are errors"

@@ -243,12 +243,17 @@ fn a_filter_of_system_calls_does_not_kill_a_process_that_is_copied() {
 
 #[test]
 fn a_thread_that_waits_for_the_kernel_is_not_taken_for_one_that_a_debugger_traces() {
-    // It waits for the end of a child that it made by CLONE_VFORK.
+    // It waits for the end of a child that it made by CLONE_VFORK. The state alone does not say so: a program that is
+    // read from a disk is in it, too.
     let code = format!(
         "syscall({}, 0x4000 | 17, 0, 0, 0, 0) or sleep 1000",
         libc::SYS_clone
     );
     let program = Program::spawn(Command::new("perl").args(["-e", &code]));
+    let beginning = Instant::now();
+    while program.children().is_empty() {
+        assert!(beginning.elapsed() < LIMIT);
+    }
     program.until("waiting", |text| text.contains("State:\tD"));
     for _ in 0..2 {
         let taken = Snapshot::take(program.pid());
