@@ -55,7 +55,7 @@ def check_edge(source, target, label):
         assert target is None, f"{target} is shown, and said to be folded"
     elif label == "(through others)":
         # It is kept alive by way of objects that are not shown, which may be some of its dominators. What is memprof's
-        # own has no document: from there on nobody says what keeps it alive.
+        # own has no document: from there on nothing says what retains it.
         known = list(dominators(target))
         ends_early = known and not known[-1].startswith("root")
         assert source in known or ends_early, f"{source} does not keep {target} alive"

@@ -47,7 +47,7 @@
 
     function show(page, url) {
       let here = form, there = page.querySelector("form[data-as-typed]");
-      if (!there) return location.assign(url); // another page: nothing is tracked any more, or nobody let in
+      if (!there) return location.assign(url); // another page: nothing is tracked any more, or not admitted
       for (; here.id !== "main"; here = here.parentElement, there = there.parentElement) {
         while (here.previousSibling) here.previousSibling.remove();
         while (here.nextSibling) here.nextSibling.remove();

@@ -226,7 +226,7 @@ impl Binary {
         Ok(())
     }
 
-    /// Writes edges in pieces; `again` begins the record anew in another block.
+    /// Writes edges in pieces; `again` begins the record once more in another block.
     fn pieces(
         &mut self,
         tables: &Tables,

@@ -154,7 +154,7 @@ impl Analysis {
         ObjectType::of_flags(self.image.word(address)?)
     }
 
-    /// The first word of a block if it points to memory of a file that nobody writes to: as tables of virtual functions do.
+    /// The first word of a block if it points to memory of a file that is never written to: as tables of virtual functions do.
     #[must_use]
     pub fn signature(&self, block: Block) -> Option<u64> {
         let word = (block.size >= 8).then(|| self.image.word(block.address))??;

@@ -1,5 +1,5 @@
 //! The memory of a process from outside: an [`Image`] is memory by address, with its mappings, threads and files. It comes
-//! from an ELF core file or from a process that stands still. What glibc's malloc and Ruby have in it is found by invariants, neither by symbols nor by
+//! from an ELF core file or from a process that is paused. What glibc's malloc and Ruby have in it is found by invariants, neither by symbols nor by
 //! tables of versions. An [`Analysis`] joins the two: blocks know the objects of Ruby they belong to, and what anchors them, and with a
 //! recording of malloc where they were allocated.
 //!

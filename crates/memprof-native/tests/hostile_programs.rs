@@ -284,6 +284,6 @@ fn an_allocator_without_usable_size() {
         assert!(count(&report, "memory.malloc.requested") > 0);
         assert!(count(&report, "memory.free.calls") >= 1000);
         let text = format!("{report:?}");
-        assert!(!text.contains("actual"), "sizes that nobody knows: {text}");
+        assert!(!text.contains("actual"), "unknown sizes: {text}");
     });
 }

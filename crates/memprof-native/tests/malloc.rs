@@ -3,50 +3,16 @@
 
 mod support;
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::ffi::{c_char, c_void};
-use std::io::Seek;
+use std::ffi::c_void;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use memprof_native::malloc::{self, Counts, Host, Line, Location, Position, Settings, Stream};
+use memprof_native::malloc::{self, Counts, Location, Settings};
 use memprof_native::{Scope, Trace};
-use memprof_recording::LiveBlocks;
-use support::{Free, Library, Malloc, Rounds, Workshop, alone, count};
-
-thread_local! {
-    static LINE: Cell<Option<u32>> = const { Cell::new(None) };
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-}
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-static HOST: Host = Host {
-    position: || Position::Line,
-    code_block: |_| None,
-    line: || {
-        LINE.get().map(|line| Line {
-            path: c"/app/test.rb".as_ptr(),
-            line,
-        })
-    },
-    frames: |_| 0,
-    described: |_| None,
-    generation: || GENERATION.load(Relaxed),
-    is_quiet: || QUIET.get(),
+use support::lines::{
+    Calloc, GENERATION, HOST, LINE, QUIET, Realloc, ReallocArray, Strdup, handover, samples, work,
 };
-
-type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
-type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
-type ReallocArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
-type Strdup = unsafe extern "C" fn(*const c_char) -> *mut c_void;
-
-fn samples(sample: Option<NonZeroU32>) -> Settings {
-    Settings {
-        sample,
-        ..Settings::default()
-    }
-}
+use support::{Free, Malloc, Rounds, alone, count};
 
 fn at(line: u32) -> Location {
     Location::Line {
@@ -57,12 +23,6 @@ fn at(line: u32) -> Location {
 
 fn counted(line: u32) -> Counts {
     malloc::counts(&at(line)).unwrap_or_default()
-}
-
-fn work() -> (Workshop, Library) {
-    let shop = Workshop::new();
-    let work = shop.work("work", &[]);
-    (shop, work)
 }
 
 #[test]
@@ -224,7 +184,7 @@ fn exchange_blocks(sample: Option<NonZeroU32>) {
     let (_shop, work) = work();
     let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
     malloc::start(&HOST, samples(sample)).unwrap();
-    let (sender, receiver) = crossbeam_queue();
+    let (sender, receiver) = handover();
     std::thread::scope(|scope| {
         for number in 0..16u32 {
             let (sender, receiver) = (&sender, &receiver);
@@ -256,7 +216,7 @@ fn exchange_blocks(sample: Option<NonZeroU32>) {
         }
     });
     let all: Vec<Counts> = (100..116).map(counted).collect();
-    // What a sample stands for is taken off when it is freed, whoever frees it.
+    // What a sample stands for is taken off when it is freed, by any thread.
     match sample {
         None => assert!(all.iter().all(|counts| counts.allocations == 5_000)),
         Some(_) => assert!(all.iter().all(|counts| counts.allocations > 2_500)),
@@ -326,20 +286,6 @@ fn samples_of_many_threads_estimate_what_was_allocated_and_what_is_live() {
     });
 }
 
-/// Blocks that one thread hands to another, in this program, whose own calls of the allocator are not seen.
-fn crossbeam_queue() -> (impl Fn(usize) + Sync, impl Fn() -> usize + Sync) {
-    let queue: &'static std::sync::Mutex<std::collections::VecDeque<usize>> =
-        Box::leak(Box::default());
-    let take = move || {
-        loop {
-            if let Some(block) = queue.lock().unwrap().pop_front() {
-                return block;
-            }
-        }
-    };
-    (move |block| queue.lock().unwrap().push_back(block), take)
-}
-
 #[test]
 fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
     static ALLOCATE: AtomicU32 = AtomicU32::new(0);
@@ -380,130 +326,4 @@ fn a_signal_handler_that_allocates_does_not_lock_the_program_up() {
         }
         malloc::stop().unwrap();
     });
-}
-
-/// Records with addresses to a file while `work` runs. Returns address, size and line of the blocks that are live at its end.
-fn live_at_end(sample: Option<NonZeroU32>, work: impl FnOnce()) -> BTreeMap<usize, (u64, String)> {
-    let mut file = tempfile::tempfile().unwrap();
-    let stream = Stream {
-        file: file.try_clone().unwrap(),
-        command: "test".to_owned(),
-        addresses: true,
-    };
-    assert_eq!(
-        malloc::start_stream(&HOST, samples(sample), stream),
-        Ok(true)
-    );
-    work();
-    assert!(malloc::stop().unwrap());
-    file.rewind().unwrap();
-    let live = LiveBlocks::read(&mut file, u64::MAX).unwrap();
-    assert!(live.summary.complete && live.summary.damaged_at.is_none());
-    assert_eq!(live.summary.pid, u64::from(std::process::id()));
-    let blocks = live.blocks.unwrap().into_iter();
-    let of_test = blocks.filter_map(|block| {
-        let location = &live.places[block.place as usize].location;
-        let line = location.strip_prefix("/app/test.rb:")?.to_owned();
-        Some((block.address as usize, (block.size, line)))
-    });
-    of_test.collect()
-}
-
-#[test]
-fn a_file_with_addresses_has_the_blocks_that_are_live_at_its_end() {
-    alone(|| {
-        let (_shop, work) = work();
-        let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-        let (calloc, realloc): (Calloc, Realloc) = (work.get("do_calloc"), work.get("do_realloc"));
-        let aligned: Malloc = work.get("do_memalign");
-        let mut expected = BTreeMap::new();
-        let found = live_at_end(None, || {
-            let mut expect = |block: *mut c_void, size, line: &str| {
-                expected.insert(block as usize, (size, line.to_owned()));
-            };
-            // SAFETY: functions of the library, of these types; each block is freed once at most.
-            unsafe {
-                LINE.set(Some(1));
-                expect(calloc(3, 7), 21, "1");
-                expect(aligned(500), 500, "1");
-                free(allocate(80));
-                let (moved, shrunk, kept) = (allocate(100), allocate(4000), allocate(60));
-                LINE.set(Some(2));
-                expect(realloc(moved, 200_000), 200_000, "2");
-                expect(realloc(shrunk, 3000), 3000, "2");
-                assert!(realloc(kept, usize::MAX / 2).is_null());
-                expect(kept, 60, "1");
-                // What a child of a fork allocates or frees is not the parent's.
-                let child = libc::fork();
-                if child == 0 {
-                    free(kept);
-                    allocate(60);
-                    libc::_exit(0);
-                }
-                let mut status = 0;
-                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-                LINE.set(None);
-            }
-        });
-        assert_eq!(found, expected);
-    });
-}
-
-#[test]
-fn a_file_with_addresses_is_right_about_threads_that_reallocate() {
-    alone(|| reallocate_on_threads(None));
-}
-
-#[test]
-fn a_file_with_addresses_of_samples_is_right_about_threads_that_reallocate() {
-    alone(|| reallocate_on_threads(NonZeroU32::new(512)));
-}
-
-/// Blocks move all the time, to where another thread's has just been.
-fn reallocate_on_threads(sample: Option<NonZeroU32>) {
-    let (_shop, work) = work();
-    let (allocate, free): (Malloc, Free) = (work.get("do_malloc"), work.get("do_free"));
-    let realloc: Realloc = work.get("do_realloc");
-    let mut kept = BTreeMap::new();
-    let found = live_at_end(sample, || {
-        let (sender, receiver) = crossbeam_queue();
-        std::thread::scope(|scope| {
-            let threads = (10..18u32).map(|line| {
-                let (sender, receiver) = (&sender, &receiver);
-                scope.spawn(move || {
-                    LINE.set(Some(line));
-                    let mut kept = Vec::new();
-                    for round in 0..8_000usize {
-                        let size = 100 + round * 37 % 2_000;
-                        // SAFETY: functions of the library, of these types; each block is freed once at most.
-                        unsafe {
-                            sender(allocate(50 + round % 300) as usize);
-                            let block = realloc(receiver() as *mut c_void, size);
-                            if round % 10 == 0 {
-                                kept.push((block as usize, (size as u64, line.to_string())));
-                            } else {
-                                free(block);
-                            }
-                        }
-                    }
-                    kept
-                })
-            });
-            let threads: Vec<_> = threads.collect();
-            kept.extend(threads.into_iter().flat_map(|one| one.join().unwrap()));
-        });
-    });
-    assert_eq!(kept.len(), 6_400);
-    match sample {
-        None => assert_eq!(found, kept),
-        // A sample is one of them, whatever was sampled at its address before.
-        Some(_) => {
-            assert!((1_000..6_400).contains(&found.len()), "{}", found.len());
-            assert!(
-                found
-                    .iter()
-                    .all(|(address, block)| kept.get(address) == Some(block))
-            );
-        }
-    }
 }

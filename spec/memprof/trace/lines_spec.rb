@@ -45,7 +45,7 @@ RSpec.describe Memprof::Trace::Lines do
     expect(lines(lines: 1) { nil }).to eq([])
   end
 
-  it "tracks whether or not somebody else does, and disturbs nobody" do
+  it "tracks whether or not another session does, and disturbs none" do
     Memprof.report do
       expect(lines(lines: 1) { objects(30) }.first).to include("count" => 30)
     end

@@ -152,7 +152,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(self.with(self.reach(&starts, None)?))
     }
 
-    /// What stays reachable from the members that nobody refers to ([`Subset::roots`]) if one member is gone.
+    /// What stays reachable from the members that no member references ([`Subset::roots`]) if one member is gone.
     ///
     /// # Errors
     /// See [`Subset::all`].

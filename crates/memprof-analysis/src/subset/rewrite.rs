@@ -126,7 +126,7 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
         Ok(BitSet::of(self.members.length(), found))
     }
 
-    /// Without the members that nobody refers to and that reach `max_size` members or fewer, themselves counted, and without
+    /// Without the members that no member references and that reach `max_size` members or fewer, themselves counted, and without
     /// what these alone keep alive.
     ///
     /// # Errors

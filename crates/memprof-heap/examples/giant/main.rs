@@ -62,7 +62,7 @@ struct Giant {
     tables: Tables,
     layout: Layout,
     names: Names,
-    /// One for each class; what is made at it is of that class.
+    /// One for each class; what is allocated at it is of that class.
     sites: Vec<SiteId>,
     edges: Vec<Edge<'static>>,
     generation: u64,

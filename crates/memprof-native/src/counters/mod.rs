@@ -176,7 +176,7 @@ fn map_chunk(place: &AtomicPtr<Chunk>) {
         .compare_exchange(ptr::null_mut(), chunk.cast(), Release, Relaxed)
         .is_err()
     {
-        // SAFETY: the pages were mapped above, and nobody has seen their address: another thread's came first.
+        // SAFETY: the pages were mapped above, and no other thread has seen their address: another's came first.
         unsafe { libc::munmap(chunk, size) };
     }
 }

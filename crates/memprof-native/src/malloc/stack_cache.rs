@@ -165,7 +165,7 @@ impl StackCache {
             })
         } else {
             let said = (host.described)(frame)?;
-            // Without that mark, nobody says when the instruction is another line's.
+            // Without that mark, nothing says when the instruction is another line's.
             block_shards::mark_code(said.block).ok()?;
             (!said.is_own).then(|| Frame {
                 location: location_of(&said),

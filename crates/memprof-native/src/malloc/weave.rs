@@ -23,7 +23,7 @@ pub fn set_interpreter(interpreter: Interpreter) {
 }
 
 fn interpreter() -> Option<&'static Interpreter> {
-    // SAFETY: null, or what `set_interpreter` has made and nobody drops.
+    // SAFETY: null, or what `set_interpreter` has made and never drops.
     unsafe { INTERPRETER.load(Acquire).as_ref() }
 }
 

@@ -1,7 +1,7 @@
 //! Another process: a copy of it, in which functions are called that it never called itself.
 //!
 //! A thread of the process is stopped for a few milliseconds and made to call `clone`, as `fork` would; then it goes on
-//! where it was. The copy is a child that nobody in the process knows of: it has no exit signal, so the process's own
+//! where it was. The copy is a child that the process does not know of: it has no exit signal, so the process's own
 //! `wait` does not see it. Whatever happens in the copy, it happens there alone; it is killed with the [`Snapshot`], or
 //! with this program, and the process is made to reap it.
 //!

@@ -1,4 +1,4 @@
-//! Threads that stand still while one of their process is copied, so that what they were doing is known as of that moment.
+//! Threads that are paused while one of their process is copied, so that what they were doing is known as of that moment.
 
 use std::collections::HashSet;
 use std::fs;

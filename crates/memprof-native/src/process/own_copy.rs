@@ -1,4 +1,4 @@
-//! A copy of this process that does nothing: its memory stands still while this process goes on.
+//! A copy of this process that does nothing: its memory is frozen while this process goes on.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -88,7 +88,7 @@ mod tests {
         let address = std::ptr::from_ref(&*value) as u64;
         memory.read_exact_at(&mut bytes, address).expect("bytes");
         assert_eq!(u64::from_ne_bytes(bytes), 1);
-        // Nobody who waits for any child sees it.
+        // A wait for any child does not see it.
         // SAFETY: waits for nothing, and changes nothing but a number of our own.
         let found = unsafe { libc::waitpid(copy.pid(), std::ptr::null_mut(), libc::WNOHANG) };
         assert_eq!(found, -1);

@@ -41,7 +41,7 @@ impl Snapshot {
         Snapshot::take_beside(thread, || None)
     }
 
-    /// Copies it while all of its threads stand still, and notes what they were doing.
+    /// Copies it while all of its threads are paused, and notes what they were doing.
     pub fn take_with_threads(thread: i32) -> Result<Snapshot, SnapshotError> {
         let process = process_of(thread).ok_or(SnapshotError::Gone)?;
         Snapshot::take_beside(thread, || Some(OtherThreads::stop(process, thread)))
@@ -128,7 +128,7 @@ impl Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         if !self.ended {
-            // SAFETY: the copy is a process of its own, which this program traces; nobody has waited for it.
+            // SAFETY: the copy is a process of its own, which this program traces, and has not waited for.
             unsafe { libc::kill(self.copy, libc::SIGKILL) };
             let until = Instant::now() + PATIENCE;
             while let Ok(Some(stop)) = ptrace::wait(self.copy, until) {

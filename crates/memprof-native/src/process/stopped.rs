@@ -1,4 +1,4 @@
-//! A thread that stands still for a moment, and calls the system meanwhile.
+//! A thread that is paused for a moment, and calls the system meanwhile.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ impl Stopped {
         self.restore()
     }
 
-    /// The registers are set where the kernel looks after signals. There it also begins anew the system call, if any,
+    /// The registers are set where the kernel looks after signals. There it also restarts the system call, if any,
     /// that the thread was stopped in, as if nothing had been.
     fn restore(&mut self) -> Result<(), SnapshotError> {
         self.released = true;

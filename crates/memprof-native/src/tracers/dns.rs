@@ -40,27 +40,27 @@ fn report(cells: &[u64]) -> Node {
 
 /// A thread that has helpers.
 #[derive(Clone, Copy)]
-struct Asker {
+struct Requester {
     block: &'static Block,
     owner: u64,
 }
 
 thread_local! {
     /// Whom the thread helps.
-    static ASKER: Cell<Option<Asker>> = const { Cell::new(None) };
+    static REQUESTER: Cell<Option<Requester>> = const { Cell::new(None) };
 }
 
-fn asker() -> Asker {
-    ASKER.get().unwrap_or_else(|| {
+fn requester() -> Requester {
+    REQUESTER.get().unwrap_or_else(|| {
         let block = counters::mine();
         let owner = block.owner();
-        Asker { block, owner }
+        Requester { block, owner }
     })
 }
 
 fn looked_up(ticks: u64) {
-    match ASKER.get() {
-        Some(Asker { block, owner }) if block.owner() == owner => {
+    match REQUESTER.get() {
+        Some(Requester { block, owner }) if block.owner() == owner => {
             block.add_from_elsewhere(HELPED, 1);
             block.add_from_elsewhere(HELPED + 1, ticks);
         }
@@ -74,7 +74,7 @@ type Start = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 struct Helper {
     start: Start,
     argument: *mut c_void,
-    asker: Asker,
+    requester: Requester,
 }
 
 static CREATE: [Original; 2] = [const { Original::new() }; 2];
@@ -95,13 +95,13 @@ unsafe extern "C-unwind" fn create<const VARIANT: usize>(
         // SAFETY: the caller's arguments. It will stand for itself.
         return unsafe { original(thread, attributes, start, argument) };
     }
-    let asker = asker();
+    let requester = requester();
     // SAFETY: fresh memory of that size, aligned for anything.
     unsafe {
         helper.write(Helper {
             start,
             argument,
-            asker,
+            requester,
         });
     }
     // SAFETY: the caller's arguments, but for what the thread runs: that takes the memory, and calls what the caller
@@ -120,11 +120,11 @@ unsafe extern "C-unwind" fn help(helper: *mut c_void) -> *mut c_void {
     let Helper {
         start,
         argument,
-        asker,
+        requester,
     } = unsafe { ptr::read(helper.cast()) };
     // SAFETY: as above; it was read.
     unsafe { libc::free(helper) };
-    ASKER.set(Some(asker));
+    REQUESTER.set(Some(requester));
     // SAFETY: what the caller of `pthread_create` wants to be called, with its argument.
     unsafe { start(argument) }
 }

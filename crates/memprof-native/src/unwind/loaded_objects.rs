@@ -45,7 +45,7 @@ static PENDING: AtomicBool = AtomicBool::new(false);
 /// The objects; None before they are prepared.
 #[inline(always)]
 pub(super) fn current() -> Option<&'static Objects> {
-    // SAFETY: null, or what `update` has made and nobody drops.
+    // SAFETY: null, or what `update` has made and never drops.
     unsafe { CURRENT.load(Acquire).as_ref() }
 }
 
@@ -147,7 +147,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c
     found.generation = Some(generation);
     let base = info.dlpi_addr as usize;
     let same = |object: &&Object| object.base == base;
-    // An object that was loaded where another one was is another object: what was unloaded is read anew.
+    // An object that was loaded where another one was is another object: what was unloaded is read again.
     let is_same = found
         .unchanged
         .is_some_and(|(_, unloaded)| unloaded == generation.1);

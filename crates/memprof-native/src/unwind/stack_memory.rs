@@ -1,7 +1,7 @@
 //! The memory of the calling thread's stack, read without a fault.
 //!
 //! The thread's own stack is mapped from the stack pointer to its end, which is looked up once. A Fiber's stack, or a signal
-//! handler's, may be unmapped and mapped anew behind the thread's back: there the kernel copies, and refuses what is not
+//! handler's, may be unmapped and mapped again behind the thread's back: there the kernel copies, and refuses what is not
 //! mapped.
 
 use std::ops::Range;

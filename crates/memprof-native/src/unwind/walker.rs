@@ -25,7 +25,7 @@ pub(crate) struct Walker {
 
 type Rules = CacheNative<MustNotAllocateDuringUnwind>;
 
-/// A cache has one place for each address, and two that share it are looked up anew each time: with several caches that
+/// A cache has one place for each address, and two that share it are looked up again each time: with several caches that
 /// is rare.
 const RULES: usize = 4;
 const MOST_FRAMES: usize = 512;

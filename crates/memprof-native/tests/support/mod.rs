@@ -5,6 +5,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub mod lines;
 pub mod loaded_tables;
 
 use std::ffi::{CString, c_char, c_int, c_void};

@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn objects_of_one_line_are_distinguished_by_mark() {
         let mut recorder = Recorder::new(1);
-        assert_eq!(recorder.sessions.mark(1, 9), 0, "nobody tracks");
+        assert_eq!(recorder.sessions.mark(1, 9), 0, "no session tracks");
         let session = recorder.open(OPTIONS);
         let (code, string) = (site(&mut recorder, CODE), site(&mut recorder, "String"));
         let mut address = 0;

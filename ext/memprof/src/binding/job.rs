@@ -1,6 +1,6 @@
 //! Work that takes its time: a thread of our own does it, the thread of Ruby waits without the GVL.
 //!
-//! So the thread of Ruby can be interrupted at any time, and can report progress meanwhile. Work that nobody waits
+//! So the thread of Ruby can be interrupted at any time, and can report progress meanwhile. Work that no one waits
 //! for any more goes on until it looks whether it is still wanted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

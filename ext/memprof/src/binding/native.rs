@@ -57,7 +57,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
 
 /// Opens a session for a Memprof::Session, and notes its number there; the one that it had is closed. All at once: were
 /// the number returned, an exception that another thread or a signal sends could come before the caller has it, and
-/// nobody would know what to close.
+/// the caller would not know what to close.
 fn open(
     holder: RObject,
     by_thread: bool,

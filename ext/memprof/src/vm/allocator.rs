@@ -42,7 +42,7 @@ mod jemalloc {
         })
     }
 
-    /// jemalloc counts anew when its epoch is set.
+    /// jemalloc counts again when its epoch is set.
     fn refresh(control: MallCtl) -> Option<()> {
         let mut epoch = 1_u64;
         // SAFETY: "epoch" takes an u64, which lives through the call.

@@ -7,16 +7,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use memprof_profile::sites::{FrameId, FrameKey, Sites};
 
-use super::control_frames::{self, Profiled};
 use super::event::Event;
 use super::frame_keys::{is_loaded, is_native, is_own, is_users, key_of};
 use super::origin::{Found, Origin};
 use super::postponed_job;
 use super::ruby_object::{Flags, text};
-use super::stack_memo::{Raw, StackMemo};
-
-/// Most frames that are read of one stack.
-pub const MAX_FRAMES: usize = 2048;
+use super::stack_buffer::StackBuffer;
+use super::stack_memo::StackMemo;
 
 /// Frames to look through for one that is written in Ruby, when the innermost ones are not.
 const SEARCH: usize = 64;
@@ -36,7 +33,8 @@ struct Known {
     path: VALUE,
 }
 
-/// Frames that were seen, and buffers to read them into.
+/// Frames that were seen, and the stack that was read last.
+#[derive(Default)]
 pub struct Frames {
     known: FxHashMap<VALUE, Known>,
     /// What kinds of internal objects frames are, one bit for each: methods and instruction sequences, up to now.
@@ -48,51 +46,14 @@ pub struct Frames {
     /// Frames whose qualified names are still to be asked for (see [`super::naming`]).
     pub unnamed: Vec<(VALUE, FrameId)>,
     stacks: StackMemo,
-    values: Vec<VALUE>,
-    lines: Vec<c_int>,
-    /// Paths of evaluated code (see [`control_frames::paths`]).
-    evaluations: Vec<VALUE>,
+    read: StackBuffer,
     /// The method written in C that was met last, mostly Class#new; 0 if there is none.
     last_native: VALUE,
     /// Paths of files: strings of the VM that are marked, and so stay where they are.
     paths: FxHashSet<VALUE>,
 }
 
-impl Default for Frames {
-    fn default() -> Self {
-        Frames {
-            known: FxHashMap::default(),
-            kinds: 0,
-            iseqs: FxHashSet::default(),
-            evaluated: FxHashMap::default(),
-            unnamed: Vec::new(),
-            stacks: StackMemo::default(),
-            values: vec![0; MAX_FRAMES],
-            lines: vec![0; MAX_FRAMES],
-            evaluations: Vec::with_capacity(MAX_FRAMES),
-            last_native: 0,
-            paths: FxHashSet::default(),
-        }
-    }
-}
-
 impl Frames {
-    /// Reads the innermost `limit` frames of the current thread into the buffers.
-    #[inline]
-    fn read(&mut self, limit: usize) -> usize {
-        let limit = limit.min(MAX_FRAMES);
-        // SAFETY: both buffers hold MAX_FRAMES entries; called with the GVL or under the VM lock, in a hook.
-        let count = unsafe {
-            rb_sys::rb_profile_frames(
-                0,
-                limit as c_int,
-                self.values.as_mut_ptr(),
-                self.lines.as_mut_ptr(),
-            )
-        };
-        usize::try_from(count).unwrap_or(0)
-    }
-
     /// True for a method written in Ruby, whose line the JIT did not leave where rb_profile_frames reads it.
     #[inline]
     fn is_compiled(&mut self, frame: VALUE) -> bool {
@@ -115,9 +76,9 @@ impl Frames {
     pub fn single(&mut self, sites: &mut Sites, path: VALUE, line: u32) -> Option<Origin> {
         let mut seen = 0;
         for limit in [NEAR, SEARCH] {
-            let count = self.read(limit);
+            let count = self.read.read_frames(limit);
             for at in seen..count {
-                let frame = self.values[at];
+                let frame = self.read.values[at];
                 let known = self.know(sites, frame, path);
                 if known.native {
                     continue;
@@ -147,49 +108,20 @@ impl Frames {
     /// Reads and interns a stack of at most `keep` frames. Its place is the innermost frame of a user's file, even if
     /// that is further out than the frames kept. The event knows the innermost frame's line, should the JIT hide it.
     pub fn stack(&mut self, sites: &mut Sites, keep: usize, event: Event) -> Origin {
-        let count = self.read(keep.max(SEARCH));
+        let count = self.read.read_frames(keep.max(SEARCH));
         if count == 0 {
             return Origin::Program(Found::nowhere(sites));
         }
-        if self.lines[0] == 0 && self.is_compiled(self.values[0]) {
-            self.lines[0] = event.line() as c_int;
+        if self.read.lines[0] == 0 && self.is_compiled(self.read.values[0]) {
+            self.read.lines[0] = event.line() as c_int;
         }
-        self.read_paths(count, event);
-        let raw = Raw {
-            values: &self.values[..count],
-            lines: &self.lines[..count],
-            paths: &self.evaluations,
-            keep,
-        };
-        if let Some(origin) = self.stacks.get(raw) {
+        self.read.read_paths(count, event);
+        if let Some(origin) = self.stacks.get(self.read.raw(count, keep)) {
             return origin;
         }
         let origin = self.intern(sites, count, keep);
-        let raw = Raw {
-            values: &self.values[..count],
-            lines: &self.lines[..count],
-            paths: &self.evaluations,
-            keep,
-        };
-        self.stacks.put(raw, origin);
+        self.stacks.put(self.read.raw(count, keep), origin);
         origin
-    }
-
-    /// Reads the paths of evaluated code on the stack that was just read.
-    #[inline]
-    fn read_paths(&mut self, count: usize, event: Event) {
-        let profiled = Profiled {
-            values: &self.values[..count],
-            lines: &self.lines[..count],
-        };
-        // SAFETY: the context of the event of this hook, and the frames that were read in it.
-        let known = event.context().is_some_and(|context| unsafe {
-            control_frames::paths(context, profiled, &mut self.evaluations)
-        });
-        if !known {
-            self.evaluations.clear();
-            self.evaluations.push(event.path());
-        }
     }
 
     fn forget_stacks(&mut self) {
@@ -211,16 +143,16 @@ impl Frames {
         let mut internal = None;
         let mut own = false;
         let mut ruby = (0..count)
-            .filter(|at| self.lines[*at] != 0 || !is_native(self.values[*at]))
+            .filter(|at| self.read.lines[*at] != 0 || !is_native(self.read.values[*at]))
             .count();
         for at in (0..count).rev() {
-            let (frame, line) = (self.values[at], self.lines[at] as u32);
+            let (frame, line) = (self.read.values[at], self.read.lines[at] as u32);
             ruby -= usize::from(line != 0 || !is_native(frame));
             let known = self.know(sites, frame, 0);
             let known = if known.native {
                 known
             } else {
-                let path = self.evaluations.get(ruby).copied().unwrap_or(0);
+                let path = self.read.paths.get(ruby).copied().unwrap_or(0);
                 self.know(sites, frame, path)
             };
             // Ruby 3.1 shows the frame below the first one, which never runs.

@@ -37,7 +37,7 @@ pub fn without<W: FnOnce() -> T + Send, T: Send>(work: W) -> Option<T> {
 }
 
 unsafe extern "C" fn run<W: FnOnce() -> T, T>(call: *mut c_void) -> *mut c_void {
-    // SAFETY: `without` passed the call, and waits for this. Nobody else refers to it meanwhile.
+    // SAFETY: `without` passed the call, and waits for this. Nothing else refers to it meanwhile.
     let call = unsafe { &mut *call.cast::<Call<W, T>>() };
     if let Some(work) = call.work.take() {
         call.outcome = Some(catch_unwind(AssertUnwindSafe(work)));

@@ -28,7 +28,7 @@ impl Identities {
         }
     }
 
-    /// The number of an anonymous class, which is alive; 0 if nobody wants it. Called in an allocation hook.
+    /// The number of an anonymous class, which is alive; 0 if no session wants it. Called in an allocation hook.
     pub fn of(&mut self, class: VALUE) -> u32 {
         if !self.wanted {
             return 0;

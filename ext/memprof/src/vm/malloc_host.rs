@@ -82,7 +82,7 @@ fn position() -> Position {
     if context.is_null() || !READS_FRAMES.load(Ordering::Relaxed) {
         return Position::Line;
     }
-    // SAFETY: the thread's own context, whose frames nobody else changes.
+    // SAFETY: the thread's own context, whose frames it alone changes.
     match unsafe { control_frames::running(context) } {
         Some((instruction, _)) => Position::Code(instruction),
         None => Position::Line,
@@ -104,7 +104,7 @@ fn line() -> Option<Line> {
     if !runs_ruby() || during_gc() {
         return None;
     }
-    // SAFETY: the thread has an execution context, whose frames nobody else changes; outside of a collection, what they
+    // SAFETY: the thread has an execution context, whose frames it alone changes; outside of a collection, what they
     // refer to is where they say.
     unsafe {
         let path: *const c_char = rb_sys::rb_sourcefile();
@@ -125,7 +125,7 @@ fn frames(into: &mut [Running]) -> usize {
     if context.is_null() {
         return 0;
     }
-    // SAFETY: the thread's own context, whose frames nobody else changes.
+    // SAFETY: the thread's own context, whose frames it alone changes.
     let frames = unsafe { control_frames::ruby_frames(context) };
     let mut count = 0;
     for (place, frame) in into.iter_mut().zip(frames) {

@@ -38,7 +38,7 @@ static START: extern "C" fn() = start;
 /// Where to write, and what.
 static OUTPUT: Mutex<Option<Output>> = Mutex::new(None);
 
-/// Frames that a recording keeps of a stack, if nobody says how many.
+/// Frames that a recording keeps of a stack, unless the caller says how many.
 const STACK: usize = 64;
 /// Frames up to the caller of C++'s `operator new[]`, which calls `operator new`.
 const NEAREST: usize = 4;
@@ -177,7 +177,7 @@ fn at_high_number(file: &File) -> Option<File> {
 
 /// Programs may close their stderr before they end.
 fn duplicate(descriptor: i32) -> Option<File> {
-    // SAFETY: fcntl has no conditions; the descriptor that it makes belongs to nobody else.
+    // SAFETY: fcntl has no conditions; the descriptor that it makes is ours alone.
     unsafe {
         let copy = libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 64);
         (copy >= 0).then(|| File::from_raw_fd(copy))

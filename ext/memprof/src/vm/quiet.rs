@@ -47,7 +47,7 @@ impl Quiet {
     }
 
     /// The object at this address is gone, or is another one: a thread that ended in the middle of it (in a fiber that
-    /// nobody resumed, or in the parent of a fork) is not the one that comes after it.
+    /// was never resumed, or in the parent of a fork) is not the one that comes after it.
     #[inline]
     pub fn forget(&mut self, object: u64) {
         if !self.threads.is_empty() {

@@ -79,15 +79,15 @@ fn asks_for_an_object_that_is_there() {
 }
 
 #[test]
-fn what_the_heap_keeps_of_the_whole_graph_is_what_is_found_anew() {
+fn what_the_heap_keeps_of_the_whole_graph_is_what_is_found_computed() {
     for seed in 1..20 {
         let (_, heap) = random(seed, 300);
         for limit in [1, 2, 7, 50, 1000, 2] {
             let kept = ask(&heap, "flame", json!({ "limit": limit })).expect("an answer");
             // The depth that there is without asking for one, which is not kept.
-            let anew = json!({ "limit": limit, "depth": 128 });
-            let anew = ask(&heap, "flame", anew).expect("an answer");
-            assert_eq!(kept, anew, "{seed} {limit}");
+            let computed = json!({ "limit": limit, "depth": 128 });
+            let computed = ask(&heap, "flame", computed).expect("an answer");
+            assert_eq!(kept, computed, "{seed} {limit}");
         }
     }
 }

@@ -1,4 +1,6 @@
+mod linked_lists;
 mod own_code;
+mod thread_stacks;
 
 use serde_json::json;
 
@@ -121,58 +123,6 @@ fn two_caches_beside_each_other_are_two_suspects() {
     );
 }
 
-/// A list whose elements are these classes in turn, the newest first, each with a text.
-fn list(classes: &[&str], elements: u64) -> Vec<Suspect> {
-    let mut things = vec![class(address(0), "App", 0).to("@head", address(1))];
-    for (number, name) in (0..elements).zip(classes.iter().cycle()) {
-        let of = 1 + 2 * number;
-        let mut element = thing(address(of), Kind::OBJECT, name)
-            .at("app/list.rb", 3, "push", 1)
-            .to("@text", address(of + 1));
-        if number + 1 < elements {
-            element = element.to("@next", address(of + 2));
-        }
-        things.push(element);
-        things.push(string(address(of + 1), "text").size(60));
-    }
-    suspects(&heap(&[("vm", &[address(0)])], &things))
-}
-
-#[test]
-fn a_linked_list_is_named_by_its_first_element() {
-    let found = list(&["Node"], 3000);
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].kind, Nature::List);
-    assert_eq!(found[0].object.address, Some(format!("{:#x}", address(1))));
-    assert_eq!(
-        found[0].sentence,
-        "Node retains 293.0 KiB (100.0 %), in a list of 3,000 Node instances, allocated at app/list.rb:3, each retained by \
-         the one before. It is retained by App@head."
-    );
-    let held = &found[0].accumulated;
-    assert_eq!((held.len(), held[0].retained), (1, 3000 * 100));
-    let own = found[0].own.as_ref().expect("a line");
-    assert_eq!((own.line, own.count, own.retained), (3, 3000, 3000 * 100));
-}
-
-#[test]
-fn objects_between_the_elements_of_a_list_are_no_elements() {
-    let found = list(&["Promise", "Callback"], 3000);
-    assert_eq!(found.len(), 1);
-    assert_eq!(
-        (found[0].kind, found[0].accumulated[0].count),
-        (Nature::List, 1500)
-    );
-    assert_eq!(found[0].accumulated[0].class, "Promise");
-    assert_eq!(found[0].accumulated[0].retained, 3000 * 100);
-}
-
-#[test]
-fn a_few_objects_in_each_other_are_no_list() {
-    let found = list(&["Node"], 50);
-    assert!(found.iter().all(|suspect| suspect.kind == Nature::Object));
-}
-
 #[test]
 fn a_large_string_is_a_suspect_by_itself() {
     let things = [
@@ -183,50 +133,6 @@ fn a_large_string_is_a_suspect_by_itself() {
     assert_eq!(
         found[0].sentence,
         "String \"page\" takes 1.0 GiB (100.0 %) by itself. It is retained by App::PAGE."
-    );
-}
-
-fn pool(threads: u64) -> Vec<Suspect> {
-    let stacks = (0..threads).map(|number| {
-        thing(address(number), Kind::DATA, "Thread")
-            .named("VM/thread")
-            .size(1 << 20)
-    });
-    let things: Vec<Thing> = stacks.collect();
-    let roots: Vec<u64> = things.iter().map(|thing| thing.address).collect();
-    suspects(&heap(&[("vm", &roots)], &things))
-}
-
-#[test]
-fn stacks_of_threads_are_no_leak_unless_there_are_more_than_a_pool_has() {
-    for threads in [1, 5, 16] {
-        assert_eq!(pool(threads).len(), 0);
-    }
-    let found = pool(500);
-    assert_eq!(found.len(), 1);
-    assert!(
-        found[0].sentence.starts_with("500 Thread instances retain"),
-        "{}",
-        found[0].sentence
-    );
-}
-
-#[test]
-fn stacks_that_are_no_leak_are_in_a_remark() {
-    let stacks = (0..2).map(|number| {
-        thing(address(number), Kind::DATA, "Thread")
-            .named("VM/thread")
-            .size(1 << 20)
-    });
-    let things: Vec<Thing> = stacks.collect();
-    let heap = heap(&[("vm", &[address(0), address(1)])], &things);
-    let remarks = Question::default()
-        .answer(&heap)
-        .expect("an answer")
-        .remarks;
-    assert_eq!(
-        remarks[0],
-        "No single object or class retains more than the threshold, except for stacks of threads and fibers (2, 2.0 MiB)."
     );
 }
 
@@ -247,38 +153,6 @@ fn what_is_less_than_half_is_not_most() {
         "{}",
         found[0].sentence
     );
-}
-
-#[test]
-fn the_main_thread_makes_no_leak_of_a_pool() {
-    let stacks = (0..9).map(|number| {
-        thing(address(number), Kind::DATA, "Thread")
-            .named("VM/thread")
-            .size(1 << 20)
-    });
-    let main = thing(address(20), Kind::DATA, "Thread")
-        .named("VM/thread")
-        .size(500)
-        .to("", address(21));
-    let things: Vec<Thing> = stacks
-        .chain([main, string(address(21), "local").size(400)])
-        .collect();
-    let roots: Vec<u64> = things.iter().map(|thing| thing.address).collect();
-    assert!(suspects(&heap(&[("vm", &roots[..10])], &things)).is_empty());
-}
-
-#[test]
-fn a_thread_that_gathers_is_a_suspect() {
-    let things = [
-        thing(address(0), Kind::DATA, "Thread")
-            .named("VM/thread")
-            .size(1 << 20)
-            .to("", address(1)),
-        string(address(1), "local").size(1 << 20),
-    ];
-    let found = suspects(&heap(&[("vm", &[address(0)])], &things));
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].object.class, "String");
 }
 
 /// A hash with 60 values, allocated by these lines: so many of each.

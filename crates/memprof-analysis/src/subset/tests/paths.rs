@@ -128,7 +128,7 @@ fn subgraph_of_ends_at_the_depth() {
     });
 }
 
-/// D10: what is gone with a node is what it dominates, seen from what nobody refers to.
+/// D10: what is gone with a node is what it dominates, seen from what nothing references.
 #[test]
 fn remove_node_removes_what_it_dominates() {
     each_heap(|random, heap| {

@@ -104,7 +104,7 @@ fn moment() -> Result<Ruby, String> {
             return Err("a garbage collection is running".into());
         }
     }
-    // SAFETY: one of Ruby's threads. It may wait for something without the GVL: nobody else has that in the copy.
+    // SAFETY: one of Ruby's threads. It may wait for something without the GVL: no other thread has that in the copy.
     Ok(unsafe { Ruby::get_unchecked() })
 }
 

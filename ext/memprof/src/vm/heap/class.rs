@@ -220,7 +220,7 @@ impl Constants {
 impl Drop for Constants {
     fn drop(&mut self) {
         if let Some(table) = self.0 {
-            // SAFETY: made by `table`, and nobody else's.
+            // SAFETY: made by `table`, and ours alone.
             unsafe { rb_sys::rb_st_free_table(table) };
         }
     }

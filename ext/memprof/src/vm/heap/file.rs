@@ -109,7 +109,7 @@ fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// Nobody is to find a text again by its mark.
+/// A text can't be found again by its mark.
 fn random_key() -> Key {
     let random = RandomState::new();
     Key([random.hash_one(1), random.hash_one(2)])

@@ -56,7 +56,7 @@ impl<T: Copy> Cache<T> {
         value
     }
 
-    /// What was put last in the place of the key, if it is this one's. For what is found anew as fast as in a map.
+    /// What was put last in the place of the key, if it is this one's. For what is computed as fast as it is found in a map.
     #[inline]
     fn last(&mut self, key: u64) -> Option<T> {
         self.slot(key)

@@ -38,7 +38,7 @@ impl ClassNames {
         }
     }
 
-    /// Whether they may be kept while nobody counts, and so nobody sees that a class takes the place of another.
+    /// Whether they may be kept while no trace counts, and so nothing notices that a class takes the place of another.
     pub fn is_reusable(&self) -> bool {
         self.names.len() <= KEPT && self.since.has_all_alive()
     }

@@ -231,7 +231,7 @@ fn slot(thread: usize) -> Option<&'static Slot> {
     if let Some(slot) = known(thread) {
         return Some(slot);
     }
-    // Events of one thread come one after the other, so nobody else looks for a place for it.
+    // Events of one thread come one after the other, so no other looks for a place for it.
     reach(thread).find(|slot| {
         let there = slot.thread.load(Ordering::Relaxed);
         let taken = (there == FREE || there == LEFT)
