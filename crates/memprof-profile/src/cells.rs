@@ -28,6 +28,8 @@ pub struct Cell {
     pub segment: SegmentId,
     /// The site.
     pub site: SiteId,
+    /// The site's class stands for objects that have none, which may get one later.
+    pub hidden: bool,
     /// Objects allocated.
     pub allocated: u64,
     /// Objects that were freed, with the bytes that they had then.
@@ -55,10 +57,11 @@ pub struct Cells {
 
 impl Cells {
     /// A new cell for the objects of `site` that are allocated in `segment`.
-    pub fn add(&mut self, segment: SegmentId, site: SiteId) -> CellId {
+    pub fn add(&mut self, segment: SegmentId, site: SiteId, hidden: bool) -> CellId {
         let cell = Cell {
             segment,
             site,
+            hidden,
             allocated: 0,
             freed: Amount::default(),
             ages: Ages::default(),
@@ -117,6 +120,27 @@ impl Cells {
             .and_then(|target| self.cells.get_mut(target.0 as usize))
         {
             count_free(target, record, bytes, now);
+        }
+        self.free_if_unused(id);
+    }
+
+    /// True if the cell counts or counted objects without a class.
+    #[inline]
+    pub fn is_hidden(&self, id: CellId) -> bool {
+        self.cells
+            .get(id.0 as usize)
+            .is_some_and(|cell| cell.hidden)
+    }
+
+    /// An object whose record names `id` belongs to `target`.
+    pub fn moved(&mut self, id: CellId, target: CellId) {
+        let counting = self.resolve(id);
+        if let Some(cell) = counting.and_then(|id| self.cells.get_mut(id.0 as usize)) {
+            cell.allocated = cell.allocated.saturating_sub(1);
+        }
+        self.allocated(target);
+        if let Some(cell) = self.cells.get_mut(id.0 as usize) {
+            cell.records = cell.records.saturating_sub(1);
         }
         self.free_if_unused(id);
     }

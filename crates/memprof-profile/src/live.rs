@@ -37,6 +37,11 @@ impl Record {
         CellId((self.0 >> 32) as u32 - 1)
     }
 
+    /// The same, of another cell.
+    pub fn of(self, cell: CellId) -> Self {
+        Record((u64::from(cell.0) + 1) << 32 | u64::from(self.0 as u32))
+    }
+
     /// Collections that the object has survived, when the current generation is `now`.
     pub fn age(self, now: u32) -> u32 {
         let allocated = (self.0 >> 8) as u32 & GENERATION_MASK;
@@ -236,6 +241,17 @@ impl LiveTable {
         Some(record)
     }
 
+    /// Enters another record for an object that is in the table.
+    pub fn replace(&mut self, address: u64, record: Record) {
+        let Some(page) = self.find(address) else {
+            return;
+        };
+        let index = page.index(address);
+        if let Some(slot) = page.records.get_mut(index) {
+            *slot = record.0;
+        }
+    }
+
     /// The record of the object at `address`.
     pub fn get(&self, address: u64) -> Option<Record> {
         let page = self
@@ -301,13 +317,7 @@ impl LiveTable {
             match moved(address) {
                 Some(address) => {
                     self.insert(address, record.cell(), 0, || slot_size(address));
-                    if let Some((index, page)) =
-                        self.find(address).map(|page| (page.index(address), page))
-                    {
-                        if let Some(slot) = page.records.get_mut(index) {
-                            *slot = record.0;
-                        }
-                    }
+                    self.replace(address, record);
                 }
                 None => gone(record),
             }

@@ -15,7 +15,7 @@ use crate::live::{LiveTable, Record};
 use crate::profile::Amount;
 use crate::sampler::Sampler;
 use crate::sessions::{Change, Options, SegmentId, SessionId, Sessions};
-use crate::sites::{SiteId, Sites};
+use crate::sites::{ClassId, Site, SiteId, Sites};
 use crate::string_values::StringCounts;
 pub use answers::Survivors;
 pub use counts::CountRow;
@@ -171,10 +171,10 @@ impl Recorder {
         if self.by_site.len() <= index {
             self.by_site.resize_with(index + 1, FxHashMap::default);
         }
-        let cells = &mut self.cells;
+        let (cells, sites) = (&mut self.cells, &self.sites);
         *self.by_site[index]
             .entry(site)
-            .or_insert_with(|| cells.add(segment, site))
+            .or_insert_with(|| cells.add(segment, site, sites.is_internal(site)))
     }
 
     /// An object was allocated. `slot_size` is asked for only when it does not follow from the objects beside it.
@@ -211,6 +211,35 @@ impl Recorder {
     #[inline(always)]
     pub fn count_free(&mut self, record: Record, bytes: u64) {
         self.cells.freed(record, bytes, self.generation);
+    }
+
+    /// True if the object with this record was allocated without a class.
+    #[inline]
+    pub fn is_hidden(&self, record: Record) -> bool {
+        self.cells.is_hidden(record.cell())
+    }
+
+    /// An object that was allocated without a class has one now: it counts as if it had been allocated with it. Returns
+    /// its record from now on.
+    pub fn reveal(&mut self, record: Record, class: ClassId) -> Record {
+        let counting = self
+            .counting(record)
+            .map(|(_, cell)| (cell.segment, cell.site));
+        let Some((segment, site)) = counting else {
+            return record;
+        };
+        let Some(site) = self.sites.get(site) else {
+            return record;
+        };
+        let site = self.sites.site(Site { class, ..site });
+        let target = self.cell(segment, site);
+        self.cells.moved(record.cell(), target);
+        record.of(target)
+    }
+
+    /// Enters another record for the object at `address`.
+    pub fn replace(&mut self, address: u64, record: Record) {
+        self.live.replace(address, record);
     }
 
     /// True if somebody wants the values of the strings that belong to this record.

@@ -207,6 +207,12 @@ impl Sites {
             .unwrap_or("")
     }
 
+    /// True if the site's objects have no class.
+    pub fn is_internal(&self, id: SiteId) -> bool {
+        let class = self.get(id).map_or("", |site| self.class_name(site.class));
+        class.starts_with('<')
+    }
+
     /// Name of a class.
     pub fn class_name(&self, id: ClassId) -> &str {
         self.classes.get(id.0).map_or("", |(name, _)| name)

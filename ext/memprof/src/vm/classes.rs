@@ -63,6 +63,22 @@ impl Classes {
         (id, true)
     }
 
+    /// The class with this address if that is certain to be alive: one that is known, or that the VM never frees.
+    pub fn known(
+        &mut self,
+        sites: &mut Sites,
+        identities: &mut Identities,
+        flags: Flags,
+        class: VALUE,
+    ) -> Option<ClassId> {
+        // SAFETY: the variables are set while the VM boots.
+        let core = unsafe { [rb_sys::rb_cString, rb_sys::rb_cArray, rb_sys::rb_cHash] };
+        if core.contains(&class) {
+            return Some(self.id(sites, identities, flags, class).0);
+        }
+        self.by_address.get(&class).copied()
+    }
+
     /// The object at this address is gone, or another one is there now. True if it was a class that is known.
     pub fn forget(&mut self, address: VALUE) -> bool {
         let named = self.by_address.remove(&{ address }).is_some();

@@ -6,6 +6,7 @@ use memprof_profile::live::Record;
 use rb_sys::{VALUE, ruby_value_type};
 
 use super::memsize;
+use super::revealed;
 use super::ruby_object::{self, Flags};
 use super::tracker::{self, Tracker};
 
@@ -43,6 +44,8 @@ pub unsafe fn free(object: VALUE) {
 /// Called in a free hook with the object that is freed.
 #[inline(never)]
 unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
+    // SAFETY: as for this function.
+    let record = unsafe { revealed::record_now(tracker, flags, object, record) };
     // SAFETY: as for this function.
     let bytes = unsafe { memsize::of_freed(object, flags) };
     (tracker.recorder).count_free(record, bytes.unwrap_or(u64::from(record.slot_size())));

@@ -41,6 +41,7 @@ impl DataTypeFunctions for Guard {
             tracker.classes.relocate(moved);
             tracker.identities.relocate(moved);
             tracker.places.clear();
+            tracker.hidden.clear();
         });
     }
 

@@ -20,6 +20,7 @@ use super::peak;
 use super::places::{Known, Place};
 use super::protect::protect;
 use super::ractors;
+use super::revealed;
 use super::ruby_object::{self, Flags};
 use super::ruby_thread::current_thread;
 use super::tracker::{self, Tracker};
@@ -107,6 +108,7 @@ pub fn broken() -> bool {
 fn collection_starts() {
     // What is alive now belongs to the generation that ends.
     peak::collection_starts();
+    tracker::with(revealed::forget);
     set_generation();
 }
 
@@ -133,9 +135,12 @@ unsafe fn allocation(event: Event) {
         tracker::set_skip(tracker.recorder.sample_gap());
         match segment(tracker) {
             Some(segment) => match cell(tracker, event, flags, class, segment) {
-                Some(cell) => tracker
-                    .recorder
-                    .allocated(object, cell, || ruby_object::slot_size(object)),
+                Some(cell) => {
+                    (tracker.recorder).allocated(object, cell, || ruby_object::slot_size(object));
+                    if revealed::is_hidden(flags, class) {
+                        revealed::remember(tracker, object);
+                    }
+                }
                 None => tracker.recorder.allocated_unrecorded(object),
             },
             None => tracker.recorder.allocated_unrecorded(object),

@@ -57,6 +57,7 @@ pub mod process;
 pub mod protect;
 mod quiet;
 pub mod ractors;
+mod revealed;
 pub mod ruby_object;
 pub mod ruby_thread;
 pub mod seed;

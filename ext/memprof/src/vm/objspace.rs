@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 
 use super::memsize;
 use super::protect::{Raised, protect};
+use super::revealed;
 use super::ruby_object::{self, Flags};
 use super::symbols::symbols;
 use super::tracker;
@@ -84,6 +85,14 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
         gone.into_iter().for_each(|(slot, _)| {
             recorder.freed(slot);
         });
+        let living: Vec<(u64, Record)> = (living.into_iter())
+            .map(|(slot, record)| {
+                // SAFETY: it lives (see `lives`).
+                let now = unsafe { revealed::reveal(tracker, slot as VALUE, record) };
+                (slot, now)
+            })
+            .collect();
+        let recorder = &tracker.recorder;
         living
             .into_iter()
             .filter(|(_, record)| {

@@ -10,7 +10,7 @@ use rb_sys::VALUE;
 
 use super::protect::Raised;
 use super::tracker::{self, Facts, Tracker};
-use super::{between_sessions, hooks, naming, objspace, peak, ruby_thread, symbols};
+use super::{between_sessions, hooks, naming, objspace, peak, revealed, ruby_thread, symbols};
 
 /// Opens a session; `by_thread` follows the calling thread and those that it starts, `identities` tells anonymous classes
 /// apart.
@@ -138,7 +138,7 @@ pub fn count() -> usize {
 /// If the VM raised while the heap was read.
 pub fn stats(id: SessionId) -> Result<Vec<StatsRow>, Raised> {
     check_hook();
-    drop_freed(id)?;
+    update(id)?;
     Ok(tracker::with(|tracker| tracker.recorder.stats(id)).unwrap_or_default())
 }
 
@@ -148,7 +148,7 @@ pub fn stats(id: SessionId) -> Result<Vec<StatsRow>, Raised> {
 /// As [`stats`].
 pub fn stats_text(id: SessionId, limit: Option<usize>, heading: &str) -> Result<String, Raised> {
     check_hook();
-    drop_freed(id)?;
+    update(id)?;
     let text = tracker::with(|tracker| tracker.recorder.stats_text(id, limit, heading));
     Ok(text.unwrap_or_default())
 }
@@ -161,7 +161,7 @@ pub fn stats_text(id: SessionId, limit: Option<usize>, heading: &str) -> Result<
 pub fn counts(id: SessionId, retained: bool) -> Result<Vec<CountRow>, Raised> {
     check_hook();
     if !retained {
-        drop_freed(id)?;
+        update(id)?;
     }
     let survivors = if retained {
         objspace::survivors(id, None)?
@@ -201,10 +201,13 @@ pub fn nearest(identity: u32, modules: &[VALUE], exact: bool) -> Option<usize> {
     tracker::with(|tracker| tracker.identities.nearest(identity, modules, exact)).flatten()
 }
 
-/// Before Ruby 4.0 a hook sees only what its own Ractor sweeps, so a heap walk finds what is alive.
-fn drop_freed(id: SessionId) -> Result<(), Raised> {
+/// Before Ruby 4.0 a hook sees only what its own Ractor sweeps, so a heap walk finds what is alive. Objects that have
+/// their class by now are counted with it.
+fn update(id: SessionId) -> Result<(), Raised> {
     if tracker::ractors_seen() {
         drop(objspace::survivors(id, None)?);
+    } else {
+        tracker::with(revealed::look);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use memprof_profile::recorder::Recorder;
 use memprof_profile::sessions::SessionId;
+use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 
 use super::classes::Classes;
@@ -33,6 +34,8 @@ pub struct Tracker {
     pub pid: u32,
     /// Threads whose allocations are not recorded now.
     pub quiet: Quiet,
+    /// Objects that were allocated without a class and may have one by now (see [`super::revealed`]).
+    pub hidden: Vec<VALUE>,
     /// When the last session was closed and the hook removed, if none is open.
     pub pause: Option<Pause>,
     /// The collection whose garbage was forgotten last (see [`super::between_sessions`]).
@@ -79,6 +82,7 @@ impl Tracker {
             facts: FxHashMap::default(),
             pid: std::process::id(),
             quiet: Quiet::default(),
+            hidden: Vec::new(),
         }
     }
 }

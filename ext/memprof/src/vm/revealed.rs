@@ -1,0 +1,102 @@
+//! Objects that a C function allocates without a class, fills, and gives one before the program sees them: what
+//! `String#encode` and `Array#flatten` return. They are recorded as `<string>` or `<array>`, and counted with their class
+//! from when that is noticed: when the heap is walked, when counts are read, at the latest when they are freed.
+
+use memprof_profile::live::Record;
+use rb_sys::{VALUE, ruby_value_type};
+
+use super::ruby_object::{self, Flags};
+use super::tracker::{self, Tracker};
+
+/// Hidden objects that are remembered. What is hidden for longer is found by heap walks and frees only.
+const REMEMBERED: usize = 64;
+
+/// How many of them stay when there are that many: the function that allocated the last ones has not returned yet.
+const RECENT: usize = 16;
+
+/// True for a type of object that may get its class later, and has none.
+#[inline(always)]
+pub fn is_hidden(flags: Flags, class_word: VALUE) -> bool {
+    class_word == 0 && may_be_revealed(flags)
+}
+
+#[inline(always)]
+fn may_be_revealed(flags: Flags) -> bool {
+    flags.is(ruby_value_type::RUBY_T_STRING)
+        || flags.is(ruby_value_type::RUBY_T_ARRAY)
+        || flags.is(ruby_value_type::RUBY_T_HASH)
+}
+
+/// Remembers a hidden object that was just recorded.
+#[cold]
+pub fn remember(tracker: &mut Tracker, object: VALUE) {
+    if tracker.hidden.len() >= REMEMBERED {
+        look(tracker);
+        let old = tracker.hidden.len().saturating_sub(RECENT);
+        tracker.hidden.drain(..old);
+    }
+    tracker.hidden.push(object);
+}
+
+/// Looks at the remembered objects a last time: a collection that starts now may free them.
+pub fn forget(tracker: &mut Tracker) {
+    look(tracker);
+    tracker.hidden.clear();
+}
+
+/// Counts the remembered objects that have a class by now with it.
+pub fn look(tracker: &mut Tracker) {
+    // Another Ractor may have freed them without an event, and the VM given back their pages.
+    if tracker::ractors_seen() {
+        tracker.hidden.clear();
+    }
+    let mut hidden = std::mem::take(&mut tracker.hidden);
+    hidden.retain(|object| {
+        let Some(record) = tracker.recorder.record(*object) else {
+            return false; // freed
+        };
+        // SAFETY: it is in the live table, so it was not freed.
+        unsafe { reveal(tracker, *object, record) == record }
+    });
+    tracker.hidden = hidden;
+}
+
+/// [`record_now`] of an object that lives, entered in the live table.
+///
+/// # Safety
+/// `object` is a slot that holds an object.
+pub unsafe fn reveal(tracker: &mut Tracker, object: VALUE, record: Record) -> Record {
+    // SAFETY: as for this function.
+    let now = unsafe { record_now(tracker, Flags::of(object), object, record) };
+    if now != record {
+        tracker.recorder.replace(object, now);
+    }
+    now
+}
+
+/// The record of an object that lives or is being freed: another one if it was hidden and has a class now, with which it
+/// is counted from now on.
+///
+/// # Safety
+/// As [`reveal`]; these are the object's flags.
+#[inline]
+pub unsafe fn record_now(
+    tracker: &mut Tracker,
+    flags: Flags,
+    object: VALUE,
+    record: Record,
+) -> Record {
+    if !may_be_revealed(flags) || !tracker.recorder.is_hidden(record) {
+        return record;
+    }
+    // SAFETY: as for this function.
+    let class = unsafe { ruby_object::class_word(object) };
+    let sites = &mut tracker.recorder.sites;
+    match tracker
+        .classes
+        .known(sites, &mut tracker.identities, flags, class)
+    {
+        Some(class) => tracker.recorder.reveal(record, class),
+        None => record,
+    }
+}
