@@ -52,6 +52,11 @@ RSpec.describe "memprof/memory_profiler" do
     expect(text).not_to include("<iseq>")
   end
 
+  it "has the version of the gem, for scripts that print or compare it" do
+    version = child("puts JSON.generate([MemoryProfiler::VERSION])").first
+    expect(Gem::Version.new(version)).to be >= Gem::Version.new("1.0.2")
+  end
+
   it "starts and stops, once" do
     results = child(<<~RUBY)
       before = MemoryProfiler.stop

@@ -10,6 +10,9 @@ module Memprof
   #   require "memprof/memory_profiler"
   #   MemoryProfiler.report(top: 10) { "abc" * 100 }.pretty_print
   module MemoryProfiler
+    # The version of memory_profiler whose interface this is, for scripts that print or compare it.
+    VERSION = "1.1.0"
+
     class << self
       # Runs a block and reports what it allocated and retained. GC stays on.
       #
