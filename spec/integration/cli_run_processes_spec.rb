@@ -52,6 +52,7 @@ RSpec.describe "memprof run" do
 
       expect(reports.size).to eq(4)
       expect(stderr.lines.size).to eq(5)
+      expect(stderr.lines.drop(1).map { |line| line.index(/B  report/) }.uniq.size).to eq(1), stderr
       texts = ["", ".#{first}", ".#{second}"].map { |id| file("report#{id}.txt") }
       expect(texts.map { |text| text.scan(/Rational|Complex/).uniq }).to eq([["Rational"], ["Complex"], []])
       grand = reports - ["report.txt", "report.#{first}.txt", "report.#{second}.txt"]

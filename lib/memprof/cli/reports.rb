@@ -133,17 +133,18 @@ module Memprof
         return if rows.empty?
 
         directory = common_directory(rows.map(&:last))
-        lines = rows.map { |entry, path| line(entry, path.delete_prefix(directory)) }
+        names = rows.map { |_, path| Printable.line(path.delete_prefix(directory)) }
+        width = (@terminal.width - names.map { |name| ScreenWidth.of(name) }.max - 25).clamp(LABEL_WIDTHS)
+        lines = rows.zip(names).map { |(entry, _), name| line(entry, name, width) }
         lines[LISTED..] = "  and #{lines.size - LISTED} more" if lines.size > LISTED + 1
         place = " in #{directory.chomp("/")}" unless directory == "#{Paths.working_directory}/"
         heading = "#{"other " if @printed}reports#{place}, with allocated size:"
         @terminal.warn(heading, *lines)
       end
 
-      def line(entry, name)
-        width = (@terminal.width - name.length - 25).clamp(LABEL_WIDTHS)
+      def line(entry, name, width)
         label = ScreenWidth.left(Printable.fit(entry.label, width), width)
-        format("  %7d  %s  %10s  %s", entry.pid, label, Units.bytes(entry.allocated), Printable.line(name))
+        format("  %7d  %s  %10s  %s", entry.pid, label, Units.bytes(entry.allocated), name)
       end
 
       # With the slash at its end; empty if the paths have none in common.
