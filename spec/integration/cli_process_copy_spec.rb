@@ -106,6 +106,18 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     end
   end
 
+  it "names a dump that it cannot move so that it can be found, also in another mount namespace" do
+    skip "needs unshare" unless system("unshare", "-m", "true", err: File::NULL)
+    plain_program("puts :ready\nsleep", "unshare", "-m") do |pid, _|
+      result = run_memprof("dump", "--pid", pid, "--output", "/dev/full", timeout: 300)
+      kept = result.stderr[/No space left on device; the dump is (.*)/, 1]
+      expect(kept).to match(%r{\A/proc/#{pid}/root/.*/memprof-\h+\.json\z})
+      expect(File.size(kept)).to be > 10_000
+    ensure
+      FileUtils.rm_f(kept) if kept
+    end
+  end
+
   it "finds the files of a process in a chroot, whose maps name them as this side does" do
     skip "needs unshare" unless system("unshare", "-m", "true", err: File::NULL)
     script = <<~'SH'

@@ -104,11 +104,11 @@ module Memprof
       def dump(target, out)
         path = dump_of(target, @wanted, @options.fetch(:seconds, DEFAULT_SECONDS))
         unless target.ours?(path)
-          raise UsageError, "#{Printable.line(path)} does not belong to process #{target.pid}: not moved"
+          raise UsageError, "#{target.shown(path)} does not belong to process #{target.pid}: not moved"
         end
 
         out ||= Collection.name(target, path)
-        move(path, out)
+        move(target, path, out)
         @terminal.puts(out)
         @terminal.warn("#{Units.bytes(File.size(out))}; next: #{NextSteps.for(out)}")
       rescue Error => e
@@ -116,10 +116,10 @@ module Memprof
       end
 
       # The process has done its part: the dump stays where it is.
-      def move(path, out)
+      def move(target, path, out)
         Collection.move(path, out)
       rescue Error, SystemCallError => e
-        kept = "; the dump is #{Printable.line(path)}" if File.exist?(path)
+        kept = "; the dump is #{target.shown(path)}" if File.exist?(path)
         raise UsageError, "#{e.message}#{kept}"
       end
     end

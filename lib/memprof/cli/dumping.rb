@@ -103,7 +103,7 @@ module Memprof
 
       def too_late(target, seconds, path)
         "the dump of process #{target.pid} was not complete within #{seconds} s (--seconds): " +
-          Printable.line(path)
+          target.shown(path)
       end
 
       # How large it will be is not known, so the bar only moves.

@@ -2,6 +2,7 @@
 
 require "tmpdir"
 require_relative "../control/client"
+require_relative "../printable"
 require_relative "../signal/settings"
 require_relative "process_facts"
 
@@ -80,6 +81,12 @@ module Memprof
       def descendants = @facts.descendants.map { |child| Target.new(child) }
 
       def outside(path) = "#{@facts.root}#{path}"
+
+      # The same for people: a root that this command holds open has that name only here.
+      def shown(path)
+        held = @facts.root.start_with?("/proc/self/") && path.delete_prefix(@facts.root)
+        Printable.line(held && held != path ? "/proc/#{pid}/root#{held}" : path)
+      end
 
       def dumps
         prefix = "memprof-#{@facts.inner_pid}-"
