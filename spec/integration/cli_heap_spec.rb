@@ -121,6 +121,27 @@ RSpec.describe "memprof, asking a dump" do
         .to match(/^ *1,000 .*  Sessions +1 .*\n *1,000 .*    STORE: Hash +1 .*\n *1,000 .*: Session +1,000 /)
     end
 
+    it "folds a linked list for people only, and counts what its nodes retain once" do
+      dump = File.join(Dir.mktmpdir, "list.json")
+      run_ruby(<<~RUBY, ruby_args: ["-rmemprof"]).tap { |result| expect(result).to be_success, result.stderr }
+        Node = Struct.new(:next)
+        $list = 50.times.inject(nil) { |list, _| Node.new(list) }
+        Memprof.dump_all(#{dump.dump})
+      RUBY
+      nodes = answer("query", dump, "class = Node", "--sort", "depth", "--limit", "50")
+      deepest = nodes[:objects].first[:address]
+      stdout, = memprof("path", dump, deepest)
+      expect(stdout).to start_with("$list -> Node.next -> … 48 more Node.next … -> Node\n")
+      expect(stdout).to match(/^\$list .*\n\.next +Node .*\n\.next +\.{3} 47 more Node \.{3}\n\.next .*\n*\z/)
+      expect(answer("path", dump, deepest)[:steps].size).to eq(51)
+      expect(memprof("path", dump, deepest, "--format", "csv").first.lines.size).to eq(52)
+      stdout, = memprof("path", dump, "--where", "class = Node")
+      expect(stdout).to match(/^ *50 +2\.0 KiB    \$list: Node .*\n *49 .*\.next: Node /)
+      expect(stdout).to match(/^ +\.{3} 47 more \.next: Node \.{3}\n *1 +40 B /)
+    ensure
+      FileUtils.rm_rf(File.dirname(dump))
+    end
+
     it "wants one or the other" do
       _, stderr, status = memprof("path", cache_dump)
       expect([stderr, status.exitstatus])

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "listing"
+require_relative "../folded_path"
 require_relative "../wording"
 
 module Memprof
@@ -30,10 +31,12 @@ module Memprof
         end
 
         # A path from a root to an object: the referrer is above each object.
-        def path(path)
-          steps = path[:steps].map { |step| step[:address] ? step : step.merge(retained: nil) }
-          omitted = path[:omitted].to_i
-          steps.insert(steps.size / 2, { text: "... #{Units.count(omitted)} more ..." }) if omitted.positive?
+        def path(path, run: FoldedPath::RUN)
+          steps = FoldedPath.of(path, run: run).map do |step|
+            next left_out(step) if step[:omitted]
+
+            step[:address] ? step : step.merge(retained: nil)
+          end
           references(steps, kind: :label)
         end
 
@@ -49,6 +52,12 @@ module Memprof
         end
 
         private
+
+        def left_out(gap)
+          like = gap[:like] || {}
+          text = ["...", Units.count(gap[:omitted]), "more", *like[:class], "..."].join(" ")
+          { label: like[:label], text: text }
+        end
 
         def proc_words(row)
           captures = row[:captures].map do |capture|

@@ -36,7 +36,7 @@ module Memprof
           if answer[:steps].empty?
             page.text("#{to} is unreachable from the roots: garbage not collected yet.")
           else
-            page.heading(Wording.phrase(answer[:phrase])).listing(Objects.path(answer))
+            page.heading(Wording.phrase(answer[:phrase])).listing(Objects.path(answer, run: longest_run))
           end
         end
         next_steps([[["show", file, to], "details of the object"]])
@@ -53,6 +53,9 @@ module Memprof
         next_steps(steps(file, answer))
         status
       end
+
+      # Longer runs of equal steps are folded for people.
+      def longest_run = (output_format == :csv) ? Float::INFINITY : FoldedPath::RUN
 
       def heading(answer)
         garbage = answer[:unreachable]
@@ -77,14 +80,33 @@ module Memprof
       end
 
       def grow(listing, branch, depth)
-        through = [branch[:label], branch[:text]].compact.uniq.join(": ")
-        paths, retained, objects, example = branch.values_at(:paths, :retained, :objects, :example)
-        listing.row(paths, retained, through, objects, example, depth: depth)
-        branch[:branches].each { |below| grow(listing, below, depth + 1) }
-        return unless branch[:more].positive?
+        listing.row(*branch.values_at(:paths, :retained), through(branch),
+          *branch.values_at(:objects, :example), depth: depth)
+        run = run_from(branch)
+        if run.size > longest_run
+          rest(listing, "... #{Units.count(run.size - 2)} more #{through(branch)} ...", depth + 1)
+          return grow(listing, run.last, depth + 2)
+        end
 
-        listing.row(nil, nil, "... #{Units.count(branch[:more])} more", nil, nil, depth: depth + 1)
+        branch[:branches].each { |below| grow(listing, below, depth + 1) }
+        rest(listing, "... #{Units.count(branch[:more])} more", depth + 1) if branch[:more].positive?
       end
+
+      # The branch and those below it that are equal and the only ones, as a linked list has.
+      def run_from(branch)
+        run = [branch]
+        until run.last[:branches].size != 1 || run.last[:more].positive?
+          below = run.last[:branches].first
+          break if below.values_at(:label, :text) != branch.values_at(:label, :text)
+
+          run << below
+        end
+        run
+      end
+
+      def through(branch) = [branch[:label], branch[:text]].compact.uniq.join(": ")
+
+      def rest(listing, text, depth) = listing.row(nil, nil, text, nil, nil, depth: depth)
     end
   end
 end

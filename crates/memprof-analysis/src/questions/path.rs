@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Named};
 use super::select::Selection;
-use super::{Error, Phrase, Words};
+use super::{Error, Phrase};
 use crate::order;
 use memprof_heap::{Heap, NONE};
 
@@ -55,7 +55,7 @@ pub struct Branch {
     pub objects: usize,
     /// Paths that lead through.
     pub paths: usize,
-    /// Bytes that the ends of these paths retain.
+    /// Bytes that the ends of these paths retain together.
     pub retained: u64,
     /// One of the objects.
     pub example: Option<String>,
@@ -105,32 +105,11 @@ pub fn to(heap: &Heap, node: u32) -> Result<Vec<u32>, Error> {
 }
 
 /// Steps shown at either end of a path: linked lists have millions.
-const ENDS: usize = 30;
+pub(crate) const ENDS: usize = 30;
 
 /// How many steps of a path are left out, in its middle.
-fn omitted(nodes: &[u32]) -> usize {
+pub(crate) fn omitted(nodes: &[u32]) -> usize {
     nodes.len().saturating_sub(2 * ENDS)
-}
-
-/// A path in words.
-pub fn phrase(words: &Words<'_>, nodes: &[u32]) -> Phrase {
-    shortened(words, nodes, |nodes| words.path(nodes))
-}
-
-/// What holds the object at the end of a path, in words.
-pub fn holder(words: &Words<'_>, nodes: &[u32]) -> Phrase {
-    shortened(words, nodes, |nodes| words.holder(nodes))
-}
-
-fn shortened(words: &Words<'_>, nodes: &[u32], end: impl Fn(&[u32]) -> Phrase) -> Phrase {
-    match omitted(nodes) {
-        0 => end(nodes),
-        omitted => Phrase::default().steps([
-            words.path(&nodes[..ENDS]),
-            format!("… {omitted} more …").into(),
-            end(&nodes[nodes.len() - ENDS..]),
-        ]),
-    }
 }
 
 /// A path in words and objects.
@@ -149,7 +128,7 @@ pub fn described(describer: &Describer<'_>, nodes: &[u32]) -> Path {
         _ => 0..ENDS,
     };
     let rest = shown.end + omitted..nodes.len();
-    let phrase = phrase(&describer.words, nodes);
+    let phrase = describer.words.path(nodes);
     Path {
         steps: shown.chain(rest).map(step).collect(),
         omitted,
@@ -184,23 +163,28 @@ impl Question {
         filter: &str,
     ) -> Result<Answer, Error> {
         let selection = Selection::new(heap, Some(filter))?;
-        let retained = heap.retained()?;
+        let (tree, retained) = (heap.tree()?, heap.retained()?);
+        let objects = selection.iter().count();
+        let places = selection.iter().filter_map(|node| tree.place(node));
+        // What dominates others comes before them.
+        let mut places: Vec<u32> = places.collect();
+        places.sort_unstable();
         let mut forest = Forest::default();
-        let (mut objects, mut unreachable) = (0, 0);
-        for node in selection.iter() {
-            objects += 1;
-            let path = to(heap, node)?;
-            if path.is_empty() {
-                unreachable += 1;
-            }
-            forest.add(describer, &path, retained.get(node));
+        for &place in &places {
+            let node = tree.nodes()[place as usize];
+            let end = End {
+                place,
+                subtree_end: tree.subtree_end(node),
+                retained: retained.get(node),
+            };
+            forest.add(describer, &to(heap, node)?, &end);
         }
         let limit = self.limit.unwrap_or(8).max(1);
         let branches = forest.branches(0, limit).0;
         Ok(Answer::Merged {
             branches,
             objects,
-            unreachable,
+            unreachable: objects - places.len(),
         })
     }
 }
@@ -223,8 +207,17 @@ struct Merged {
     objects: usize,
     paths: usize,
     retained: u64,
+    /// Where the subtree of the last end that counts as retained ends: those in it are part of that.
+    subtree_end: u32,
     example: Option<String>,
     below: Vec<u32>,
+}
+
+/// The object that a path leads to, in the dominator tree.
+struct End {
+    place: u32,
+    subtree_end: u32,
+    retained: u64,
 }
 
 impl Default for Forest {
@@ -238,7 +231,7 @@ impl Default for Forest {
 }
 
 impl Forest {
-    fn add(&mut self, describer: &Describer<'_>, path: &[u32], retained: u64) {
+    fn add(&mut self, describer: &Describer<'_>, path: &[u32], end: &End) {
         let mut at = 0;
         let mut before = None;
         for &node in path.iter().take(DEEPEST) {
@@ -249,7 +242,10 @@ impl Forest {
             };
             let merged = &mut self.nodes[at as usize];
             merged.paths += 1;
-            merged.retained = merged.retained.saturating_add(retained);
+            if end.place >= merged.subtree_end {
+                merged.subtree_end = end.subtree_end;
+                merged.retained = merged.retained.saturating_add(end.retained);
+            }
         }
     }
 

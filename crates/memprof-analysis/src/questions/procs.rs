@@ -246,9 +246,8 @@ impl Procs {
                 captures,
                 holders,
                 example: describer.describe(example),
-                path: (!nodes.is_empty())
-                    .then(|| path::phrase(&describer.words, &nodes).to_string()),
-                retained_by: (!nodes.is_empty()).then(|| path::holder(&describer.words, &nodes)),
+                path: (!nodes.is_empty()).then(|| describer.words.path(&nodes).to_string()),
+                retained_by: (!nodes.is_empty()).then(|| describer.words.holder(&nodes)),
             });
         }
         Ok(rows)

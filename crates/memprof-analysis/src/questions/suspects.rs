@@ -172,6 +172,6 @@ impl Search<'_> {
 
     /// The path to a suspect without the suspect itself.
     fn retained_by(&self, nodes: &[u32]) -> Phrase {
-        path::holder(&self.describer.words, nodes)
+        self.describer.words.holder(nodes)
     }
 }

@@ -32,7 +32,7 @@ fn a_local_is_named_by_its_key_on_the_thread_and_on_its_fiber() {
     let path_to = |number| {
         let node = heap.at(address(number)).expect("an object");
         let nodes = path::to(&heap, node).expect("a path");
-        path::phrase(&words, &nodes).to_string()
+        words.path(&nodes).to_string()
     };
     assert_eq!(path_to(2), "root vm -> Thread[:user] -> String \"Ann\"");
     assert_eq!(

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "../../folded_path"
 require_relative "../html"
 
 module Memprof
@@ -9,16 +10,7 @@ module Memprof
       module Trees
         # A path from a root, drawn.
         def path(path)
-          steps = path[:steps]
-          items = steps.map do |step|
-            label = Html.tag(:span, short(step[:label].to_s, 60), class: "label") if step[:label]
-            size = Html.tag(:span, bytes(step[:retained]), class: "quiet")
-            Html.tag(:li, label, " ", object(step), " ", size)
-          end
-          omitted = path[:omitted].to_i
-          left_out = Html.tag(:li, "... #{count(omitted)} more ...", class: "quiet") if omitted.positive?
-          items.insert(steps.size / 2, left_out) if left_out
-          Html.tag(:ol, items, class: "path")
+          Html.tag(:ol, FoldedPath.of(path).map { |step| path_step(step) }, class: "path")
         end
 
         # The dominator tree, to be opened and closed.
@@ -32,6 +24,18 @@ module Memprof
         end
 
         private
+
+        def path_step(step)
+          gap = step[:omitted]
+          like = gap ? step[:like] || {} : step
+          label = Html.tag(:span, short(like[:label].to_s, 60), class: "label") if like[:label]
+          return Html.tag(:li, label, " ", left_out(gap, like), class: "quiet") if gap
+
+          size = Html.tag(:span, bytes(step[:retained]), class: "quiet")
+          Html.tag(:li, label, " ", object(step), " ", size)
+        end
+
+        def left_out(number, like) = ["...", count(number), "more", *like[:class], "..."].join(" ")
 
         def one_branch(branch, whole)
           line = Html.join([

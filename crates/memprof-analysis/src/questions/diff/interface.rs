@@ -214,7 +214,7 @@ fn crossings(
         let label = describer.words.label_of(example.edge);
         let mut path = path::to(heap, example.from)?;
         path.push(example.to);
-        let phrase = path::phrase(&describer.words, &path);
+        let phrase = describer.words.path(&path);
         crossings.push(Crossing {
             from: describer.words.short(example.from),
             label: label.map(|label| {

@@ -112,7 +112,24 @@ fn a_long_path_is_shown_by_its_ends() {
     let path = one(&heap, address(4_999));
     assert_eq!(path.steps.len(), 2 * ENDS);
     assert_eq!(path.omitted, 5_001 - 2 * ENDS);
-    assert!(path.sentence.contains("4941 more"), "{}", path.sentence);
+    assert_eq!(
+        path.sentence,
+        "root vm -> Node@next -> … 4998 more … -> Node"
+    );
+}
+
+#[test]
+fn equal_steps_in_a_row_are_folded_in_words() {
+    assert_eq!(
+        one(&chain(5), address(4)).sentence,
+        "root vm -> Node@next -> Node@next -> Node@next -> Node@next -> Node"
+    );
+    let path = one(&chain(40), address(39));
+    assert_eq!(path.steps.len(), 41);
+    assert_eq!(
+        path.sentence,
+        "root vm -> Node@next -> … 38 more Node@next … -> Node"
+    );
 }
 
 #[test]
@@ -141,6 +158,19 @@ fn paths_of_many_objects_are_merged() {
         );
         assert_eq!(branch["retained"], json!(5000));
         branch = &branch["branches"][0];
+    }
+}
+
+#[test]
+fn merged_paths_count_what_their_ends_retain_once() {
+    let answer =
+        ask(&chain(10), "path", json!({ "where": "class = \"Node\"" })).expect("an answer");
+    let mut branch = &answer["branches"][0];
+    let whole = branch["retained"].as_u64().expect("bytes");
+    for number in 0..10 {
+        branch = &branch["branches"][0];
+        assert_eq!(branch["paths"], json!(10 - number));
+        assert_eq!(branch["retained"], json!(whole / 10 * (10 - number)));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{ARROW, Words};
 use crate::questions::Phrase;
+use crate::questions::path::{ENDS, omitted};
 use memprof_dump::record::Kind;
 use memprof_heap::{Label, Packed};
 
@@ -87,9 +88,83 @@ impl Words<'_> {
     /// The same without the object that it leads to.
     pub fn holder(&self, nodes: &[u32]) -> Phrase {
         let nodes = &nodes[self.beginning(nodes)..];
-        let pairs = nodes.windows(2);
         // The super root says nothing.
-        let pairs = pairs.filter(|pair| self.heap.root() != pair[0]);
-        Phrase::default().steps(pairs.map(|pair| self.step(pair[0], pair[1])))
+        let nodes = match nodes.split_first() {
+            Some((&first, rest)) if first == self.heap.root() => rest,
+            _ => nodes,
+        };
+        let omitted = omitted(nodes);
+        let (start, end) = match omitted {
+            0 => (nodes, &[][..]),
+            _ => (&nodes[..=ENDS], &nodes[nodes.len() - ENDS..]),
+        };
+        let mut steps = Steps::default();
+        for pair in start.windows(2) {
+            steps.add(self.step(pair[0], pair[1]));
+        }
+        steps.omit(omitted);
+        for pair in end.windows(2) {
+            steps.add(self.step(pair[0], pair[1]));
+        }
+        steps.finish()
+    }
+}
+
+/// Of more equal steps than these in a row, as a linked list has, the first is shown.
+const RUN: usize = 4;
+
+/// Steps of a path, runs of equal ones folded.
+#[derive(Default)]
+struct Steps {
+    shown: Vec<Phrase>,
+    last: Phrase,
+    /// How many steps of the end are as the last, those in between that were omitted included.
+    run: usize,
+    /// Whether there are omitted ones among them.
+    is_cut: bool,
+    /// Omitted behind the last.
+    omitted: usize,
+}
+
+impl Steps {
+    fn add(&mut self, step: Phrase) {
+        if self.run > 0 && self.last == step {
+            self.is_cut |= self.omitted > 0;
+            self.run += 1 + std::mem::take(&mut self.omitted);
+            return;
+        }
+        self.end_run();
+        self.last = step;
+        self.run = 1;
+    }
+
+    fn omit(&mut self, steps: usize) {
+        self.omitted = steps;
+    }
+
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        let is_cut = std::mem::take(&mut self.is_cut);
+        let last = std::mem::take(&mut self.last);
+        if run <= RUN && !is_cut {
+            self.shown.extend(std::iter::repeat_n(last, run));
+        } else {
+            let more = Phrase::default().text(format!("… {} more ", run - 1));
+            let more = if is_cut {
+                more
+            } else {
+                more.phrase(last.clone()).text(" ")
+            };
+            self.shown.extend([last, more.text("…")]);
+        }
+        match std::mem::take(&mut self.omitted) {
+            0 => {}
+            omitted => self.shown.push(format!("… {omitted} more …").into()),
+        }
+    }
+
+    fn finish(mut self) -> Phrase {
+        self.end_run();
+        Phrase::default().steps(self.shown)
     }
 }

@@ -243,7 +243,7 @@ fn path(ruby: &Ruby, native: &NativeHeap, id: u32) -> Answer<Option<(RArray, RAr
         let words = Words::new(&opened.heap)?;
         let labels = nodes.windows(2).map(|pair| words.label(pair[0], pair[1]));
         let labels: Vec<Option<String>> = labels.collect();
-        let sentence = questions::path::phrase(&words, &nodes).to_string();
+        let sentence = words.path(&nodes).to_string();
         Ok((nodes, labels, sentence))
     })?;
     let (nodes, labels, sentence) = found.map_err(|error| of_question(ruby, &error))?;
