@@ -181,6 +181,8 @@ RSpec.describe "memprof core" do
       expect(core("core.#{pid}")).to match(/\Acore\.#{pid}: \S+, process #{pid}\n/)
       File.truncate("core.#{pid}", File.size("core.#{pid}") / 2)
       expect(core("core.#{pid}")).to match(/^Note: .* are cut off the file; what is known is incomplete\.$/)
+      expect(run_memprof("core", "core.#{pid}", "count", "used").stderr)
+        .to match(/\Amemprof: .* are cut off the file; what is known is incomplete$/)
     end
   end
 

@@ -64,6 +64,7 @@ module Memprof
         opened(file) do |core|
           next Summary.new(self, @terminal, source(file), core).render if words.empty?
 
+          warn_of_faults(core)
           to_output { requests.all? { |request, path| answer_to(path, core, request) } ? 0 : 2 }
         end
       rescue ArgumentError, Memprof::Error => e
@@ -74,6 +75,12 @@ module Memprof
       public :present, :next_steps, :output_format
 
       private
+
+      # Answers about memory that is incomplete, or damaged, are so, too.
+      def warn_of_faults(core)
+        require_relative "../core/writable"
+        Memprof::Core::Writable.faults(core.overview).each { |fault| @terminal.warn(fault) }
+      end
 
       # What names the memory in the commands that come next.
       def source(file) = [file, *(["--recording", @options[:recording]] if @options[:recording])]
