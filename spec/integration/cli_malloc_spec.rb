@@ -70,5 +70,15 @@ RSpec.describe "memprof malloc" do
     expect(run_memprof("malloc", "--sample", "0", "true").stderr)
       .to eq("memprof: invalid --sample \"0\"; expected a size between 1 B and 4 GiB, as 512KiB\n")
     expect(run_memprof("malloc", "--", "no-such-program").status.exitstatus).to eq(127)
+    Dir.mktmpdir do |directory|
+      old = File.join(directory, "old.json")
+      File.write(old, "{}")
+      expect(run_memprof("malloc", old).stderr).to eq(<<~TEXT)
+        memprof: cannot start #{old}: Permission denied
+        memprof: #{old} is no recording of malloc, either
+      TEXT
+    end
+    expect(run_memprof("malloc", "no-such.malloc").stderr)
+      .to end_with("memprof: there is no recording no-such.malloc, either\n")
   end
 end

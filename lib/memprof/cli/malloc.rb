@@ -85,7 +85,7 @@ module Memprof
           settings = Settings.new(environment.merge("MEMPROF_MALLOC_NOTE" => note.path))
           program = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun")
           status = program.run
-          explain(arguments.first, note.read) if program.pid
+          program.pid ? explain(arguments.first, note.read) : mention_recordings(arguments.first)
           status
         end
       end
@@ -99,6 +99,15 @@ module Memprof
           else "is linked statically, or ran no Ruby"
           end
         @terminal.warn("no report: #{command} #{why}")
+      end
+
+      # What can't be started may be meant as a recording.
+      def mention_recordings(path)
+        if File.file?(path)
+          @terminal.warn("#{path} is no recording of malloc, either")
+        elsif path.end_with?(".malloc")
+          @terminal.warn("there is no recording #{path}, either")
+        end
       end
 
       # A file with that name may be the command, but then it is no recording.

@@ -62,7 +62,7 @@ module Memprof
         @terminal.warn("no such command: #{@command.first}")
         127
       rescue SystemCallError => e
-        @terminal.warn("cannot start #{@command.first}: #{e.message}")
+        @terminal.warn("cannot start #{@command.first}: #{e.message.delete_suffix(" - #{@command.first}")}")
         126
       end
 
