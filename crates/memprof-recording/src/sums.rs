@@ -48,6 +48,8 @@ pub(crate) struct Sums {
     peak_number: u64,
     peak_ms: u64,
     most_since_clock: u64,
+    /// The last clock: what follows it happened until then.
+    clock: Option<(u64, u64)>,
     last: Option<Event>,
     allocations: u64,
     allocated_bytes: u64,
@@ -98,10 +100,12 @@ impl Sums {
             Record::Allocation(event) => self.allocate(event),
             Record::Free(event) => self.free(event),
             Record::Clock { ms, .. } if ms > self.to_ms => {
+                self.end_point();
                 self.is_over = true;
                 Some(())
             }
             Record::Clock { ms, rss } => {
+                self.end_point();
                 self.ms = self.ms.max(ms);
                 if !self.is_on {
                     // What happened before is what there is.
@@ -112,13 +116,7 @@ impl Sums {
                     }
                 }
                 self.peak_rss = self.peak_rss.max(rss);
-                self.timeline.add(Point {
-                    ms: self.ms,
-                    live_bytes: self.scale.bytes(self.most_since_clock),
-                    rss,
-                    allocations: self.scale.blocks(self.allocations),
-                });
-                self.most_since_clock = self.live_bytes;
+                self.clock = Some((self.ms, rss));
                 Some(())
             }
             Record::RubyFrame { path, line, method } => {
@@ -184,6 +182,19 @@ impl Sums {
                 self.missed = missed;
                 Some(())
             }
+        }
+    }
+
+    /// What the last clock says is known.
+    fn end_point(&mut self) {
+        if let Some((ms, rss)) = self.clock.take() {
+            self.timeline.add(Point {
+                ms,
+                live_bytes: self.scale.bytes(self.most_since_clock),
+                rss,
+                allocations: self.scale.blocks(self.allocations),
+            });
+            self.most_since_clock = self.live_bytes;
         }
     }
 
@@ -270,6 +281,7 @@ impl Sums {
     }
 
     pub(crate) fn finish(mut self, end: End) -> Summary {
+        self.end_point();
         let (stacks, scale) = (self.stacks(), self.scale);
         let sizes = self.sizes.iter().enumerate();
         let sizes = sizes.filter(|(_, (calls, _))| *calls > 0);

@@ -30,9 +30,12 @@ pub fn write<I: Read + Seek>(input: &mut I, out: &mut dyn Write) -> Result<(), E
         allocations: FxHashMap::default(),
         frames: 0,
         scale: Scale::default(),
+        clock: None,
     };
     let mut failed = None;
     read(input, &mut |record| written(lines.add(record), &mut failed))?;
+    let clock = lines.clock.take();
+    written(lines.clock(clock), &mut failed);
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
@@ -53,6 +56,8 @@ struct Lines<'a> {
     allocations: FxHashMap<(u64, u64), u64>,
     frames: u64,
     scale: Scale,
+    /// Milliseconds and RSS, not yet written.
+    clock: Option<(u64, u64)>,
 }
 
 impl Lines<'_> {
@@ -63,7 +68,11 @@ impl Lines<'_> {
                 let command = one_line(&String::from_utf8_lossy(command));
                 writeln!(self.out, "X {command}\nI {PAGE:x} 0")
             }
-            Record::Clock { ms, rss } => writeln!(self.out, "c {ms:x}\nR {:x}", rss / PAGE),
+            // heaptrack wants the time behind what happened until then.
+            Record::Clock { ms, rss } => {
+                let clock = self.clock.replace((ms, rss));
+                self.clock(clock)
+            }
             Record::RubyFrame { path, line, method } => {
                 let path = String::from_utf8_lossy(path).into_owned();
                 let function = match method {
@@ -103,6 +112,13 @@ impl Lines<'_> {
                 writeln!(self.out, "# {}", estimates(period))
             }
             Record::Addresses | Record::Name { .. } | Record::End { .. } => Ok(()),
+        }
+    }
+
+    fn clock(&mut self, clock: Option<(u64, u64)>) -> io::Result<()> {
+        match clock {
+            Some((ms, rss)) => writeln!(self.out, "c {ms:x}\nR {:x}", rss / PAGE),
+            None => Ok(()),
         }
     }
 
