@@ -33,6 +33,16 @@ module Memprof
       end
     end
 
+    # As {open_file}, for an extension whose errors do not name the file.
+    def self.open_named(path_or_io)
+      open_file(path_or_io) do |file|
+        yield(file)
+      rescue Error => e
+        name = path?(path_or_io) ? path_of(path_or_io) : io_name(path_or_io)
+        raise Error, "can't write #{name}: #{e.message}"
+      end
+    end
+
     # Writes `text` to `path_or_io`, as {open} does.
     def self.write(path_or_io, text)
       self.open(path_or_io) { |io| io.write(text) }

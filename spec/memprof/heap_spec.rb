@@ -16,6 +16,16 @@ RSpec.describe Memprof::Heap do
       expect(stages).to all(match([a_kind_of(Symbol), a_kind_of(Integer), a_kind_of(Integer).or(be_nil)]))
     end
 
+    it "opens a dump on a full disk, without an index" do
+      dump = Shop.dumps.last
+      with_file_system("size=#{File.size(dump) + 8192}") do |directory|
+        path = File.join(directory, "heap.json")
+        FileUtils.cp(dump, path)
+        expect(described_class.open(path).size).to eq(described_class.open(dump, index: false).size)
+        expect(Dir.children(directory)).to eq(["heap.json"])
+      end
+    end
+
     it "leaves an index only if allowed, and answers the same from it" do
       Dir.mktmpdir do |directory|
         path = File.join(directory, "heap.memprof")

@@ -1,7 +1,7 @@
 //! Opening a heap: from its index, or from the dump.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -187,6 +187,16 @@ fn source(outcome: Outcome, path: Option<&Path>) -> Source {
     }
 }
 
+/// Whether there is no room for a file.
+fn is_full(error: &io::Error) -> bool {
+    let kinds = [
+        io::ErrorKind::StorageFull,
+        io::ErrorKind::QuotaExceeded,
+        io::ErrorKind::FileTooLarge,
+    ];
+    kinds.contains(&error.kind())
+}
+
 /// Reads a dump, and leaves an index if there can be one.
 fn built(
     dump: File,
@@ -205,6 +215,7 @@ fn built(
         ignore_stack_roots: false,
         ..*options
     };
+    let mut again = dump.try_clone()?;
     let result = index::begin(&mut file)
         .and_then(|()| linked(Box::new(dump), Some(path), file, options))
         .and_then(|(heap, file)| Ok((heap.computed(&with_all_roots)?, file)));
@@ -212,7 +223,12 @@ fn built(
         Ok(both) => both,
         Err(error) => {
             unfinished.discard();
-            return Err(error);
+            if !is_full(&error) {
+                return Err(error);
+            }
+            // The texts may fit where temporary files are.
+            again.rewind()?;
+            return Heap::read(Box::new(again), Some(path), options);
         }
     };
     // Of a dump that was cut before its first object there is nothing to keep.

@@ -156,7 +156,7 @@ module Memprof
       #   Memprof::Heap.capture.export("heap.dot", where: "class = Regexp", limit: 10)
       def export(path_or_io, format: nil, where: nil, limit: nil, depth: nil, min_retained: 0)
         format = Exports.format_of(path_or_io, format)
-        counts = Output.open_file(path_or_io) do |file|
+        counts = Output.open_named(path_or_io) do |file|
           native.export(file.fileno, format, where, [limit, depth, min_retained])
         end
         counts.transform_keys(&:to_sym)

@@ -276,7 +276,7 @@ module Memprof
       # @return [nil]
       # @raise [Memprof::Error] if it can't be written
       def to_gml(path_or_io)
-        Output.open_file(path_or_io) { |file| @native.to_gml(file.fileno) }
+        Output.open_named(path_or_io) { |file| @native.to_gml(file.fileno) }
         nil
       end
 
@@ -295,7 +295,7 @@ module Memprof
         path = Output.file_path(path_or_io)
         words = Dump::Options.new(path, format: format, compression: compression).to_native
         words = words.values_at(:format, :compression)
-        Output.open_file(path_or_io) { |file| @native.save(file.fileno, words) }
+        Output.open_named(path_or_io) { |file| @native.save(file.fileno, words) }
         nil
       end
 

@@ -9,6 +9,15 @@ RSpec.describe Memprof::Heap::Subset do
   let(:set) { heap.subset }
   let(:sessions) { set.objects_of_class("Session") }
 
+  it "names the file that it cannot write, as an export does" do
+    skip "no /dev/full here" unless File.exist?("/dev/full")
+    heap = Memprof::Heap.open(Shop.dumps.first, index: false)
+    full = "can't write /dev/full: No space left on device"
+    expect { heap.subset.to_gml("/dev/full") }.to raise_error(Memprof::Error, full)
+    expect { heap.subset.save("/dev/full", format: :memprof) }.to raise_error(Memprof::Error, full)
+    expect { heap.export("/dev/full", format: :gml) }.to raise_error(Memprof::Error, full)
+  end
+
   it "has members" do
     expect(set.size).to eq(heap.size + heap.roots.size)
     expect(sessions.map(&:class_name).tally).to eq("Session" => 100)
