@@ -50,7 +50,10 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
       expect(File.stat("heap.0.json").mode & 0o777).to eq(0o600)
       File.write("end", "")
       expect([lines.gets, lines.gets]).to contain_exactly("waited for true\n", "read line\n")
-      expect(File.foreach("heap.0.json").first).to include("\"pid\":#{pid}")
+      header = JSON.parse(File.foreach("heap.0.json").first)
+      expect(header).to include("pid" => pid, "program" => "-e", "ruby" => RUBY_DESCRIPTION)
+      expect(run_memprof("stats", "heap.0.json").stdout)
+        .to match(/^Dump +memprof, written #{header["time"][0, 10]} [\d:]{8} UTC$/)
     end
   end
 
@@ -82,6 +85,14 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
       answer = JSON.parse(run_memprof("stack", "--json", pid, timeout: 300).stdout)
       expect(answer["threads"].map { |thread| thread["name"] }).to include("worker")
       expect(answer).to include("ruby" => RUBY_VERSION)
+    end
+  end
+
+  it "says that there are threads of other Ractors" do
+    code = "Warning[:experimental] = false\n2.times { Ractor.new { Ractor.receive } }\nputs :ready\nsleep"
+    plain_program(code) do |pid, _|
+      expect(run_memprof("stack", pid, timeout: 300).stdout)
+        .to end_with("\nThe threads of 2 other Ractors are not shown.\n")
     end
   end
 

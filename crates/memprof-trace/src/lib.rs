@@ -28,6 +28,7 @@ pub use log::Log;
 pub use statements::Row;
 pub use stats::Cost;
 pub use summary::{By, Options, Summary, read};
+pub use time::text as time_text;
 
 /// Whether a text is a traced request, or a traced block.
 #[must_use]

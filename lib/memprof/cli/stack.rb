@@ -33,8 +33,12 @@ module Memprof
         target = target([])
         load_library
         copy = ProcessCopy.new(target)
-        threads = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS)).fetch("threads")
-        present(answer(copy, threads)) { |page| render(page, target, copy, threads) }
+        found = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS))
+        threads, ractors = found.values_at("threads", "ractors")
+        present(answer(copy, threads, ractors)) do |page|
+          render(page, target, copy, threads)
+          page.paragraph(others(ractors - 1)) if ractors > 1
+        end
       end
 
       private
@@ -44,9 +48,12 @@ module Memprof
         count(parser, "--seconds N", "timeout (default: #{SECONDS})", :seconds)
       end
 
-      def answer(copy, threads)
-        { ruby: copy.ruby_version, pause: copy.pause, threads: threads }
+      def answer(copy, threads, ractors)
+        { ruby: copy.ruby_version, pause: copy.pause, ractors: ractors, threads: threads }
       end
+
+      # Ruby lists the threads of the Ractor that asks.
+      def others(ractors) = "The threads of #{Cell.plural(ractors, "other Ractor")} are not shown."
 
       def render(page, target, copy, threads)
         page.heading("#{target.name} (#{target.pid}), Ruby #{copy.ruby_version}: " \

@@ -64,5 +64,14 @@ depth = caller(0).size - 1
     nil
   end
   $VERBOSE = verbose
-  [facts, globals]
+  compactions = GC.stat[:compact_count].to_i
+  compacts = GC.respond_to?(:auto_compact) && GC.auto_compact ? true : false
+  about = {
+    "ruby" => RUBY_DESCRIPTION, "ruby_version" => RUBY_VERSION, "platform" => RUBY_PLATFORM,
+    "generation" => GC.count, "gc_count" => GC.count, "compactions" => compactions,
+    "auto_compact" => compacts, "moved" => compacts || compactions.positive?, "tracking" => false,
+    "ractors" => Ractor.count
+  }
+  about.update("program" => $PROGRAM_NAME, "arguments" => ARGV.grep(String)) if contents
+  [facts, globals, json.(about)]
 end

@@ -9,7 +9,7 @@ use magnus::value::ReprValue;
 use magnus::{RArray, RHash, Ruby, TryConvert, Value};
 use memprof_dump::values::Policy;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::{malloced, string};
 use crate::vm::heap::file::{self, Facts};
@@ -55,16 +55,19 @@ pub unsafe extern "C" fn memprof_answer_in_copy(request: *const c_char) -> *cons
 }
 
 fn answer(request: &str) -> Result<serde_json::Value, String> {
-    let request: Request = serde_json::from_str(request).map_err(|error| error.to_string())?;
+    let request: Request = parsed(request)?;
     let ruby = moment()?;
     match request {
         Request::Stack => {
-            let (threads, _) = facts(&ruby, true)?;
+            let (threads, _, about) = facts(&ruby, true)?;
             let mut rows = Vec::new();
             for (_, json) in threads {
-                rows.push(serde_json::from_str(&json).map_err(|error| error.to_string())?);
+                rows.push(parsed(&json)?);
             }
-            Ok(json!({ "threads": serde_json::Value::Array(rows) }))
+            let about: Map<String, serde_json::Value> = parsed(&about)?;
+            Ok(
+                json!({ "threads": serde_json::Value::Array(rows), "ractors": about.get("ractors") }),
+            )
         }
         Request::Dump {
             path,
@@ -74,7 +77,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
         } => {
             let policy: Policy = values.parse()?;
             let contents = matches!(policy, Policy::Full | Policy::Truncate);
-            let (threads, globals) = facts(&ruby, contents)?;
+            let (threads, globals, about) = facts(&ruby, contents)?;
             let facts = Facts {
                 format: format.parse()?,
                 compression: compression.parse()?,
@@ -83,11 +86,16 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
                 globals,
                 // SAFETY: asks the kernel: the copy is the process's child.
                 pid: unsafe { libc::getppid() } as u32,
+                about: parsed(&about)?,
             };
             let counts = file::dump_file_with(&ruby, &path, facts)?;
             serde_json::to_value(counts).map_err(|error| error.to_string())
         }
     }
+}
+
+fn parsed<T: for<'json> Deserialize<'json>>(json: &str) -> Result<T, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
 /// Whether the heap can be read: the copy was made at any moment.
@@ -110,22 +118,24 @@ fn moment() -> Result<Ruby, String> {
 
 type Threads = Vec<(Value, String)>;
 type Globals = Vec<(String, Value)>;
+type About = (Threads, Globals, String);
 
-fn facts(ruby: &Ruby, contents: bool) -> Result<(Threads, Globals), String> {
-    let found = || -> Result<(Threads, Globals), magnus::Error> {
+/// Of threads and global variables, and what the header says, in JSON.
+fn facts(ruby: &Ruby, contents: bool) -> Result<About, String> {
+    let found = || -> Result<About, magnus::Error> {
         let lambda: Value = ruby.eval(FACTS)?;
-        let pair: RArray = lambda.funcall("call", (contents,))?;
+        let all: RArray = lambda.funcall("call", (contents,))?;
         let mut threads = Threads::new();
-        let table: RHash = pair.entry(0)?;
+        let table: RHash = all.entry(0)?;
         table.foreach(|thread: Value, json: String| {
             threads.push((thread, json));
             Ok(magnus::r_hash::ForEach::Continue)
         })?;
         let mut globals = Globals::new();
-        for one in pair.entry::<RArray>(1)? {
+        for one in all.entry::<RArray>(1)? {
             globals.push(<(String, Value)>::try_convert(one)?);
         }
-        Ok((threads, globals))
+        Ok((threads, globals, all.entry(2)?))
     };
     found().map_err(|error| error.to_string())
 }

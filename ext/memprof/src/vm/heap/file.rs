@@ -10,6 +10,7 @@ use memprof_dump::format::{Compression, Format, Options};
 use memprof_dump::record::{Counts, NoteKind};
 use memprof_dump::values::{Key, Policy, Values};
 use memprof_dump::worker::Worker;
+use serde_json::Map;
 
 use super::{Globals, Request, binding};
 use crate::os_errors;
@@ -29,6 +30,8 @@ pub struct Facts {
     pub globals: Vec<(String, Value)>,
     /// The process.
     pub pid: u32,
+    /// What else the header says of it.
+    pub about: Map<String, serde_json::Value>,
 }
 
 impl Facts {
@@ -40,6 +43,7 @@ impl Facts {
             threads: Vec::new(),
             globals: Vec::new(),
             pid: std::process::id(),
+            about: Map::new(),
         })
     }
 }
@@ -70,7 +74,7 @@ pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> 
 fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String> {
     let mut data_types = binding::data_types(ruby).map_err(|error| error.to_string())?;
     for (thread, json) in &facts.threads {
-        let fields: serde_json::Map<String, serde_json::Value> =
+        let fields: Map<String, serde_json::Value> =
             serde_json::from_str(json).map_err(|error| error.to_string())?;
         let pairs = fields
             .into_iter()
@@ -118,10 +122,16 @@ fn random_key() -> Key {
 fn header(facts: &Facts) -> String {
     let time = SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    serde_json::json!({
+        .unwrap_or_default()
+        .as_micros() as u64;
+    let own = serde_json::json!({
         "_id": "header", "type": "header", "format": facts.format.name(), "version": 1,
-        "memprof": env!("CARGO_PKG_VERSION").replace('-', "."), "pid": facts.pid, "time": time.as_micros() as u64,
-    })
-    .to_string()
+        "memprof": env!("CARGO_PKG_VERSION").replace('-', "."), "pid": facts.pid, "values": facts.policy.name(),
+        "time": memprof_trace::time_text(time as i64), "time_us": time,
+    });
+    let mut all = facts.about.clone();
+    if let serde_json::Value::Object(own) = own {
+        all.extend(own);
+    }
+    serde_json::Value::Object(all).to_string()
 }
