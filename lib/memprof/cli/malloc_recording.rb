@@ -14,7 +14,9 @@ module Memprof
       end
       # As Malloc::MAX_STACK.
       MALLOC_FRAMES = 512
-      private_constant :Settings, :MALLOC_FRAMES
+      # Files of other processes that are named.
+      LISTED = 5
+      private_constant :Settings, :MALLOC_FRAMES, :LISTED
 
       def initialize(terminal, options, given)
         super(terminal)
@@ -25,6 +27,7 @@ module Memprof
       def run(arguments)
         path = checked_path
         File.unlink(path) if File.file?(path)
+        before = of_processes(path)
         wanted = { record: path, sample: sample, **@options.slice(:stack, :native, :addresses) }.compact
         environment = { "MEMPROF_MALLOC" => wanted.map { |name, value| "#{name}:#{value}" }.join(",") }
         environment.merge!(preload) unless Program.ruby?(arguments.first)
@@ -32,7 +35,7 @@ module Memprof
         program = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun")
         status = program.run
         take_own(path, program.pid) if environment.key?("LD_PRELOAD") && program.pid
-        report_result(path)
+        report_result(path, of_processes(path).reject { |other, time| before[other] == time }.keys)
         status
       end
 
@@ -53,10 +56,38 @@ module Memprof
         @terminal.warn("the recording is #{own}: #{SystemCallError.new(nil, e.errno).message}")
       end
 
-      def report_result(path)
-        return @terminal.hint("Next: memprof malloc #{@options[:output]}") if File.exist?(path)
+      # Each process but the first, or what it became by exec, writes a file of its own.
+      def of_processes(path)
+        directory, name = File.split(path)
+        extension = File.extname(name)
+        own = /\A#{Regexp.escape(name.delete_suffix(extension))}\.\d+#{Regexp.escape(extension)}\z/
+        paths = Dir.children(directory).grep(own).map { |other| File.join(directory, other) }
+        paths.to_h { |other| [other, File.stat(other).then { |stat| [stat.ino, stat.mtime] }] }
+      rescue SystemCallError
+        {}
+      end
 
-        @terminal.warn("no recording: no process wrote one")
+      def report_result(path, others)
+        first = [path].select { |one| File.exist?(one) }
+        largest = [*first, *others].max_by { |one| File.size(one) }
+        return @terminal.warn("no recording: no process wrote one") unless largest
+
+        @terminal.warn("also recorded: #{list(path, others)}") if others.any?
+        @terminal.hint("Next: memprof malloc #{shown(path, largest)}")
+      end
+
+      def list(path, others)
+        names = others.sort_by { |one| [-File.size(one), one] }.first(LISTED).map { |one| shown(path, one) }
+        more = others.size - names.size
+        "#{names.join(", ")}#{" and #{Units.count(more)} more" if more.positive?}"
+      end
+
+      # Beside the file that was asked for, in its words.
+      def shown(path, other)
+        asked = @options[:output]
+        return asked if other == path
+
+        Printable.line(File.join(*[File.dirname(asked)].grep_v("."), File.basename(other)))
       end
 
       def sample
