@@ -19,8 +19,8 @@ module Memprof
 
       private
 
-      # Where to go after something was done, and which worker did it: the next page may be another one's.
-      def done(what) = "/live?#{URI.encode_www_form(done: what, pid: Process.pid)}"
+      # This page after something was done, and which worker did it: the next page may be another one's.
+      def done(what) = "#{self.class.path}?#{URI.encode_www_form(done: what, pid: Process.pid)}"
 
       # What was done, as the address says, in one of these sentences.
       def sentence(sentences)

@@ -8,21 +8,28 @@ module Memprof
     # A page: a pure function of the heaps that are open, the parts of its path, and its parameters. {#data}
     # is what it shows, and what its JSON twin is; its view (`web/views/NAME.erb`) only lays that out.
     #
-    # A new page is a file in `pages/` and a view. Its class says its path:
+    # A new page is a file in `pages/` and a view. Its class says its path, and which of its methods do what
+    # forms ask for:
     #
     #     class Slots < HeapPage
     #       at "/heaps/:heap/slots", menu: "Slots", order: 70
+    #       post "/heaps/:heap/slots/forget", :forget
     class Page
       class << self
-        attr_reader :path, :verb, :menu, :order, :place
+        attr_reader :path, :menu, :order, :place, :routes
 
-        def at(path, verb: "GET", menu: nil, order: 1000, place: path)
+        def at(path, menu: nil, order: 1000, place: path)
           @path = path
           @place = place
-          @verb = verb
           @menu = menu
           @order = order
+          @routes = [["GET", path, nil]]
           Page.all << self
+        end
+
+        # The method is given the request, and gives the path to go on with.
+        def post(path, action)
+          @routes << ["POST", path, action]
         end
 
         def all
@@ -62,9 +69,6 @@ module Memprof
       def redirect = nil
 
       def download = nil
-
-      # Does what a POST asks for.
-      def act(_request) = raise(NotFound, "no such page")
 
       private
 

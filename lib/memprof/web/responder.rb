@@ -21,7 +21,9 @@ module Memprof
         @json = match.json
         @heap = match.captures[:heap]
         page = match.page.new(@heaps, match.captures, @request.params)
-        @request.verb == "GET" ? @heaps.using(*page.subjects) { show(page) } : redirect(page.act(@request))
+        return redirect(page.public_send(match.action, @request)) if match.action
+
+        @heaps.using(*page.subjects) { show(page) }
       rescue NotFound => e
         error_page(404, "Not found", e)
       rescue BadRequest => e

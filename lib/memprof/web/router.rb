@@ -2,12 +2,13 @@
 
 module Memprof
   class Web
-    # The table of paths: which page is at which. Each page says its own path ({Page.at}); every file in
-    # `pages/` is one page.
+    # The table of paths: which page is at which, or which of its methods. Each page of `pages/` says its own
+    # ({Page.at}, {Page.post}).
     class Router
-      # A page that was found: its class, the parts of the path that it named, and whether JSON is wanted.
-      Match = Struct.new(:page, :captures, :json)
-      Route = Struct.new(:verb, :pattern, :page)
+      # What was found: the class of a page, the parts of the path that it named, whether JSON is wanted, and
+      # the method that a POST calls.
+      Match = Struct.new(:page, :captures, :json, :action)
+      Route = Struct.new(:verb, :pattern, :page, :action)
       private_constant :Route
 
       def self.standard
@@ -18,7 +19,9 @@ module Memprof
       end
 
       def initialize(pages)
-        @routes = pages.map { |page| Route.new(page.verb, Router.expression(page.path), page) }
+        @routes = pages.flat_map do |page|
+          page.routes.map { |verb, path, action| Route.new(verb, Router.expression(path), page, action) }
+        end
       end
 
       def find(verb, path)
@@ -28,7 +31,7 @@ module Memprof
           next unless route.verb == verb && (found = route.pattern.match(path))
 
           captures = found.named_captures.to_h { |name, text| [name.to_sym, Router.decode(text)] }
-          return Match.new(route.page, captures, json)
+          return Match.new(route.page, captures, json, route.action)
         end
         raise NotFound, "no such page"
       end

@@ -3,21 +3,17 @@
 require "memprof/web"
 
 RSpec.describe Memprof::Web::Router do
-  def page(path, verb)
-    Class.new(Memprof::Web::Page) do
-      define_singleton_method(:path) { path }
-      define_singleton_method(:verb) { verb }
-    end
+  def page(*routes)
+    Class.new(Memprof::Web::Page) { define_singleton_method(:routes) { routes } }
   end
 
-  let(:show) { page("/heaps/:heap/objects/:address", "GET") }
-  let(:overview) { page("/heaps/:heap/", "GET") }
-  let(:close) { page("/heaps/:heap/close", "POST") }
-  let(:router) { described_class.new([show, overview, close]) }
+  let(:show) { page(["GET", "/heaps/:heap/objects/:address", nil]) }
+  let(:overview) { page(["GET", "/heaps/:heap/", nil], ["POST", "/heaps/:heap/close", :close]) }
+  let(:router) { described_class.new([show, overview]) }
 
   it "finds a page by its path, and names the parts" do
     match = router.find("GET", "/heaps/2/objects/0x7f")
-    expect(match.to_a).to eq([show, { heap: "2", address: "0x7f" }, false])
+    expect(match.to_a).to eq([show, { heap: "2", address: "0x7f" }, false, nil])
   end
 
   it "takes parts apart before it decodes them" do
@@ -25,12 +21,12 @@ RSpec.describe Memprof::Web::Router do
   end
 
   it "knows the JSON of each page" do
-    expect(router.find("GET", "/heaps/2.json").to_a).to eq([overview, { heap: "2" }, true])
+    expect(router.find("GET", "/heaps/2.json").to_a).to eq([overview, { heap: "2" }, true, nil])
     expect(router.find("GET", "/heaps/2").page).to be(overview)
   end
 
   it "does not mistake one method for another" do
-    expect(router.find("POST", "/heaps/2/close").page).to be(close)
+    expect(router.find("POST", "/heaps/2/close").to_a).to eq([overview, { heap: "2" }, false, :close])
     expect { router.find("GET", "/heaps/2/close") }.to raise_error(Memprof::Web::NotFound)
     expect { router.find("DELETE", "/heaps/2/") }.to raise_error(Memprof::Web::NotFound)
   end

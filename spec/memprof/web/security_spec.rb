@@ -60,8 +60,7 @@ RSpec.describe Memprof::Web::Security do
 
   it "reveals of an internal error no more than where it is" do
     page = Class.new(Memprof::Web::Page) do
-      define_singleton_method(:path) { "/broken" }
-      define_singleton_method(:verb) { "GET" }
+      define_singleton_method(:routes) { [["GET", "/broken", nil]] }
       def data = params.fetch("secret").no_such_method
     end
     gate = Memprof::Web::Gate::Token.new("correct horse")

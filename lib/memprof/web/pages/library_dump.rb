@@ -8,6 +8,8 @@ module Memprof
       # `/library/1732252245000`: what is known of a dump.
       class LibraryDump < LibraryPage
         at "/library/:number"
+        post "/library/:number/rename", :rename
+        post "/library/:number/delete", :delete
 
         def title = entry_of_path.name
 
@@ -16,13 +18,9 @@ module Memprof
           others = library.map(&:to_h).select { |row| row[:app] == dump[:app] && row[:id] != dump[:id] }
           { dump: dump, file: entry_of_path.path, others: others.first(20) }
         end
-      end
 
-      # Gives a dump another name, and application.
-      class RenameLibraryDump < LibraryPage
-        at "/library/:number/rename", verb: "POST"
-
-        def act(request)
+        # Gives the dump another name, and application.
+        def rename(request)
           number = entry_of_path.number
           name = request.form["name"].to_s
           raise BadRequest, "name is missing" if name.strip.empty?
@@ -31,13 +29,9 @@ module Memprof
           library.rename(number, name, app: request.form["app"])
           "/library/#{number}"
         end
-      end
 
-      # Deletes a dump, and closes its heap.
-      class DeleteLibraryDump < LibraryPage
-        at "/library/:number/delete", verb: "POST"
-
-        def act(_request)
+        # Deletes it, and closes its heap.
+        def delete(_request)
           number = entry_of_path.number
           heaps.forget(number)
           library.delete(number)

@@ -9,6 +9,12 @@ module Memprof
       # path of the file contains that made them, as `file ~` does in a query.
       class Live < LivePage
         at "/live", menu: "Live", order: 5
+        post "/live/tracking/start", :start_tracking
+        post "/live/tracking/stop", :stop_tracking
+        post "/live/tracking/clear", :clear_tracking
+        post "/live/requests", :trace_requests
+        post "/live/dumps", :take_dump
+        post "/live/dumps/:number/delete", :delete_dump
 
         ROWS = 50 # of the table of places
         # What was done, in words.
@@ -31,6 +37,44 @@ module Memprof
         def data
           process = live.facts(types: choice(:types, %w[yes no], "no") == "yes")
           { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence(DONE) }
+        end
+
+        def start_tracking(request)
+          sample = field(request, "sample", 1, Memprof::Session::MAX_SAMPLE)
+          stack = field(request, "stack", 1, Memprof::Session::MAX_STACK)
+          done(live.tracking.start(sample: sample, stack: stack) ? :started : :already)
+        end
+
+        def stop_tracking(_request) = done(live.tracking.stop ? :stopped : :idle)
+
+        # Forgets what was seen, and goes on.
+        def clear_tracking(_request)
+          live.tracking.clear
+          done(:cleared)
+        rescue NotRunning
+          done(:idle)
+        end
+
+        # Traces the next requests; or stops that.
+        def trace_requests(request)
+          unless request.form["stop"].nil?
+            live.recorder.stop
+            return done(:traced)
+          end
+
+          live.recorder.start(field(request, "count", 20, Web::Live::RequestRecorder::MOST))
+          done(:tracing)
+        end
+
+        def take_dump(_request) = "/live/dumps/#{live.dumps.take}"
+
+        # Deletes a dump, and closes its heap.
+        def delete_dump(_request)
+          number = Integer(captures.fetch(:number), 10, exception: false)
+          live.dumps.find(number) || raise(NotFound, "no such dump")
+          heaps.forget(number)
+          live.dumps.delete(number)
+          done(:deleted)
         end
 
         private

@@ -9,6 +9,9 @@ module Memprof
       # `location` chooses those whose names contain it.
       class LiveMemory < LivePage
         at "/live/memory"
+        post "/live/malloc/start", :start
+        post "/live/malloc/stop", :stop
+        post "/live/malloc/reset", :reset
 
         EACH = 50
         SORT = %w[live blocks allocated calls frees mean_life max_life].freeze
@@ -37,6 +40,21 @@ module Memprof
         end
 
         def sort = choice(:sort, SORT, "live")
+
+        # Records malloc.
+        def start(_request)
+          done(live.malloc.start ? :recording : :already)
+        rescue Unsupported
+          done(:unsupported)
+        end
+
+        def stop(_request) = done(live.malloc.stop ? :stopped : :idle)
+
+        # Counts from zero.
+        def reset(_request)
+          live.malloc.reset
+          done(:reset)
+        end
 
         private
 
@@ -75,41 +93,6 @@ module Memprof
         private
 
         def location = text(:location) || raise(BadRequest, "location is missing")
-      end
-
-      # What its buttons do.
-      class MallocAction < LivePage
-        private
-
-        def done(what) = "/live/memory?#{URI.encode_www_form(done: what, pid: Process.pid)}"
-      end
-
-      # Has the process record malloc.
-      class StartMalloc < MallocAction
-        at "/live/malloc/start", verb: "POST"
-
-        def act(_request)
-          done(live.malloc.start ? :recording : :already)
-        rescue Unsupported
-          done(:unsupported)
-        end
-      end
-
-      # Has it stop.
-      class StopMalloc < MallocAction
-        at "/live/malloc/stop", verb: "POST"
-
-        def act(_request) = done(live.malloc.stop ? :stopped : :idle)
-      end
-
-      # Has it count from zero.
-      class ResetMalloc < MallocAction
-        at "/live/malloc/reset", verb: "POST"
-
-        def act(_request)
-          live.malloc.reset
-          done(:reset)
-        end
       end
     end
   end

@@ -68,21 +68,6 @@ module Memprof
           Response.download("memprof_tracer-#{Process.pid}.json", "application/json", lines)
         end
       end
-
-      # Has the process trace the next requests; with none, stop that.
-      class TraceRequests < LivePage
-        at "/live/requests", verb: "POST"
-
-        def act(request)
-          unless request.form["stop"].nil?
-            live.recorder.stop
-            return done(:traced)
-          end
-
-          live.recorder.start(field(request, "count", 20, Web::Live::RequestRecorder::MOST))
-          done(:tracing)
-        end
-      end
     end
   end
 end
