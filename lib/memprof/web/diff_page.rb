@@ -21,7 +21,7 @@ module Memprof
 
       def breadcrumbs = [["Heaps", "/heaps"]]
 
-      def styles = ["diff.css"]
+      def assets = ["diff.css"]
 
       private
 

@@ -12,17 +12,21 @@ module Memprof
     # forms ask for:
     #
     #     class Slots < HeapPage
-    #       at "/heaps/:heap/slots", menu: "Slots", order: 70
+    #       at "/heaps/:heap/slots", title: "Slots", menu: "Slots", order: 70
     #       post "/heaps/:heap/slots/forget", :forget
     class Page
       class << self
-        attr_reader :path, :menu, :order, :place, :routes
+        attr_reader :path, :title, :menu, :order, :place, :assets, :routes
 
-        def at(path, menu: nil, order: 1000, place: path)
+        # `place` is where the page is in the menu, if not there itself; `assets` are scripts and style sheets
+        # besides those that all pages have.
+        def at(path, title: nil, menu: nil, order: 1000, place: path, assets: [])
           @path = path
-          @place = place
+          @title = title
           @menu = menu
           @order = order
+          @place = place
+          @assets = assets
           @routes = [["GET", path, nil]]
           Page.all << self
         end
@@ -56,15 +60,13 @@ module Memprof
       # The data of the page: numbers of bytes are exact, unknown is nil.
       def data = raise(NotImplementedError, "#{self.class}#data")
 
-      def title = raise(NotImplementedError, "#{self.class}#title")
+      def title = self.class.title
 
       def view = self.class.name.split("::").last.gsub(/(?<=[a-z])(?=[A-Z])/, "_").downcase
 
       def breadcrumbs = []
 
-      def scripts = []
-
-      def styles = []
+      def assets = self.class.assets.to_a
 
       def redirect = nil
 

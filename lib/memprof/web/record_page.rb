@@ -5,11 +5,8 @@ module Memprof
     # A page about files of one kind, or one of them, that are no heaps.
     class RecordPage < Page
       class << self
-        attr_reader :kind
-
-        def about(kind)
-          @kind = kind
-        end
+        # The kind of its files, which its path begins with.
+        def kind = Records::PLACES.key(path[/\w+/])
 
         def there?(heaps, _) = heaps.records.any? { |record| record.kind == kind }
       end
@@ -24,7 +21,7 @@ module Memprof
 
       def breadcrumbs = [["Files", "/#{Records::PLACES.fetch(self.class.kind)}"]]
 
-      def styles = ["records.css"]
+      def assets = ["records.css", *super]
     end
   end
 end

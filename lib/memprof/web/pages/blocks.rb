@@ -7,13 +7,11 @@ module Memprof
     module Pages
       # Where the writable memory of a core file went, and what was leaked.
       class Blocks < CorePage
-        at "/heaps/:heap/blocks", menu: "Blocks", order: 105
+        at "/heaps/:heap/blocks", title: "Blocks of malloc", menu: "Blocks", order: 105
 
         # Rows of each table.
         MOST = 12
         private_constant :MOST
-
-        def title = "Blocks of malloc"
 
         def breadcrumbs = [[entry.name, here]]
 

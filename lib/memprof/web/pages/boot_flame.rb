@@ -7,16 +7,9 @@ module Memprof
     module Pages
       # `/boots/1/flame`: the tree of requires as a flame graph.
       class BootFlame < RecordPage
-        at "/boots/:id/flame"
-        about :boot
-
-        def title = "Requires"
+        at "/boots/:id/flame", title: "Requires", assets: %w[flame.js flame.css]
 
         def breadcrumbs = [*super, [record.name, within]]
-
-        def scripts = ["flame.js"]
-
-        def styles = [*super, "flame.css"]
 
         def data = { values: BootPage::VALUES, **content.flame(value) }
 

@@ -9,7 +9,6 @@ module Memprof
       # the percentage of the total below which a file of the tree is left out.
       class BootPage < RecordPage
         at "/boots/:id"
-        about :boot
 
         VALUES = %w[retained_bytes retained_objects code_bytes].freeze
         SHARE = 1.0

@@ -7,12 +7,10 @@ module Memprof
     module Pages
       # `/diff/interface?a=1&b=2`: where old objects refer to new ones, and what that retains.
       class DiffInterface < DiffPage
-        at "/diff/interface"
+        at "/diff/interface", title: "References from old to new objects"
 
         LIMIT = 30
         private_constant :LIMIT
-
-        def title = "References from old to new objects"
 
         def breadcrumbs
           [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]

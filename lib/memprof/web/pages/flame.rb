@@ -5,7 +5,7 @@ module Memprof
     module Pages
       # `/heaps/1/flame`: what keeps what alive, as a flame graph of the dominator tree.
       class Flame < HeapPage
-        at "/heaps/:heap/flame", menu: "Flame graph", order: 25
+        at "/heaps/:heap/flame", menu: "Flame graph", order: 25, assets: %w[flame.js flame.css]
 
         FRAMES = 2000
         private_constant :FRAMES
@@ -15,10 +15,6 @@ module Memprof
         def breadcrumbs
           text(:of) ? [*super, ["Flame graph", here("/flame")]] : super
         end
-
-        def scripts = ["flame.js"]
-
-        def styles = ["flame.css"]
 
         def data
           answer = ask(:flame, of: text(:of), limit: integer(:limit, FRAMES, max: 20_000))

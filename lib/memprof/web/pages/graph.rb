@@ -9,7 +9,7 @@ module Memprof
       # `/heaps/1/graph/0x7f..`: the references around an object. `expand` names objects whose neighbours are
       # wanted, too, with commas between them; `format` (gml or dot) makes a file of what is to be seen.
       class Graph < HeapPage
-        at "/heaps/:heap/graph/:address", place: "/heaps/:heap/objects/:address"
+        at "/heaps/:heap/graph/:address", place: "/heaps/:heap/objects/:address", assets: %w[graph.css]
 
         NODES = 60
         MOST_NODES = 200
@@ -24,8 +24,6 @@ module Memprof
           address = captures.fetch(:address)
           [*super, [address, here("/objects/#{URI.encode_www_form_component(address)}")]]
         end
-
-        def styles = ["graph.css"]
 
         def expanded = text(:expand).to_s.split(",").map(&:strip).reject(&:empty?)
 

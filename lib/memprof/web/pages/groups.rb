@@ -9,7 +9,7 @@ module Memprof
       class Groups < HeapPage
         include Paging
 
-        at "/heaps/:heap/groups", menu: "Groups", order: 30
+        at "/heaps/:heap/groups", menu: "Groups", order: 30, assets: %w[filter.js]
 
         # What objects are grouped by, with its name.
         BY = {
@@ -36,8 +36,6 @@ module Memprof
         end
 
         def title = "Objects by #{BY.fetch(by)}"
-
-        def scripts = ["filter.js"]
 
         def data
           answer = charted? ? parted(histogram(limit: READ)) : histogram(**part)

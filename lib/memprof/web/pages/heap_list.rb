@@ -5,12 +5,10 @@ module Memprof
     module Pages
       # `/heaps`: the heaps that there are to see, to be closed and opened.
       class HeapList < Page
-        at "/heaps"
+        at "/heaps", title: "Heaps"
         post "/heaps/:heap/close", :close
         post "/heaps/:heap/open", :open
         post "/heaps/:heap/forget", :forget
-
-        def title = "Heaps"
 
         def data = { heaps: heaps.map { |entry| row(entry) } }
 

@@ -7,12 +7,10 @@ module Memprof
     module Pages
       # What keeps a large part of the heap alive, and why.
       class Leaks < HeapPage
-        at "/heaps/:heap/leaks", menu: "Leaks", order: 20
+        at "/heaps/:heap/leaks", title: "Leak suspects", menu: "Leaks", order: 20
 
         LIMIT = 20
         private_constant :LIMIT
-
-        def title = "Leak suspects"
 
         def data
           @data ||= OwnCode.with_source(ask(:suspects, threshold: threshold, limit: LIMIT, own: text(:own)))

@@ -11,11 +11,10 @@ module Memprof
 
         class << self
           # The name of the question, the key of its rows, what they may be sorted by, and further parameters.
-          attr_reader :question, :rows, :sorts, :parameters, :heading
+          attr_reader :question, :rows, :sorts, :parameters
 
-          def asks(question, heading, rows: nil, sorts: nil, filter: true, **parameters)
+          def asks(question, rows: nil, sorts: nil, filter: true, **parameters)
             @question = question
-            @heading = heading
             @rows = rows
             @sorts = sorts
             @filter = filter
@@ -25,9 +24,7 @@ module Memprof
           def filter? = @filter
         end
 
-        def title = self.class.heading
-
-        def scripts = self.class.filter? ? ["filter.js"] : []
+        def assets = self.class.filter? ? ["filter.js"] : []
 
         def data
           kind = self.class
@@ -41,39 +38,39 @@ module Memprof
 
       # Objects that a filter matches, the largest first.
       class ObjectList < List
-        at "/heaps/:heap/objects", menu: "Objects", order: 40
-        asks :top, "Objects", rows: :objects,
+        at "/heaps/:heap/objects", title: "Objects", menu: "Objects", order: 40
+        asks :top, rows: :objects,
           sorts: %i[retained size length references referrers depth address]
       end
 
       # Equal strings.
       class Strings < List
-        at "/heaps/:heap/strings", menu: "Strings", order: 70
-        asks :duplicates, "Duplicate strings", rows: :rows
+        at "/heaps/:heap/strings", title: "Duplicate strings", menu: "Strings", order: 70
+        asks :duplicates, rows: :rows
       end
 
       # Arrays, hashes and the like: how full they are, and what references empty ones.
       class Collections < List
-        at "/heaps/:heap/collections", menu: "Collections", order: 75
-        asks :collections, "Collections", sorts: %i[unused length retained size], limit: 50
+        at "/heaps/:heap/collections", title: "Collections", menu: "Collections", order: 75
+        asks :collections, sorts: %i[unused length retained size], limit: 50
       end
 
       # Procs by the place of their block, with what they captured.
       class Procs < List
-        at "/heaps/:heap/procs", menu: "Procs", order: 80
-        asks :procs, "Procs", rows: :rows, sorts: %i[retained count size]
+        at "/heaps/:heap/procs", title: "Procs", menu: "Procs", order: 80
+        asks :procs, rows: :rows, sorts: %i[retained count size]
       end
 
       # Threads, what they do, and what their stacks reference.
       class Threads < List
-        at "/heaps/:heap/threads", menu: "Threads", order: 90
-        asks :threads, "Threads", rows: :rows, filter: false
+        at "/heaps/:heap/threads", title: "Threads", menu: "Threads", order: 90
+        asks :threads, rows: :rows, filter: false
       end
 
       # How full the pages of the heap are.
       class Slots < List
-        at "/heaps/:heap/slots", menu: "Slots", order: 100
-        asks :slots, "Slots", filter: false
+        at "/heaps/:heap/slots", title: "Slots", menu: "Slots", order: 100
+        asks :slots, filter: false
       end
     end
   end

@@ -8,7 +8,7 @@ module Memprof
       # `/live`: the running process, and what can be done with it. `file` chooses tracked objects by what the
       # path of the file contains that made them, as `file ~` does in a query.
       class Live < LivePage
-        at "/live", menu: "Live", order: 5
+        at "/live", menu: "Live", order: 5, assets: %w[filter.js]
         post "/live/tracking/start", :start_tracking
         post "/live/tracking/stop", :stop_tracking
         post "/live/tracking/clear", :clear_tracking
@@ -31,8 +31,6 @@ module Memprof
         def title = "Process #{Process.pid}"
 
         def breadcrumbs = []
-
-        def scripts = ["filter.js"]
 
         def data
           process = live.facts(types: choice(:types, %w[yes no], "no") == "yes")

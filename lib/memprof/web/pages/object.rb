@@ -8,7 +8,7 @@ module Memprof
     module Pages
       # All that is known of one object.
       class Object < HeapPage
-        at "/heaps/:heap/objects/:address"
+        at "/heaps/:heap/objects/:address", assets: %w[references.js references.css]
 
         EACH = 25
         private_constant :EACH
@@ -18,10 +18,6 @@ module Memprof
         def breadcrumbs
           super + [["Objects", here("/objects")]]
         end
-
-        def scripts = ["references.js"]
-
-        def styles = ["references.css"]
 
         def data
           %i[references referrers].each { |name| existing(answer[name], number(name)) }

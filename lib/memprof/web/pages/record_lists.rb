@@ -26,34 +26,22 @@ module Memprof
 
       # `/traces`: the files of traced requests.
       class TraceList < RecordList
-        at "/traces", menu: "Requests", order: 200
-        about :trace
-
-        def title = "Traced requests"
+        at "/traces", title: "Traced requests", menu: "Requests", order: 200
       end
 
       # `/tracked`: the files of tracked allocations.
       class TrackedList < RecordList
-        at "/tracked", menu: "Allocations", order: 210
-        about :tracked
-
-        def title = "Tracked allocations"
+        at "/tracked", title: "Tracked allocations", menu: "Allocations", order: 210
       end
 
       # `/malloc`: the recordings of malloc.
       class RecordingList < RecordList
-        at "/malloc", menu: "Malloc", order: 220
-        about :malloc
-
-        def title = "Recordings of malloc"
+        at "/malloc", title: "Recordings of malloc", menu: "Malloc", order: 220
       end
 
       # `/boots`: the files of requires.
       class BootList < RecordList
-        at "/boots", menu: "Boot", order: 230
-        about :boot
-
-        def title = "Requires of a boot"
+        at "/boots", title: "Requires of a boot", menu: "Boot", order: 230
       end
     end
   end

@@ -8,8 +8,7 @@ module Memprof
       # `/malloc/1`: a recording of malloc: the peak, what is live at the end, consumption over time, lines,
       # sizes. `location` chooses the lines whose names contain it.
       class Recording < RecordingPage
-        at "/malloc/:id"
-        about :malloc
+        at "/malloc/:id", assets: %w[timeline.js]
 
         EACH = 50
         SORT = { "peak" => :peak_bytes, "leaked" => :leaked_bytes, "allocated" => :allocated_bytes,
@@ -17,8 +16,6 @@ module Memprof
         private_constant :SORT
 
         def title = record.name
-
-        def scripts = ["timeline.js"]
 
         def data
           summary = content.summary(**chosen)

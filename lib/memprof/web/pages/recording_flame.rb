@@ -8,16 +8,9 @@ module Memprof
     module Pages
       # `/malloc/1/flame`: the stacks that allocated, as a flame graph.
       class RecordingFlame < RecordingPage
-        at "/malloc/:id/flame"
-        about :malloc
-
-        def title = "malloc by call stack"
+        at "/malloc/:id/flame", title: "malloc by call stack", assets: %w[flame.js flame.css]
 
         def breadcrumbs = [*super, [record.name, within]]
-
-        def scripts = ["flame.js"]
-
-        def styles = [*super, "flame.css"]
 
         def data
           flame = content.flame(value.to_sym, **chosen)

@@ -9,7 +9,6 @@ module Memprof
       # `/malloc/1/line?at=app.rb:12`: what a line allocated, and who called it.
       class RecordingLine < RecordingPage
         at "/malloc/:id/line"
-        about :malloc
 
         def title = Paths.short(location)
 

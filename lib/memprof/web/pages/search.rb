@@ -8,7 +8,7 @@ module Memprof
       # Takes an address (in a core file also that of a block), the name of a class, a file, a text or a
       # query, and goes there.
       class Search < HeapPage
-        at "/heaps/:heap/search"
+        at "/heaps/:heap/search", title: "Search"
 
         FOUND = 20
         ADDRESS = /\A(?:0x)?\h{6,16}\z/i
@@ -17,8 +17,6 @@ module Memprof
         # Fields that are true or not, and so are queries by themselves.
         TRUTHS = %w[frozen shared embedded old singleton reachable tracked unshared].freeze
         private_constant :FOUND, :ADDRESS, :PLACE, :QUERY, :TRUTHS
-
-        def title = "Search"
 
         def redirect
           wanted and (address || class_name || query)

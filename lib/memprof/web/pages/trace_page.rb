@@ -8,8 +8,7 @@ module Memprof
       # `/traces/1`: what traced requests cost. `sort` is a kind of cost, `by` what they are put together by,
       # `only` the name of one group, `from` and `to` a part of the time, in seconds after the first.
       class TracePage < RecordPage
-        at "/traces/:id"
-        about :trace
+        at "/traces/:id", assets: %w[timeline.js]
 
         BY = %w[action path status exception].freeze
         GROUPS = 25
@@ -19,8 +18,6 @@ module Memprof
         private_constant :GROUPS, :STATEMENTS, :LINES
 
         def title = record.name
-
-        def scripts = ["timeline.js"]
 
         def data
           groups = content.groups(range, by, sort, limit)

@@ -8,7 +8,6 @@ module Memprof
       # `/traces/1/requests/12`: all that is known of one request, by its line in the file.
       class TraceRequest < RecordPage
         at "/traces/:id/requests/:line"
-        about :trace
 
         def title = request[:action]
 

@@ -8,7 +8,6 @@ module Memprof
       # `/tracked/1`: allocations that were tracked, by site, class, file, gem or method.
       class Tracked < RecordPage
         at "/tracked/:id"
-        about :tracked
 
         BY = %w[site class file gem method].freeze
         EACH = 100

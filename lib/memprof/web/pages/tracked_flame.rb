@@ -8,16 +8,9 @@ module Memprof
       # `/tracked/1/flame`: the call stacks that made objects, as a flame graph. `own=yes` leaves out the
       # frames of gems and of Ruby.
       class TrackedFlame < RecordPage
-        at "/tracked/:id/flame"
-        about :tracked
-
-        def title = "Allocations by call stack"
+        at "/tracked/:id/flame", title: "Allocations by call stack", assets: %w[flame.js flame.css]
 
         def breadcrumbs = [*super, [record.name, within]]
-
-        def scripts = ["flame.js"]
-
-        def styles = [*super, "flame.css"]
 
         def data
           flame = content.flame(value, own: own?)
