@@ -68,6 +68,9 @@ module Memprof
 
       def assets = self.class.assets.to_a
 
+      # Of a list that is cut into pages.
+      def number = integer(:page, 1)
+
       def redirect = nil
 
       def download = nil
@@ -89,7 +92,28 @@ module Memprof
         raise BadRequest, "invalid #{name} #{value.inspect}; expected a number from #{min} to #{max}"
       end
 
-      # Rows of one page of a list.
+      # A parameter that is a number; `words` say which.
+      def decimal(name, range, words)
+        value = text(name) or return
+        number = Float(value, exception: false)
+        return number if number && range.cover?(number)
+
+        raise BadRequest, "invalid #{name} #{value.inspect}; expected #{words}"
+      end
+
+      # The parameters `from` and `to`: a part of the time, in seconds after a moment.
+      def part_of_time(moment)
+        from, to = %i[from to].map { |name| decimal(name, 0..Float::MAX, "seconds after #{moment}") }
+        raise BadRequest, "to must be at least from" if to && to < from.to_f
+
+        { from: from || 0.0, to: to } if from || to
+      end
+
+      # The rows of this page of a list.
+      def rows_of_page(rows, each)
+        existing(rows.drop((number - 1) * each).first(each), number)
+      end
+
       def existing(rows, number)
         return rows if number == 1 || !rows.empty?
 

@@ -11,8 +11,6 @@ module Memprof
 
       def each = EACH
 
-      def number = integer(:page, 1)
-
       def part = { limit: each, offset: (number - 1) * each }
 
       def paging(rows, more)

@@ -15,14 +15,7 @@ module Memprof
 
       def value = choice(:value, VALUES, "peak")
 
-      def range
-        from = seconds(:from)
-        to = seconds(:to)
-        return unless from || to
-        raise BadRequest, "to must be at least from" if to && to < from.to_f
-
-        { from: from || 0.0, to: to }
-      end
+      def range = part_of_time("the start")
 
       # What links to other pages of the same part have.
       def part = { from: text(:from), to: text(:to) }
@@ -30,14 +23,6 @@ module Memprof
       private
 
       def chosen = range || {}
-
-      def seconds(name)
-        value = text(name) or return
-        number = Float(value, exception: false)
-        return number if number&.between?(0, Float::MAX)
-
-        raise BadRequest, "invalid #{name} #{value.inspect}; expected seconds after the start"
-      end
     end
   end
 end

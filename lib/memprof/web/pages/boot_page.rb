@@ -24,13 +24,7 @@ module Memprof
 
         def sort = choice(:sort, VALUES, VALUES.first)
 
-        def min
-          value = text(:min) or return SHARE
-          number = Float(value, exception: false)
-          return number if number&.between?(0, 100)
-
-          raise BadRequest, "invalid min #{value.inspect}; expected a number from 0 to 100"
-        end
+        def min = decimal(:min, 0..100, "a number from 0 to 100") || SHARE
 
         private
 

@@ -28,8 +28,6 @@ module Memprof
           answer
         end
 
-        def number = integer(:page, 1)
-
         def change = choice(:change, CHANGES, "new")
 
         def sort = choice(:sort, SORT, "retained")

@@ -18,13 +18,7 @@ module Memprof
 
         private
 
-        def threshold
-          value = text(:threshold) or return
-          number = Float(value, exception: false)
-          return number if number&.between?(Float::MIN, 100)
-
-          raise BadRequest, "invalid threshold #{value.inspect}; expected a number above 0 and at most 100"
-        end
+        def threshold = decimal(:threshold, Float::MIN..100, "a number above 0 and at most 100")
       end
     end
   end

@@ -22,10 +22,8 @@ module Memprof
           all = library.map(&:to_h)
           chosen = text(:app) ? all.select { |row| row[:app] == text(:app) } : all
           sort = choice(:sort, SORTS.keys, :added)
-          number = integer(:page, 1)
           {
-            dumps: existing(sorted(chosen, sort).drop((number - 1) * EACH).first(EACH), number),
-            total: chosen.size, each: EACH,
+            dumps: rows_of_page(sorted(chosen, sort), EACH), total: chosen.size, each: EACH,
             page: number, sort: sort, app: text(:app), apps: apps(all), directory: library.directory,
             size: library.size, max_size: library.max_size
           }

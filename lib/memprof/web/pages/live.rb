@@ -78,13 +78,12 @@ module Memprof
         private
 
         def tracking
-          number = integer(:page, 1)
           return { running: false } unless live.tracking.running?
 
           rows = live.tracking.rows(file: text(:file))
           {
             running: true, file: text(:file), objects: rows.sum { |row| row[:count] }, places: rows.size,
-            page: number, each: ROWS, rows: existing(rows.drop((number - 1) * ROWS).first(ROWS), number)
+            page: number, each: ROWS, rows: rows_of_page(rows, ROWS)
           }
         rescue NotRunning
           { running: false } # stopped in between

@@ -27,7 +27,6 @@ module Memprof
         def title = "Memory of process #{Process.pid}"
 
         def data
-          number = integer(:page, 1)
           rows = live.malloc.rows(sort.to_sym, part: text(:location))
           memory = measured { Memprof.memory }
           {
@@ -35,7 +34,7 @@ module Memprof
             heap_pages: live.malloc.heap_pages, done: sentence(DONE),
             recording: live.malloc.running?, sample: live.malloc.sample, location: text(:location),
             live: rows.sum { |row| row[:live] }, locations: rows.size, page: number, each: EACH,
-            rows: existing(rows.drop((number - 1) * EACH).first(EACH), number)
+            rows: rows_of_page(rows, EACH)
           }
         end
 

@@ -20,10 +20,10 @@ module Memprof
         end
 
         def data
-          %i[references referrers].each { |name| existing(answer[name], number(name)) }
+          %i[references referrers].each { |name| existing(answer[name], page_of(name)) }
           answer.merge(below: ask(:tree, of: answer[:address], depth: 1, limit: EACH),
             source: source(answer[:site]), written: written,
-            each: EACH, references_page: number(:references), referrers_page: number(:referrers))
+            each: EACH, references_page: page_of(:references), referrers_page: page_of(:referrers))
         end
 
         private
@@ -39,9 +39,9 @@ module Memprof
           object ? object.id : raise(NotFound, "no object at address #{address}")
         end
 
-        def number(name) = integer(name, 1)
+        def page_of(name) = integer(name, 1)
 
-        def offset(name) = (number(name) - 1) * EACH
+        def offset(name) = (page_of(name) - 1) * EACH
 
         def source(site) = site && Source.lines(site[:file], site[:line])
 

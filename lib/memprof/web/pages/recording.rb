@@ -22,11 +22,9 @@ module Memprof
           rows = content.locations(SORT.fetch(sort), part: text(:location), **chosen)
           summary.reject { |key, _| %i[locations timeline].include?(key) }.merge(
             range: range, timeline: content.timeline, location: text(:location), locations: rows.size,
-            rows: existing(rows.drop((number - 1) * EACH).first(EACH), number)
+            rows: rows_of_page(rows, EACH)
           )
         end
-
-        def number = integer(:page, 1)
 
         def sort = choice(:sort, SORT.keys, "peak")
 

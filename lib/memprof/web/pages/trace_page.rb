@@ -34,29 +34,16 @@ module Memprof
 
         def by = choice(:by, BY, "action")
 
-        def number = integer(:page, 1)
-
         def range
-          from = seconds(:from)
-          to = seconds(:to)
-          return unless from || to
-          raise BadRequest, "to must be at least from" if to && to < from.to_f
-          raise BadRequest, "these requests have no start times" unless content.period
+          range = part_of_time("the first request")
+          raise BadRequest, "these requests have no start times" if range && !content.period
 
-          [from || 0.0, to]
+          range&.values
         end
 
         private
 
         def limit = integer(:groups, GROUPS)
-
-        def seconds(name)
-          value = text(name) or return
-          number = Float(value, exception: false)
-          return number if number&.between?(0, Float::MAX)
-
-          raise BadRequest, "invalid #{name} #{value.inspect}; expected seconds after the first request"
-        end
 
         def worst
           answer = content.worst(sort, within: range, by: by, only: text(:only), limit: EACH,

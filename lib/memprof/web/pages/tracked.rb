@@ -18,10 +18,8 @@ module Memprof
           rows = content.rows(by, sort, internal: internal?)
           { facts: content.facts, values: content.values, stacks: content.stacks?, count: rows.size,
             internal: (content.sum(content.internal) unless content.internal.empty?),
-            rows: existing(rows.drop((number - 1) * EACH).first(EACH), number) }
+            rows: rows_of_page(rows, EACH) }
         end
-
-        def number = integer(:page, 1)
 
         # Whether what the VM makes for itself is listed, too.
         def internal? = !text(:internal).nil?
