@@ -131,4 +131,3 @@ module Memprof
 end
 
 require_relative "heap_page"
-require_relative "core_page"

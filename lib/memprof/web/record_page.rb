@@ -19,7 +19,13 @@ module Memprof
 
       def within(path = "") = "#{record.page_path}#{path}"
 
-      def breadcrumbs = [["Files", "/#{Records::PLACES.fetch(self.class.kind)}"]]
+      # The page of the file itself, below which its others are, has its name.
+      def title = super || record.name
+
+      def breadcrumbs
+        files = ["Files", "/#{Records::PLACES.fetch(self.class.kind)}"]
+        self.class.path.end_with?("/:id") ? [files] : [files, [record.name, within]]
+      end
 
       def assets = ["records.css", *super]
     end

@@ -1,10 +1,44 @@
 # frozen_string_literal: true
 
+require_relative "../../byte_size"
+require_relative "../../core/words"
 require_relative "../../core/writable"
+require_relative "../paging"
 
 module Memprof
   class Web
     module Pages
+      # A page about the blocks of malloc in a core file.
+      class CorePage < HeapPage
+        def self.there?(_heaps, entry) = entry.core?
+
+        def breadcrumbs = super + [["Blocks", here("/blocks")]]
+
+        private
+
+        # Puts a question to the core file.
+        def core(question, *arguments, **parameters)
+          image # which says if there is none
+          entry.core_answer(question, *arguments, **parameters)
+        rescue ArgumentError => e
+          raise BadRequest, e.message
+        end
+
+        # The core file itself, for questions about one address, whose answers are not kept.
+        def image
+          raise NotFound, "#{entry.name} is no core file: only these have blocks of malloc" unless entry.core?
+
+          entry.core
+        end
+
+        # The words of the heap for an object at an address: nil if there is no Ruby in the file.
+        def object_text(address)
+          heap.at(address)&.to_s if ruby?
+        end
+
+        def ruby? = !core(:overview)[:ruby_pages].nil?
+      end
+
       # Where the writable memory of a core file went, and what was leaked.
       class Blocks < CorePage
         at "/heaps/:heap/blocks", title: "Blocks of malloc", menu: "Blocks", order: 105
@@ -36,6 +70,129 @@ module Memprof
           rows += answer[:sizes].map { |row| { signature: "?", **row } }
           most = rows.max_by(MOST) { |row| row[:bytes] }
           { total: answer[:total], rows: most, more: rows.size - most.size }
+        end
+      end
+
+      # Blocks of a set, the largest first.
+      class BlockList < CorePage
+        include Paging
+
+        at "/heaps/:heap/blocks/list"
+
+        # Sets, with their names.
+        SETS = {
+          used: "used", leaked: "leaked", unreferenced: "leaked, unreferenced by other leaks",
+          owned: "of Ruby objects", garbage: "of Ruby's garbage", native: "of C code", anchored: "anchored",
+          anchorpoints: "anchor points", stackanchored: "reachable from stacks",
+          staticanchored: "reachable from variables", externalanchored: "reachable from other mappings",
+          threadonlyanchored: "reachable from threads only",
+          free: "free", threadcached: "free, in the cache of a thread", allocations: "all"
+        }.freeze
+        # Sets about one address.
+        RELATED = { incoming: "that reference", outgoing: "referenced by" }.freeze
+        # Bytes of a block that the list shows.
+        HEAD = 32
+        private_constant :HEAD
+
+        def title
+          of ? "Blocks #{RELATED.fetch(set)} #{of}" : "Blocks: #{SETS.fetch(set)}"
+        end
+
+        def data
+          total = core(:count, set, **restrictions)
+          blocks = core(:largest, set, **restrictions, **part)
+          rows = blocks.map { |block| described(block) }
+          {
+            set: set, of: of, total: total, blocks: rows,
+            paging: paging(rows, [total[:count] - part[:offset] - rows.size, 0].max)
+          }
+        end
+
+        private
+
+        def set = @set ||= choice(:set, of ? RELATED.keys : SETS.keys, of ? :incoming : :used)
+
+        # The address that a set is about.
+        def of
+          address = text(:of) or return
+          return address if address.match?(/\A0x\h{1,16}\z/)
+
+          raise BadRequest, "invalid of #{address.inspect}; expected an address, such as 0x7f12a0"
+        end
+
+        def restrictions
+          @restrictions ||= {
+            of: of, signature: text(:like), min_size: size(:min), max_size: size(:max)
+          }.compact
+        end
+
+        def size(name)
+          text(name) && ByteSize.read(text(name))
+        rescue ArgumentError
+          raise BadRequest, "invalid #{name} #{text(name).inspect}; expected a size, such as 64 KiB"
+        end
+
+        def described(block)
+          known = image.describe(block[:address])
+          owner = known[:owner]
+          owner = owner.merge(text: object_text(owner[:object])) if owner
+          head = image.words(block[:address], [block[:size], HEAD].min)
+          block.merge(state: known[:state] || block[:kind], owner: owner, head: Core::Words.text(head))
+        end
+      end
+
+      # One block of malloc: what it contains, why it is still there, and what references it.
+      class Block < CorePage
+        at "/heaps/:heap/blocks/at/:address"
+
+        # Bytes of the contents that are shown.
+        SHOWN = 1024
+        EACH = 25
+        ZEROS = /\A\h+: +0 +0 /
+        private_constant :EACH, :ZEROS
+
+        def title = "Block at #{answer[:start]}"
+
+        def data
+          references = image.references(answer[:start], limit: EACH)
+          owner = answer[:owner]
+          answer.slice(:start, :size, :kind, :signature, :anchor).merge(references,
+            state: answer[:state] || answer[:kind], signature_place: signature_place,
+            owner: owner && named(owner), chain: all_named(answer[:chain]), contents: contents,
+            incoming: all_named(references[:incoming]), outgoing: all_named(references[:outgoing]))
+        end
+
+        private
+
+        def answer
+          @answer ||= begin
+            address = captures.fetch(:address)
+            found = image.explain(address) if address.match?(/\A0x\h{1,16}\z/)
+            raise NotFound, "no block at address #{address}" unless found && found[:place] == "block"
+
+            found
+          end
+        end
+
+        # Lines; zeros that fill several are one line.
+        def contents
+          lines = Core::Words.lines(answer[:start], image.words(answer[:start], [answer[:size], SHOWN].min))
+          lines.chunk_while { |one, other| one.match?(ZEROS) && other.match?(ZEROS) }.flat_map do |alike|
+            alike.size > 2 ? [alike.first, "... #{(alike.size - 1) * 16} bytes more are zero"] : alike
+          end
+        end
+
+        # Where in a library the first word points to.
+        def signature_place
+          signature = answer[:signature]
+          image.describe("0x#{signature}")[:file] if signature&.match?(/\A\h+\z/)
+        end
+
+        def all_named(steps) = steps.map { |step| named(step) }
+
+        # With the words of the heap for an object.
+        def named(step)
+          step[:object] ? step.merge(text: object_text(step[:object])) : step
         end
       end
     end

@@ -1,11 +1,43 @@
 # frozen_string_literal: true
 
-require_relative "../diff_page"
 require_relative "../../wording"
 
 module Memprof
   class Web
     module Pages
+      # A page about two or three heaps: `a`, `b` and perhaps `c` are their numbers, in the order of time.
+      # What it links to is in the second heap, unless it is gone there.
+      class DiffPage < Page
+        def comparison
+          @comparison ||= heaps.comparisons.of(entries)
+        end
+
+        def entries
+          @entries ||= %w[a b c].filter_map { |name| text(name) && heaps.fetch(text(name)) }
+        end
+
+        def subjects = entries
+
+        def subject = %w[a b c where].to_h { |name| [name.to_sym, text(name)] }.compact
+
+        def entry = entries[1]
+
+        def breadcrumbs = [["Heaps", "/heaps"]]
+
+        def assets = ["diff.css"]
+
+        private
+
+        # Asks the comparison a question, about what the filter chooses.
+        def ask(question, **parameters)
+          raise BadRequest, "a comparison needs two heaps: a=1&b=2" unless text(:a) && text(:b)
+
+          comparison.ask(question, where: text(:where), **parameters)
+        end
+
+        def names = entries.map(&:name)
+      end
+
       # `/diff?a=1&b=2&c=3`: what changed from one heap to the next. Without heaps, which there are.
       class Diff < DiffPage
         at "/diff"
@@ -45,6 +77,48 @@ module Memprof
         def survivors
           ask(:objects, change: :survived, limit: SURVIVORS) if comparison.three?
         end
+      end
+
+      # `/diff/objects?a=1&b=2&change=new`: objects that changed, one by one.
+      class DiffObjects < DiffPage
+        at "/diff/objects"
+
+        CHANGES = %w[new gone kept survived temporary].freeze
+        SORT = %w[retained size address].freeze
+        NAMES = { "gone" => "freed", "kept" => "surviving" }.freeze
+        EACH = 100
+
+        def title = "#{NAMES.fetch(change, change).capitalize} objects"
+
+        def breadcrumbs
+          [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject.except(:where))}"]]
+        end
+
+        def entry = change == "gone" ? entries[0] : super
+
+        def data
+          answer = ask(:objects, change: change, sort: sort, limit: EACH, offset: (number - 1) * EACH)
+          existing(answer[:objects], number)
+          answer
+        end
+
+        def change = choice(:change, CHANGES, "new")
+
+        def sort = choice(:sort, SORT, "retained")
+      end
+
+      # `/diff/interface?a=1&b=2`: where old objects refer to new ones, and what that retains.
+      class DiffInterface < DiffPage
+        at "/diff/interface", title: "References from old to new objects"
+
+        LIMIT = 30
+        private_constant :LIMIT
+
+        def breadcrumbs
+          [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
+        end
+
+        def data = ask(:interface, limit: integer(:limit, LIMIT, max: 1000))
       end
     end
   end

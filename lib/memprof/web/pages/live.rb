@@ -78,12 +78,13 @@ module Memprof
         private
 
         def tracking
+          page = number
           return { running: false } unless live.tracking.running?
 
           rows = live.tracking.rows(file: text(:file))
           {
             running: true, file: text(:file), objects: rows.sum { |row| row[:count] }, places: rows.size,
-            page: number, each: ROWS, rows: rows_of_page(rows, ROWS)
+            page: page, each: ROWS, rows: rows_of_page(rows, ROWS)
           }
         rescue NotRunning
           { running: false } # stopped in between
@@ -97,6 +98,45 @@ module Memprof
         end
 
         def requests = live.recorder.state.merge(middleware: live.recorder.installed)
+      end
+
+      # `/live/source?file=app.rb&line=12`: the lines around a place where tracked objects were allocated.
+      class LiveSource < LivePage
+        at "/live/source"
+
+        def title = "#{file}:#{line}"
+
+        def data
+          lines = live.tracking.source(file, line)
+          rows = live.tracking.rows.select { |row| row[:file] == file && row[:line] == line }
+          {
+            pid: Process.pid, file: file, line: line,
+            lines: lines.map { |number, text| { number: number, text: text } },
+            objects: rows.map { |row| row.slice(:class, :count) }
+          }
+        rescue NotRunning
+          raise NotFound, "tracking is not running in process #{Process.pid}"
+        end
+
+        private
+
+        def file = text(:file) || raise(BadRequest, "file is missing")
+
+        def line = integer(:line, 1, min: 0)
+      end
+
+      # `/live/dumps/1732252245000`: waits for a dump, and goes on to its heap.
+      class LiveDump < LivePage
+        at "/live/dumps/:number"
+
+        def redirect
+          number = Integer(captures.fetch(:number), 10, exception: false)
+          writing = live.dumps.writing(number)
+          raise Opening, writing if writing
+          return "/heaps/#{number}/" if live.dumps.find(number)
+
+          raise live.dumps.failure(number) || NotFound.new("no such dump")
+        end
       end
     end
   end

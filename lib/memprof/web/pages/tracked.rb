@@ -12,8 +12,6 @@ module Memprof
         BY = %w[site class file gem method].freeze
         EACH = 100
 
-        def title = record.name
-
         def data
           rows = content.rows(by, sort, internal: internal?)
           { facts: content.facts, values: content.values, stacks: content.stacks?, count: rows.size,
@@ -27,6 +25,23 @@ module Memprof
         def by = choice(:by, BY, "site")
 
         def sort = choice(:sort, content.values, content.values.first)
+      end
+
+      # `/tracked/1/flame`: the call stacks that made objects, as a flame graph. `own=yes` leaves out the
+      # frames of gems and of Ruby.
+      class TrackedFlame < RecordPage
+        at "/tracked/:id/flame", title: "Allocations by call stack", assets: %w[flame.js flame.css]
+
+        def data
+          flame = content.flame(value, own: own?)
+          # From the gem on: nothing else of a path fits into a frame.
+          flame[:names] = flame[:names].map { |name| Records::Tracked.short(name) }
+          { values: content.values, stacks: content.stacks?, own: own?, **flame }
+        end
+
+        def own? = choice(:own, %w[yes no], "no") == "yes"
+
+        def value = choice(:value, content.values, content.values.first)
       end
     end
   end

@@ -15,8 +15,6 @@ module Memprof
         LIMIT = 50 # gems and files
         private_constant :LIMIT
 
-        def title = record.name
-
         def data
           { seconds: content.seconds, rss: content.rss, total: content.total, count: content.files(sort).size,
             requires: requires([content.root]), after_boot: requires(content.late), gems: gems, files: files }
@@ -51,6 +49,15 @@ module Memprof
         end
 
         def amounts(part) = { total: part.total, self: part.own }
+      end
+
+      # `/boots/1/flame`: the tree of requires as a flame graph.
+      class BootFlame < RecordPage
+        at "/boots/:id/flame", title: "Requires", assets: %w[flame.js flame.css]
+
+        def data = { values: BootPage::VALUES, **content.flame(value) }
+
+        def value = choice(:value, BootPage::VALUES, BootPage::VALUES.first)
       end
     end
   end

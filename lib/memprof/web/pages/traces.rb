@@ -17,8 +17,6 @@ module Memprof
         LINES = 25
         private_constant :GROUPS, :STATEMENTS, :LINES
 
-        def title = record.name
-
         def data
           groups = content.groups(range, by, sort, limit)
           {
@@ -63,6 +61,24 @@ module Memprof
         end
 
         def stamp(microseconds) = Records::Traces.stamp(microseconds)
+      end
+
+      # `/traces/1/requests/12`: all that is known of one request, by its line in the file.
+      class TraceRequest < RecordPage
+        at "/traces/:id/requests/:line"
+
+        def title = request[:action]
+
+        def data
+          { **request.except(:start), requests: content.size, record: content.record(request[:line]) }
+        end
+
+        private
+
+        def request
+          @request ||= content.at(Integer(captures.fetch(:line), 10, exception: false)) ||
+            raise(NotFound, "line #{captures.fetch(:line)} is not a request")
+        end
       end
     end
   end

@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+require_relative "../page"
+
+module Memprof
+  class Web
+    module Pages
+      # A page about dumps that are kept. There is none without `memprof web --library`.
+      class LibraryPage < Page
+        def self.there?(heaps, _) = !heaps.library.nil?
+
+        def library
+          heaps.library || raise(NotFound, "no such page")
+        end
+
+        def entry_of_path
+          number = Integer(captures.fetch(:number), 10, exception: false)
+          library.find(number) || raise(NotFound, "the library has no dump #{captures.fetch(:number)}")
+        end
+
+        def breadcrumbs = [["Library", "/library"]]
+      end
+
+      # `/library`: the dumps that are kept, the youngest first.
+      class LibraryList < LibraryPage
+        at "/library", menu: "Library", order: 6
+
+        EACH = 100
+        # What a list may be sorted by, and how: numbers and dates from the greatest, words from A on.
+        SORTS = { added: -1, taken: -1, size: -1, objects: -1, name: 1, app: 1, host: 1 }.freeze
+        private_constant :EACH, :SORTS
+
+        def title = text(:app) ? "Dumps of #{text(:app)}" : "Library"
+
+        def breadcrumbs = text(:app) ? super : []
+
+        def data
+          all = library.map(&:to_h)
+          chosen = text(:app) ? all.select { |row| row[:app] == text(:app) } : all
+          sort = choice(:sort, SORTS.keys, :added)
+          {
+            dumps: rows_of_page(sorted(chosen, sort), EACH), total: chosen.size, each: EACH,
+            page: number, sort: sort, app: text(:app), apps: apps(all), directory: library.directory,
+            size: library.size, max_size: library.max_size
+          }
+        end
+
+        private
+
+        def apps(rows)
+          rows.group_by { |row| row[:app] }.sort.map { |app, dumps| { app: app, dumps: dumps.size } }
+        end
+
+        # What is not known comes last.
+        def sorted(rows, sort)
+          known, unknown = rows.partition { |row| row[sort] }
+          ordered = known.sort_by { |row| [row[sort], row[:id]] }
+          (SORTS.fetch(sort).negative? ? ordered.reverse : ordered) + unknown
+        end
+      end
+
+      # `/library/1732252245000`: what is known of a dump.
+      class LibraryDump < LibraryPage
+        at "/library/:number"
+        post "/library/:number/rename", :rename
+        post "/library/:number/delete", :delete
+
+        def title = entry_of_path.name
+
+        def data
+          dump = entry_of_path.to_h
+          others = library.map(&:to_h).select { |row| row[:app] == dump[:app] && row[:id] != dump[:id] }
+          { dump: dump, file: entry_of_path.path, others: others.first(20) }
+        end
+
+        # Gives the dump another name, and application.
+        def rename(request)
+          number = entry_of_path.number
+          name = request.form["name"].to_s
+          raise BadRequest, "name is missing" if name.strip.empty?
+
+          heaps.forget(number) # which is open under its old name
+          library.rename(number, name, app: request.form["app"])
+          "/library/#{number}"
+        end
+
+        # Deletes it, and closes its heap.
+        def delete(_request)
+          number = entry_of_path.number
+          heaps.forget(number)
+          library.delete(number)
+          "/library"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,99 @@
+# frozen_string_literal: true
+
+require_relative "../../paths"
+require_relative "../../source"
+require_relative "../record_page"
+
+module Memprof
+  class Web
+    module Pages
+      # A page about a recording of malloc. `value` says which bytes are meant, `from` and `to` choose a part
+      # of the time, in seconds after the start.
+      class RecordingPage < RecordPage
+        VALUES = %w[peak leaked allocated].freeze
+        # What they are called.
+        WORDS = {
+          "peak" => "live at the peak", "leaked" => "live at the end", "allocated" => "allocated"
+        }.freeze
+
+        def value = choice(:value, VALUES, "peak")
+
+        def range = part_of_time("the start")
+
+        # What links to other pages of the same part have.
+        def part = { from: text(:from), to: text(:to) }
+
+        private
+
+        def chosen = range || {}
+      end
+
+      # `/malloc/1`: a recording of malloc: the peak, what is live at the end, consumption over time, lines,
+      # sizes. `location` chooses the lines whose names contain it.
+      class Recording < RecordingPage
+        at "/malloc/:id", assets: %w[timeline.js]
+
+        EACH = 50
+        SORT = { "peak" => :peak_bytes, "leaked" => :leaked_bytes, "allocated" => :allocated_bytes,
+                 "blocks" => :leaked, "calls" => :allocations, "temporary" => :temporary }.freeze
+        private_constant :SORT
+
+        def data
+          summary = content.summary(**chosen)
+          rows = content.locations(SORT.fetch(sort), part: text(:location), **chosen)
+          summary.reject { |key, _| %i[locations timeline].include?(key) }.merge(
+            range: range, timeline: content.timeline, location: text(:location), locations: rows.size,
+            rows: rows_of_page(rows, EACH)
+          )
+        end
+
+        def sort = choice(:sort, SORT.keys, "peak")
+
+        # What rows are sorted by.
+        def key = SORT.fetch(sort)
+      end
+
+      # `/malloc/1/flame`: the stacks that allocated, as a flame graph.
+      class RecordingFlame < RecordingPage
+        at "/malloc/:id/flame", title: "malloc by call stack", assets: %w[flame.js flame.css]
+
+        def data
+          flame = content.flame(value.to_sym, **chosen)
+          { values: VALUES, **content.summary.slice(:callers, :sample), range: range, **flame,
+            names: flame[:names].map { |name| short(name) } }
+        end
+
+        private
+
+        # From the gem on: nothing else of a path fits into a frame.
+        def short(name)
+          name.end_with?(")", "]") ? Records::Tracked.short(name) : Paths.short(name)
+        end
+      end
+
+      # `/malloc/1/line?at=app.rb:12`: what a line allocated, and who called it.
+      class RecordingLine < RecordingPage
+        at "/malloc/:id/line"
+
+        def title = Paths.short(location)
+
+        def data
+          summary = content.summary(**chosen)
+          row = summary[:locations].find { |one| one[:location] == location }
+          raise NotFound, "nothing was allocated at #{location}" unless row
+
+          file, _, line = location.rpartition(":")
+          row.merge(values: VALUES, range: range, line: line.to_i, sample: summary[:sample],
+            source: Source.lines(file, line.to_i),
+            callers: content.callers(location, value.to_sym, **chosen))
+        end
+
+        def bytes = :"#{value}_bytes"
+
+        private
+
+        def location = text(:at) || raise(BadRequest, "at is missing")
+      end
+    end
+  end
+end
