@@ -16,8 +16,9 @@ module Memprof
     private_constant :ENDINGS, :AROUND, :LARGEST, :LONGEST
 
     class << self
-      def lines(file, line, around: AROUND)
-        return unless line.positive? && ENDINGS.include?(File.extname(file)) && File.file?(file)
+      # `any` file is read if it is known to be the program's, whatever its name ends with.
+      def lines(file, line, around: AROUND, any: false)
+        return unless line.positive? && (any || ENDINGS.include?(File.extname(file))) && File.file?(file)
         return if File.size(file) > LARGEST
 
         first = [line - around, 1].max

@@ -119,7 +119,7 @@ module Memprof
       end
 
       def kept(number)
-        found = number && [@live, @library].compact.filter_map { |source| source.find(number) }.first
+        found = number && [@live&.dumps, @library].compact.filter_map { |source| source.find(number) }.first
         return unless found
 
         @lock.synchronize do

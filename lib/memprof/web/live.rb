@@ -9,22 +9,16 @@ require_relative "live/tracking"
 
 module Memprof
   class Web
-    # The process that the application runs in: what it is, which of its objects are tracked, its memory,
-    # its dumps, and the requests that are traced. Each worker of a server is one of its own; only dumps are
-    # seen by all.
+    # The process that the application runs in: its dumps, and the requests that are traced; what it is, which
+    # of its objects are tracked and what malloc allocated is the same for all. Each worker of a server is one
+    # of its own; only dumps are seen by all.
     class Live
-      attr_reader :dumps, :tracking, :malloc, :recorder
+      attr_reader :dumps, :recorder
 
       def initialize(dumps: Dumps.new, recorder: RequestRecorder.shared)
         @dumps = dumps
-        @tracking = Tracking.new
-        @malloc = MallocRecording.new
         @recorder = recorder
       end
-
-      def facts(types: false) = ProcessStats.of_process(types: types)
-
-      def find(number) = @dumps.find(number)
     end
   end
 end

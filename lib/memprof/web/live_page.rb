@@ -8,14 +8,14 @@ module Memprof
     class LivePage < Page
       def self.there?(heaps, _) = !heaps.live.nil?
 
-      def live
-        heaps.live || raise(NotFound, "no such page")
+      attr_reader :live
+
+      def initialize(...)
+        super
+        @live = heaps.live || raise(NotFound, "no such page")
       end
 
-      def breadcrumbs
-        live # where there is none, nothing is found
-        [["Live", "/live"]]
-      end
+      def breadcrumbs = [["Live", "/live"]]
 
       private
 

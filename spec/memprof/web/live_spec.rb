@@ -209,13 +209,15 @@ RSpec.describe Memprof::Web::Live do
 
   it "is not there where files are shown" do
     app = web_app(cache_dump)
-    ["/live", "/live.json", "/live/source?file=a&line=1", "/live/requests", "/live/dumps/1"].each do |path|
+    ["/live", "/live.json", "/live/source?file=a&line=1", "/live/requests", "/live/dumps/1",
+      "/live/memory.json"].each do |path|
       expect(ask(app, path).status).to eq(404), path
     end
     own = { "Sec-Fetch-Site" => "same-origin" }
-    ["/live/tracking/start", "/live/dumps", "/live/requests"].each do |path|
+    ["/live/tracking/start", "/live/dumps", "/live/requests", "/live/malloc/start"].each do |path|
       expect(ask(app, path, method: "POST", headers: own).status).to eq(404), path
     end
     expect(ask(app, "/heaps").body).not_to include("/live")
+    expect([Memprof.running?, Memprof::Malloc.running?]).to eq([false, false])
   end
 end

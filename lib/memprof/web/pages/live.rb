@@ -33,21 +33,21 @@ module Memprof
         def breadcrumbs = []
 
         def data
-          process = live.facts(types: choice(:types, %w[yes no], "no") == "yes")
+          process = Web::Live::ProcessStats.of_process(types: choice(:types, %w[yes no], "no") == "yes")
           { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence(DONE) }
         end
 
         def start_tracking(request)
           sample = field(request, "sample", 1, Memprof::Session::MAX_SAMPLE)
           stack = field(request, "stack", 1, Memprof::Session::MAX_STACK)
-          done(live.tracking.start(sample: sample, stack: stack) ? :started : :already)
+          done(Memprof.start(sample: sample, stack: stack) ? :started : :already)
         end
 
-        def stop_tracking(_request) = done(live.tracking.stop ? :stopped : :idle)
+        def stop_tracking(_request) = done(Memprof.stop ? :stopped : :idle)
 
         # Forgets what was seen, and goes on.
         def clear_tracking(_request)
-          live.tracking.clear
+          Memprof.send(:session).clear
           done(:cleared)
         rescue NotRunning
           done(:idle)
@@ -79,9 +79,9 @@ module Memprof
 
         def tracking
           page = number
-          return { running: false } unless live.tracking.running?
+          return { running: false } unless Memprof.running?
 
-          rows = live.tracking.rows(file: text(:file))
+          rows = Web::Live::Tracking.rows(file: text(:file))
           {
             running: true, file: text(:file), objects: rows.sum { |row| row[:count] }, places: rows.size,
             page: page, each: ROWS, rows: rows_of_page(rows, ROWS)
@@ -107,11 +107,11 @@ module Memprof
         def title = "#{file}:#{line}"
 
         def data
-          lines = live.tracking.source(file, line)
-          rows = live.tracking.rows.select { |row| row[:file] == file && row[:line] == line }
+          lines = Web::Live::Tracking.source(file, line)
+          rows = Web::Live::Tracking.rows.select { |row| row[:file] == file && row[:line] == line }
           {
             pid: Process.pid, file: file, line: line,
-            lines: lines.map { |number, text| { number: number, text: text } },
+            lines: lines.map { |row| { number: row[:line], text: row[:text] } },
             objects: rows.map { |row| row.slice(:class, :count) }
           }
         rescue NotRunning

@@ -27,12 +27,12 @@ module Memprof
         def title = "Memory of process #{Process.pid}"
 
         def data
-          rows = live.malloc.rows(sort.to_sym, part: text(:location))
+          rows = Web::Live::MallocRecording.rows(sort.to_sym, part: text(:location))
           memory = measured { Memprof.memory }
           {
             pid: Process.pid, ledger: memory&.to_h, cluster: cluster(memory),
-            heap_pages: live.malloc.heap_pages, done: sentence(DONE),
-            recording: live.malloc.running?, sample: live.malloc.sample, location: text(:location),
+            heap_pages: Web::Live::MallocRecording.heap_pages, done: sentence(DONE),
+            recording: Malloc.running?, sample: Malloc.sample, location: text(:location),
             live: rows.sum { |row| row[:live] }, locations: rows.size, page: number, each: EACH,
             rows: rows_of_page(rows, EACH)
           }
@@ -42,16 +42,16 @@ module Memprof
 
         # Records malloc.
         def start(_request)
-          done(live.malloc.start ? :recording : :already)
+          done(Malloc.start ? :recording : :already)
         rescue Unsupported
           done(:unsupported)
         end
 
-        def stop(_request) = done(live.malloc.stop ? :stopped : :idle)
+        def stop(_request) = done(Malloc.stop ? :stopped : :idle)
 
         # Counts from zero.
         def reset(_request)
-          live.malloc.reset
+          Malloc.reset
           done(:reset)
         end
 
@@ -83,8 +83,8 @@ module Memprof
         def breadcrumbs = [*super, ["Memory", "/live/memory"]]
 
         def data
-          rows = live.malloc.blocks(location)
-          { pid: Process.pid, location: location, sample: live.malloc.sample,
+          rows = Web::Live::MallocRecording.blocks(location)
+          { pid: Process.pid, location: location, sample: Malloc.sample,
             count: rows.sum { |row| row[:count] }, bytes: rows.sum { |row| row[:bytes] },
             more: [rows.size - MOST, 0].max, rows: rows.first(MOST), generation: GC.count }
         end
