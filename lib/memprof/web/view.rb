@@ -2,20 +2,16 @@
 
 require_relative "../wording"
 require_relative "assets"
-require_relative "helpers/allocating_lines"
 require_relative "helpers/blocks"
 require_relative "helpers/charts"
 require_relative "helpers/diff_bars"
-require_relative "helpers/forms"
 require_relative "helpers/graphs"
-require_relative "helpers/groups"
 require_relative "helpers/icicles"
 require_relative "helpers/links"
 require_relative "helpers/numbers"
 require_relative "helpers/objects"
 require_relative "helpers/recordings"
-require_relative "helpers/statements"
-require_relative "helpers/timelines"
+require_relative "helpers/requests"
 require_relative "helpers/table"
 require_relative "helpers/trees"
 require_relative "html"
@@ -25,21 +21,17 @@ module Memprof
   class Web
     # What templates see: the page, its data, and helpers.
     class View
-      include Helpers::AllocatingLines
       include Helpers::Blocks
       include Helpers::Charts
       include Helpers::DiffBars
-      include Helpers::Forms
       include Helpers::Graphs
-      include Helpers::Groups
       include Helpers::Icicles
       include Helpers::Links
       include Helpers::Numbers
       include Helpers::Objects
       include Helpers::Recordings
-      include Helpers::Statements
+      include Helpers::Requests
       include Helpers::Tables
-      include Helpers::Timelines
       include Helpers::Trees
 
       attr_reader :page, :request, :data

@@ -7,11 +7,14 @@ require_relative "../html"
 module Memprof
   class Web
     module Helpers
-      # Requests: their costs in words, and when they came as a picture.
-      module Timelines
+      # Traced requests: their costs in words, when they came as a picture, their SQL statements and the lines
+      # that allocated most objects.
+      module Requests
         HEIGHT = 130 # of the costs, in pixels
         STRIP = 26 # of the numbers of requests, below
-        private_constant :HEIGHT, :STRIP
+        # Letters of a statement that are shown; the tooltip has the rest.
+        SQL = 240
+        private_constant :HEIGHT, :STRIP, :SQL
 
         def cost(kind, value)
           unit = unit_of_cost(kind)
@@ -45,6 +48,49 @@ module Memprof
           Html.tag(:dl, parts, class: "facts")
         end
 
+        # SQL statements of one request, or of all.
+        def statements(rows, more = 0)
+          return Html.new if rows.empty?
+
+          all = rows.first.key?(:requests)
+          listed = table(rows) do |t|
+            t.column("N+1", all ? :count : :text) { |row| repeated(row[:n_plus_one]) }
+            t.column("Queries", :count, :queries)
+            t.column("Requests", :count, :requests) if all
+            t.column("Time", :number) { |row| Cell.seconds(row[:time]) }
+              .column("Slowest", :number) { |row| Cell.seconds(row[:slowest]) }
+              .column("SQL", :text) { |row| short(Printable.line(row[:sql]), SQL) }
+              .column("Called at", :text) { |row| short(Printable.line(row[:caller])) }
+          end
+          rest = Html.tag(:p, "#{count(more)} more statements") if more.positive?
+          Html.tag(:section, Html.tag(:h2, "SQL statements"), listed, rest)
+        end
+
+        # The lines of one request, if it was traced with them.
+        def allocating_lines(record)
+          objects = (record["tracers"] || record)["objects"] if record.is_a?(Hash)
+          lines = objects["lines"] if objects.is_a?(Hash)
+          return Html.new unless lines.is_a?(Array)
+
+          lines_table(lines.grep(Hash).map do |line|
+            { location: line["location"], class: line["class"], objects: line["count"].to_i,
+              bytes: line["bytes"].to_i }
+          end)
+        end
+
+        def lines_table(rows, more = 0)
+          return Html.new if rows.empty?
+
+          listed = table(rows) do |t|
+            t.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
+            t.column("Requests", :count, :requests) if rows.first.key?(:requests)
+            t.column("Class", :text) { |row| short(Printable.line(row[:class])) }
+              .column("Allocated at", :text) { |row| short(Printable.line(row[:location])) }
+          end
+          rest = Html.tag(:p, "#{count(more)} more lines") if more.positive?
+          Html.tag(:section, Html.tag(:h2, "Lines that allocate most objects"), listed, rest)
+        end
+
         private
 
         # Before and after what is looked at.
@@ -69,6 +115,11 @@ module Memprof
             Html.tag(:rect, x: x, y: HEIGHT + 4, width: width, height: many, class: "many")
           ]
           Html.tag(:a, boxes, href: request_url(part[:line]), aria_label: words)
+        end
+
+        # In how many requests, or whether in this one.
+        def repeated(times)
+          times.is_a?(Integer) ? (count(times) if times.positive?).to_s : (times ? "N+1" : "")
         end
       end
     end
