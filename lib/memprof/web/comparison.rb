@@ -32,29 +32,5 @@ module Memprof
         end
       end
     end
-
-    # The comparisons that were asked for last: what is new and what is gone is found out once for all their
-    # pages.
-    class Comparisons
-      MOST = 4
-      private_constant :MOST
-
-      def initialize
-        @lock = Mutex.new
-        @kept = {}
-      end
-
-      def of(entries)
-        key = entries.map(&:id)
-        @lock.synchronize do
-          comparison = @kept.delete(key) || Comparison.new(entries)
-          @kept.shift if @kept.size >= MOST
-          @kept[key] = comparison
-        end
-      end
-
-      # Lets go of a heap that is being closed.
-      def forget(id) = @lock.synchronize { @kept.delete_if { |key, _| key.include?(id) } }
-    end
   end
 end

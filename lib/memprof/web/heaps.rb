@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "request"
+require_relative "answers"
 require_relative "comparison"
 require_relative "heaps/entry"
 require_relative "records"
@@ -20,11 +21,14 @@ module Memprof
       MOST_OPEN = 8
       # A comparison takes three.
       LEAST_OPEN = 3
+      # Comparisons that are kept: what is new and what is gone is found out once for all their pages.
+      COMPARISONS = 4
+      private_constant :COMPARISONS
 
-      attr_reader :max_open, :comparisons, :records, :live, :library
+      attr_reader :max_open, :records, :live, :library
 
       def initialize(live: nil, library: nil, max_open: MOST_OPEN, **options)
-        @comparisons = Comparisons.new
+        @comparisons = Answers.new(COMPARISONS)
         @records = Records.new
         @live = live
         @library = library
@@ -70,12 +74,16 @@ module Memprof
 
       def each(&block) = @lock.synchronize { @entries.values }.each(&block)
 
+      def comparison(entries)
+        @comparisons.fetch(entries.map(&:id)) { Comparison.new(entries) }
+      end
+
       # Releases a heap's memory and files as soon as no page reads it any more. It stays in the list, and is
       # opened again when it is asked for.
       def close(id)
         entry = fetch(id)
         entry.unload
-        @comparisons.forget(entry.id)
+        forget_comparisons(entry)
         # What a heap takes is not Ruby's memory, so Ruby would wait long until it looks for it.
         GC.start
       end
@@ -84,7 +92,7 @@ module Memprof
       def forget(id)
         entry = fetch(id)
         @lock.synchronize { @entries.delete(entry.id) }
-        @comparisons.forget(entry.id)
+        forget_comparisons(entry)
         entry.close
       end
 
@@ -114,9 +122,11 @@ module Memprof
         end
         return if rested.empty?
 
-        rested.each { |entry| @comparisons.forget(entry.id) }
+        rested.each { |entry| forget_comparisons(entry) }
         GC.start # see #close
       end
+
+      def forget_comparisons(entry) = @comparisons.forget_if { |ids| ids.include?(entry.id) }
 
       def kept(number)
         found = number && [@live&.dumps, @library].compact.filter_map { |source| source.find(number) }.first

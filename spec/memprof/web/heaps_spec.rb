@@ -51,11 +51,11 @@ RSpec.describe Memprof::Web::Heaps do
   it "keeps what is closed in the list, and opens it again" do
     entry = heaps.add(cache_dump)
     size = entry.heap(patience: 30).size
-    compared = heaps.comparisons.of([entry, entry])
+    compared = heaps.comparison([entry, entry])
     heaps.close(1)
     expect([heaps.to_a, entry.state, entry.size, entry.takes_memory?]).to eq([[entry], :idle, size, false])
     expect(entry.heap(patience: 30).size).to eq(size)
-    expect(heaps.comparisons.of([entry, entry])).not_to equal(compared)
+    expect(heaps.comparison([entry, entry])).not_to equal(compared)
   end
 
   it "closes what is being opened, and what could not be" do
@@ -164,9 +164,9 @@ RSpec.describe Memprof::Web::Heaps do
 
     it "is given back by comparisons, too" do
       visit(1, 2)
-      compared = heaps.comparisons.of(entries.first(2))
+      compared = heaps.comparison(entries.first(2))
       visit(3, 4, 5)
-      expect(heaps.comparisons.of(entries.first(2))).not_to equal(compared)
+      expect(heaps.comparison(entries.first(2))).not_to equal(compared)
     end
 
     it "is enough for a comparison" do

@@ -3,6 +3,7 @@
 require_relative "../../clock"
 require_relative "../../core"
 require_relative "../../heap"
+require_relative "../answers"
 
 module Memprof
   class Web
@@ -25,18 +26,6 @@ module Memprof
         KEPT = 50
         private_constant :PATIENCE, :KEPT
 
-        # An answer, which is worked out once, however many wait for it.
-        class Answer
-          def initialize
-            @lock = Mutex.new
-          end
-
-          def get
-            @lock.synchronize { @value ||= yield }
-          end
-        end
-        private_constant :Answer
-
         # How far the opening is: a stage of {Memprof::Heap.open}, and bytes.
         Progress = Struct.new(:stage, :done, :total)
 
@@ -58,7 +47,7 @@ module Memprof
           @lock = Mutex.new
           @reading = Mutex.new
           @changed = ConditionVariable.new
-          @answers = {}
+          @answers = Answers.new(KEPT)
         end
 
         def heap(patience: PATIENCE)
@@ -78,7 +67,7 @@ module Memprof
         # last ones are kept.
         def answer(question, parameters)
           asked = heap
-          kept([question, parameters]) { asked.ask(question, **parameters) }
+          @answers.fetch([question, parameters]) { asked.ask(question, **parameters) }
         end
 
         # Whether it is a core file, which has blocks of malloc besides the heap. One of unknown origin is
@@ -96,7 +85,9 @@ module Memprof
         # What a method of the core file answers, which is kept, too.
         def core_answer(method, *arguments, **parameters)
           asked = core
-          kept([asked, method, arguments, parameters]) { asked.public_send(method, *arguments, **parameters) }
+          @answers.fetch([asked, method, arguments, parameters]) do
+            asked.public_send(method, *arguments, **parameters)
+          end
         end
 
         # Opens it while nobody waits.
@@ -167,15 +158,6 @@ module Memprof
         end
 
         private
-
-        def kept(key, &work)
-          answer = @lock.synchronize do
-            @answers[key] = @answers.delete(key) || Answer.new
-            @answers.shift if @answers.size > KEPT
-            @answers[key]
-          end
-          answer.get(&work)
-        end
 
         def start(&opened)
           @state = :opening

@@ -9,7 +9,7 @@ module Memprof
       # What it links to is in the second heap, unless it is gone there.
       class DiffPage < Page
         def comparison
-          @comparison ||= heaps.comparisons.of(entries)
+          @comparison ||= heaps.comparison(entries)
         end
 
         def entries

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../../malloc"
+require_relative "../answers"
 
 module Memprof
   class Web
@@ -16,8 +17,7 @@ module Memprof
 
         def initialize(path)
           @path = path
-          @lock = Mutex.new
-          @answers = {}
+          @answers = Answers.new(KEPT)
         end
 
         # @param range [Hash] `from:` and `to:`, of {Malloc::Recording#initialize}
@@ -52,16 +52,9 @@ module Memprof
           once([:recording, range]) { Malloc::Recording.new(@path, **range) }
         end
 
-        # What has not been asked for longest goes first.
-        def once(question)
-          stamp = File.stat(@path).then { |stat| [stat.size, stat.mtime] }
-          known = @lock.synchronize { @answers.delete(question) }
-          known = [stamp, yield] unless known&.first == stamp
-          @lock.synchronize do
-            @answers[question] = known
-            @answers.shift if @answers.size > KEPT
-          end
-          known.last
+        def once(question, &work)
+          stat = File.stat(@path)
+          @answers.fetch([question, stat.size, stat.mtime], &work)
         rescue SystemCallError => e
           raise Error, "can't read #{@path}: #{SystemCallError.new(nil, e.errno).message}"
         end

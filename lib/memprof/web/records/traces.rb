@@ -2,6 +2,7 @@
 
 require "json"
 require_relative "../../native"
+require_relative "../answers"
 
 module Memprof
   class Web
@@ -37,8 +38,7 @@ module Memprof
 
         def initialize(log)
           @log = log
-          @lock = Mutex.new
-          @answers = {}
+          @answers = Answers.new(KEPT)
           facts = ask(:facts, within: nil)
           @size, @broken, @kinds, @period = facts.values_at(:requests, :broken, :kinds, :period)
         end
@@ -81,12 +81,7 @@ module Memprof
 
         def ask(name, **parameters)
           question = JSON.generate(name => parameters)
-          @lock.synchronize do
-            answer = @answers.delete(question) || @log.ask(question)
-            @answers.shift if @answers.size >= KEPT
-            @answers[question] = answer
-            JSON.parse(answer, symbolize_names: true)
-          end
+          JSON.parse(@answers.fetch(question) { @log.ask(question) }, symbolize_names: true)
         end
       end
     end
