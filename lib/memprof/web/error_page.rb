@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "page"
-
 module Memprof
   class Web
     # What is shown in place of a page after an error.

@@ -4,6 +4,9 @@ module Memprof
   class Web
     # A page about one heap: its path begins with `/heaps/:heap/`.
     class HeapPage < Page
+      # Rows of a page of a list.
+      EACH = 50
+
       def entry
         @entry ||= heaps.fetch(captures.fetch(:heap))
       end
@@ -23,6 +26,15 @@ module Memprof
         entry.answer(question, parameters.compact)
       rescue ArgumentError => e
         raise BadRequest, e.message
+      end
+
+      # Long lists are cut into pages by the heap itself: no page is given more rows than it shows.
+      def each = EACH
+
+      def part = { limit: each, offset: (number - 1) * each }
+
+      def paging(rows, more)
+        { page: number, each: each, total: part[:offset] + existing(rows, number).size + more }
       end
     end
   end

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "page"
-
 module Memprof
   class Web
     # A page about the process that the application runs in. There is none where `memprof web` shows files.

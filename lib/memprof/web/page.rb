@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../paths"
+require_relative "../wording"
 require_relative "filter"
 require_relative "request"
 
@@ -131,3 +133,5 @@ module Memprof
 end
 
 require_relative "heap_page"
+require_relative "live_page"
+require_relative "record_page"

@@ -1,7 +1,12 @@
 # frozen_string_literal: true
 
+require_relative "../cell"
+require_relative "../units"
 require_relative "../wording"
 require_relative "assets"
+require_relative "filter"
+require_relative "html"
+require_relative "template"
 require_relative "helpers/blocks"
 require_relative "helpers/charts"
 require_relative "helpers/diff_bars"
@@ -14,8 +19,6 @@ require_relative "helpers/recordings"
 require_relative "helpers/requests"
 require_relative "helpers/table"
 require_relative "helpers/trees"
-require_relative "html"
-require_relative "template"
 
 module Memprof
   class Web

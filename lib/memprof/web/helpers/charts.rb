@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
 require "zlib"
-require_relative "../../units"
-require_relative "../html"
 require_relative "../treemap"
 
 module Memprof

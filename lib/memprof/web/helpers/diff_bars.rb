@@ -1,10 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../../cell"
-require_relative "../../wording"
-require_relative "../filter"
-require_relative "../html"
-
 module Memprof
   class Web
     module Helpers

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../html"
 require_relative "../layers"
 
 module Memprof

@@ -2,7 +2,6 @@
 
 require "erb"
 require "uri"
-require_relative "../html"
 
 module Memprof
   class Web

@@ -1,12 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
-require_relative "../../cell"
 require_relative "../../own_code"
-require_relative "../../units"
-require_relative "../../wording"
-require_relative "../filter"
-require_relative "../html"
 
 module Memprof
   class Web

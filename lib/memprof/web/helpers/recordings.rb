@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../../malloc/estimates"
-require_relative "../../paths"
-require_relative "../html"
 
 module Memprof
   class Web

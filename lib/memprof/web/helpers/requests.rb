@@ -1,9 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../../cell"
-require_relative "../../native"
-require_relative "../html"
-
 module Memprof
   class Web
     module Helpers

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../../folded_path"
-require_relative "../html"
 
 module Memprof
   class Web

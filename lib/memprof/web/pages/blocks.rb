@@ -3,7 +3,6 @@
 require_relative "../../byte_size"
 require_relative "../../core/words"
 require_relative "../../core/writable"
-require_relative "../paging"
 
 module Memprof
   class Web
@@ -75,8 +74,6 @@ module Memprof
 
       # Blocks of a set, the largest first.
       class BlockList < CorePage
-        include Paging
-
         at "/heaps/:heap/blocks/list"
 
         # Sets, with their names.

@@ -1,14 +1,10 @@
 # frozen_string_literal: true
 
-require_relative "../paging"
-
 module Memprof
   class Web
     module Pages
       # Objects in groups by what they have in common, and in those by something else.
       class Groups < HeapPage
-        include Paging
-
         at "/heaps/:heap/groups", menu: "Groups", order: 30, assets: %w[filter.js]
 
         # What objects are grouped by, with its name.

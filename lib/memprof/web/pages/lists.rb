@@ -1,14 +1,10 @@
 # frozen_string_literal: true
 
-require_relative "../paging"
-
 module Memprof
   class Web
     module Pages
       # A page that puts one question to the heap and shows the answer; the heap cuts long lists into pages.
       class List < HeapPage
-        include Paging
-
         class << self
           # The name of the question, the key of its rows, what they may be sorted by, and further parameters.
           attr_reader :question, :rows, :sorts, :parameters

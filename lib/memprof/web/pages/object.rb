@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../paging"
 require_relative "../../source"
 
 module Memprof

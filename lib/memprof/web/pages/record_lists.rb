@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../record_page"
-
 module Memprof
   class Web
     module Pages

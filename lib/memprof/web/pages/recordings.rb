@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../paths"
 require_relative "../../source"
-require_relative "../record_page"
 
 module Memprof
   class Web
