@@ -125,39 +125,34 @@ module Memprof
           @lock.synchronize do
             next false unless @state == :open && @users.zero?
 
-            @state = :idle
-            @heap = @core = nil
-            @answers.clear
+            drop(:idle)
             true
           end
         end
 
         # Releases memory and files, whoever uses it; also those of an opening, which ends. It is opened
         # again when it is asked for, and what could not be opened is tried again.
-        def unload
+        def unload = stop(:idle)
+
+        # The same for good.
+        def close = stop(:closed)
+
+        private
+
+        def stop(state)
           thread = @lock.synchronize do
-            @state = :idle
-            @heap = @core = @error = nil
-            @answers.clear
+            drop(state)
             @changed.broadcast
             @thread.tap { @thread = nil }
           end
           thread&.kill
         end
 
-        # For good. Ends the opening, too.
-        def close
-          thread = @lock.synchronize do
-            @state = :closed
-            @heap = @core = nil
-            @answers.clear
-            @changed.broadcast
-            @thread
-          end
-          thread&.kill
+        def drop(state)
+          @state = state
+          @heap = @core = @error = nil
+          @answers.clear
         end
-
-        private
 
         def start(&opened)
           @state = :opening

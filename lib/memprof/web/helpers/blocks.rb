@@ -22,8 +22,7 @@ module Memprof
           "external" => "Other mapping at"
         }.freeze
         MEMORY = [1200, 260].freeze # of the picture, which is as wide as others
-        NAME = 17 # the height of a box's name
-        private_constant :PARTS, :STATES, :ANCHORS, :MEMORY, :NAME
+        private_constant :PARTS, :STATES, :ANCHORS, :MEMORY
 
         def blocks_url(set, **query) = here("/blocks/list", set: set, **query)
 
@@ -78,14 +77,7 @@ module Memprof
 
         # Only what belongs to them: the box has no garbage.
         def types_in(box, types, whole)
-          left, top, width, height = box
-          return if width < 60 || height < 3 * NAME
-
-          parts = types.map { |row| [row[:blocks][:bytes], row] }
-          known = parts.sum(&:first)
-          parts << [whole - known, nil] if whole > known
-          room = [left + 2, top + NAME, width - 4, height - NAME - 2]
-          Treemap.layout(parts, *room).filter_map { |inner, row| row && type_box(inner, row) }
+          boxes_in(box, types, whole) { |row| row[:blocks][:bytes] }.map { |inner, row| type_box(inner, row) }
         end
 
         def type_box(box, row)

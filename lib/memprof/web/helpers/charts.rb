@@ -53,6 +53,19 @@ module Memprof
 
         private
 
+        # So many seconds from left to right; what is before and after a part of them is covered.
+        def picture_of_time(parts, height, seconds, range, role:, label:)
+          if range
+            from, to = range.values_at(:from, :to).map { |at| 1200 * [(at || seconds) / seconds, 1].min }
+            parts += [[0, from], [to, 1200 - to]].map do |x, width|
+              Html.tag(:rect, x: x.round(2), width: width.round(2), height: height, class: "outside")
+            end
+          end
+          Html.tag(:svg, parts, class: "timeline", width: "100%", height: height,
+            viewBox: "0 0 1200 #{height}", preserveAspectRatio: "none", role: role, data_seconds: seconds,
+            aria_label: label)
+        end
+
         # As a group, not as an image: the links in it are to be reached.
         def picture(parts, height, style, label)
           Html.tag(:svg, parts, viewBox: "0 0 #{WIDTH} #{height}", class: style, role: "group",
@@ -74,21 +87,20 @@ module Memprof
           one = branch[:count] == 1
           name = one ? branch[:text] : branch[:class]
           title = "#{one ? name : "#{Units.count(branch[:count])} #{name}"}: #{Units.bytes(branch[:sum])}"
-          boxes = inner_boxes(box, branch)
+          boxes = boxes_in(box, branch[:branches], branch[:sum]) { |part| part[:sum] }
+            .map { |inner, part| block(inner, part) }
           Html.join([box_of(box, name, hue(branch[:class]), branch_url(branch), title), boxes])
         end
 
-        # Below the name of the box, what its objects retain.
-        def inner_boxes(box, branch)
+        # Below the name of a box, as far as there is room: a part of it for each row, as large as its weight.
+        # The rest of the box stays empty.
+        def boxes_in(box, rows, whole, &weight)
           left, top, width, height = box
-          below = branch[:branches]
-          return if below.empty? || width < 60 || height < 3 * LINE
+          return [] if rows.empty? || width < 60 || height < 3 * LINE
 
-          whole = branch[:sum]
-          parts = below.map { |part| [part[:sum], part] }
+          parts = rows.map { |row| [weight.call(row), row] }
           parts << [whole - parts.sum(&:first), nil]
-          room = [left + 2, top + LINE, width - 4, height - LINE - 2]
-          Treemap.layout(parts, *room).map { |inner, part| part && block(inner, part) }
+          Treemap.layout(parts, left + 2, top + LINE, width - 4, height - LINE - 2).select { |_, row| row }
         end
 
         def box_of(box, name, style, target, title = name)

@@ -18,10 +18,8 @@ module Memprof
                     calls: [parts.map { |part| part[:calls] }.max, 1].max, width: 1200.0 / parts.size }
           drawn = runs(parts).map { |run| consumption_bar(*run, scale) }
           drawn << rss_line(parts, scale)
-          drawn << outside(range, timeline[:seconds]) if range
-          Html.tag(:svg, drawn, class: "timeline", width: "100%", height: HIGH + CALLS,
-            viewBox: "0 0 1200 #{HIGH + CALLS}", preserveAspectRatio: "none", role: "img",
-            data_seconds: timeline[:seconds], aria_label: "Live bytes, RSS and calls over time")
+          picture_of_time(drawn, HIGH + CALLS, timeline[:seconds], range, role: "img",
+            label: "Live bytes, RSS and calls over time")
         end
 
         # Says that numbers are estimates, if they come from samples.

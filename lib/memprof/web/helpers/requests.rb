@@ -27,11 +27,8 @@ module Memprof
           scale = { max: [parts.map { |part| part[:max] }.max, 1e-12].max,
                     requests: [parts.map { |part| part[:requests] }.max, 1].max, width: 1200.0 / parts.size }
           bars = parts.each_with_index.map { |part, index| time_bar(part, index, kind, scale) }
-          bars << outside(range, timeline[:seconds] * parts.size) if range
-          Html.tag(:svg, bars, class: "timeline", width: "100%", height: HEIGHT + STRIP,
-            viewBox: "0 0 1200 #{HEIGHT + STRIP}", preserveAspectRatio: "none", role: "group",
-            data_seconds: timeline[:seconds] * parts.size,
-            aria_label: "Highest #{kind} of a request over time")
+          picture_of_time(bars, HEIGHT + STRIP, timeline[:seconds] * parts.size, range, role: "group",
+            label: "Highest #{kind} of a request over time")
         end
 
         # Tables within tables, as a list.
@@ -88,14 +85,6 @@ module Memprof
         end
 
         private
-
-        # Before and after what is looked at.
-        def outside(range, whole)
-          from, to = range.values_at(:from, :to).map { |second| 1200 * [(second || whole) / whole, 1].min }
-          [[0, from], [to, 1200 - to]].map do |x, width|
-            Html.tag(:rect, x: x.round(2), width: width.round(2), height: HEIGHT + STRIP, class: "outside")
-          end
-        end
 
         def time_bar(part, index, kind, scale)
           return if part[:requests].zero?
