@@ -39,6 +39,15 @@ module Memprof
         end
       end
 
+      # Runs a block in which the extension may fail, for {named} to say where.
+      def failing
+        yield
+      rescue NotRunning, Unsupported
+        raise
+      rescue Error => e
+        raise Failed, e.message
+      end
+
       private
 
       def write(target, options, pretty: false)
@@ -63,11 +72,7 @@ module Memprof
       end
 
       def in_process(file, settings)
-        Native.quiet { Dump.still { Native.dump_heap(file.fileno, settings.call) } }
-      rescue NotRunning, Unsupported
-        raise
-      rescue Error => e
-        raise Failed, e.message
+        failing { Native.quiet { still { Native.dump_heap(file.fileno, settings.call) } } }
       end
     end
 

@@ -40,11 +40,9 @@ module Memprof
 
       def start(settings)
         self.class.between_collections
-        Native.quiet { Dump.still { Native.fork_dump(@file.fileno, settings.call, @made) } }
-      rescue NotRunning, Unsupported
-        raise
-      rescue Error => e
-        raise Failed, e.message
+        Dump.failing do
+          Native.quiet { Dump.still { Native.fork_dump(@file.fileno, settings.call, @made) } }
+        end
       end
 
       # Waits for the child.

@@ -56,16 +56,7 @@ module Memprof
           nil # it can't be read, so whether anything is left there is not known
         end
 
-        private
-
-        def running?(pid)
-          Process.kill(0, pid) ? true : false
-        rescue Errno::ESRCH, RangeError
-          false
-        rescue SystemCallError
-          true # somebody else's
-        end
-
+        # Removes a file of this user that nobody writes any more.
         def remove_stale(path)
           File.open(path, LOOK) do |file|
             stat = file.stat
@@ -74,6 +65,16 @@ module Memprof
           end
         rescue SystemCallError
           nil # gone in between, or a link, or not ours to remove
+        end
+
+        private
+
+        def running?(pid)
+          Process.kill(0, pid) ? true : false
+        rescue Errno::ESRCH, RangeError
+          false
+        rescue SystemCallError
+          true # somebody else's
         end
 
         def create(path, made)

@@ -14,9 +14,10 @@ module Memprof
 
         KEPT = 5
         INDEX = ".memprof-index"
+        SUFFIX = Memprof::Dump::InProgress::SUFFIX
         DIRECTORY = "MEMPROF_DIR"
         SOON = 15_000 # milliseconds, after which there is at least a file
-        private_constant :INDEX, :DIRECTORY, :SOON
+        private_constant :INDEX, :SUFFIX, :DIRECTORY, :SOON
 
         # One that is whole. Its number is when it was asked for, in milliseconds since 1970.
         Dump = Struct.new(:number, :pid, :path, :bytes) do
@@ -68,8 +69,7 @@ module Memprof
         end
 
         def writing(number)
-          suffix = Memprof::Dump::InProgress::SUFFIX
-          match, path = named(pattern(suffix)).find { |found, _| found[:number].to_i == number }
+          match, path = named(pattern(SUFFIX)).find { |found, _| found[:number].to_i == number }
           written = match ? size(path) : starting(number)
           return unless written
 
@@ -112,7 +112,7 @@ module Memprof
         end
 
         def free_number
-          taken = [pattern, pattern(Memprof::Dump::InProgress::SUFFIX)].flat_map { |found| named(found) }
+          taken = [pattern, pattern(SUFFIX)].flat_map { |found| named(found) }
           last = taken.map { |match, _| match[:number].to_i }.max || 0
           [Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond), last + 1].max
         end
@@ -134,16 +134,7 @@ module Memprof
 
         def make_room
           drop(@kept).each { |dump| remove(dump.path) }
-          named(pattern(Memprof::Dump::InProgress::SUFFIX)).each { |_, path| remove_left(path) }
-        end
-
-        # What a process left that was killed has no lock.
-        def remove_left(path)
-          File.open(path, File::RDONLY | File::NOFOLLOW | File::NONBLOCK) do |file|
-            File.unlink(path) if file.stat.owned? && file.flock(File::LOCK_EX | File::LOCK_NB)
-          end
-        rescue SystemCallError
-          nil # its writer has just ended, or it is not ours
+          named(pattern(SUFFIX)).each { |_, path| Memprof::Dump::InProgress.remove_stale(path) }
         end
 
         def remove(path)
