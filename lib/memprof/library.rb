@@ -41,8 +41,7 @@ module Memprof
       raise Error, "no place for a library: set #{VARIABLE} to a directory"
     end
 
-    attr_reader :directory
-    attr_reader :max_size
+    attr_reader :directory, :max_size
 
     def initialize(directory, max_size: nil)
       @directory = File.expand_path(directory)
@@ -54,9 +53,7 @@ module Memprof
       raise Error, "can't keep dumps in #{directory}: #{SystemCallError.new(nil, e.errno).message}"
     end
 
-    def each(&block)
-      Entry.all(@directory).sort_by { |entry| -entry.number }.each(&block)
-    end
+    def each(&block) = Entry.all(@directory).sort_by { |entry| -entry.number }.each(&block)
 
     def find(number)
       super() { |entry| entry.number == number }
@@ -67,9 +64,7 @@ module Memprof
       names.sum { |name| bytes(File.join(@directory, name)) }
     end
 
-    def room
-      @max_size && [@max_size - size, 0].max
-    end
+    def room = @max_size && [@max_size - size, 0].max
 
     # Takes in a dump: as a file without a name, which gets one when it is known to be a dump.
     def take(app:, name: nil, limit: nil, facts: {}, progress: nil)
@@ -82,9 +77,7 @@ module Memprof
       end
     end
 
-    def rename(number, name, app: nil)
-      locked { find(number)&.rename(name, app) }
-    end
+    def rename(number, name, app: nil) = locked { find(number)&.rename(name, app) }
 
     def delete(number)
       locked do

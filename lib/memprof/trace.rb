@@ -81,9 +81,7 @@ module Memprof
 
     # For a trace of a thread that is started for many requests, one after the other; see
     # Tracers::Subscriber#subscribe_permanently.
-    def subscribe_permanently
-      @subscriber&.subscribe_permanently
-    end
+    def subscribe_permanently = @subscriber&.subscribe_permanently
 
     # Says once why calls are not counted here.
     def self.warn_of(error)

@@ -69,9 +69,7 @@ module Memprof
       private
 
       # Nil if it was never made, or is gone.
-      def pid
-        @made[0]
-      end
+      def pid = @made[0]
 
       # The collector closes it, if nobody else does: if this is ended halfway, it must not be opened again.
       def reader

@@ -19,9 +19,7 @@ module Memprof
 
         private
 
-        def identity
-          { _id: "header", type: "header", format: "memprof", version: VERSION }
-        end
+        def identity = { _id: "header", type: "header", format: "memprof", version: VERSION }
 
         def process(options)
           facts = { pid: Process.pid, ppid: Process.ppid, values: options.values }

@@ -35,14 +35,10 @@ module Memprof
       end
 
       # Whether it is text, which people can read.
-      def text?
-        compression == :none && format != :binary
-      end
+      def text? = compression == :none && format != :binary
 
       # Whether the format has lines that are about no object.
-      def notes?
-        format != :objspace
-      end
+      def notes? = format != :objspace
 
       # Refuses to write what is no text to a terminal, and to replace or follow a link to a device.
       def check_target(target)
@@ -54,9 +50,7 @@ module Memprof
       end
 
       # Whether contents of the program are to be in the dump: its arguments, names of its files.
-      def contents?
-        %i[full truncate].include?(values)
-      end
+      def contents? = %i[full truncate].include?(values)
 
       # What file names end with.
       def ending
@@ -66,9 +60,7 @@ module Memprof
       end
 
       # As the extension takes them.
-      def to_native
-        { format: format.to_s, values: values.to_s, compression: compression.to_s }
-      end
+      def to_native = { format: format.to_s, values: values.to_s, compression: compression.to_s }
 
       private
 

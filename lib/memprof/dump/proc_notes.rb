@@ -17,9 +17,7 @@ module Memprof
       private_constant :TYPES, :MODES, :ACCESS
 
       class << self
-        def notes(options)
-          [*files(options.contents?), *sizes]
-        end
+        def notes(options) = [*files(options.contents?), *sizes]
 
         def rss
           resident, = Native.process_sizes

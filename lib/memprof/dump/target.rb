@@ -39,9 +39,7 @@ module Memprof
           File.expand_path(path) if path.is_a?(String) && !Output.file_path(path)
         end
 
-        def device?(path)
-          File.stat(path).chardev?
-        end
+        def device?(path) = File.stat(path).chardev?
       end
     end
   end

@@ -66,13 +66,9 @@ module Memprof
           locations&.map { |location| SourceNames.line(location, contents) }
         end
 
-        def text(name)
-          name && Printable.utf8(name)
-        end
+        def text(name) = name && Printable.utf8(name)
 
-        def ask(thread, name, *arguments)
-          METHODS.fetch(name).bind_call(thread, *arguments)
-        end
+        def ask(thread, name, *arguments) = METHODS.fetch(name).bind_call(thread, *arguments)
       end
     end
   end

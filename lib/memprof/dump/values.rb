@@ -26,9 +26,7 @@ module Memprof
         end
       end
 
-      def address(object)
-        "0x#{DESCRIBE.bind_call(object)[/:0x(\h+)>\z/, 1].to_i(16).to_s(16)}"
-      end
+      def address(object) = "0x#{DESCRIBE.bind_call(object)[/:0x(\h+)>\z/, 1].to_i(16).to_s(16)}"
 
       def table(variables, contents: true)
         variables.to_h { |name, value| [":#{Printable.utf8(name)}", encode(value, contents: contents)] }

@@ -26,9 +26,7 @@ module Memprof
       end
 
       # `[file, line, class_name]` to counts, one for each run.
-      def to_h
-        @counts.transform_values { |counts| counts + [0] * (@runs - counts.size) }
-      end
+      def to_h = @counts.transform_values { |counts| counts + [0] * (@runs - counts.size) }
     end
   end
 end

@@ -69,18 +69,14 @@ module Memprof
       end
 
       # Counts by place, of what goes on growing at the same rate.
-      def series
-        growing.reject { |_, counts| Native.acceleration(counts) < SLOWS }
-      end
+      def series = growing.reject { |_, counts| Native.acceleration(counts) < SLOWS }
 
       def profile
         @session.finish
         @session.profile
       end
 
-      def close
-        @session.close
-      end
+      def close = @session.close
 
       private
 
@@ -118,9 +114,7 @@ module Memprof
         series.zip(Native.fit(series.values)).filter_map { |place, (*, grows)| place if grows }.to_h
       end
 
-      def slowing?
-        growing.each_value.any? { |counts| Native.acceleration(counts) < DOUBT }
-      end
+      def slowing? = growing.each_value.any? { |counts| Native.acceleration(counts) < DOUBT }
 
       def suspects
         @series.to_h.filter_map do |place, counts|

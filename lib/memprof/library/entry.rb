@@ -74,8 +74,7 @@ module Memprof
         end
       end
 
-      attr_reader :number
-      attr_reader :size
+      attr_reader :number, :size
 
       def initialize(directory, number, file, size, about = nil)
         @directory = directory
@@ -85,17 +84,11 @@ module Memprof
         @about = about
       end
 
-      def path
-        File.join(@directory, @file)
-      end
+      def path = File.join(@directory, @file)
 
-      def name
-        about["name"] || app
-      end
+      def name = about["name"] || app
 
-      def app
-        about["app"] || Entry.clean(FILE.match(@file)[:slug])
-      end
+      def app = about["app"] || Entry.clean(FILE.match(@file)[:slug])
 
       def to_h
         facts = FACTS.to_h { |key| [key.to_sym, about[key]] }
@@ -120,9 +113,7 @@ module Memprof
 
       private
 
-      def about_path
-        File.join(@directory, "#{number}#{ABOUT}")
-      end
+      def about_path = File.join(@directory, "#{number}#{ABOUT}")
 
       # A dump whose description is lost is still a dump.
       def about

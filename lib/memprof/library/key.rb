@@ -24,9 +24,7 @@ module Memprof
           raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}"
         end
 
-        def path(directory)
-          File.join(directory, FILE)
-        end
+        def path(directory) = File.join(directory, FILE)
 
         private
 

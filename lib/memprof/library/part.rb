@@ -53,8 +53,7 @@ module Memprof
         end
       end
 
-      attr_reader :path
-      attr_reader :size
+      attr_reader :path, :size
 
       def initialize(path, file, limit, room)
         @path = path
@@ -77,9 +76,7 @@ module Memprof
       end
 
       # Sees to it that all is on its way to the disk: a full one shows itself here.
-      def finish
-        @file.flush
-      end
+      def finish = @file.flush
     end
   end
 end

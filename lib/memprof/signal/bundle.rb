@@ -13,9 +13,7 @@ module Memprof
       EXEC = "BUNDLE_DISABLE_EXEC_LOAD"
       private_constant :LIB, :COMMANDS, :PATH, :EXEC
 
-      def self.command?(program = $PROGRAM_NAME)
-        COMMANDS.include?(File.basename(program))
-      end
+      def self.command?(program = $PROGRAM_NAME) = COMMANDS.include?(File.basename(program))
 
       # Has the processes that this one starts find memprof, if they are to load it.
       def self.prepare(env, command: command?)

@@ -11,9 +11,7 @@ module Memprof
         @settings = settings
       end
 
-      def options
-        @settings.options
-      end
+      def options = @settings.options
 
       # Starts a dump, unless one is being written.
       def start(options = self.options, &block)
@@ -28,9 +26,7 @@ module Memprof
       private
 
       # Not when the file has its name: all that is left to its thread is to say so.
-      def writing?
-        @thread&.alive? && !Native.taken?(@path)
-      end
+      def writing? = @thread&.alive? && !Native.taken?(@path)
 
       def busy
         unless @warned
@@ -66,9 +62,7 @@ module Memprof
         names.map { |name| "#{name}#{ending}" }.find { |path| free?(path) }
       end
 
-      def free?(path)
-        [path, path + Dump::InProgress::SUFFIX].none? { |name| Native.taken?(name) }
-      end
+      def free?(path) = [path, path + Dump::InProgress::SUFFIX].none? { |name| Native.taken?(name) }
     end
   end
 end

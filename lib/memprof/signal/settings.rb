@@ -27,11 +27,7 @@ module Memprof
         name if ::Signal.list.key?(name) && !REFUSED.include?(name)
       end
 
-      attr_reader :signal
-      attr_reader :directory
-      attr_reader :options
-      attr_reader :sample
-      attr_reader :problems
+      attr_reader :signal, :directory, :options, :sample, :problems
 
       def initialize(env)
         @problems = []
@@ -41,9 +37,7 @@ module Memprof
         @track, @sample = tracking_of(text(env, TRACK) || "on")
       end
 
-      def track?
-        @track
-      end
+      def track? = @track
 
       private
 

@@ -43,18 +43,14 @@ module Memprof
         end
 
         # Does all that waits.
-        def finish
-          @waiting.keys.each(&:call)
-        end
+        def finish = @waiting.keys.each(&:call)
 
         # In the child of a fork: what waits is the parent's to do.
         def after_fork
           @waiting = {}.compare_by_identity
         end
 
-        def remove(deferred)
-          !@waiting.delete(deferred).nil?
-        end
+        def remove(deferred) = !@waiting.delete(deferred).nil?
 
         private
 

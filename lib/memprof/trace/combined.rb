@@ -32,9 +32,7 @@ module Memprof
       end
 
       # What JSON.generate calls.
-      def to_json(*state)
-        to_h.to_json(*state)
-      end
+      def to_json(*state) = to_h.to_json(*state)
 
       private
 

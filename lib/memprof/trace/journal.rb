@@ -27,9 +27,7 @@ module Memprof
         end
 
         # Opens a file to add to, see JournalFile.
-        def file(path, **options)
-          new(JournalFile.new(path, **options))
-        end
+        def file(path, **options) = new(JournalFile.new(path, **options))
 
         def json(record, pretty: false)
           Loading.json
@@ -75,18 +73,14 @@ module Memprof
         @lock = Lock.new
       end
 
-      def path
-        @file&.path
-      end
+      def path = @file&.path
 
       def full?
         @file ? @file.full? : false
       end
 
       # Adds a record, of what took so long. Warns once if the file is full.
-      def write(record, seconds = nil)
-        add(record, seconds) || warn_full
-      end
+      def write(record, seconds = nil) = add(record, seconds) || warn_full
 
       # Closes the file, if it is this one's own, behind the requests that wait to be added to it.
       def close

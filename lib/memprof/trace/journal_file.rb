@@ -67,9 +67,7 @@ module Memprof
         @stopped
       end
 
-      def close
-        @io.close
-      end
+      def close = @io.close
 
       private
 
@@ -117,9 +115,7 @@ module Memprof
         @io.fcntl(SET_FLAGS, @io.fcntl(GET_FLAGS) & ~File::NONBLOCK) unless @regular
       end
 
-      def current_size
-        Native.size_at(@io.fileno, @full_path)
-      end
+      def current_size = Native.size_at(@io.fileno, @full_path)
 
       # Sees to it that the open file is the one that the path names, and that it has room.
       def room?(bytes)

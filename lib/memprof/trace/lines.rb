@@ -45,9 +45,7 @@ module Memprof
 
         # For a trace that is never finished, as its fiber was thrown away. Made here, where the trace is not
         # in scope: the closure would retain it.
-        def closer(session)
-          ->(_id) { close(session) }
-        end
+        def closer(session) = ->(_id) { close(session) }
 
         # In the child of a fork: what is tracked is the parent's.
         def after_fork
@@ -80,13 +78,9 @@ module Memprof
         ObjectSpace.define_finalizer(self, Lines.closer(@session))
       end
 
-      def start
-        Lines.open(@session)
-      end
+      def start = Lines.open(@session)
 
-      def finish
-        @session.finish
-      end
+      def finish = @session.finish
 
       # As `[{ "location" => "app.rb:7 in Order#total", "class" => "String", "count" => 3, "bytes" => 120 }]`,
       # most objects first; or what went wrong.

@@ -39,9 +39,7 @@ module Memprof
         end
 
         # The exception that the application answered with a page for errors.
-        def answered(env)
-          env.values_at(*ANSWERED).grep(Exception).first
-        end
+        def answered(env) = env.values_at(*ANSWERED).grep(Exception).first
 
         # The status of an exception without a response so far: that of Rails if it will, else the server's
         # 500. One that ends the process is not answered.
@@ -53,9 +51,7 @@ module Memprof
         end
 
         # The nearest name that there is.
-        def name(error)
-          names(error).first
-        end
+        def name(error) = names(error).first
 
         # As `{ "class" => "PG::UniqueViolation", "sqlstate" => "23505" }`; nil if there is none.
         def code(error)

@@ -28,9 +28,7 @@ module Memprof
         end
 
         # Ends it unsaid, in a process that is a copy of the one that it is of.
-        def close
-          @trace.finish
-        end
+        def close = @trace.finish
       end
       private_constant :WholeProcess
 

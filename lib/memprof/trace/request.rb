@@ -70,9 +70,7 @@ module Memprof
         write unless @later && returned && AfterReply.defer(@env, returned.first, self)
       end
 
-      def write
-        @journal.write(record)
-      end
+      def write = @journal.write(record)
 
       private
 

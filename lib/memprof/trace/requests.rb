@@ -92,9 +92,7 @@ module Memprof
       end
 
       # That of Memprof.trace_to.
-      def shared_journal
-        Memprof.instance_variable_get(:@trace_journal)
-      end
+      def shared_journal = Memprof.instance_variable_get(:@trace_journal)
 
       def path
         (@path || File.join(directory, "memprof_tracer-%p.json")).gsub("%p", Process.pid.to_s)

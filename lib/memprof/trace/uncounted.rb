@@ -10,9 +10,7 @@ module Memprof
       ERROR = "not counted: under a Fiber scheduler requests share their thread"
       private_constant :ERROR
 
-      def self.needed?
-        !Fiber.current_scheduler.nil?
-      end
+      def self.needed? = !Fiber.current_scheduler.nil?
 
       def initialize(plan)
         @plan = plan
@@ -26,9 +24,7 @@ module Memprof
       end
 
       # What JSON.generate calls.
-      def to_json(*state)
-        to_h.to_json(*state)
-      end
+      def to_json(*state) = to_h.to_json(*state)
 
       private
 

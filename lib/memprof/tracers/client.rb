@@ -16,9 +16,7 @@ module Memprof
         def running = Subscriber.running
 
         # Prepends a module to a class or module of the client, once that is loaded.
-        def hook(constant, mod)
-          Hooks.add(constant, mod)
-        end
+        def hook(constant, mod) = Hooks.add(constant, mod)
 
         # Called when a trace begins, for what hook can't do.
         def install; end

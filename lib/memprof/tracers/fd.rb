@@ -50,9 +50,7 @@ module Memprof
         @select = {}
       end
 
-      def waited(time)
-        count(@select, time, 0.0)
-      end
+      def waited(time) = count(@select, time, 0.0)
 
       def report
         @select.empty? ? {} : { "select" => @select }

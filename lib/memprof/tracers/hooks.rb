@@ -46,9 +46,7 @@ module Memprof
           finish
         end
 
-        def pinned?
-          @pins.positive?
-        end
+        def pinned? = @pins.positive?
 
         # Looks for what was loaded since the last time.
         def refresh
@@ -65,9 +63,7 @@ module Memprof
         private
 
         # In Ruby 3.1 any TracePoint throws away all that YJIT has compiled, each time.
-        def watchable?
-          RUBY_VERSION >= "3.2" || !defined?(RubyVM::YJIT) || !RubyVM::YJIT.enabled?
-        end
+        def watchable? = RUBY_VERSION >= "3.2" || !defined?(RubyVM::YJIT) || !RubyVM::YJIT.enabled?
 
         def watch
           @watch ||= TracePoint.new(:end) { |point| written(point.self) }

@@ -21,9 +21,7 @@ module Memprof
 
       # A request that runs.
       class Call
-        attr_reader :host
-        attr_reader :port
-        attr_reader :outer
+        attr_reader :host, :port, :outer
 
         # A client that may have to connect first, or one that knows afterwards whether it could.
         def initialize(host, port, outer, client: nil, easy: nil)
@@ -50,13 +48,9 @@ module Memprof
           @easy ? ClientGems.sent?(@easy) : Http.reached?(error)
         end
 
-        def of?(easy)
-          @easy.equal?(easy)
-        end
+        def of?(easy) = @easy.equal?(easy)
 
-        def own(time, wait)
-          [[time - @inner, 0.0].max, [wait - @inner_wait, 0.0].max]
-        end
+        def own(time, wait) = [[time - @inner, 0.0].max, [wait - @inner_wait, 0.0].max]
 
         def add(time, wait)
           @inner += time
@@ -85,14 +79,10 @@ module Memprof
           end
         end
 
-        def quiet?(client)
-          running.empty? || Thread.current[INSIDE]&.again?(client)
-        end
+        def quiet?(client) = running.empty? || Thread.current[INSIDE]&.again?(client)
 
         # Whether the innermost request that runs is that of a client.
-        def inside?(easy)
-          Thread.current[INSIDE]&.of?(easy)
-        end
+        def inside?(easy) = Thread.current[INSIDE]&.of?(easy)
 
         # Whether there was a server: one that could not connect is no request.
         def reached?(error)

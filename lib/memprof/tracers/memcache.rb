@@ -123,9 +123,7 @@ module Memprof
         responses.each { |response, number| answered[response] = answered.fetch(response, 0) + number }
       end
 
-      def report
-        @operations
-      end
+      def report = @operations
     end
   end
 end

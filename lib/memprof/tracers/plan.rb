@@ -12,13 +12,7 @@ module Memprof
       ALLOCATIONS = %w[objects threads].freeze
       private_constant :ALLOCATIONS
 
-      attr_reader :names
-      attr_reader :asked
-      attr_reader :native
-      attr_reader :choice
-      attr_reader :clients
-      attr_reader :own
-      attr_reader :ready
+      attr_reader :names, :asked, :native, :choice, :clients, :own, :ready
 
       def initialize(names, native, clients, own, asked:)
         @names = names.freeze
@@ -31,15 +25,11 @@ module Memprof
         freeze
       end
 
-      def without_calls
-        choice_of(@native - Native::Trace.call_names)
-      end
+      def without_calls = choice_of(@native - Native::Trace.call_names)
 
       private
 
-      def choice_of(native)
-        Native::TraceChoice.new(native, @names.map(&:name))
-      end
+      def choice_of(native) = Native::TraceChoice.new(native, @names.map(&:name))
 
       def supported(names)
         Support.avoid_ractors

@@ -79,9 +79,7 @@ module Memprof
         end
 
         # Whether no trace counts what a client gem does now.
-        def ignored?
-          running.empty? || !Thread.current[INSIDE].nil?
-        end
+        def ignored? = running.empty? || !Thread.current[INSIDE].nil?
 
         # Ends it; a second time does nothing. Gives what it was added to.
         def finish(call, text, adapter)
@@ -133,9 +131,7 @@ module Memprof
         @statements.add(text ? Sql.normalize(text, adapter) : Statements::UNKNOWN, time)
       end
 
-      def report
-        @statements.report
-      end
+      def report = @statements.report
     end
   end
 end

@@ -13,9 +13,7 @@ module Memprof
 
       def heap = entry.heap
 
-      def here(path = "/")
-        "/heaps/#{entry.id}#{path}"
-      end
+      def here(path = "/") = "/heaps/#{entry.id}#{path}"
 
       def breadcrumbs = [[entry.name, here]]
 

@@ -74,9 +74,7 @@ module Memprof
 
       def each(&block) = @lock.synchronize { @entries.values }.each(&block)
 
-      def comparison(entries)
-        @comparisons.fetch(entries.map(&:id)) { Comparison.new(entries) }
-      end
+      def comparison(entries) = @comparisons.fetch(entries.map(&:id)) { Comparison.new(entries) }
 
       # Releases a heap's memory and files as soon as no page reads it any more. It stays in the list, and is
       # opened again when it is asked for.
@@ -97,9 +95,7 @@ module Memprof
       end
 
       # All of them, for good.
-      def close_all
-        each { |entry| forget(entry.id) }
-      end
+      def close_all = each { |entry| forget(entry.id) }
 
       private
 

@@ -112,9 +112,7 @@ module Memprof
       end
 
       # The rows of this page of a list.
-      def rows_of_page(rows, each)
-        existing(rows.drop((number - 1) * each).first(each), number)
-      end
+      def rows_of_page(rows, each) = existing(rows.drop((number - 1) * each).first(each), number)
 
       def existing(rows, number)
         return rows if number == 1 || !rows.empty?

@@ -20,9 +20,7 @@ module Memprof
         end
 
         # Whether a request of curb was sent.
-        def self.sent?(easy)
-          !NOT_SENT.include?(easy.last_result)
-        end
+        def self.sent?(easy) = !NOT_SENT.include?(easy.last_result)
 
         # Of a transfer that has ended. Nothing that is raised here reaches the program.
         def self.ended(easy)

@@ -51,9 +51,7 @@ module Memprof
       # Prepended to what keeps the notifications of load_async until its result is taken: the client gem
       # must not report the same query.
       module Async
-        def instrument(*)
-          Sql.silence { super }
-        end
+        def instrument(*) = Sql.silence { super }
       end
       private_constant :Async
 

@@ -64,9 +64,7 @@ module Memprof
           end
 
           # Methods in C, as `map`, stand where they are called: the method of the line is behind them.
-          def same_line?(one, other)
-            one.lineno == other.lineno && one.path == other.path
-          end
+          def same_line?(one, other) = one.lineno == other.lineno && one.path == other.path
 
           # The short path of a file of the application; false for others. (Two threads may both look it up.)
           def file_of(location)

@@ -27,9 +27,7 @@ module Memprof
             preserveAspectRatio: "none", aria_hidden: "true")
         end
 
-        def signed(value, kind = :growth)
-          Cell.text(value, kind)
-        end
+        def signed(value, kind = :growth) = Cell.text(value, kind)
 
         def changed_url(change, row = nil)
           filter = Filter.all(page.subject[:where], row && row_filter(row))

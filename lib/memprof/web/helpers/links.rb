@@ -15,9 +15,7 @@ module Memprof
           query.empty? ? path : "#{path}?#{URI.encode_www_form(query)}"
         end
 
-        def here(path = "/", **query)
-          url("/heaps/#{page.entry.id}#{path}", **query)
-        end
+        def here(path = "/", **query) = url("/heaps/#{page.entry.id}#{path}", **query)
 
         def same(**changes)
           query = page.params.transform_keys(&:to_sym).merge(changes)
@@ -39,13 +37,9 @@ module Memprof
 
         def class_url(name) = here("/classes/#{ERB::Util.url_encode(name)}")
 
-        def objects_url(where = nil, **query)
-          here("/objects", where: where, **query)
-        end
+        def objects_url(where = nil, **query) = here("/objects", where: where, **query)
 
-        def groups_url(by, where = nil, **query)
-          here("/groups", by: by, where: where, **query)
-        end
+        def groups_url(by, where = nil, **query) = here("/groups", by: by, where: where, **query)
 
         def asset(name) = url(Assets.path(name))
 

@@ -38,9 +38,7 @@ module Memprof
         end
 
         # A list in a cell.
-        def list(things)
-          Html.join(things.map { |thing| Html.tag(:div, yield(thing)) })
-        end
+        def list(things) = Html.join(things.map { |thing| Html.tag(:div, yield(thing)) })
 
         def place(row) = Cell.place(row)
 

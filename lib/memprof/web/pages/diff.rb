@@ -112,9 +112,7 @@ module Memprof
         LIMIT = 30
         private_constant :LIMIT
 
-        def breadcrumbs
-          [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
-        end
+        def breadcrumbs = [*super, ["Comparison", "/diff?#{URI.encode_www_form(subject)}"]]
 
         def data = ask(:interface, limit: integer(:limit, LIMIT, max: 1000))
       end

@@ -48,9 +48,7 @@ module Memprof
 
         private
 
-        def recording(range)
-          once([:recording, range]) { Malloc::Recording.new(@path, **range) }
-        end
+        def recording(range) = once([:recording, range]) { Malloc::Recording.new(@path, **range) }
 
         def once(question, &work)
           stat = File.stat(@path)

@@ -57,9 +57,7 @@ module Memprof
           parts.close if parts.respond_to?(:close)
         end
 
-        def timed_out?(now)
-          now > @until
-        end
+        def timed_out?(now) = now > @until
 
         def closed? = @socket.closed?
 
