@@ -1,9 +1,23 @@
 # frozen_string_literal: true
 
+require "digest"
+require "securerandom"
+require "uri"
 require_relative "response"
 
 module Memprof
   class Web
+    # Compares secrets.
+    module Secret
+      # In a time that does not reveal where they differ, nor how long the right one is.
+      def self.same?(given, right)
+        return false if given.nil?
+
+        left = Digest::SHA256.digest(given).bytes
+        left.zip(Digest::SHA256.digest(right).bytes).reduce(0) { |sum, (a, b)| sum | (a ^ b) }.zero?
+      end
+    end
+
     # Who may see anything at all. A gate has one method, `answer(request)`: nil lets the request in, a
     # {Response} is what it gets in place of its page.
     module Gate
@@ -11,9 +25,141 @@ module Memprof
       class Closed
         def answer(_request) = Response.text(404, "Not found\n")
       end
+
+      # Lets in who has the token: in the address once, from then on in a cookie that no script and no other
+      # site can use. The token does not stay in the address, where history and screen shots have it.
+      #
+      # A token that was made up here opens once. One that the user chose opens always, and scripts may send
+      # it as `Authorization: Bearer TOKEN`.
+      class Token
+        attr_reader :token
+
+        def initialize(token = nil, hidden: false)
+          @chosen = !token.nil?
+          @hidden = hidden
+          @token = token || SecureRandom.urlsafe_base64(24)
+          # The workers of one server must take each other's cookies.
+          @secret = @chosen ? derived("secret", 43) : SecureRandom.urlsafe_base64(32)
+          # Cookies know no ports: several servers of one machine need names of their own.
+          @cookie = "memprof_#{@chosen ? derived("name", 8) : SecureRandom.hex(4)}"
+          @lock = Mutex.new
+          @redeemed = false
+        end
+
+        def answer(request)
+          given = request.params["token"]
+          known = Secret.same?(request.cookie(@cookie), @secret) || bearer?(request)
+          return known ? nil : refusal if given.nil?
+          return grant(request) if known || redeem(given)
+
+          refusal
+        end
+
+        def inspect = "#<#{self.class}>"
+
+        private
+
+        def grant(request)
+          rest = request.params.except("token")
+          query = "?#{URI.encode_www_form(rest)}" unless rest.empty?
+          place = request.script_name.empty? ? "/" : request.script_name
+          # With two slashes at its beginning a path would be another host.
+          path = request.path.sub(%r{\A[/\\]+}, "/")
+          secure = "; Secure" if request.origin.start_with?("https:")
+          Response.redirect("#{request.script_name}#{path}#{query}",
+            "set-cookie" => "#{@cookie}=#{@secret}; Path=#{place}; HttpOnly; SameSite=Strict#{secure}")
+        end
+
+        def derived(purpose, length)
+          Digest::SHA256.hexdigest("memprof #{purpose}\0#{@token}")[0, length]
+        end
+
+        def refusal
+          return Closed.new.answer(nil) if @hidden
+
+          Response.text(403, "memprof needs its token: open the URL that `memprof web` printed. It works " \
+                             "once; restart memprof for a new one, or choose one with --token.\n")
+        end
+
+        def redeem(given)
+          return false unless Secret.same?(given, @token)
+          return true if @chosen
+
+          @lock.synchronize { !@redeemed && (@redeemed = true) }
+        end
+
+        def bearer?(request)
+          @chosen && Secret.same?(request.header("Authorization")&.delete_prefix("Bearer "), @token)
+        end
+      end
+
+      # In an application: lets in whom its block permits, and who has its token. To all others there is
+      # nothing.
+      class Mounted
+        TOKEN = "MEMPROF_WEB_TOKEN"
+        SHORTEST = 8 # characters of a token
+        private_constant :TOKEN, :SHORTEST
+
+        def initialize(environment = ENV)
+          @environment = environment
+          @closed = Closed.new
+          @lock = Mutex.new
+        end
+
+        def permit(&block)
+          @permitted = block
+        end
+
+        def token=(token)
+          unless token.nil? || strong?(token)
+            raise ArgumentError, "invalid token; expected a String of at least #{SHORTEST} characters"
+          end
+
+          @lock.synchronize do
+            @given = true
+            @token = token && Token.new(token, hidden: true)
+          end
+        end
+
+        def answer(request)
+          return if permitted?(request)
+
+          (token || @closed).answer(request)
+        end
+
+        private
+
+        # A block that fails has permitted nothing. What it raised is for who runs the application.
+        def permitted?(request)
+          @permitted&.call(request.env)
+        rescue StandardError => e
+          log(request, "the block of Memprof::Web.permit raised #{e.class}: #{e.message.lines.first}")
+          false
+        end
+
+        def token
+          @lock.synchronize do
+            unless @given
+              @given = true
+              @token = from_environment
+            end
+            @token
+          end
+        end
+
+        def from_environment
+          token = @environment[TOKEN].to_s
+          return if token.empty?
+          return Token.new(token, hidden: true) if strong?(token)
+
+          warn "memprof: invalid #{TOKEN}; expected at least #{SHORTEST} characters"
+          nil
+        end
+
+        def strong?(token) = token.is_a?(String) && token.length >= SHORTEST
+
+        def log(request, message) = request.env["rack.errors"]&.write("memprof: #{message.chomp}\n")
+      end
     end
   end
 end
-
-require_relative "gate/mounted"
-require_relative "gate/token"

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 require_relative "../library"
+require_relative "gate"
 require_relative "request"
 require_relative "response"
-require_relative "secret"
 
 module Memprof
   class Web

@@ -25,11 +25,11 @@ module Memprof
         def title = "Memory of process #{Process.pid}"
 
         def data
-          rows = Web::Live::MallocRecording.rows(sort.to_sym, part: text(:location))
+          rows = locations(sort.to_sym, text(:location))
           memory = measured { Memprof.memory }
           {
             pid: Process.pid, ledger: memory&.to_h, cluster: cluster(memory),
-            heap_pages: Web::Live::MallocRecording.heap_pages, done: sentence(DONE),
+            heap_pages: heap_pages, done: sentence(DONE),
             recording: Malloc.running?, sample: Malloc.sample, location: text(:location),
             live: rows.sum { |row| row[:live] }, locations: rows.size, page: number, each: EACH,
             rows: rows_of_page(rows, EACH)
@@ -54,6 +54,30 @@ module Memprof
         end
 
         private
+
+        # Locations, most first.
+        def locations(sort, part)
+          Malloc.quiet do
+            rows = Native::Malloc.sites.map { |name, counts| row(Printable.utf8(name), *counts) }
+            rows.select! { |row| row[:location].include?(part) } if part
+            rows.sort_by { |row| [-row[sort], row[:location]] }
+          end
+        end
+
+        def row(location, calls, allocated, frees, _freed, age_total, max_life, blocks, live)
+          mean = frees.zero? ? 0.0 : age_total / frees.to_f
+          { location: location, live: live, blocks: blocks, allocated: allocated, calls: calls, frees: frees,
+            mean_life: mean.round(1), max_life: max_life }
+        end
+
+        # Pages of Ruby's heap, by the size of their slots.
+        def heap_pages
+          Malloc.heap_pages.group_by(&:slot_size).sort.map do |slot_size, pages|
+            slots, used = %i[slots used].map { |name| pages.sum(&name) }
+            { slot_size: slot_size, pages: pages.size, slots: slots, used: used,
+              percent: used * 100.0 / slots }
+          end
+        end
 
         # Nothing without /proc.
         def measured(&block)
@@ -81,13 +105,24 @@ module Memprof
         def breadcrumbs = [*super, ["Memory", "/live/memory"]]
 
         def data
-          rows = Web::Live::MallocRecording.blocks(location)
+          rows = blocks
           { pid: Process.pid, location: location, sample: Malloc.sample,
             count: rows.sum { |row| row[:count] }, bytes: rows.sum { |row| row[:bytes] },
             more: [rows.size - MOST, 0].max, rows: rows.first(MOST), generation: GC.count }
         end
 
         private
+
+        # By size and by the generation in which they were allocated.
+        def blocks
+          Malloc.quiet do
+            found = Malloc[location] or raise NotFound, "no memory was allocated there"
+            rows = found.each.to_a.tally.map do |(size, generation), count|
+              { count: count, size: size, bytes: size * count, generation: generation }
+            end
+            rows.sort_by { |row| [-row[:bytes], -row[:generation]] }
+          end
+        end
 
         def location = text(:location) || raise(BadRequest, "location is missing")
       end
