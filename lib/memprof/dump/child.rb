@@ -16,7 +16,6 @@ module Memprof
       LINE = 64 * 1024
       private_constant :PATIENCE, :STEP, :LINE
 
-      # Writes a dump to a file.
       def self.write(file, settings)
         child = new(file)
         child.start(settings)

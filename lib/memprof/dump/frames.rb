@@ -2,11 +2,13 @@
 
 require_relative "../paths"
 require_relative "../printable"
-require_relative "source_names"
+require_relative "values"
 
 module Memprof
   module Dump
-    # The frames that were running when the dump was asked for.
+    # The frames that were running when the dump was asked for, and names of source files in the lines of a
+    # dump. Code that a program evaluates has any name that the program gives it, which is a value of the
+    # program: a dump without contents does not contain it.
     module Frames
       LIMIT = 1000
       private_constant :LIMIT
@@ -23,6 +25,18 @@ module Memprof
           Thread.current.thread_variable_get(:memprof) ? Thread.main : Thread.current
         end
 
+        def path(location, contents)
+          path = Printable.utf8(location.path)
+          contents || Native.source_file?(path) ? path : Values::HIDDEN
+        end
+
+        # A frame as Ruby writes it, with that name.
+        def line(location, contents)
+          line = Printable.utf8(location.to_s)
+          shown = path(location, contents)
+          shown == Values::HIDDEN ? shown + line.delete_prefix(Printable.utf8(location.path)) : line
+        end
+
         private
 
         def own?(location)
@@ -31,7 +45,7 @@ module Memprof
         end
 
         def json(location, index, contents)
-          file = SourceNames.path(location, contents)
+          file = path(location, contents)
           JSON.generate(_id: "frame:#{index}", type: "frame", file: file,
             line: location.lineno, method: location.base_label && Printable.utf8(location.base_label),
             label: location.label && Printable.utf8(location.label))

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../paths"
-require_relative "source_names"
+require_relative "frames"
 require_relative "values"
 
 module Memprof
@@ -63,7 +63,7 @@ module Memprof
         def backtrace(thread, contents)
           locations = ask(thread, :backtrace_locations, 0, FRAMES)
           locations = locations&.drop_while { |location| Paths.own?(Printable.utf8(location.to_s)) }
-          locations&.map { |location| SourceNames.line(location, contents) }
+          locations&.map { |location| Frames.line(location, contents) }
         end
 
         def text(name) = name && Printable.utf8(name)

@@ -42,7 +42,6 @@ module Memprof
           @waiting.to_a.each { |deferred, thread| deferred.call if thread.equal?(here) || !thread.alive? }
         end
 
-        # Does all that waits.
         def finish = @waiting.keys.each(&:call)
 
         # In the child of a fork: what waits is the parent's to do.

@@ -26,7 +26,6 @@ module Memprof
           raise ArgumentError, "a path or an IO is needed, not #{path_or_io.inspect}"
         end
 
-        # Opens a file to add to, see JournalFile.
         def file(path, **options) = new(JournalFile.new(path, **options))
 
         def json(record, pretty: false)

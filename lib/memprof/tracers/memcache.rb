@@ -17,7 +17,6 @@ module Memprof
       QUIET = :dalli_multi
       private_constant :NAMES, :MISSED, :FIRST, :QUIET
 
-      # Records a call.
       def self.called(operation, arguments = nil, handed = nil)
         subscribers = running
         began = Clock.now

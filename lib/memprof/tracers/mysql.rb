@@ -12,7 +12,6 @@ module Memprof
       KINDS = %w[select insert update delete].freeze
       private_constant :BEFORE, :KINDS
 
-      # Records a query.
       def self.queried(sql)
         subscribers = running
         began = Clock.now

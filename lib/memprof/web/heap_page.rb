@@ -4,8 +4,7 @@ module Memprof
   class Web
     # A page about one heap: its path begins with `/heaps/:heap/`.
     class HeapPage < Page
-      # Rows of a page of a list.
-      EACH = 50
+      EACH = 50 # rows of a page of a list
 
       def entry
         @entry ||= heaps.fetch(captures.fetch(:heap))

@@ -94,7 +94,6 @@ module Memprof
         entry.close
       end
 
-      # All of them, for good.
       def close_all = each { |entry| forget(entry.id) }
 
       private

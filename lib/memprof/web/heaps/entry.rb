@@ -22,8 +22,7 @@ module Memprof
       class Entry
         # Seconds that a page waits for a heap before it shows the progress: small dumps are open by then.
         PATIENCE = 0.4
-        # Answers that are kept.
-        KEPT = 50
+        KEPT = 50 # answers
         private_constant :PATIENCE, :KEPT
 
         # How far the opening is: a stage of {Memprof::Heap.open}, and bytes.
@@ -35,12 +34,8 @@ module Memprof
           @id = id
           @name = name
           @path = path
-          @heap = nil
-          @core = nil
-          @is_core = nil
           @options = options
           @state = :idle
-          @size = nil
           @used = Clock.now
           @users = 0
           @progress = Progress.new(:opening, 0, nil)

@@ -22,7 +22,6 @@ module Memprof
             label: "Live bytes, RSS and calls over time")
         end
 
-        # Says that numbers are estimates, if they come from samples.
         def estimates(sample)
           Html.tag(:p, "All numbers are estimates: they come from samples, one every ",
             "#{Units.bytes(sample)} on average.", class: "note") if sample

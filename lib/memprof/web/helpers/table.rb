@@ -11,7 +11,6 @@ module Memprof
           table.to_html
         end
 
-        # Links to the pages of a list.
         def pager(total:, each:, page:, name: :page)
           last = [(total - 1) / each + 1, 1].max
           return Html.new if last == 1

@@ -7,7 +7,6 @@ module Memprof
     module Helpers
       # Who holds what: paths from the roots, and the dominator tree.
       module Trees
-        # A path from a root, drawn.
         def path(path)
           Html.tag(:ol, FoldedPath.of(path).map { |step| path_step(step) }, class: "path")
         end

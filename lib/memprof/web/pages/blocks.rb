@@ -42,8 +42,7 @@ module Memprof
       class Blocks < CorePage
         at "/heaps/:heap/blocks", title: "Blocks of malloc", menu: "Blocks", order: 105
 
-        # Rows of each table.
-        MOST = 12
+        MOST = 12 # rows of each table
         private_constant :MOST
 
         def breadcrumbs = [[entry.name, here]]
@@ -87,8 +86,7 @@ module Memprof
         }.freeze
         # Sets about one address.
         RELATED = { incoming: "that reference", outgoing: "referenced by" }.freeze
-        # Bytes of a block that the list shows.
-        HEAD = 32
+        HEAD = 32 # bytes of a block that the list shows
         private_constant :HEAD
 
         def title
@@ -142,8 +140,7 @@ module Memprof
       class Block < CorePage
         at "/heaps/:heap/blocks/at/:address"
 
-        # Bytes of the contents that are shown.
-        SHOWN = 1024
+        SHOWN = 1024 # bytes of the contents
         EACH = 25
         ZEROS = /\A\h+: +0 +0 /
         private_constant :EACH, :ZEROS

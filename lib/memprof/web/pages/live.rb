@@ -15,7 +15,6 @@ module Memprof
         post "/live/dumps/:number/delete", :delete_dump
 
         ROWS = 50 # of the table of places
-        # What was done, in words.
         DONE = {
           started: "Tracking started in process %d.", already: "Tracking was already running in process %d.",
           stopped: "Tracking stopped in process %d.",
@@ -64,7 +63,6 @@ module Memprof
 
         def take_dump(_request) = "/live/dumps/#{live.dumps.take}"
 
-        # Deletes a dump, and closes its heap.
         def delete_dump(_request)
           number = Integer(captures.fetch(:number), 10, exception: false)
           live.dumps.find(number) || raise(NotFound, "no such dump")

@@ -13,7 +13,6 @@ module Memprof
 
         EACH = 50
         SORT = %w[live blocks allocated calls frees mean_life max_life].freeze
-        # What was done, in words.
         DONE = {
           recording: "Process %d records malloc.", already: "Process %d recorded malloc already.",
           stopped: "Process %d has stopped recording malloc.", idle: "Process %d did not record malloc.",
@@ -38,7 +37,6 @@ module Memprof
 
         def sort = choice(:sort, SORT, "live")
 
-        # Records malloc.
         def start(_request)
           done(Malloc.start ? :recording : :already)
         rescue Unsupported
@@ -47,7 +45,6 @@ module Memprof
 
         def stop(_request) = done(Malloc.stop ? :stopped : :idle)
 
-        # Counts from zero.
         def reset(_request)
           Malloc.reset
           done(:reset)

@@ -22,22 +22,18 @@ module Memprof
         def files = heaps.records.select { |record| record.kind == self.class.kind }
       end
 
-      # `/traces`: the files of traced requests.
       class TraceList < RecordList
         at "/traces", title: "Traced requests", menu: "Requests", order: 200
       end
 
-      # `/tracked`: the files of tracked allocations.
       class TrackedList < RecordList
         at "/tracked", title: "Tracked allocations", menu: "Allocations", order: 210
       end
 
-      # `/malloc`: the recordings of malloc.
       class RecordingList < RecordList
         at "/malloc", title: "Recordings of malloc", menu: "Malloc", order: 220
       end
 
-      # `/boots`: the files of requires.
       class BootList < RecordList
         at "/boots", title: "Requires of a boot", menu: "Boot", order: 230
       end

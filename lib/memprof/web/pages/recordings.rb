@@ -9,7 +9,6 @@ module Memprof
       # of the time, in seconds after the start.
       class RecordingPage < RecordPage
         VALUES = %w[peak leaked allocated].freeze
-        # What they are called.
         WORDS = {
           "peak" => "live at the peak", "leaked" => "live at the end", "allocated" => "allocated"
         }.freeze

@@ -8,8 +8,7 @@ module Memprof
     class Records
       # A recording of malloc, and what was asked of it: answers are kept as long as the file does not grow.
       class Recording
-        # How many parts the time is cut into for a picture.
-        PARTS = 120
+        PARTS = 120 # of the time in a picture
         KEPT = 12 # answers
         private_constant :PARTS, :KEPT
 

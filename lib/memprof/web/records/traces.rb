@@ -9,8 +9,7 @@ module Memprof
     class Records
       # Traced requests, and what was asked of them: a file is read once and does not change.
       class Traces
-        # How many parts the time is cut into for a picture.
-        PARTS = 120
+        PARTS = 120 # of the time in a picture
         # Answers that are kept: a page asks the same again when one looks at its next rows.
         KEPT = 20
         DEEPEST = 90 # JSON.generate takes 100, and a page has its own levels
@@ -21,7 +20,6 @@ module Memprof
           Time.at(0, microseconds, :microsecond).utc.strftime("%F %T.%3N UTC") if microseconds
         end
 
-        # Reads a file from its beginning.
         def self.read(io)
           traces = new(Native::RequestLog.open(io.fileno))
           raise Error, "no traced requests in the file" if traces.size.zero?
@@ -29,7 +27,6 @@ module Memprof
           traces
         end
 
-        # Reads lines.
         def self.parse(lines)
           new(Native::RequestLog.parse(lines.dup.force_encoding(Encoding::UTF_8).scrub))
         end
