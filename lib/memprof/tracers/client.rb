@@ -21,6 +21,21 @@ module Memprof
         # Called when a trace begins, for what hook can't do.
         def install; end
 
+        # Runs a call, and has the tracers count with #measured how long it took, and what it was about. (Two
+        # arguments, as an Array of them would be an object of the program's.)
+        def measure(one = nil, other = nil)
+          subscribers = running
+          began = Clock.now
+          waited = Native.gvl_wait
+          begin
+            yield
+          ensure
+            record(subscribers, began, waited) do |client, time, wait|
+              client.measured(time, wait, one, other)
+            end
+          end
+        end
+
         # Reports to the subscribers of the calling thread that a call has ended, well or not. What
         # they make to remember it is not counted as the program's. (Nor is there a Proc here: a block that is
         # passed on as one would be an object.)

@@ -8,22 +8,10 @@ module Memprof
     # Ruby makes a sleep of. It is reported as it was written. (The sleep may show besides as what Ruby sleeps
     # by.)
     class Fd < Client
-      # Records a select that waits for nothing but time.
-      def self.waited
-        subscribers = running
-        began = Clock.now
-        waited = Native.gvl_wait
-        begin
-          yield
-        ensure
-          record(subscribers, began, waited) { |client, time, wait| client.waited(time + wait) }
-        end
-      end
-
       # To be prepended to the singletons of IO and Kernel.
       module Select
         def select(read, write = nil, error = nil, timeout = nil)
-          read || write || error || Fd.running.empty? ? super : Fd.waited { super }
+          read || write || error || Fd.running.empty? ? super : Fd.measure { super }
         end
       end
 
@@ -32,7 +20,7 @@ module Memprof
         private
 
         def select(read, write = nil, error = nil, timeout = nil)
-          read || write || error || Fd.running.empty? ? super : Fd.waited { super }
+          read || write || error || Fd.running.empty? ? super : Fd.measure { super }
         end
       end
 
@@ -50,7 +38,7 @@ module Memprof
         @select = {}
       end
 
-      def waited(time) = count(@select, time, 0.0)
+      def measured(time, wait, *) = count(@select, time + wait, 0.0)
 
       def report
         @select.empty? ? {} : { "select" => @select }

@@ -12,17 +12,6 @@ module Memprof
       KINDS = %w[select insert update delete].freeze
       private_constant :BEFORE, :KINDS
 
-      def self.queried(sql)
-        subscribers = running
-        began = Clock.now
-        waited = Native.gvl_wait
-        begin
-          yield
-        ensure
-          record(subscribers, began, waited) { |client, time, wait| client.queried(sql, time, wait) }
-        end
-      end
-
       def self.kind(sql)
         text = sql.to_s.b.sub(BEFORE, "")
         word = text[/\A[a-z]+/i].to_s.downcase
@@ -32,7 +21,7 @@ module Memprof
       # To be prepended to Trilogy.
       module Queries
         def query(sql)
-          Mysql.running.empty? ? super : Mysql.queried(sql) { super }
+          Mysql.running.empty? ? super : Mysql.measure(sql) { super }
         end
       end
 
@@ -44,7 +33,7 @@ module Memprof
         @kinds = {}
       end
 
-      def queried(sql, time, wait)
+      def measured(time, wait, sql, _)
         kind = @kinds[self.class.kind(sql)] ||= {}
         [@total, kind].each { |numbers| count(numbers, time, wait, "queries") }
       end

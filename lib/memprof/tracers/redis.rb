@@ -7,20 +7,6 @@ module Memprof
     # `redis`: commands by name, through the gems redis-client (and so redis 5) and redis 4. Counted is what
     # goes over the connection, with what the client sends by itself; commands of a pipeline share its time.
     class Redis < Client
-      # Records commands, and of the connection or client that they go through.
-      def self.sent(commands, through)
-        subscribers = running
-        began = Clock.now
-        waited = Native.gvl_wait
-        begin
-          yield
-        ensure
-          record(subscribers, began, waited) do |client, time, wait|
-            client.sent(commands, through, time, wait)
-          end
-        end
-      end
-
       # Host and port, or the path of a socket; nil if that is unknown.
       def self.server(through)
         config = through.respond_to?(:host) ? through : through.instance_variable_get(:@config)
@@ -36,18 +22,18 @@ module Memprof
       # redis-client: all drivers include this, under clients, pools and clusters.
       module Connection
         def call(command, *, **)
-          Redis.running.empty? ? super : Redis.sent([command], self) { super }
+          Redis.running.empty? ? super : Redis.measure([command], self) { super }
         end
 
         def call_pipelined(commands, *, **)
-          Redis.running.empty? ? super : Redis.sent(commands, self) { super }
+          Redis.running.empty? ? super : Redis.measure(commands, self) { super }
         end
       end
 
       # redis 4: single commands and pipelines alike.
       module Client4
         def process(commands)
-          Redis.running.empty? ? super : Redis.sent(commands, self) { super }
+          Redis.running.empty? ? super : Redis.measure(commands, self) { super }
         end
       end
 
@@ -61,7 +47,7 @@ module Memprof
         @servers = {}
       end
 
-      def sent(commands, through, time, wait)
+      def measured(time, wait, commands, through)
         server = Redis.server(through)
         shares = [time / commands.size, wait / commands.size]
         commands.each do |command|
