@@ -1,22 +1,21 @@
 # frozen_string_literal: true
 
 module Memprof
-  # A size as people write it: a number of bytes, or "64 KiB", "1.5 MB".
+  # A size as people write it: a number of bytes, or "64 KiB", "1.5 MB", "20G".
   module ByteSize
-    UNITS = { "" => 1, "B" => 1, "KIB" => 1 << 10, "MIB" => 1 << 20, "GIB" => 1 << 30,
-              "KB" => 1000, "MB" => 1_000_000, "GB" => 1_000_000_000 }.freeze
-    FORM = /\A\s*(\d[\d_]*(?:\.\d+)?)\s*([a-z]*)\s*\z/i
-    private_constant :UNITS, :FORM
+    FORM = /\A\s*(?<number>\d[\d_]*(?:\.\d+)?)\s*(?:(?<prefix>[KMGT])(?<binary>i?))?B?\s*\z/i
+    POWERS = { nil => 0, "K" => 1, "M" => 2, "G" => 3, "T" => 4 }.freeze
+    private_constant :FORM, :POWERS
 
     # The size in bytes.
     def self.read(size)
       return size if size.is_a?(Integer) && !size.negative?
 
-      number, unit = size.is_a?(String) ? size.match(FORM)&.captures : nil
-      factor = UNITS[unit&.upcase]
-      raise ArgumentError, "#{size.inspect} is not a size: give bytes, or as \"64 KiB\"" unless factor
+      form = FORM.match(size) if size.is_a?(String)
+      raise ArgumentError, "#{size.inspect} is not a size: give bytes, or as \"64 KiB\"" unless form
 
-      (number.delete("_").to_r * factor).to_i
+      factor = (form[:binary].to_s.empty? ? 1000 : 1024)**POWERS[form[:prefix]&.upcase]
+      (form[:number].delete("_").to_r * factor).to_i
     end
   end
 end

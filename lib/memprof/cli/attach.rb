@@ -66,11 +66,8 @@ module Memprof
         flag(parser, "--track", "live objects allocated meanwhile, by line", :track)
         flag(parser, "--malloc", "live memory of malloc, by line", :malloc)
         text(parser, "--eval FILE", "run the Ruby code in FILE there, print its value", :eval)
-        parser.on("--duration SECONDS", "of --track and --malloc (default: #{DURATION})", Float) do |value|
-          invalid("--duration", value, "a number of seconds") unless value.positive? && value.finite?
-
-          @options[:duration] = value
-        end
+        checked(parser, "--duration SECONDS", "of --track and --malloc (default: #{DURATION})", Float,
+          :duration, "a number of seconds") { |value| value if value.positive? && value.finite? }
         byte_size(parser, "--sample N", "of --track: one object in N; of --malloc: one block in", "N bytes",
           :sample)
         count(parser, "--limit N", "the first N lines (default: all; of --malloc 20)", :limit)

@@ -45,12 +45,6 @@ module Memprof
       RUBY
       private_constant :FORMATS, :ENVIRONMENT, :GEMS
 
-      # What Program hands to the command.
-      Settings = Struct.new(:to_env) do
-        def signal = nil
-      end
-      private_constant :Settings
-
       def call(arguments)
         run(arguments.empty? ? default_command : arguments)
       end
@@ -62,17 +56,10 @@ module Memprof
           "collapsed, speedscope", :format)
         json(parser)
         text(parser, "-o", "--output FILE", "write to a file (default: stdout)", :output)
-        parser.on("--min SIZE", "leave out files with a smaller total (1MB)") { |size|
-          @options[:min] = size(size)
-        }
+        checked(parser, "--min SIZE", "leave out files with a smaller total (1MB)", :min,
+          "a size, as 512KiB") { |text| ByteSize.read(text) }
         count(parser, "--limit N", "the first N gems and files (default: 10)", :limit)
         text(parser, "--until FEATURE", "the boot ends when this is loaded", :until)
-      end
-
-      def size(text)
-        ByteSize.read(text)
-      rescue ArgumentError
-        invalid("--min", text, "a size, as 512KiB")
       end
 
       def default_command
@@ -87,8 +74,7 @@ module Memprof
         minimum = minimum() # a wrong one is to fail before the command runs
         output = output_path(@options[:output]) if @options[:output]
         Dir.mktmpdir("memprof-boot-") do |directory|
-          program = Program.new(command, Settings.new(environment(directory)), @terminal,
-            feature: "memprof/boot/autorun")
+          program = Program.new(command, environment(directory), @terminal, feature: "memprof/boot/autorun")
           status = program.run
           numbers = File.join(directory, program.pid.to_s)
           next status unless program.pid

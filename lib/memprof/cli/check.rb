@@ -93,7 +93,7 @@ module Memprof
         Array.new(@options.fetch(:runs, RUNS)) do |index|
           directory = File.join(@directory, (index + 1).to_s)
           Dir.mkdir(directory)
-          program = Program.new(arguments, settings(directory), @terminal, redirect: { out: :err })
+          program = Program.new(arguments, settings(directory).to_env, @terminal, redirect: { out: :err })
           status = program.run
           return failed(status) unless status.zero?
 

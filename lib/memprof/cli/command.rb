@@ -12,7 +12,8 @@ module Memprof
       # As Session::MAX_SAMPLE and MAX_STACK.
       MOST = 1_000_000_000
       MOST_FRAMES = 2048
-      private_constant :MAX_SIZE, :MOST, :MOST_FRAMES
+      EXPECTED_SIZE = "a size between 1 B and 4 GiB, as 512KiB"
+      private_constant :MAX_SIZE, :MOST, :MOST_FRAMES, :EXPECTED_SIZE
 
       def initialize(terminal)
         @terminal = terminal
@@ -102,16 +103,26 @@ module Memprof
       end
 
       def invalid(definition, value, expected)
-        option = Array(definition).grep(/\A--/).first[/\A--[\w-]+/]
-        raise UsageError, "invalid #{option} \"#{value}\"; expected #{expected}"
+        raise UsageError, "invalid #{long(Array(definition))} \"#{value}\"; expected #{expected}"
+      end
+
+      # The name of an option in its definition.
+      def long(definition) = definition.grep(/\A--/).first[/\A--[\w-]+/]
+
+      # An option whose value the block makes of what is given; nil or ArgumentError mean that it cannot.
+      def checked(parser, *definition, name, expected)
+        parser.on(*definition) do |given|
+          @options[name] = yield(given) || raise(ArgumentError)
+        rescue ArgumentError
+          invalid(definition, given, expected)
+        end
       end
 
       # An option that is one of a few words.
       def one_of(parser, words, *definition, name)
-        choices[definition.grep(/\A--/).first[/\A--[\w-]+/]] = words.map(&:to_s)
-        parser.on(*definition) do |text|
-          @options[name] = words.find { |word| word.to_s == text }
-          invalid(definition, text, "one of: #{words.join(", ")}") unless @options[name]
+        choices[long(definition)] = words.map(&:to_s)
+        checked(parser, *definition, name, "one of: #{words.join(", ")}") do |text|
+          words.find { |word| word.to_s == text }
         end
       end
 
@@ -121,13 +132,10 @@ module Memprof
 
       # An option that is a number of bytes between 1 B and 4 GiB: 65536, 64KiB.
       def byte_size(parser, *definition, name)
-        parser.on(*definition) do |value|
-          @options[name] = ByteSize.read(value)
-          raise ArgumentError unless @options[name].between?(1, MAX_SIZE)
-        rescue ArgumentError
-          invalid(definition, value, "a size between 1 B and 4 GiB, as 512KiB")
-        end
+        checked(parser, *definition, name, EXPECTED_SIZE) { |text| bytes(text) }
       end
+
+      def bytes(text) = ByteSize.read(text).then { |size| size if size.between?(1, MAX_SIZE) }
 
       def text(parser, *definition, name)
         parser.on(*definition) { |value| @options[name] = value }

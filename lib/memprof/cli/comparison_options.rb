@@ -10,10 +10,8 @@ module Memprof
       private
 
       def max_increase(parser, what)
-        parser.on("--max-increase PERCENT", what) do |text|
-          @options[:max_increase] = Memprof::Check::Limits.percent(text)
-        rescue ArgumentError
-          invalid("--max-increase", text, "a percentage, as 2%")
+        checked(parser, "--max-increase PERCENT", what, :max_increase, "a percentage, as 2%") do |text|
+          Memprof::Check::Limits.percent(text)
         end
       end
 

@@ -47,11 +47,9 @@ module Memprof
       private
 
       def define_own_options(parser)
-        parser.on("--threshold PERCENT", Float, "share of the heap of a suspect (default: 10)") do |percent|
-          sense = percent.positive? && percent <= 100
-          invalid("--threshold", percent, "a number above 0 and at most 100") unless sense
-
-          @options[:threshold] = percent
+        checked(parser, "--threshold PERCENT", Float, "share of the heap of a suspect (default: 10)",
+          :threshold, "a number above 0 and at most 100") do |percent|
+          percent if percent.positive? && percent <= 100
         end
         limit(parser, "the first N suspects", 10)
         text(parser, "--own PATTERN", "own code: files whose paths match this regexp", :own)

@@ -53,12 +53,6 @@ module Memprof
       VIEWS = %i[tree callers functions function].freeze
       private_constant :VIEWS, :LIMIT, :SHOWN, :FORMATS, :VALUES, :RECORDINGS_ONLY
 
-      # What Program hands to the command.
-      Settings = Struct.new(:to_env) do
-        def signal = nil
-      end
-      private_constant :Settings
-
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
         return show(arguments) if recording?(arguments.first)
@@ -82,8 +76,8 @@ module Memprof
       # signal, or becomes another one, would leave an empty screen.
       def run(arguments, environment)
         Tempfile.create("memprof-malloc-") do |note|
-          settings = Settings.new(environment.merge("MEMPROF_MALLOC_NOTE" => note.path))
-          program = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun")
+          environment = environment.merge("MEMPROF_MALLOC_NOTE" => note.path)
+          program = Program.new(arguments, environment, @terminal, feature: "memprof/malloc/autorun")
           status = program.run
           program.pid ? explain(arguments.first, note.read) : mention_recordings(arguments.first)
           status
@@ -256,10 +250,8 @@ module Memprof
       end
 
       def seconds(parser, *definition, name)
-        parser.on(*definition, Float) do |value|
-          invalid(definition, value, "a number of seconds") if value.negative? || !value.finite?
-
-          @options[name] = value
+        checked(parser, *definition, Float, name, "a number of seconds") do |value|
+          value unless value.negative? || !value.finite?
         end
       end
 

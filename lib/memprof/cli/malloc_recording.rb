@@ -8,15 +8,11 @@ module Memprof
     # `memprof run --malloc`: a command whose Ruby processes record malloc to files; also one that is no
     # Ruby.
     class MallocRecording < Command
-      # What Program hands to the command.
-      Settings = Struct.new(:to_env) do
-        def signal = nil
-      end
       # As Malloc::MAX_STACK.
       MALLOC_FRAMES = 512
       # Files of other processes that are named.
       LISTED = 5
-      private_constant :Settings, :MALLOC_FRAMES, :LISTED
+      private_constant :MALLOC_FRAMES, :LISTED
 
       def initialize(terminal, options, given)
         super(terminal)
@@ -31,8 +27,7 @@ module Memprof
         wanted = { record: path, sample: sample, **@options.slice(:stack, :native, :addresses) }.compact
         environment = { "MEMPROF_MALLOC" => wanted.map { |name, value| "#{name}:#{value}" }.join(",") }
         environment.merge!(preload) unless Program.ruby?(arguments.first)
-        settings = Settings.new(environment)
-        program = Program.new(arguments, settings, @terminal, feature: "memprof/malloc/autorun")
+        program = Program.new(arguments, environment, @terminal, feature: "memprof/malloc/autorun")
         status = program.run
         take_own(path, program.pid) if environment.key?("LD_PRELOAD") && program.pid
         report_result(path, of_processes(path).reject { |other, time| before[other] == time }.keys)
@@ -92,10 +87,9 @@ module Memprof
 
       def sample
         text = given[:sample] or return
-        bytes = ByteSize.read(text)
-        bytes.between?(1, MAX_SIZE) ? bytes : raise(ArgumentError)
+        bytes(text) || raise(ArgumentError)
       rescue ArgumentError
-        invalid("--sample", text, "a size between 1 B and 4 GiB, as 512KiB")
+        invalid("--sample", text, EXPECTED_SIZE)
       end
 
       def checked_path

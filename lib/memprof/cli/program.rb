@@ -41,12 +41,14 @@ module Memprof
       end
       private_class_method :which
 
-      def initialize(command, settings, terminal, feature: "memprof/autorun", redirect: {})
+      # `signal` is forwarded besides those that always are.
+      def initialize(command, environment, terminal, feature: "memprof/autorun", redirect: {}, signal: nil)
+        @command = interpreted(command)
+        @environment = environment
+        @terminal = terminal
         @feature = feature
         @redirect = redirect
-        @command = interpreted(command)
-        @settings = settings
-        @terminal = terminal
+        @forwarded = FORWARDED | [signal].compact
         @early = []
       end
 
@@ -76,7 +78,7 @@ module Memprof
         # First, so that what the user's own options load runs its at_exit handlers before ours.
         variables = { "RUBYOPT" => [options, ENV["RUBYOPT"]&.gsub(options, "")].join(" ").strip }
         variables["RUBYLIB"] = [LIB, ENV["RUBYLIB"]].compact.join(File::PATH_SEPARATOR) unless plain
-        @settings.to_env.merge(variables)
+        @environment.merge(variables)
       end
 
       # A Ruby script that the system could not start by itself is given to the Ruby that runs this.
@@ -98,8 +100,7 @@ module Memprof
       end
 
       def forwarding_signals
-        names = FORWARDED | [@settings.signal].compact
-        before = names.to_h { |name| [name, trap(name) { forward(name) }] }
+        before = @forwarded.to_h { |name| [name, trap(name) { forward(name) }] }
         # The command inherits that a signal is ignored, as under nohup, but not that it is forwarded.
         before.each { |name, handler| trap(name, handler) if handler == "IGNORE" }
         yield

@@ -90,7 +90,7 @@ module Memprof
         directory = temporary_directory
         reports = Reports.new(directory, @terminal, shown: output.nil?)
         settings = settings(output || default_output(directory), directory, shown: output.nil?)
-        program = Program.new(arguments, settings, @terminal)
+        program = Program.new(arguments, settings.to_env, @terminal, signal: settings.signal)
         status = program.run
         reports.show(program.pid, settings) if program.pid
         status
@@ -120,9 +120,8 @@ module Memprof
       end
 
       def define_tracking_options(parser)
-        parser.on("--signal SIGNAL", "also report on this signal (default: none)") do |name|
-          @options[:signal] = signal(name)
-        end
+        checked(parser, "--signal SIGNAL", "also report on this signal (default: none)", :signal,
+          "one that can be caught, such as URG, USR1 or USR2") { |text| signal(text) }
         flag(parser, "--after-boot", "start tracking at the first request, example,",
           "test or job, or at Memprof.booted", :after_boot)
         flag(parser, "--peak", "also find when memory was largest, and which lines",
@@ -204,9 +203,7 @@ module Memprof
 
       def signal(text)
         name = text.upcase.delete_prefix("SIG")
-        return name if Signal.list.key?(name) && !REFUSED_SIGNALS.include?(name)
-
-        invalid("--signal", text, "one that can be caught, such as URG, USR1 or USR2")
+        name if Signal.list.key?(name) && !REFUSED_SIGNALS.include?(name)
       end
     end
   end

@@ -32,11 +32,9 @@ module Memprof
       private
 
       def define_own_options(parser)
-        parser.on("--nearly-empty PERCENT", Float, "a page with at most so many used slots is",
-          "nearly empty (default: 10)") do |percent|
-          invalid("--nearly-empty", percent, "a number from 0 to 100") unless (0..100).cover?(percent)
-
-          @options[:nearly_empty] = percent
+        checked(parser, "--nearly-empty PERCENT", Float, "a page with at most so many used slots is",
+          "nearly empty (default: 10)", :nearly_empty, "a number from 0 to 100") do |percent|
+          percent if (0..100).cover?(percent)
         end
       end
 

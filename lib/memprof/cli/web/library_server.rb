@@ -3,7 +3,6 @@
 require_relative "../../library"
 require_relative "../../library/key"
 require_relative "../../web/uploads"
-require_relative "../size"
 
 module Memprof
   module CLI
@@ -15,30 +14,7 @@ module Memprof
         KEY = "MEMPROF_KEY"
         # Options that make no sense without a library.
         OPTIONS = %i[max_size max_upload key].freeze
-        private_constant :MAX_UPLOAD, :SHORTEST_KEY, :KEY
-
-        def self.define_options(parser, options)
-          parser.on("--library [DIR]", "show the dumps of a directory, and accept", "uploads") do |place|
-            options[:library] = place || true
-          end
-          parser.on("--max-size SIZE", "limit of the library, such as 20GiB") do |text|
-            options[:max_size] = size("--max-size", text)
-          end
-          parser.on("--max-upload SIZE", "limit of one dump (default: 2GiB)") do |text|
-            options[:max_upload] = size("--max-upload", text)
-          end
-          parser.on("--key KEY", "upload key required from clients, at least",
-            "#{SHORTEST_KEY} characters (or #{KEY};", "default: generated once)") { |key|
-            options[:key] =
-              key
-          }
-        end
-
-        def self.size(option, text)
-          Size.parse(text)&.nonzero? ||
-            raise(UsageError, "invalid #{option} \"#{text}\"; expected a size such as 500MB or 2GiB")
-        end
-        private_class_method :size
+        private_constant :MAX_UPLOAD
 
         attr_reader :library
 
