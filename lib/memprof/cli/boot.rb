@@ -4,7 +4,6 @@ require "fileutils"
 require "rbconfig"
 require "tmpdir"
 require_relative "../boot/recorded"
-require_relative "../output"
 require_relative "boot_page"
 require_relative "program"
 
@@ -55,7 +54,7 @@ module Memprof
         one_of(parser, FORMATS, "-f", "--format FORMAT", "text (default), json, markdown; as flame graph:",
           "collapsed, speedscope", :format)
         json(parser)
-        text(parser, "-o", "--output FILE", "write to a file (default: stdout)", :output)
+        output(parser, "--output FILE", "write to a file (default: stdout)")
         checked(parser, "--min SIZE", "leave out files with a smaller total (1MB)", :min,
           "a size, as 512KiB") { |text| ByteSize.read(text) }
         count(parser, "--limit N", "the first N gems and files (default: 10)", :limit)
@@ -72,7 +71,6 @@ module Memprof
 
       def run(command)
         minimum = minimum() # a wrong one is to fail before the command runs
-        output = output_path(@options[:output]) if @options[:output]
         Dir.mktmpdir("memprof-boot-") do |directory|
           program = Program.new(command, environment(directory), @terminal, feature: "memprof/boot/autorun")
           status = program.run
@@ -80,7 +78,7 @@ module Memprof
           next status unless program.pid
           next missing(status) unless File.file?(numbers)
 
-          present(numbers, minimum, output) ? status : 2
+          present(numbers, minimum).zero? ? status : 2
         end
       end
 
@@ -104,34 +102,26 @@ module Memprof
         status.zero? ? 1 : status
       end
 
-      def present(numbers, minimum, output)
+      def present(numbers, minimum)
         load_library
         require_relative "../boot/tree"
         tree = Memprof::Boot::Tree.load(numbers)
-        content = content(tree, minimum, screen: output.nil?)
-        return @terminal.print(content) unless output && output != "-"
-
-        Output.write(output, content)
-        true
-      rescue Memprof::Error => e
-        raise UsageError, e.message
+        deliver(content(tree, minimum))
       end
 
-      def content(tree, minimum, screen:)
-        case format = @options.fetch(:format, :text)
+      def content(tree, minimum)
+        case output_format
         when :json then generate(tree.to_h)
-        when :collapsed, :speedscope then flame(tree, format)
+        when :collapsed, :speedscope then flame(tree)
         else
-          color = screen && format == :text && @terminal.color?
-          BootPage.new(tree, minimum: minimum, limit: @options.fetch(:limit, 10))
-            .to(format, width: (@terminal.columns if screen), paint: Paint.new(color))
+          BootPage.new(tree, minimum: minimum, limit: @options.fetch(:limit, 10)).to(output_format, **screen)
         end
       end
 
-      def flame(tree, format)
+      def flame(tree)
         require_relative "../boot/flame"
         flame = Memprof::Boot::Flame.new(tree)
-        format == :collapsed ? flame.collapsed : generate(flame.speedscope)
+        output_format == :collapsed ? flame.collapsed : generate(flame.speedscope)
       end
 
       def generate(hash)

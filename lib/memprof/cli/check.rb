@@ -65,7 +65,7 @@ module Memprof
         one_of(parser, Comparing::FORMATS, "-f", "--format FORMAT",
           "text, json, csv, markdown, github, junit", :format)
         json(parser)
-        text(parser, "-o", "--output PATH", "write to a file (default: stdout)", :output)
+        output(parser, "--output PATH", "write to a file (default: stdout)")
         comparison_options(parser)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
       end
@@ -76,7 +76,6 @@ module Memprof
         else
           check_baseline(@options[:baseline])
         end
-        output_path(@options[:output]) if @options[:output]
         limits
       end
 
@@ -117,8 +116,6 @@ module Memprof
         Memprof::Check::Baseline.write(@options[:baseline], files)
         @terminal.warn("wrote #{@options[:baseline]}: #{Cell.plural(files.size, "run")}")
         0
-      rescue Memprof::Error => e
-        raise UsageError, e.message
       end
 
       def limits

@@ -2,6 +2,8 @@
 
 require "optparse"
 require_relative "../byte_size"
+require_relative "../errors"
+require_relative "../output"
 
 module Memprof
   module CLI
@@ -26,7 +28,7 @@ module Memprof
 
         @given = @options
         @options = defaults.merge(@given)
-        call(rest)
+        guard { call(rest) }
       end
 
       def help
@@ -43,6 +45,13 @@ module Memprof
       def show_help = @terminal.print(help) ? 0 : 2
 
       private
+
+      # What memprof itself raises is an answer to the command, and no bug of it.
+      def guard
+        yield
+      rescue Memprof::Error => e
+        raise UsageError, e.message
+      end
 
       def verb = VERBS.key(self.class.name.split("::").last.to_sym)
 
@@ -72,6 +81,18 @@ module Memprof
 
       # Options come first: what follows may be a program's own.
       def arrange(parser, arguments) = parser.order(arguments)
+
+      # Names in brackets are of arguments that may be left out.
+      def expect_arguments(arguments, *names)
+        missing = names.grep_v(/\A\[/)[arguments.size]
+        raise UsageError, "#{missing} is missing; see `memprof help #{verb}`" if missing
+
+        extra = arguments.drop(names.size)
+        raise UsageError,
+          "unexpected arguments: #{extra.join(" ")}; see `memprof help #{verb}`" unless extra.empty?
+
+        arguments
+      end
 
       def load_library
         require "memprof"
@@ -124,6 +145,10 @@ module Memprof
         checked(parser, *definition, name, "one of: #{words.join(", ")}") do |text|
           words.find { |word| word.to_s == text }
         end
+      end
+
+      def output(parser, *definition)
+        parser.on("-o", *definition) { |path| @options[:output] = output_path(path) }
       end
 
       def json(parser)
@@ -183,6 +208,23 @@ module Memprof
         return unless File.exist?(out) && !@options[:force] && Output.file_path(out)
 
         raise UsageError, "#{out} already exists; use --force to replace it"
+      end
+
+      def output_format = @options.fetch(:format, :text)
+
+      # How a Page is laid out: for a screen, or for a file or a program.
+      def screen
+        return {} if @options[:output] || output_format != :text
+
+        { width: @terminal.columns, paint: Paint.new(@terminal.color?) }
+      end
+
+      # Prints a result, or writes it to the file of --output; gives the exit status.
+      def deliver(text)
+        return @terminal.print(text) ? 0 : 2 unless @options[:output]
+
+        Output.write(@options[:output], text)
+        0
       end
 
       # OptionParser puts what it thinks was meant on lines of its own.

@@ -43,24 +43,8 @@ module Memprof
         failed = outcomes.find(&:failed)
         comparison = comparison.by(failed.measure) if failed && !@options[:sort]
         comparing = Comparing.new(comparison, outcomes, @options)
-        text = comparing.to_s(**screen)
-        written = @options[:output] ? write(text) : @terminal.print(text)
-        return 2 unless written
-
-        comparing.failed? ? 1 : 0
-      end
-
-      def screen
-        return {} if @options[:output] || @options.fetch(:format, :text) != :text
-
-        { width: @terminal.columns, paint: Paint.new(@terminal.color?) }
-      end
-
-      def write(text)
-        Output.write(@options[:output], text)
-        true
-      rescue Memprof::Error => e
-        raise UsageError, e.message
+        status = deliver(comparing.to_s(**screen))
+        status.zero? && comparing.failed? ? 1 : status
       end
     end
   end

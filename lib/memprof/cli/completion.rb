@@ -27,9 +27,7 @@ module Memprof
       TEXT
 
       def call(arguments)
-        shell, *rest = arguments
-        raise UsageError, "SHELL is missing; see `memprof help completion`" unless shell
-        raise UsageError, "unexpected arguments: #{rest.join(" ")}" unless rest.empty?
+        shell, = expect_arguments(arguments, "SHELL")
         unless SHELLS.include?(shell)
           raise UsageError, "unknown shell \"#{shell}\"; expected one of: #{SHELLS.join(", ")}"
         end

@@ -34,8 +34,6 @@ module Memprof
         options = dump_options(output)
         load_library
         with_input(input) { |path| output == "-" ? to_stdout(path, options) : to_file(path, output, options) }
-      rescue Memprof::Error => e
-        raise UsageError, e.message
       end
 
       private
@@ -57,12 +55,7 @@ module Memprof
         unless input == "-" || (File.exist?(input) && !File.directory?(input) && File.readable?(input))
           raise UsageError, "cannot read #{input}"
         end
-        return arguments if output == "-"
-
-        output_path(output, "OUT")
-        there = File.exist?(output) && !@options[:force]
-        raise UsageError, "#{output} already exists; use --force to replace it" if there
-
+        check_out(output)
         arguments
       end
 

@@ -67,7 +67,7 @@ module Memprof
           warn_of_faults(core)
           to_output { requests.all? { |request, path| answer_to(path, core, request) } ? 0 : 2 }
         end
-      rescue ArgumentError, Memprof::Error => e
+      rescue ArgumentError => e
         raise UsageError, e.message
       end
 

@@ -92,13 +92,11 @@ module Memprof
         diff = compare(heaps)
         answer = answers(diff)
         series = over(heaps, between, diff, answer) if between
-        status = present(answer) do |page|
+        present(answer, steps(after, answer)) do |page|
           rows = GrowthRows.listing(answer[:rows][:rows],
             three: files.size > 2, unrelated: unrelated?(answer))
           output_format == :csv ? page.listing(rows) : render(page, answer, rows, series)
         end
-        next_steps(steps(after, answer))
-        status
       end
 
       def define_own_options(parser)

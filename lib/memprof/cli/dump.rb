@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
+require "shellwords"
 require_relative "../dump/options"
 require_relative "../units"
 require_relative "collection"
 require_relative "dumping"
 require_relative "live_process"
-require_relative "next_steps"
 
 module Memprof
   module CLI
@@ -90,7 +90,7 @@ module Memprof
       def dumped?(child)
         dump(child, @out && numbered(@out, child.pid))
         true
-      rescue UsageError, SystemCallError => e
+      rescue UsageError, Error, SystemCallError => e
         @terminal.warn(e.message)
         false
       end
@@ -110,9 +110,7 @@ module Memprof
         out ||= Collection.name(target, path)
         move(target, path, out)
         @terminal.puts(out)
-        @terminal.warn("#{Units.bytes(File.size(out))}; next: #{NextSteps.for(out)}")
-      rescue Error => e
-        raise UsageError, e.message
+        @terminal.warn("#{Units.bytes(File.size(out))}; next: memprof leaks #{Shellwords.escape(out)}")
       end
 
       # The process has done its part: the dump stays where it is.

@@ -40,7 +40,9 @@ module Memprof
 
       def strings(file, heap)
         answer = ask(heap, :duplicates, **@options.slice(:where, :limit, :min))
-        status = present(answer) do |page|
+        first = answer[:rows].first
+        steps = [(about(file, first, "one of the first group") if first), empties(file)].compact
+        present(answer, steps) do |page|
           page.heading("#{Units.bytes(answer[:wasted])} (#{Cell.percent(answer[:percent])}) wasted by " \
                        "#{Units.count(answer[:duplicates])} duplicates among #{plural(answer[:count],
                          "string")}")
@@ -48,9 +50,6 @@ module Memprof
           more(page, answer[:more], "text") unless answer[:rows].empty?
           warn(page, answer[:warnings])
         end
-        first = answer[:rows].first
-        next_steps([(about(file, first, "one of the first group") if first), empties(file)].compact)
-        status
       end
 
       def about(file, row, purpose) = [["show", file, row[:address]], purpose]
@@ -75,15 +74,13 @@ module Memprof
 
       def collections(file, heap)
         answer = ask(heap, :collections, **@options.slice(:where, :limit, :sort))
-        status = present(answer) do |page|
+        first = answer[:rows].first
+        present(answer, first ? [about(file, first, "details of the first")] : []) do |page|
           sums = kinds(answer[:types])
           page.listing(sums, heading: "Collections") unless output_format == :csv
           page.listing(largest(answer[:rows]), heading: "By #{answer[:sort]}")
           more(page, answer[:more], "collection") unless answer[:rows].empty?
         end
-        first = answer[:rows].first
-        next_steps([(about(file, first, "details of the first") if first)].compact)
-        status
       end
 
       def kinds(types)

@@ -2,7 +2,6 @@
 
 require "tmpdir"
 require_relative "heap_command"
-require_relative "../output"
 
 module Memprof
   module CLI

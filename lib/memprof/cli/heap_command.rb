@@ -5,8 +5,6 @@ require "shellwords"
 require_relative "listing"
 require_relative "loading"
 require_relative "page"
-require_relative "../errors"
-require_relative "../output"
 require_relative "../units"
 
 module Memprof
@@ -37,9 +35,7 @@ module Memprof
       end
 
       def define_output(parser)
-        parser.on("-o", "--output FILE", "write to a file (default: stdout)") do |path|
-          @options[:output] = output_path(path)
-        end
+        output(parser, "--output FILE", "write to a file (default: stdout)")
         flag(parser, "--no-pager", "never page long output", :no_pager)
       end
 
@@ -55,17 +51,6 @@ module Memprof
 
       def limit(parser, what, default)
         count(parser, "--limit N", "#{what} (default: #{default})", :limit)
-      end
-
-      def expect_arguments(arguments, *names)
-        missing = names.grep_v(/\A\[/)[arguments.size]
-        raise UsageError, "#{missing} is missing; see `memprof help #{verb}`" if missing
-
-        extra = arguments.drop(names.size)
-        raise UsageError,
-          "unexpected arguments: #{extra.join(" ")}; see `memprof help #{verb}`" unless extra.empty?
-
-        arguments
       end
 
       def open_heap(path)
@@ -84,8 +69,6 @@ module Memprof
         Loading.busy(@terminal, &block)
       rescue ArgumentError => e
         raise UsageError::Shown, e.message
-      rescue Memprof::Error => e
-        raise UsageError, e.message
       end
 
       def compare(heaps)
@@ -95,33 +78,24 @@ module Memprof
         raise UsageError, "cannot compare the dumps: #{e.message}"
       end
 
-      # Prints an answer: as it is, or as the block lays it out on a Page.
-      def present(answer)
+      # Prints an answer, as it is or as the block lays it out on a Page, and what to do next: commands, each
+      # with what it does.
+      def present(answer, steps = [])
         return shown(JSON.pretty_generate(answer, max_nesting: 0) << "\n") if output_format == :json
 
-        screen = output_format == :text && !@options[:output]
-        page = Page.new(width: screen ? @terminal.columns : nil, paint: Paint.new(screen && @terminal.color?))
+        page = Page.new(**screen)
         yield(page)
-        shown(page.to(output_format))
+        status = shown(page.to(output_format))
+        next_steps(steps)
+        status
       end
-
-      def output_format = @options.fetch(:format, :text)
 
       def shown(text)
-        return written(text) if @options[:output]
+        return deliver(text) if @options[:output] || @options[:no_pager]
 
-        printed = @options[:no_pager] ? @terminal.print(text) : @terminal.page(text)
-        printed ? 0 : 2
+        @terminal.page(text) ? 0 : 2
       end
 
-      def written(text)
-        Output.write(@options[:output], text)
-        0
-      rescue Memprof::Error => e
-        raise UsageError, e.message
-      end
-
-      # What to do next, as commands with what they do.
       def next_steps(steps)
         # What came from a pipe is gone.
         return if output_format != :text || steps.empty? || steps.flatten.include?("-")

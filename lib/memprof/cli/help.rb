@@ -9,8 +9,7 @@ module Memprof
       DETAILS = ""
 
       def call(arguments)
-        verb, *rest = arguments
-        raise UsageError, "unexpected arguments: #{rest.join(" ")}; help takes one command" unless rest.empty?
+        verb, = expect_arguments(arguments, "[COMMAND]")
         return CLI.command(verb, @terminal).show_help if verb
 
         @terminal.print(@options[:man] ? ManPage.new(@terminal).to_s : overview) ? 0 : 2

@@ -41,14 +41,12 @@ module Memprof
         file, = expect_arguments(arguments, "FILE")
         answer = ask(open_heap(file), :histogram,
           **@options.slice(:by, :then, :where, :sort, :limit, :then_limit, :exact, :depth))
-        status = present(answer) do |page|
+        present(answer, steps(file, answer)) do |page|
           page.heading(heading(answer))
           page.listing(listing(answer))
           more(page, answer[:more], "group") unless answer[:rows].empty?
           garbage(page, answer[:total])
         end
-        next_steps(steps(file, answer))
-        status
       end
 
       private

@@ -61,13 +61,11 @@ module Memprof
 
       def one(file)
         answer = suspects(open_heap(file))
-        status = present(answer) do |page|
+        suspect = answer[:suspects].first
+        steps = suspect ? steps(file, suspect[:object][:address]) : [[["top", file], "the largest objects"]]
+        present(answer, steps) do |page|
           output_format == :csv ? table(page, [[file, answer]]) : render(page, file, answer)
         end
-        suspect = answer[:suspects].first
-        next_steps(suspect ? steps(file,
-          suspect[:object][:address]) : [[["top", file], "the largest objects"]])
-        status
       end
 
       def steps(file, address)

@@ -123,12 +123,10 @@ module Memprof
 
         recording = open_recording(path)
         case format = @options.fetch(:format, :text)
-        when :text then write(text_of(recording))
-        when :json then write("#{json_of(recording)}\n")
+        when :text then deliver(text_of(recording))
+        when :json then deliver("#{json_of(recording)}\n")
         else export(recording, format)
         end
-      rescue Memprof::Error => e
-        raise UsageError, e.message
       end
 
       def check_views(later)
@@ -155,17 +153,10 @@ module Memprof
         unless %i[text json].include?(format)
           invalid("--format", format, "text or json: two recordings are compared")
         end
-        return write("#{comparison.to_json}\n") if format == :json
+        return deliver("#{comparison.to_json}\n") if format == :json
 
         color = @terminal.color? && !@options[:output]
-        write(comparison.to_s(limit: @options.fetch(:limit, SHOWN), color: color))
-      end
-
-      def write(text)
-        return @terminal.print(text) ? 0 : 2 unless @options[:output]
-
-        Output.write(output_path(@options[:output]), text)
-        0
+        deliver(comparison.to_s(limit: @options.fetch(:limit, SHOWN), color: color))
       end
 
       def text_of(recording)
@@ -188,11 +179,10 @@ module Memprof
       end
 
       def export(recording, format)
-        output = @options[:output] ? output_path(@options[:output]) : $stdout
         if format == :pprof && !@options[:output] && @terminal.tty?
           raise UsageError, "pprof is a binary format; give --output PATH"
         end
-        recording.write(output, format: format, value: value)
+        recording.write(@options[:output] || $stdout, format: format, value: value)
         0
       end
 
@@ -216,8 +206,8 @@ module Memprof
       def value = @options.fetch(:value, :peak)
 
       def define_options(parser)
-        text(parser, "-o", "--output FILE", "append to a file (default: a table on stderr); of a",
-          "recording, write to it", :output)
+        output(parser, "--output FILE", "append to a file (default: a table on stderr); of a",
+          "recording, write to it")
         count(parser, "--limit N", "the first N locations of the table (default: 20;",
           "of a recording's tables 10)", :limit)
         byte_size(parser, "--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
@@ -256,7 +246,7 @@ module Memprof
       end
 
       def settings
-        output = output_path(@options[:output]) if @options[:output]
+        output = @options[:output]
         invalid("--output", output, "a path without a comma") if output&.include?(",")
         table = @options.fetch(:limit, LIMIT) unless output
         { dump_path: output, table: table, dump_min: @options[:min], sample: @options[:sample] }

@@ -53,17 +53,11 @@ module Memprof
         target = target([])
         answer = target.connect ? ask_process(target, { do: "memory" })["memory"] : nil
         load_library
-        answer ? measured(answer) : outside { Memprof::Memory.of(pid) }
+        answer ? measured(answer) : Memprof::Memory.of(pid)
       end
 
       def measured(answer)
         Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true))
-      end
-
-      def outside
-        yield
-      rescue Memprof::Error => e
-        raise UsageError, e.message
       end
 
       def workers(of)
@@ -72,7 +66,7 @@ module Memprof
         @options[:pid] = of.to_i
         target([])
         load_library
-        cluster = outside { Memprof::Memory::Cluster.of(of.to_i) { |pid| own_answer(pid) } }
+        cluster = Memprof::Memory::Cluster.of(of.to_i) { |pid| own_answer(pid) }
         present(cluster.to_h) { |page| render_cluster(page, of, cluster) }
       end
 

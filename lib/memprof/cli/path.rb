@@ -32,26 +32,22 @@ module Memprof
         file, name = expect_arguments(arguments, "FILE", "ADDRESS (or --where QUERY)")
         to = address(name)
         answer = ask(open_heap(file), :path, to: to)
-        status = present(answer) do |page|
+        present(answer, [[["show", file, to], "details of the object"]]) do |page|
           if answer[:steps].empty?
             page.text("#{to} is unreachable from the roots: garbage not collected yet.")
           else
             page.heading(Wording.phrase(answer[:phrase])).listing(Objects.path(answer, run: longest_run))
           end
         end
-        next_steps([[["show", file, to], "details of the object"]])
-        status
       end
 
       def many(arguments)
         file, = expect_arguments(arguments, "FILE")
         answer = ask(open_heap(file), :path, **@options.slice(:where, :limit))
-        status = present(answer) do |page|
+        present(answer, steps(file, answer)) do |page|
           page.heading(heading(answer))
           page.listing(tree(answer[:branches]))
         end
-        next_steps(steps(file, answer))
-        status
       end
 
       # Longer runs of equal steps are folded for people.

@@ -28,11 +28,9 @@ module Memprof
         file, name = expect_arguments(arguments, "FILE", "ADDRESS")
         of = address(name)
         answer = ask(open_heap(file), :object, of: of, limit: @options[:limit])
-        status = present(answer) do |page|
+        present(answer, steps(file, of, answer)) do |page|
           output_format == :csv ? page.listing(Objects.references(answer[:references])) : render(page, answer)
         end
-        next_steps(steps(file, of, answer))
-        status
       end
 
       private

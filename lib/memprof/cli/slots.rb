@@ -20,13 +20,12 @@ module Memprof
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
         answer = ask(open_heap(file), :slots, **@options.slice(:nearly_empty))
-        status = present(answer) do |page|
+        steps = [[["histogram", file, "--by", "slot", "--then", "class"], "their objects by class"]]
+        present(answer, steps) do |page|
           page.heading(answer[:sentence])
           page.listing(sizes(answer))
           page.listing(filled(answer), heading: "Pages by share of used slots")
         end
-        next_steps([[["histogram", file, "--by", "slot", "--then", "class"], "their objects by class"]])
-        status
       end
 
       private

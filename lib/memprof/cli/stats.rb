@@ -30,11 +30,9 @@ module Memprof
 
         file, = expect_arguments(arguments, "FILE (or --pid PID)")
         answer = ask(open_heap(file), :overview, **@options.slice(:limit))
-        status = present(answer) do |page|
+        present(answer, steps(file)) do |page|
           output_format == :csv ? page.listing(Overview.types(answer)) : Overview.render(page, file, answer)
         end
-        next_steps(steps(file))
-        status
       end
 
       private

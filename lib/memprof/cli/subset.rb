@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "heap_command"
-require_relative "../output"
 
 module Memprof
   module CLI
@@ -56,8 +55,6 @@ module Memprof
         out ? write(set, out) : show(set, sizes)
       rescue ArgumentError => e
         raise UsageError::Shown, e.message
-      rescue Memprof::Error => e
-        raise UsageError, e.message
       end
 
       private

@@ -43,14 +43,12 @@ module Memprof
 
       def list(file)
         answer = ask(open_heap(file), :top, **@options.slice(:where, :sort, :limit, :offset))
-        status = present(answer) do |page|
+        present(answer, steps(file, answer)) do |page|
           chosen = " chosen" if @options[:where]
           page.heading("#{Units.objects(answer[:count])}#{chosen}, #{Units.bytes(answer[:size])}")
           page.listing(listing(answer[:objects]))
           more(page, answer[:more], "object") unless answer[:objects].empty?
         end
-        next_steps(steps(file, answer))
-        status
       end
 
       def listing(objects)
@@ -69,15 +67,13 @@ module Memprof
           "invalid --sort \"#{@options[:sort]}\" with --procs; expected one of: retained, size" unless known
 
         answer = ask(open_heap(file), :procs, **@options.slice(:where, :sort, :limit))
-        status = present(answer) do |page|
+        first = answer[:rows].first
+        steps = first ? [[["path", file, first[:example][:address]], "what retains one of the first"]] : []
+        present(answer, steps) do |page|
           page.heading("#{plural(answer[:count], "proc")}, #{Units.bytes(answer[:size])}")
           page.listing(Objects.procs(answer[:rows]))
           more(page, answer[:more], "place") unless answer[:rows].empty?
         end
-        first = answer[:rows].first
-        next_steps(first ? [[["path", file, first[:example][:address]],
-          "what retains one of the first"]] : [])
-        status
       end
 
       def steps(file, answer)

@@ -23,7 +23,6 @@ module Memprof
         readable = File.file?(script) && File.readable?(script)
         raise UsageError, "cannot read the script #{script}" unless readable
 
-        @output = output_path(@options[:output]) if @options[:output]
         session_class = load_library
         @own_files = caller_locations.map(&:path).uniq
         pose_as(script, script_arguments)
@@ -45,11 +44,14 @@ module Memprof
       private
 
       def define_options(parser)
-        text(parser, "-o", "--output PATH", "write to this file (default: stdout)", :output)
+        output(parser, "--output PATH", "write to this file (default: stdout)")
         flag(parser, "--gc", "run GC first, so that only retained objects show", :gc)
         count(parser, "--limit N", "the first N lines (default: all)", :limit)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
       end
+
+      # What the script raises is its own.
+      def guard = yield
 
       # Not before the arguments are known to be right: the extension is not needed for an error message.
       def load_library
@@ -87,7 +89,7 @@ module Memprof
         2.times { GC.start } if @options[:gc] # what waits for a finalizer goes with the second one
         text = stats(session)
         session.close
-        @output ? Output.write(@output, text) : @terminal.print(text)
+        deliver(text)
       rescue StandardError => e
         @terminal.warn("cannot show the objects: #{e.message}")
       end

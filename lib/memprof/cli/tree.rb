@@ -22,10 +22,10 @@ module Memprof
         of = name && address(name)
         answer = ask(open_heap(file), :tree, of: of, by_class: @options[:by] == :class || nil,
           **@options.slice(:depth, :limit, :min))
-        status = present(answer) { |page| page.heading(heading(answer)).listing(tree(answer)) }
         largest = answer[:branches].filter_map { |branch| branch[:address] }.first
-        next_steps(largest ? [[["show", file, largest], "details of the largest"]] : [])
-        status
+        present(answer, largest ? [[["show", file, largest], "details of the largest"]] : []) do |page|
+          page.heading(heading(answer)).listing(tree(answer))
+        end
       end
 
       private

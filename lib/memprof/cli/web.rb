@@ -41,8 +41,6 @@ module Memprof
         require_relative "../web"
         require_relative "../web/server"
         serve(arguments)
-      rescue Memprof::Error => e
-        raise UsageError, e.message
       end
 
       private

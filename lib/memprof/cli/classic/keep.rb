@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
+require "shellwords"
 require "zlib"
 require_relative "../../library"
 require_relative "../loading"
-require_relative "../next_steps"
 
 module Memprof
   module CLI
@@ -23,7 +23,7 @@ module Memprof
           entry = take(Library.new(Library.default_directory))
           @terminal.puts("Added to the library: #{Printable.line(entry.path)}")
           @terminal.puts("View it: memprof web --library")
-          @terminal.puts("Or run: #{NextSteps.for(entry.path)}")
+          @terminal.puts("Or run: memprof leaks #{Shellwords.escape(entry.path)}")
         rescue InvalidDump
           raise Error, "#{@dump} is not a heap dump"
         end
