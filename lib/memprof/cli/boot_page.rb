@@ -58,16 +58,21 @@ module Memprof
         file.total.retained_bytes >= @minimum
       end
 
-      def columns(listing)
-        listing.column("Total", :bytes, :total_bytes).column("Self", :bytes, :self_bytes)
-          .column("Objects", :count, :total_objects).column("Code", :bytes, :code_bytes)
+      # Of files and of gems.
+      def totals
+        Listing.new.column("Total", :bytes, :total_bytes) { |one| one.total.retained_bytes }
+          .column("Self", :bytes, :self_bytes) { |one| one.own.retained_bytes }
+          .column("Objects", :count, :total_objects) { |one| one.total.retained_objects }
+          .column("Code", :bytes, :code_bytes) { |one| one.total.code_bytes }
       end
 
       def requires(files)
-        listing = columns(Listing.new).column("RSS", :growth, :rss, spare: true)
-          .column("Time", :seconds, :seconds, spare: true)
-        listing.column("Required by", :count, :required_by, spare: true) if @is_screen
-        listing.column("File", :name, :file)
+        listing = totals.column("RSS", :growth, :rss, spare: true, &:rss)
+          .column("Time", :seconds, :seconds, spare: true, &:seconds)
+        if @is_screen
+          listing.column("Required by", :count, :required_by, spare: true) { |file| required_by(file) }
+        end
+        listing.column("File", :name, :file) { |file| file.label(others: !@is_screen) }
         files.each { |file| grow(listing, file, 0) }
         listing
       end
@@ -76,9 +81,7 @@ module Memprof
       def grow(listing, file, depth)
         return unless shown?(file) || file.equal?(@tree.root)
 
-        cells = [*amounts(file.total, file.own), file.rss, file.seconds]
-        cells << required_by(file) if @is_screen
-        listing.row(*cells, file.label(others: !@is_screen), depth: depth)
+        listing.item(file, depth: depth)
         file.children.each { |child| grow(listing, child, depth + 1) }
       end
 
@@ -87,29 +90,19 @@ module Memprof
         file.also_required_by.size + 1 if file.also_required_by.any?
       end
 
-      def amounts(total, own)
-        [total.retained_bytes, own.retained_bytes, total.retained_objects, total.code_bytes]
-      end
-
       def gems
-        listing = columns(Listing.new).column("Files", :count, :files)
-          .column("Time", :seconds, :seconds, spare: true).column("Gem", :name, :gem)
-        @tree.gems.first(@limit).each do |gem|
-          listing.row(*amounts(gem.total, gem.own), gem.files, gem.seconds, gem.name)
-        end
-        listing
+        totals.column("Files", :count, :files, &:files)
+          .column("Time", :seconds, :seconds, spare: true, &:seconds).column("Gem", :name, :gem, &:name)
+          .rows(@tree.gems.first(@limit))
       end
 
       def files
-        listing = Listing.new.column("Self", :bytes, :self_bytes).column("Objects", :count, :self_objects)
-          .column("Code", :bytes, :code_bytes).column("Time", :seconds, :self_seconds, spare: true)
-          .column("File", :name, :file)
-        @tree.files.first(@limit).each do |file|
-          own = file.own
-          listing.row(own.retained_bytes, own.retained_objects, own.code_bytes, file.own_seconds,
-            file.path ? Paths.short(file.path) : file.name)
-        end
-        listing
+        Listing.new.column("Self", :bytes, :self_bytes) { |file| file.own.retained_bytes }
+          .column("Objects", :count, :self_objects) { |file| file.own.retained_objects }
+          .column("Code", :bytes, :code_bytes) { |file| file.own.code_bytes }
+          .column("Time", :seconds, :self_seconds, spare: true, &:own_seconds)
+          .column("File", :name, :file) { |file| file.path ? Paths.short(file.path) : file.name }
+          .rows(@tree.files.first(@limit))
       end
     end
   end

@@ -17,7 +17,11 @@ module Memprof
       BY = %i[line class gem].freeze
       LIMIT = 20
       LIMIT_OF_GROUPS = 5
-      private_constant :LIMIT, :LIMIT_OF_GROUPS
+      COLUMNS = {
+        allocated_bytes: ["Allocated", :growth], allocated_objects: ["Objects", :more],
+        retained_bytes: ["Retained", :growth], retained_objects: ["Objects", :more]
+      }.freeze
+      private_constant :LIMIT, :LIMIT_OF_GROUPS, :COLUMNS
 
       Words = Memprof::Check::Wording
       private_constant :Words
@@ -105,28 +109,16 @@ module Memprof
 
       def listing(name, limit = nil)
         listing = Listing.new
-          .column("Allocated", :growth, :allocated_bytes).column("Objects", :more, :allocated_objects)
-          .column("Retained", :growth, :retained_bytes).column("Objects", :more, :retained_objects)
-        rows = @comparison.rows(name).first(limit || @comparison.rows(name).size)
-        return groups(listing, rows, name) unless name == :line
-
-        listing.column("Class", :name, :class).column("Allocated at", :place, :location)
-          .column("Line", :name, :match)
-        rows.each do |row|
-          place = row.slice(:file, :line, :method)
-          listing.row(*changes(row), row[:class], place, Words.found(row))
+        COLUMNS.each { |measure, column| listing.column(*column, measure) { |row| row[measure][:change] } }
+        if name == :line
+          listing.column("Class", :name, :class)
+            .column("Allocated at", :place, :location) { |row| row.slice(:file, :line, :method) }
+            .column("Line", :name, :match) { |row| Words.found(row) }
+        else
+          listing.column(name.to_s.capitalize, :name, name, from: :name)
         end
-        listing
-      end
-
-      def groups(listing, rows, name)
-        listing.column(name.to_s.capitalize, :name, name)
-        rows.each { |row| listing.row(*changes(row), row[:name]) }
-        listing
-      end
-
-      def changes(row)
-        Memprof::Check::Comparison::MEASURES.map { |measure| row[measure][:change] }
+        rows = @comparison.rows(name)
+        listing.rows(limit ? rows.first(limit) : rows)
       end
 
       def found

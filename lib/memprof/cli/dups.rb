@@ -57,19 +57,20 @@ module Memprof
       def empties(file) = [["dups", "--collections", file], "empty collections"]
 
       def texts(rows)
-        listing = Listing.new.column("Wasted", :bytes, :wasted)
+        Listing.new.column("Wasted", :bytes, :wasted)
           .column("Wasted %", :percent, :percent, spare: true)
           .column("Strings", :count, :count).column("Length", :count, :length, spare: true)
-          .column("Text", :name, :text, most: 44).column("Referenced by", :name, :holder, most: 40)
-          .column("Allocated at", :place, :site, spare: true)
+          .column("Text", :name, :text, most: 44) { |row| text(row[:text]) }
+          .column("Referenced by", :name, :holder, most: 40) { |row| Wording.holder(row[:holders].first) }
+          .column("Allocated at", :place, :site, spare: true) { |row| row[:sites].first }
           .column("Example", :address, :address, spare: true)
-        rows.each do |row|
-          text = row[:text]
-          text = text.inspect if text && output_format != :csv
-          listing.row(*row.values_at(:wasted, :percent, :count, :length), text || "(unknown)",
-            Wording.holder(row[:holders].first), row[:sites].first, row[:address])
-        end
-        listing
+          .rows(rows)
+      end
+
+      def text(text)
+        return "(unknown)" unless text
+
+        output_format == :csv ? text : text.inspect
       end
 
       def collections(file, heap)
@@ -84,26 +85,24 @@ module Memprof
       end
 
       def kinds(types)
-        keys = %i[type count size elements empty_count empty_size single_count fill unused]
-        listing = Listing.new.column("Type", :label, :type).column("Objects", :count, :count)
+        Listing.new.column("Type", :label, :type).column("Objects", :count, :count)
           .column("Shallow size", :bytes, :size).column("Elements", :count, :elements, spare: true)
-          .column("Empty", :count, :empty).column("Size of empty", :bytes, :empty_size)
-          .column("One element", :count, :single)
+          .column("Empty", :count, :empty, from: :empty_count).column("Size of empty", :bytes, :empty_size)
+          .column("One element", :count, :single, from: :single_count)
           .column("Fill %", :percent, :fill).column("Unused", :bytes, :unused)
-          .column("Empty ones referenced by", :name, :holder)
-        types.each { |type| listing.row(*type.values_at(*keys), Wording.holder(type[:empty_holders].first)) }
-        listing
+          .column("Empty ones referenced by", :name, :holder) do |type|
+            Wording.holder(type[:empty_holders].first)
+          end
+          .rows(types)
       end
 
       def largest(rows)
-        keys = %i[length capacity unused retained text address site]
-        listing = Listing.new.column("Length", :count, :length)
+        Listing.new.column("Length", :count, :length)
           .column("Capacity", :count, :capacity, spare: true)
           .column("Unused", :bytes, :unused).column("Retained size", :bytes, :retained)
-          .column("Object", :name, :object)
+          .column("Object", :name, :object, from: :text)
           .column("Address", :address, :address).column("Allocated at", :place, :site, spare: true)
-        rows.each { |row| listing.row(*row.values_at(*keys)) }
-        listing
+          .rows(rows)
       end
     end
   end

@@ -25,27 +25,30 @@ module Memprof
           changes = unrelated ? {} : { new: "New", gone: "Freed" }
           changes[:survived] = "Survived" if three && !unrelated
           changes[:garbage] = "Garbage" if !unrelated && rows.any? { |row| row[:garbage][:count].positive? }
-          listing = Listing.new.column("Growth", :growth, :growth).column("Objects", :more, :objects)
-          spare = %i[gone garbage]
-          changes.each { |key, heading| listing.column(heading, :count, key, spare: spare.include?(key)) }
+          # Garbage that was not collected yet is no growth.
+          listing = Listing.new.column("Growth", :growth, :growth) { |row| row[:reachable][:size] }
+            .column("Objects", :more, :objects) { |row| row[:reachable][:count] }
+          changes.each do |key, heading|
+            listing.column(heading, :count, key, spare: %i[gone garbage].include?(key)) do |row|
+              row[key]&.fetch(:count)
+            end
+          end
           listing.column("Retained by new", :bytes, :retained) unless unrelated
-          listing.column("Before", :bytes, :before, spare: !unrelated)
-            .column("After", :bytes, :after, spare: !unrelated)
-            .column("Over the dumps", :series, :series)
-            .column(heading(rows), place?(rows) ? :place : :name, :key)
-          rows.each { |row| listing.row(*cells(row, changes.keys, unrelated)) }
-          listing
+          listing.column("Before", :bytes, :before, spare: !unrelated) { |row| row[:before][:size] }
+            .column("After", :bytes, :after, spare: !unrelated) { |row| row[:after][:size] }
+            .column("Over the dumps", :series, :series) { |row| row[:series]&.map { |change| change[:size] } }
+            .column(heading(rows), place?(rows) ? :place : :name, :key) { |row| key(row) }
+            .rows(rows)
         end
 
         def owners(owners)
-          listing = Listing.new.column("Retained by new", :bytes, :retained).column("New", :count, :new)
-            .column("Survived", :count, :survived).column("Class", :name, :class)
-            .column("Retained by", :name, :holder, most: 70).column("Address", :address, :address)
-          owners.each do |owner|
-            listing.row(owner[:retained_by_new], owner[:new][:count], owner[:survived]&.fetch(:count),
-              owner[:classes].first&.fetch(:class), holder(owner), owner[:address])
-          end
-          listing
+          Listing.new.column("Retained by new", :bytes, :retained, from: :retained_by_new)
+            .column("New", :count, :new) { |owner| owner[:new][:count] }
+            .column("Survived", :count, :survived) { |owner| owner[:survived]&.fetch(:count) }
+            .column("Class", :name, :class) { |owner| owner[:classes].first&.fetch(:class) }
+            .column("Retained by", :name, :holder, most: 70) { |owner| holder(owner) }
+            .column("Address", :address, :address)
+            .rows(owners)
         end
 
         # A sentence for each object that grows.
@@ -87,15 +90,6 @@ module Memprof
         def part(count, whole) = count.zero? ? "none" : count == whole ? "all" : Units.count(count)
 
         def sum(sum) = Wording.sum(sum)
-
-        # Garbage that was not collected yet is no growth.
-        def cells(row, changes, unrelated)
-          series = row[:series]&.map { |change| change[:size] }
-          counts = row.values_at(*changes).map { |sum| sum&.fetch(:count) }
-          retained = unrelated ? [] : [row[:retained]]
-          sizes = [row[:before][:size], row[:after][:size]]
-          [row[:reachable][:size], row[:reachable][:count], *counts, *retained, *sizes, series, key(row)]
-        end
 
         def key(row)
           return { file: row[:file], line: row[:line] } if row.key?(:line) && row[:file]

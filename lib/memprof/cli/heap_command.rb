@@ -118,6 +118,12 @@ module Memprof
           "\"#{text}\" is not an object address; `memprof top` and `memprof query` list addresses"
       end
 
+      # The first generation and the last one.
+      def generations(span)
+        first, last = span
+        first == last ? first : "#{first}-#{last}"
+      end
+
       def plural(count, word) = Cell.plural(count, word)
 
       # Sentences of an answer that say what to be careful with.

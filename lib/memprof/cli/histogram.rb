@@ -113,7 +113,8 @@ module Memprof
         keys = above + [key(row, depth)]
         cells = output_format == :csv ? [keys.first, keys.drop(1).join(" / ")] : [keys.last]
         numbers = row.values_at(:retained, :percent, :count, :size)
-        listing.row(*numbers, *cells, generations(row), depth: depth)
+        generations = generations(row.values_at(:first_generation, :last_generation))
+        listing.row(*numbers, *cells, generations, depth: depth)
         row[:rows].each { |below| add(listing, below, keys, depth + 1) }
         return unless row[:more].positive? && @options[:then] && output_format != :csv
 
@@ -126,11 +127,6 @@ module Memprof
 
         by = @options.fetch(depth.zero? || !@options[:then] ? :by : :then, :class)
         %i[line file].include?(by) && output_format != :csv ? Cell.place(key.to_s) : key.to_s
-      end
-
-      def generations(row)
-        first, last = row.values_at(:first_generation, :last_generation)
-        first == last ? first : "#{first}-#{last}"
       end
     end
   end

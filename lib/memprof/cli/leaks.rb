@@ -96,23 +96,16 @@ module Memprof
       end
 
       def accumulated(suspect)
-        listing = Listing.new.column("Retained size", :bytes, :retained).column("Objects", :count, :count)
-          .column("Class", :name, :class).column("Allocated at", :place, :site, spare: true)
-          .column("Generations", :number, :generations, spare: true)
-        suspect[:accumulated].each do |held|
-          listing.row(held[:retained], held[:count], held[:class], site(held), generations(held))
-        end
-        listing
+        Listing.new.column("Retained size", :bytes, :retained).column("Objects", :count, :count)
+          .column("Class", :name, :class)
+          .column("Allocated at", :place, :site, spare: true) { |held| site(held) }
+          .column("Generations", :number, :generations, spare: true) { |held| generations(held[:generations]) }
+          .rows(suspect[:accumulated])
       end
 
       def site(held)
         place = held[:site] && Cell.place(held[:site])
         place && held[:at_site] < held[:count] ? "#{place} (#{Units.count(held[:at_site])} of them)" : place
-      end
-
-      def generations(held)
-        first, last = held[:generations]
-        first == last ? first : "#{first}-#{last}"
       end
 
       # One sentence a suspect; what grew comes first.
@@ -164,22 +157,18 @@ module Memprof
 
       # For CSV.
       def table(page, answers)
-        listing = Listing.new.column("File", :name, :dump).column("Address", :address, :address)
-          .column("Object", :name, :object).column("Retained size", :bytes, :retained)
-          .column("Retained %", :percent, :percent)
-          .column("Holds", :name, :holds).column("Objects", :count, :count)
-          .column("Allocated at", :place, :site).column("Path", :name, :path)
+        suspects = answers.flat_map { |file, answer| answer[:suspects].map { |one| one.merge(dump: file) } }
+        held = ->(suspect) { suspect[:accumulated].first || {} }
+        page.listing(Listing.new.column("File", :name, :dump)
+          .column("Address", :address, :address) { |suspect| suspect[:object][:address] }
+          .column("Object", :name, :object) { |suspect| suspect[:object][:text] }
+          .column("Retained size", :bytes, :retained).column("Retained %", :percent, :percent)
+          .column("Holds", :name, :holds) { |suspect| held.(suspect)[:class] }
+          .column("Objects", :count, :count) { |suspect| held.(suspect)[:count] }
+          .column("Allocated at", :place, :site)
+          .column("Path", :name, :path) { |suspect| suspect[:path][:sentence] }
           .column("Own code", :place, :own)
-        answers.each do |file, answer|
-          answer[:suspects].each do |suspect|
-            object = suspect[:object]
-            held = suspect[:accumulated].first
-            listing.row(file, object[:address], object[:text], suspect[:retained], suspect[:percent],
-              held && held[:class], held && held[:count], suspect[:site], suspect[:path][:sentence],
-              suspect[:own])
-          end
-        end
-        page.listing(listing)
+          .rows(suspects))
       end
     end
   end

@@ -11,9 +11,9 @@ module Memprof
     # Rows of an answer under headings: as aligned text that fits a screen, as Markdown, or as CSV with exact
     # numbers.
     class Listing
-      # A column: its heading, the kind of its values (see Cell), its name in CSV, and whether a narrow screen
-      # may do without it, and how many columns of a screen it has at most on any.
-      Column = Struct.new(:heading, :kind, :key, :spare, :most, keyword_init: true)
+      # A column: its heading, the kind of its values (see Cell), its name in CSV, what takes its value from
+      # an item, whether a narrow screen may do without it, and how many columns of a screen it has at most.
+      Column = Struct.new(:heading, :kind, :key, :value, :spare, :most)
       # A row: its values, and how deep it stands in a tree.
       Row = Struct.new(:cells, :depth)
       private_constant :Column, :Row
@@ -29,11 +29,21 @@ module Memprof
         @rows = []
       end
 
-      # Adds a column.
-      def column(heading, kind, key, spare: false, most: nil)
-        @columns << Column.new(heading: heading, kind: kind, key: key.to_s, spare: spare, most: most)
+      # Adds a column. Of an item it shows what the block makes of it, else what the item has as `from`.
+      def column(heading, kind, key, from: key, spare: false, most: nil, &value)
+        value ||= ->(item) { item[from] }
+        @columns << Column.new(heading, kind, key.to_s, value, spare, most)
         self
       end
+
+      # Adds a row for each item, once there are all columns.
+      def rows(items)
+        items.each { |item| item(item) }
+        self
+      end
+
+      # Adds a row for an item.
+      def item(item, depth: 0) = row(*@columns.map { |column| column.value.call(item) }, depth: depth)
 
       # Adds a row with as many values as there are columns.
       def row(*values, depth: 0)

@@ -84,10 +84,7 @@ module Memprof
         text = Memprof::Memory::Cluster::ClusterText.new(cluster)
         listing = Listing.new
         text.columns.each { |heading, key| listing.column(heading, :bytes, key) }
-        listing.column("PID", :number, :pid).column("Process", :name, :name)
-        cluster.processes.each do |process|
-          listing.row(*text.columns.map { |_, key| process[key] }, process[:pid], process[:name])
-        end
+        listing.column("PID", :number, :pid).column("Process", :name, :name).rows(cluster.processes)
         page.heading("#{of}: #{text.heading}")
         page.listing(listing)
         page.paragraph(text.sentences.join(" "))
@@ -106,12 +103,10 @@ module Memprof
       end
 
       def listing(memory)
-        listing = Listing.new.column("Size", :bytes, :bytes).column("Share", :percent, :percent)
-          .column("What", :name, :name).column("Accuracy", :name, :accuracy)
-        memory.items.each do |item|
-          listing.row(item.bytes, item.bytes * 100.0 / memory.rss, item.name, item.accuracy)
-        end
-        listing
+        Listing.new.column("Size", :bytes, :bytes, &:bytes)
+          .column("Share", :percent, :percent) { |item| item.bytes * 100.0 / memory.rss }
+          .column("What", :name, :name, &:name).column("Accuracy", :name, :accuracy, &:accuracy)
+          .rows(memory.items)
       end
     end
   end

@@ -14,20 +14,19 @@ module Memprof
           listing = Listing.new.column("Retained size", :bytes, :retained)
             .column("Retained %", :percent, :percent, spare: true)
             .column("Shallow size", :bytes, :size, spare: true)
-          listing.column(heading, :count, name) if extra
-          listing.column("Object", :name, :object, most: 60).column("Address", :address, :address)
+          listing.column(heading, :count, name, from: key) if extra
+          listing.column("Object", :name, :object, from: :text, most: 60)
+            .column("Address", :address, :address)
             .column("Allocated at", :place, :site, spare: true)
-          keys = [:retained, :percent, :size, key, :text, :address, :site].compact
-          objects.each { |object| listing.row(*object.values_at(*keys)) }
-          listing
+            .rows(objects)
         end
 
         def references(references, kind: :name)
-          listing = Listing.new.column("Reference", kind, :label).column("Object", :name, :object, most: 60)
+          Listing.new.column("Reference", kind, :label)
+            .column("Object", :name, :object, from: :text, most: 60)
             .column("Retained size", :bytes, :retained).column("Address", :address, :address)
             .column("Allocated at", :place, :site, spare: true)
-          references.each { |other| listing.row(*other.values_at(:label, :text, :retained, :address, :site)) }
-          listing
+            .rows(references)
         end
 
         # A path from a root to an object: the referrer is above each object.
@@ -42,13 +41,16 @@ module Memprof
 
         # Procs by the place of their block.
         def procs(rows)
-          listing = Listing.new.column("Retained size", :bytes, :retained)
+          Listing.new.column("Retained size", :bytes, :retained)
             .column("Retained %", :percent, :percent)
-            .column("Procs", :count, :count).column("Block", :place, :site)
-            .column("Captured", :name, :captured, most: 44)
-            .column("Retained by", :name, :path, most: 60).column("Example", :address, :address, spare: true)
-          rows.each { |row| listing.row(*row.values_at(:retained, :percent, :count), *proc_words(row)) }
-          listing
+            .column("Procs", :count, :count)
+            .column("Block", :place, :site) { |row| row.slice(:file, :line) if row[:file] }
+            .column("Captured", :name, :captured, most: 44) { |row| captures(row) }
+            .column("Retained by", :name, :path, most: 60) do |row|
+              row[:retained_by] && Wording.phrase(row[:retained_by])
+            end
+            .column("Example", :address, :address, spare: true) { |row| row[:example][:address] }
+            .rows(rows)
         end
 
         private
@@ -59,13 +61,8 @@ module Memprof
           { label: like[:label], text: text }
         end
 
-        def proc_words(row)
-          captures = row[:captures].map do |capture|
-            "#{capture[:label].delete_prefix("local ")}: #{capture[:class]}"
-          end
-          site = row[:file] && row.slice(:file, :line)
-          retained_by = row[:retained_by] && Wording.phrase(row[:retained_by])
-          [site, captures.join(", "), retained_by, row[:example][:address]]
+        def captures(row)
+          row[:captures].map { |one| "#{one[:label].delete_prefix("local ")}: #{one[:class]}" }.join(", ")
         end
       end
     end

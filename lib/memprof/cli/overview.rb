@@ -28,11 +28,9 @@ module Memprof
         end
 
         def types(answer)
-          listing = Listing.new.column("Shallow size", :bytes, :size)
-            .column("Shallow %", :percent, :percent)
+          Listing.new.column("Shallow size", :bytes, :size).column("Shallow %", :percent, :percent)
             .column("Objects", :count, :count).column("Type", :name, :type)
-          answer[:types].each { |type| listing.row(*type.values_at(:size, :percent, :count, :type)) }
-          listing
+            .rows(answer[:types])
         end
 
         private
@@ -83,20 +81,17 @@ module Memprof
         end
 
         def classes(answer)
-          listing = Listing.new.column("Retained size", :bytes, :retained)
-            .column("Retained %", :percent, :percent)
+          Listing.new.column("Retained size", :bytes, :retained).column("Retained %", :percent, :percent)
             .column("Objects", :count, :count).column("Shallow size", :bytes, :size)
-            .column("Class", :name, :class)
-          keys = %i[retained percent count size key]
-          answer[:classes].each { |row| listing.row(*row.values_at(*keys)) }
-          listing
+            .column("Class", :name, :class, from: :key)
+            .rows(answer[:classes])
         end
 
         def roots(answer)
           listing = Listing.new.column("Retained size", :bytes, :retained)
             .column("Retained %", :percent, :percent)
             .column("References", :count, :references).column("Root", :name, :root)
-          answer[:roots].each { |root| listing.row(*root.values_at(:retained, :percent, :references, :root)) }
+            .rows(answer[:roots])
           shared = answer[:shared_by_roots]
           listing.row(shared, share(shared, answer), nil, "(shared by several roots)") if shared
           listing

@@ -69,15 +69,15 @@ module Memprof
 
       def tree(branches)
         listing = Listing.new.column("Paths", :count, :paths).column("Retained size", :bytes, :retained)
-          .column("Through", :name, :through).column("Objects", :count, :count)
-          .column("Example", :address, :address, spare: true)
+          .column("Through", :name, :through) { |branch| through(branch) }
+          .column("Objects", :count, :count, from: :objects)
+          .column("Example", :address, :address, from: :example, spare: true)
         branches.each { |branch| grow(listing, branch, 0) }
         listing
       end
 
       def grow(listing, branch, depth)
-        listing.row(*branch.values_at(:paths, :retained), through(branch),
-          *branch.values_at(:objects, :example), depth: depth)
+        listing.item(branch, depth: depth)
         run = run_from(branch)
         if run.size > longest_run
           rest(listing, "... #{Units.count(run.size - 2)} more #{through(branch)} ...", depth + 1)
@@ -100,7 +100,7 @@ module Memprof
         run
       end
 
-      def through(branch) = [branch[:label], branch[:text]].compact.uniq.join(": ")
+      def through(branch) = branch.values_at(:label, :text).compact.uniq.join(": ")
 
       def rest(listing, text, depth) = listing.row(nil, nil, text, nil, nil, depth: depth)
     end

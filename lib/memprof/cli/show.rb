@@ -99,10 +99,9 @@ module Memprof
       end
 
       def retains(answer)
-        listing = Listing.new.column("Shallow size", :bytes, :size).column("Objects", :count, :count)
+        Listing.new.column("Shallow size", :bytes, :size).column("Objects", :count, :count)
           .column("Class", :name, :class)
-        answer[:retains].each { |held| listing.row(*held.values_at(:size, :count, :class)) }
-        listing
+          .rows(answer[:retains])
       end
     end
   end

@@ -38,22 +38,22 @@ module Memprof
       end
 
       def sizes(answer)
-        keys = %i[slot pages slots used free fill nearly_empty_pages nearly_empty_objects returnable]
-        listing = Listing.new.column("Slot", :bytes, :slot).column("Pages", :count, :pages)
+        Listing.new.column("Slot", :bytes, :slot).column("Pages", :count, :pages)
           .column("Slots", :count, :slots, spare: true).column("Used", :count, :used)
           .column("Free", :count, :free, spare: true).column("Fill %", :percent, :fill)
           .column("Nearly empty", :count, :nearly_empty_pages)
           .column("Objects there", :count, :nearly_empty_objects)
           .column("Returnable", :bytes, :returnable)
-        answer[:rows].each { |row| listing.row(*row.values_at(*keys)) }
-        listing
+          .rows(answer[:rows])
       end
 
       def filled(answer)
         listing = Listing.new.column("Slot", :bytes, :slot)
-        10.times { |tenth| listing.column("-#{(tenth + 1) * 10} %", :count, "to_#{(tenth + 1) * 10}") }
-        answer[:rows].each { |row| listing.row(row[:slot], *row[:fill_histogram]) }
-        listing
+        10.times do |tenth|
+          most = (tenth + 1) * 10
+          listing.column("-#{most} %", :count, "to_#{most}") { |row| row[:fill_histogram][tenth] }
+        end
+        listing.rows(answer[:rows])
       end
     end
   end

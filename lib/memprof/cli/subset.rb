@@ -165,14 +165,9 @@ module Memprof
       def listing(answer)
         degrees = @options[:out_degree]
         listing = Listing.new.column(degrees ? "References" : "Objects", :count, :count)
-          .column("Class", :name, :class)
+          .column("Class", :name, :class) { |row| row[:class] || "(unknown)" }
         listing.column("Address", :address, :address) if degrees
-        keys = degrees ? %i[count class address] : %i[count class]
-        answer[:rows].each do |row|
-          row = row.merge(class: "(unknown)") if row[:class].nil?
-          listing.row(*row.values_at(*keys))
-        end
-        listing
+        listing.rows(answer[:rows])
       end
 
       def missing(page, addresses)

@@ -110,74 +110,65 @@ module Memprof
       end
 
       def groups(answer)
-        shown = columns_of(answer)
-        listing = Listing.new.column(answer[:by].to_s.capitalize, :name, answer[:by])
+        listing = Listing.new.column(answer[:by].to_s.capitalize, :name, answer[:by], from: :name)
           .column("Requests", :count, :requests)
-        listing.column("Total", unit(answer[:sort]), "#{answer[:sort]}_total")
-        PERCENTILES.each { |name| listing.column(name.to_s, :seconds, "time_#{name}", spare: true) }
-        shown.each { |kind| listing.column("#{heading(kind)}/req", unit(kind), "#{kind}_mean", spare: true) }
-        answer[:groups].each do |group|
-          costs = group[:costs].to_h { |cost| [cost[:kind], cost] }
-          listing.row(group[:name], group[:requests], group[:cost],
-            *PERCENTILES.map { |name| costs.dig("time", name) },
-            *shown.map { |kind| mean(kind, costs) })
+          .column("Total", unit(answer[:sort]), "#{answer[:sort]}_total", from: :cost)
+        PERCENTILES.each do |name|
+          listing.column(name.to_s, :seconds, "time_#{name}", spare: true) { |one| cost(one, "time", name) }
         end
-        listing
+        columns_of(answer).each do |kind|
+          listing.column("#{heading(kind)}/req", unit(kind), "#{kind}_mean", spare: true) do |group|
+            rounded(cost(group, kind, :mean), unit(kind))
+          end
+        end
+        listing.rows(answer[:groups])
       end
+
+      def cost(group, kind, name) = group[:costs].find { |cost| cost[:kind] == kind }&.fetch(name)
 
       # Whole objects and bytes: a fraction of one means nothing.
-      def mean(kind, costs)
-        mean = costs.dig(kind, :mean)
-        unit(kind) == :seconds || mean.nil? ? mean : mean.round
-      end
+      def rounded(number, unit) = unit == :seconds ? number : number&.round
 
       def costs(answer)
-        listing = Listing.new.column("Cost", :name, :kind).column("Total", :number, :total)
-          .column("Mean", :number, :mean)
-        PERCENTILES.each { |name| listing.column(name.to_s, :number, name, spare: true) }
-        listing.column("Max", :number, :max)
-        answer[:costs].each do |cost|
-          numbers = [cost[:total], cost[:mean], *cost.values_at(*PERCENTILES), cost[:max]]
-          unit = cost[:unit].to_sym
-          numbers = numbers.map { |number| unit == :seconds ? number : number.round }
-          listing.row(cost[:kind], *numbers.map { |number| Cell.text(number, unit) })
+        listing = Listing.new.column("Cost", :name, :kind)
+        [:total, :mean, *PERCENTILES, :max].each do |name|
+          is_percentile = PERCENTILES.include?(name)
+          heading = is_percentile ? name.to_s : name.to_s.capitalize
+          listing.column(heading, :number, name, spare: is_percentile) do |cost|
+            unit = cost[:unit].to_sym
+            Cell.text(rounded(cost[name], unit), unit)
+          end
         end
-        listing
+        listing.rows(answer[:costs])
       end
 
       def worst(answer)
-        shown = ["time", *columns_of(answer)].uniq
         listing = Listing.new.column("Line", :count, :line).column("Request", :name, :path)
           .column("Status", :number, :status, spare: true)
-        shown.each { |kind| listing.column(heading(kind), unit(kind), kind, spare: kind != answer[:sort]) }
-        answer[:worst].each do |row|
-          listing.row(row[:line], row[:path], row[:status], *shown.map { |kind| row[:costs][kind.to_sym] })
+        ["time", *columns_of(answer)].uniq.each do |kind|
+          listing.column(heading(kind), unit(kind), kind, spare: kind != answer[:sort]) do |row|
+            row[:costs][kind.to_sym]
+          end
         end
-        listing
+        listing.rows(answer[:worst])
       end
 
       # In how many requests a line repeats a statement, first.
       def statements(answer)
-        listing = Listing.new.column("N+1", :count, :n_plus_one).column("Queries", :count, :queries)
+        Listing.new.column("N+1", :count, :n_plus_one) { |row| row[:n_plus_one].nonzero? }
+          .column("Queries", :count, :queries)
           .column("Requests", :count, :requests, spare: true).column("Total", :seconds, :time)
           .column("Slowest", :seconds, :slowest, spare: true).column("SQL", :name, :sql)
           .column("Called at", :place, :caller)
-        answer[:statements].each do |row|
-          repeated = row[:n_plus_one] if row[:n_plus_one].positive?
-          listing.row(repeated, *row.values_at(:queries, :requests, :time, :slowest, :sql, :caller))
-        end
-        listing
+          .rows(answer[:statements])
       end
 
       # Each request lists only the first of its lines.
       def allocations(answer)
-        listing = Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
+        Listing.new.column("Objects", :count, :objects).column("Bytes", :bytes, :bytes)
           .column("Requests", :count, :requests, spare: true).column("Class", :name, :class)
           .column("Allocated at", :place, :location)
-        answer[:allocations].each do |row|
-          listing.row(*row.values_at(:objects, :bytes, :requests, :class, :location))
-        end
-        listing
+          .rows(answer[:allocations])
       end
 
       # Those that any request has, and the one that is asked for.

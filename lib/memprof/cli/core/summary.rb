@@ -86,13 +86,10 @@ module Memprof
         end
 
         def memory
-          listing = Listing.new.column("Size", :bytes, :bytes).column("Share", :percent, :percent)
+          Listing.new.column("Size", :bytes, :bytes)
+            .column("Share", :percent, :percent) { |part| part[:bytes] * 100.0 / @answer[:writable] }
             .column("Count", :count, :count).column("What", :name, :what)
-          Memprof::Core::Writable.parts(@answer).each do |part|
-            bytes = part[:bytes]
-            listing.row(bytes, bytes * 100.0 / @answer[:writable], part[:count], part[:what])
-          end
-          listing
+            .rows(Memprof::Core::Writable.parts(@answer))
         end
 
         def leaked? = @answer[:leaked][:count].positive?
@@ -111,25 +108,20 @@ module Memprof
         end
 
         def places
-          listing = Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
-            .column("Allocated at", :name, :allocated_at)
-          rows = leaks[:places].map { |row| [row[:bytes], row[:count], place_name(row)] }
-          unknown = leaks[:unknown]
-          rows << [unknown[:bytes], unknown[:count], "not in the recording"] if unknown[:count].positive?
-          rows.max_by(PLACES, &:first).each { |row| listing.row(*row) }
-          listing
+          unknown = leaks[:unknown].merge(allocated_at: "not in the recording")
+          rows = [*leaks[:places], *(unknown if unknown[:count].positive?)]
+          Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
+            .column("Allocated at", :name, :allocated_at) { |row| place_name(row) }
+            .rows(rows.max_by(PLACES) { |row| row[:bytes] })
         end
 
         def place_name(row) = [row[:allocated_at], *("(#{row[:method]})" if row[:method])].join(" ")
 
         def sizes
-          answer = leaks
-          listing = Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
-            .column("Each", :bytes, :size).column("What", :name, :what)
-          named = answer[:rows].map { |row| [row[:bytes], row[:count], nil, row[:place] || row[:name]] }
-          sizes = answer[:sizes].map { |row| [row[:bytes], row[:count], row[:size], nil] }
-          [*named, *sizes].max_by(SIZES, &:first).each { |row| listing.row(*row) }
-          listing
+          Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
+            .column("Each", :bytes, :size)
+            .column("What", :name, :what) { |row| row[:place] || row[:name] }
+            .rows([*leaks[:rows], *leaks[:sizes]].max_by(SIZES) { |row| row[:bytes] })
         end
 
         # The size whose leaked blocks have most bytes.
@@ -139,13 +131,10 @@ module Memprof
         end
 
         def objects
-          listing = Listing.new.column("Blocks", :bytes, :blocks).column("Slots", :bytes, :bytes)
-            .column("Objects", :count, :count).column("Garbage", :count, :garbage)
-            .column("Type", :name, :type)
-          @core.objects[:rows].first(TYPES).each do |row|
-            listing.row(row[:blocks][:bytes], row[:bytes], row[:count], row[:garbage], row[:type])
-          end
-          listing
+          Listing.new.column("Blocks", :bytes, :blocks) { |row| row[:blocks][:bytes] }
+            .column("Slots", :bytes, :bytes).column("Objects", :count, :count)
+            .column("Garbage", :count, :garbage).column("Type", :name, :type)
+            .rows(@core.objects[:rows].first(TYPES))
         end
 
         def steps
