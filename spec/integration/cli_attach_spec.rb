@@ -164,7 +164,7 @@ RSpec.describe "memprof attach" do
       ["1", "--track", "--malloc"] => /expected one of/,
       ["--track"] => /PID is missing/,
       ["--track", "x"] => /invalid PID "x"/,
-      ["--track", "1", "2"] => /attach takes no arguments: 2/,
+      ["--track", "1", "2"] => /unexpected arguments: 2/,
       ["--track", "--duration", "-1", "1"] => /invalid --duration "-1.0"/,
       ["--eval", "none.rb", Process.pid] => /cannot read none\.rb: no such file/,
       ["--eval", "code.rb", "--limit", "3", "1"] => /--limit does not go with --eval/

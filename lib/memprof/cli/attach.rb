@@ -45,13 +45,8 @@ module Memprof
 
       def call(arguments)
         check_options
-        pid, = arguments
-        raise UsageError, "PID is missing; see `memprof help attach`" unless pid
-        raise UsageError,
-          "invalid PID \"#{pid}\"; expected a process id" unless pid.match?(/\A[1-9]\d{0,9}\z/)
-
-        @options[:pid] = pid.to_i
-        target = target(arguments.drop(1))
+        pid, = expect_arguments(arguments, "PID")
+        target = target_of(pid)
         load_library
         lines = Array(answer(target)["lines"])
         @terminal.print(lines.map { |line| "#{Printable.line(line)}\n" }.join) ? 0 : 2
@@ -81,10 +76,7 @@ module Memprof
         end
 
         @mode = modes.first
-        return unless @mode == :eval
-
-        useless = %i[duration sample limit].find { |name| @options[name] }
-        raise UsageError, "--#{useless} does not go with --eval" if useless
+        refuse_options(%i[duration sample limit], "does not go with --eval") if @mode == :eval
       end
 
       def duration = @options.fetch(:duration, DURATION)

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "json"
 require "securerandom"
 require_relative "../clock"
@@ -161,16 +162,10 @@ module Memprof
       def clean_up
         return unless @made
 
-        %w[request started stop answer answer.new failed].each { |name| discard(outside(name)) }
+        %w[request started stop answer answer.new failed].each { |name| FileUtils.rm_f(outside(name)) }
         Dir.rmdir(outside(""))
       rescue SystemCallError
         nil # the process is not done yet, or has put something there
-      end
-
-      def discard(path)
-        File.unlink(path)
-      rescue SystemCallError
-        nil
       end
     end
   end

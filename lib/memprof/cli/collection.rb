@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require_relative "../output"
 
 module Memprof
@@ -26,13 +27,7 @@ module Memprof
           read(source) do |file|
             Output.open(destination) { |io| IO.copy_stream(file, io) }
           end
-          discard(source)
-        end
-
-        def discard(path)
-          File.unlink(path)
-        rescue SystemCallError
-          nil # gone, or not ours to remove
+          FileUtils.rm_f(source) # if it is ours to remove
         end
 
         # The name of a stored dump unless one is given.

@@ -123,6 +123,11 @@ module Memprof
         end
       end
 
+      def refuse_options(names, why)
+        name = (given.keys & names).first
+        raise UsageError, "--#{name.to_s.tr("_", "-")} #{why}" if name
+      end
+
       def invalid(definition, value, expected)
         raise UsageError, "invalid #{long(Array(definition))} \"#{value}\"; expected #{expected}"
       end

@@ -52,9 +52,7 @@ module Memprof
         end
 
         input, output = arguments
-        unless input == "-" || (File.exist?(input) && !File.directory?(input) && File.readable?(input))
-          raise UsageError, "cannot read #{input}"
-        end
+        check_readable(input)
         check_out(output)
         arguments
       end

@@ -3,11 +3,14 @@
 require "json"
 require "shellwords"
 require_relative "heap_command"
+require_relative "live_process"
 
 module Memprof
   module CLI
     # `memprof core`: what is in a core file or the memory of a process, in the words of chap.
     class Core < HeapCommand
+      include LiveProcess
+
       autoload :Answers, "#{__dir__}/core/answers"
       autoload :CoreRequest, "#{__dir__}/core/core_request"
       autoload :Script, "#{__dir__}/core/script"
@@ -53,8 +56,7 @@ module Memprof
           memprof core core.4711 - < script.chap
       TEXT
       FORMATS = %i[text json].freeze
-      PID = /\A[1-9]\d{0,9}\z/
-      private_constant :FORMATS, :PID
+      private_constant :FORMATS
 
       def call(arguments)
         file, *words = arguments
@@ -85,9 +87,8 @@ module Memprof
       # What names the memory in the commands that come next.
       def source(file) = [file, *(["--recording", @options[:recording]] if @options[:recording])]
 
-      # A file may have any name.
       def opened(of, &block)
-        if PID.match?(of) && !File.exist?(of)
+        if pid?(of)
           load_library
           return Memprof::Core.of(of.to_i, recording: @options[:recording], &block)
         end
@@ -119,12 +120,19 @@ module Memprof
       def to_output
         return yield unless @options[:output]
 
-        Output.open(@options[:output]) do |file|
-          @terminal = Terminal.new(out: file)
-          # An incomplete file does not replace the one that was there.
-          raise UsageError, "cannot write --output #{@options[:output]}" unless yield.zero?
-        end
+        print_into(@options[:output], "--output #{@options[:output]}") { yield.zero? }
         0
+      end
+
+      # Has what the block prints go to a file. An incomplete one does not replace the one that was there.
+      def print_into(path, name)
+        shown = @terminal
+        Output.open(path) do |file|
+          @terminal = Terminal.new(out: file)
+          raise UsageError, "cannot write #{name}" unless yield
+        end
+      ensure
+        @terminal = shown
       end
 
       # A request may come with the file that its answer goes to.
@@ -135,15 +143,9 @@ module Memprof
       def answer_to(path, core, request)
         return answer(core, request) unless path
 
-        shown = @terminal
-        Output.open(path) do |file|
-          @terminal = Terminal.new(out: file)
-          raise UsageError, "cannot write #{path}" unless answer(core, request)
-        end
-        shown.warn("wrote #{path}")
+        print_into(path, path) { answer(core, request) }
+        @terminal.warn("wrote #{path}")
         true
-      ensure
-        @terminal = shown if shown
       end
 
       def answer(core, request)
@@ -188,9 +190,7 @@ module Memprof
       end
 
       def blocks(core, request)
-        all = core.each(request.set, contents: request.verb == "show", **request.listed)
-          .lazy.drop(request.skip)
-        (request.limit ? all.take(request.limit) : all).to_a
+        request.part(core.each(request.set, contents: request.verb == "show", **request.listed)).to_a
       end
     end
   end

@@ -60,17 +60,12 @@ module Memprof
       def compare_reports(files)
         raise UsageError, "#{files.size} reports; memprof diff compares two" unless files.size == 2
 
-        refuse(DUMPS_ONLY, "dumps")
+        refuse_options(DUMPS_ONLY, "is only for dumps")
         choose(:by, Comparing::BY)
         choose(:sort, Memprof::Check::Comparison::MEASURES)
         load_library
         limits = Memprof::Check::Limits.new(max_increase: @options[:max_increase])
         conclude(compared(files.first(1), files.last(1)), limits)
-      end
-
-      def refuse(names, kind)
-        name = names.find { |option| @options[option] }
-        raise UsageError, "--#{name.to_s.tr("_", "-")} is only for #{kind}" if name
       end
 
       # What an option may be depends on what is compared.
@@ -82,7 +77,7 @@ module Memprof
       end
 
       def compare_dumps(arguments)
-        refuse(REPORTS_ONLY, "reports")
+        refuse_options(REPORTS_ONLY, "is only for reports")
         choose(:by, BY)
         choose(:sort, SORT)
         choose(:format, HeapCommand::FORMATS)

@@ -82,7 +82,7 @@ module Memprof
                        "it was paused for #{(copy.pause * 1000).round(1)} ms")
         target.outside(path)
       ensure
-        Collection.discard(unfinished) if unfinished
+        FileUtils.rm_f(unfinished) if unfinished
       end
 
       def ending(request)

@@ -21,8 +21,7 @@ module Memprof
 
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
-        raise UsageError, "--sort needs --collections" if @options[:sort] && !@options[:collections]
-
+        refuse_options(%i[sort], "needs --collections") unless @options[:collections]
         heap = open_heap(file)
         @options[:collections] ? collections(file, heap) : strings(file, heap)
       end
@@ -60,14 +59,14 @@ module Memprof
         Listing.new.column("Wasted", :bytes, :wasted)
           .column("Wasted %", :percent, :percent, spare: true)
           .column("Strings", :count, :count).column("Length", :count, :length, spare: true)
-          .column("Text", :name, :text, most: 44) { |row| text(row[:text]) }
+          .column("Text", :name, :text, most: 44) { |row| quoted(row[:text]) }
           .column("Referenced by", :name, :holder, most: 40) { |row| Wording.holder(row[:holders].first) }
           .column("Allocated at", :place, :site, spare: true) { |row| row[:sites].first }
           .column("Example", :address, :address, spare: true)
           .rows(rows)
       end
 
-      def text(text)
+      def quoted(text)
         return "(unknown)" unless text
 
         output_format == :csv ? text : text.inspect

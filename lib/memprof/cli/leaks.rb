@@ -99,7 +99,7 @@ module Memprof
         Listing.new.column("Retained size", :bytes, :retained).column("Objects", :count, :count)
           .column("Class", :name, :class)
           .column("Allocated at", :place, :site, spare: true) { |held| site(held) }
-          .column("Generations", :number, :generations, spare: true) { |held| generations(held[:generations]) }
+          .column("Generations", :number, :generations, spare: true) { |one| generations(one[:generations]) }
           .rows(suspect[:accumulated])
       end
 

@@ -7,23 +7,38 @@ module Memprof
     # What the verbs share that talk to a running process.
     module LiveProcess
       HOW = 'add `require "memprof/signal"` to it, or start it with RUBYOPT=-rmemprof/signal'
+      PID = /\A[1-9]\d{0,9}\z/
 
       private
 
       def pid(parser) = count(parser, "-p", "--pid PID", "the process", :pid, most: nil)
 
+      # The process of --pid, for a verb without arguments.
       def target(arguments)
         raise UsageError, "--pid PID is missing; see `memprof help #{verb}`" unless @options[:pid]
         raise UsageError, "#{verb} takes no arguments: #{arguments.join(" ")}" unless arguments.empty?
 
-        Target.new(@options[:pid]).tap(&:check)
+        checked_target("--pid", @options[:pid])
+      end
+
+      # The process that the argument PID names.
+      def target_of(pid)
+        raise UsageError, "invalid PID \"#{pid}\"; expected a process id" unless PID.match?(pid)
+
+        checked_target("PID", pid.to_i)
+      end
+
+      # Whether an argument names a process: a file may have any name.
+      def pid?(argument) = PID.match?(argument) && !File.exist?(argument)
+
+      def checked_target(name, pid)
+        Target.new(pid).tap(&:check)
       rescue Errno::ESRCH
-        raise UsageError, "no such process: #{@options[:pid]}"
+        raise UsageError, "no such process: #{pid}"
       rescue Errno::EPERM
-        raise UsageError,
-          "process #{@options[:pid]} belongs to another user; run memprof as that user, or as root"
+        raise UsageError, "process #{pid} belongs to another user; run memprof as that user, or as root"
       rescue RangeError
-        raise UsageError, "invalid --pid \"#{@options[:pid]}\"; expected a process id"
+        raise UsageError, "invalid #{name} \"#{pid}\"; expected a process id"
       end
 
       # Asks over the socket, and gives the answer.

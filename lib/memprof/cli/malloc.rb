@@ -56,9 +56,7 @@ module Memprof
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
         return show(arguments) if recording?(arguments.first)
-        other = given.keys & RECORDINGS_ONLY
-        raise UsageError, "--#{other.first} is for recordings; see `memprof help malloc`" if other.any?
-
+        refuse_options(RECORDINGS_ONLY, "is for recordings; see `memprof help malloc`")
         environment = { "MEMPROF_MALLOC" => settings }
         environment.merge!(preload(arguments.first)) unless Program.ruby?(arguments.first)
         run(arguments, environment)
@@ -113,11 +111,9 @@ module Memprof
       end
 
       def show(arguments)
-        path, later, *extra = arguments
-        raise UsageError, "unexpected arguments: #{extra.join(" ")}; see `memprof help malloc`" if extra.any?
-
-        other = given.keys - RECORDINGS_ONLY - %i[limit output]
-        raise UsageError, "--#{other.first} is for commands; see `memprof help malloc`" if other.any?
+        path, later = expect_arguments(arguments, "FILE", "[LATER]")
+        refuse_options(given.keys - RECORDINGS_ONLY - %i[limit output],
+          "is for commands; see `memprof help malloc`")
         check_views(later)
         return compare(path, later) if later
 
@@ -130,8 +126,8 @@ module Memprof
       end
 
       def check_views(later)
+        refuse_options(VIEWS, "shows one recording; LATER is another one") if later
         views = given.keys & VIEWS
-        raise UsageError, "--#{views.first} shows one recording; LATER is another one" if later && views.any?
         raise UsageError, "--#{views[0]} and --#{views[1]} exclude each other" if views.size > 1
         return unless @options[:to] && @options[:to] < @options.fetch(:from, 0)
 

@@ -93,9 +93,8 @@ module Memprof
       end
 
       def checked_path
-        other = given.keys - %i[malloc output stack native addresses sample]
-        raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --malloc" if other.any?
-
+        refuse_options(given.keys - %i[malloc output stack native addresses sample],
+          "cannot be used with --malloc")
         output = @options[:output]
         raise UsageError, "--malloc needs a file; give --output FILE" if output.nil? || output == "-"
 

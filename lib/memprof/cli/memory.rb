@@ -28,17 +28,15 @@ module Memprof
           memprof memory heap.memprof
           memprof memory --format json 4711
       TEXT
-      PID = /\A[1-9]\d{0,9}\z/
       # Seconds for each worker: one may be stopped.
       PATIENCE = 10
-      private_constant :PID, :PATIENCE
+      private_constant :PATIENCE
 
       def call(arguments)
         of, = expect_arguments(arguments, @options[:workers] ? "PID" : "PID or FILE")
         return workers(of) if @options[:workers]
 
-        # A file may have any name.
-        memory = PID.match?(of) && !File.exist?(of) ? live(of.to_i) : stored(of)
+        memory = pid?(of) ? live(of) : stored(of)
         present(memory.to_h) { |page| render(page, of, memory) }
       end
 
@@ -49,11 +47,10 @@ module Memprof
       end
 
       def live(pid)
-        @options[:pid] = pid
-        target = target([])
+        target = target_of(pid)
         answer = target.connect ? ask_process(target, { do: "memory" })["memory"] : nil
         load_library
-        answer ? measured(answer) : Memprof::Memory.of(pid)
+        answer ? measured(answer) : Memprof::Memory.of(target.pid)
       end
 
       def measured(answer)
@@ -61,12 +58,9 @@ module Memprof
       end
 
       def workers(of)
-        raise UsageError, "invalid PID \"#{of}\"; --workers expected a process id" unless PID.match?(of)
-
-        @options[:pid] = of.to_i
-        target([])
+        master = target_of(of)
         load_library
-        cluster = Memprof::Memory::Cluster.of(of.to_i) { |pid| own_answer(pid) }
+        cluster = Memprof::Memory::Cluster.of(master.pid) { |pid| own_answer(pid) }
         present(cluster.to_h) { |page| render_cluster(page, of, cluster) }
       end
 

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "json"
 require "securerandom"
 require_relative "../clock"
@@ -59,7 +60,7 @@ module Memprof
           end
         end
       ensure
-        remove_library
+        FileUtils.rm_f(@target.outside(@given)) if @given
       end
 
       private
@@ -123,12 +124,6 @@ module Memprof
         @given
       rescue SystemCallError => e
         refuse(:library, "can't put the library there: #{e.message}")
-      end
-
-      def remove_library
-        File.unlink(@target.outside(@given)) if @given
-      rescue SystemCallError
-        nil
       end
 
       def refuse(kind, why)

@@ -34,12 +34,12 @@ module Memprof
         false
       end
 
+      # The file that a command on PATH is; nil if there is none.
       def self.which(command)
         directories = ENV.fetch("PATH", "").split(File::PATH_SEPARATOR)
         paths = directories.map { |directory| File.join(directory, command) }
         paths.find { |path| File.file?(path) && File.executable?(path) }
       end
-      private_class_method :which
 
       # `signal` is forwarded besides those that always are.
       def initialize(command, environment, terminal, feature: "memprof/autorun", redirect: {}, signal: nil)

@@ -79,8 +79,7 @@ module Memprof
 
         return MallocRecording.new(@terminal, @options, given).run(arguments) if @options[:malloc]
 
-        %i[native addresses].each { |name| raise UsageError, "--#{name} needs --malloc" if given[name] }
-
+        refuse_options(%i[native addresses], "needs --malloc")
         @options[:sample] &&= one_in(@options[:sample])
 
         check_tracing if @options[:tracing]
@@ -184,7 +183,7 @@ module Memprof
       def check_tracing
         other = given.keys - %i[tracing output format after_boot]
         other << :format unless [nil, :json].include?(given[:format])
-        raise UsageError, "--#{other.first.to_s.tr("_", "-")} cannot be used with --trace" unless other.empty?
+        refuse_options(other, "cannot be used with --trace")
 
         @options[:format] = :json
       end

@@ -26,11 +26,7 @@ module Memprof
 
       def call(arguments)
         pid, = expect_arguments(arguments, "PID")
-        raise UsageError,
-          "invalid PID \"#{pid}\"; expected a process id" unless pid.match?(/\A[1-9]\d{0,9}\z/)
-
-        @options[:pid] = pid.to_i
-        target = target([])
+        target = target_of(pid)
         load_library
         copy = ProcessCopy.new(target)
         found = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS))

@@ -19,31 +19,10 @@ module Memprof
         false
       end
 
-      def width
-        return 80 unless tty?
-
-        require "io/console"
-        columns = @out.winsize[1]
-        columns.positive? ? columns : 80
-      rescue LoadError, SystemCallError
-        80
-      end
-
+      def width = dimension(1) || 80
+      def height = dimension(0) || 24
       def columns = tty? ? width : nil
-
-      def height
-        require "io/console"
-        rows = tty? ? @out.winsize[0] : 0
-        rows.positive? ? rows : 24
-      rescue LoadError, SystemCallError
-        24
-      end
-
-      def color?(choice = :auto)
-        choice == :auto ? Paint.wanted?(@out) : choice == :always
-      rescue IOError
-        false # closed
-      end
+      def color? = Paint.wanted?(@out)
 
       def bold(text) = Paint.new(color?).call(text, :bold)
 
@@ -69,35 +48,42 @@ module Memprof
       # Suggests what to do next, on stderr.
       def hint(text)
         text = text.chomp.split("\n").map { |line| Printable.line(line) }.join("\n")
-        @err.write(Paint.new(Paint.wanted?(@err)).call(text, :dim), "\n")
-      rescue SystemCallError, IOError
-        nil # closed
+        say("#{Paint.new(Paint.wanted?(@err)).call(text, :dim)}\n")
       end
 
       # Prints a message to the user that is no result. Each argument is a line.
       def warn(*lines)
-        @err.write("memprof: #{lines.map { |line| Printable.line(line) }.join("\n")}\n")
-      rescue SystemCallError, IOError
-        nil # closed
+        say("memprof: #{lines.map { |line| Printable.line(line) }.join("\n")}\n")
       end
 
       # Shows progress on a line that the next call replaces; only on a terminal.
       def progress(message)
-        return unless watched?
+        return unless @err.tty? && ENV["TERM"] != "dumb"
 
-        @err.write("\r#{message && Printable.line(message).slice(0, width - 1)}\e[K")
+        say("\r#{message && Printable.line(message).slice(0, width - 1)}\e[K")
+      rescue IOError
+        nil # closed
+      end
+
+      private
+
+      # Rows are 0, columns 1; nil without a screen.
+      def dimension(index)
+        return unless tty?
+
+        require "io/console"
+        number = @out.winsize[index]
+        number if number.positive?
+      rescue LoadError, SystemCallError
+        nil
+      end
+
+      def say(text)
+        @err.write(text)
         @err.flush
       rescue SystemCallError, IOError
         nil # closed
       end
-
-      def watched?
-        @err.tty? && ENV["TERM"] != "dumb"
-      rescue IOError
-        false # closed
-      end
-
-      private
 
       def output
         yield @out

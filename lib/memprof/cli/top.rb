@@ -60,8 +60,7 @@ module Memprof
 
       # A proc retains its environment: its self, and the local variables in scope.
       def procs(file)
-        raise UsageError, "--offset cannot be used with --procs" if @options[:offset]
-
+        refuse_options(%i[offset], "cannot be used with --procs")
         known = [nil, :retained, :size].include?(@options[:sort])
         raise UsageError,
           "invalid --sort \"#{@options[:sort]}\" with --procs; expected one of: retained, size" unless known

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
+require_relative "program"
 
 module Memprof
   module CLI
@@ -48,8 +48,7 @@ module Memprof
       def check_library(files)
         return if @options[:library]
 
-        option = LibraryServer::OPTIONS.find { |name| @options[name] }
-        raise UsageError, "--#{option.to_s.tr("_", "-")} needs --library" if option
+        refuse_options(LibraryServer::OPTIONS, "needs --library")
         raise UsageError, "FILE is missing; see `memprof help web`" if files.empty?
       end
 
@@ -146,16 +145,10 @@ module Memprof
       end
 
       def browse(address)
-        browser = BROWSERS.find { |name| on_path?(name) }
+        browser = BROWSERS.find { |name| Program.which(name) }
         return @terminal.hint("No browser found: open the URL yourself.") unless browser
 
         Process.detach(spawn(browser, address, in: File::NULL, out: File::NULL, err: File::NULL))
-      end
-
-      def on_path?(name)
-        ENV.fetch("PATH", "").split(File::PATH_SEPARATOR).any? do |directory|
-          File.executable?(File.join(directory, name))
-        end
       end
     end
   end

@@ -46,12 +46,10 @@ module Memprof
 
         def summarize(request)
           answer = @core.summarize(request.set, **request.restrictions)
-          rows = answer[:rows]
-          rows = rows.sort_by { |row| -row[:count] } if request.sort == "counts"
-          shown(rows, request).each { |row| yield "#{name(row)} has #{instances(row)}." }
+          sorted(answer[:rows], request).each { |row| yield "#{name(row)} has #{instances(row)}." }
           unless answer[:unrecognized][:count].zero?
             yield "Unrecognized allocations have #{instances(answer[:unrecognized])}."
-            shown(answer[:sizes], request).each do |row|
+            request.part(answer[:sizes]).each do |row|
               yield "   Unrecognized allocations of size 0x#{row[:size].to_s(16)} have #{instances(row)}."
             end
           end
@@ -60,9 +58,9 @@ module Memprof
         end
 
         def places(answer, request)
-          rows = answer[:places]
-          rows = rows.sort_by { |row| -row[:count] } if request.sort == "counts"
-          shown(rows, request).each { |row| yield "Allocated at #{place_name(row)}: #{instances(row)}." }
+          sorted(answer[:places], request).each do |row|
+            yield "Allocated at #{place_name(row)}: #{instances(row)}."
+          end
           unknown = answer[:unknown]
           yield "Not in the recording: #{instances(unknown)}." unless unknown[:count].zero?
         end
@@ -262,17 +260,11 @@ module Memprof
         end
 
         def each_block(request, contents: false, &block)
-          all = @core.each(request.set, contents: contents, **request.listed)
-          return all.each(&block) if request.skip.zero? && request.limit.nil?
-
-          all = all.lazy.drop(request.skip)
-          all = all.take(request.limit) if request.limit
-          all.each(&block)
+          request.part(@core.each(request.set, contents: contents, **request.listed)).each(&block)
         end
 
-        def shown(rows, request)
-          rows = rows.drop(request.skip)
-          request.limit ? rows.first(request.limit) : rows
+        def sorted(rows, request)
+          request.part(request.sort == "counts" ? rows.sort_by { |row| -row[:count] } : rows)
         end
 
         def listed(block)

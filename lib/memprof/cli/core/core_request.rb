@@ -39,7 +39,7 @@ module Memprof
         MOST = (1 << 62) - 1
         private_constant :SIZES, :REFERENCES, :FLAGS, :SHOWN, :SWITCHES, :HEX, :WITH_VALUE, :ADDRESSES, :MOST
 
-        attr_reader :verb, :set, :restrictions, :skip, :limit, :sort, :size, :show_ascii
+        attr_reader :verb, :set, :restrictions, :sort, :size, :show_ascii
 
         # Words as a shell or a line of a script separates them.
         def initialize(words)
@@ -58,6 +58,14 @@ module Memprof
         # What is asked of Core#each.
         def listed = @comment_extensions ? { **@restrictions, comment_extensions: true } : @restrictions
 
+        # Of a list, what /skip and /showUpTo leave.
+        def part(all)
+          return all if skip.zero? && limit.nil?
+
+          all = all.lazy.drop(skip)
+          limit ? all.take(limit) : all
+        end
+
         # Whether it is about an address, which need not be in a block.
         def place? = set == "allocation" && @restrictions.keys == [:of]
 
@@ -65,6 +73,8 @@ module Memprof
         def address = @restrictions[:of]
 
         private
+
+        attr_reader :skip, :limit
 
         def read_dump
           @restrictions[:of] = address_from("dump")

@@ -109,7 +109,7 @@ module Memprof
 
         def places
           unknown = leaks[:unknown].merge(allocated_at: "not in the recording")
-          rows = [*leaks[:places], *(unknown if unknown[:count].positive?)]
+          rows = leaks[:places] + [unknown].select { |row| row[:count].positive? }
           Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
             .column("Allocated at", :name, :allocated_at) { |row| place_name(row) }
             .rows(rows.max_by(PLACES) { |row| row[:bytes] })
