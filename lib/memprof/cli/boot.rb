@@ -51,9 +51,7 @@ module Memprof
       private
 
       def define_options(parser)
-        one_of(parser, FORMATS, "-f", "--format FORMAT", "text (default), json, markdown; as flame graph:",
-          "collapsed, speedscope", :format)
-        json(parser)
+        formats(parser, FORMATS, "text (default), json, markdown; as flame graph:", "collapsed, speedscope")
         output(parser, "--output FILE", "write to a file (default: stdout)")
         checked(parser, "--min SIZE", "leave out files with a smaller total (1MB)", :min,
           "a size, as 512KiB") { |text| ByteSize.read(text) }

@@ -62,9 +62,7 @@ module Memprof
         text(parser, "--max-retained N", "limit of what is retained: objects, or 10MiB", :max_retained)
         count(parser, "--runs N", "run the command N times (default: 2)", :runs)
         flag(parser, "--update", "write the baseline instead", :update)
-        one_of(parser, Comparing::FORMATS, "-f", "--format FORMAT",
-          "text, json, csv, markdown, github, junit", :format)
-        json(parser)
+        formats(parser, Comparing::FORMATS, "text, json, csv, markdown, github, junit")
         output(parser, "--output PATH", "write to a file (default: stdout)")
         comparison_options(parser)
         count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)

@@ -96,7 +96,7 @@ module Memprof
 
       def load_library
         require "memprof"
-      rescue LoadError => e
+      rescue LoadError, Memprof::Error => e
         raise UsageError, e.message.lines.first.chomp
       end
 
@@ -156,7 +156,8 @@ module Memprof
         parser.on("-o", *definition) { |path| @options[:output] = output_path(path) }
       end
 
-      def json(parser)
+      def formats(parser, formats, *description)
+        one_of(parser, formats, "-f", "--format FORMAT", *description, :format)
         parser.on("--json", "the same as --format json") { @options[:format] = :json }
       end
 
@@ -230,6 +231,12 @@ module Memprof
 
         Output.write(@options[:output], text)
         0
+      end
+
+      def refuse_binary_on_screen
+        return unless @options[:format] == :pprof && !@options[:output] && @terminal.tty?
+
+        raise UsageError, "pprof is a binary format; give --output PATH"
       end
 
       # OptionParser puts what it thinks was meant on lines of its own.

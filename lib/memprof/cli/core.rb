@@ -94,7 +94,7 @@ module Memprof
         end
         check_readable(of, stdin: false)
         load_library
-        block.call(Loading.busy(@terminal) { Memprof::Core.open(of, recording: @options[:recording]) })
+        block.call(@terminal.busy { Memprof::Core.open(of, recording: @options[:recording]) })
       end
 
       # What comes after FILE may begin with a dash: a signature, a rule, stdin. So only long options may
@@ -109,8 +109,7 @@ module Memprof
       end
 
       def define_options(parser)
-        one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
-        json(parser)
+        formats(parser, FORMATS, FORMATS.join(", "))
         define_output(parser)
         text(parser, "--recording FILE", "recording of malloc, with addresses: shows which",
           "line allocated each block", :recording)

@@ -81,7 +81,8 @@ module Memprof
         choose(:by, BY)
         choose(:sort, SORT)
         choose(:format, HeapCommand::FORMATS)
-        before, after, *later = files = expect_dumps(arguments)
+        arguments.each { |file| check_readable(file) }
+        before, after, *later = arguments
         *between, after, later = [after, *later] if later.size > 1
         heaps = [before, after, *later].map { |file| open_heap(file) }
         diff = compare(heaps)
@@ -89,7 +90,7 @@ module Memprof
         series = over(heaps, between, diff, answer) if between
         present(answer, steps(after, answer)) do |page|
           rows = GrowthRows.listing(answer[:rows][:rows],
-            three: files.size > 2, unrelated: unrelated?(answer))
+            three: arguments.size > 2, unrelated: unrelated?(answer))
           output_format == :csv ? page.listing(rows) : render(page, answer, rows, series)
         end
       end
@@ -107,14 +108,9 @@ module Memprof
       end
 
       def define_format(parser)
-        one_of(parser, HeapCommand::FORMATS | Comparing::FORMATS, "-f", "--format FORMAT",
-          "text, json, csv, markdown; reports: github, junit", :format)
-        json(parser)
+        formats(parser, HeapCommand::FORMATS | Comparing::FORMATS,
+          "text, json, csv, markdown; reports: github, junit")
         define_output(parser)
-      end
-
-      def expect_dumps(arguments)
-        arguments.each { |file| check_readable(file) }
       end
 
       # Adds to the rows what each dump has more than the first. Those between are open one after the other:
@@ -135,10 +131,12 @@ module Memprof
       def answers(diff)
         limit = { limit: @options.fetch(:limit, 20) }
         where = @options.slice(:where)
+        # Rows without change only matter to programs.
+        changed = output_format == :text
         {
           memory: ask(diff, :memory),
           totals: ask(diff, :totals, **where),
-          rows: ask(diff, :rows, **where, **limit, **@options.slice(:by, :sort), changed: for_people?),
+          rows: ask(diff, :rows, **where, **limit, **@options.slice(:by, :sort), changed: changed),
           owners: ask(diff, :owners, **where, **limit)
         }
       end
@@ -151,18 +149,10 @@ module Memprof
         GrowthRows.sentences(answer[:totals]).each { |sentence| page.text(sentence) } if together
         page.listing(rows, heading: "By #{@options.fetch(:by, :class)}")
         more(page, answer[:rows][:more], "row")
-        unchanged(page, answer[:rows][:unchanged])
+        unchanged = answer[:rows][:unchanged]
+        page.text("#{plural(unchanged, "row")} without change not shown.") if unchanged.positive?
         owners(page, answer[:owners]) if together
         warn(page, answer.values_at(:totals, :rows, :owners).flat_map { |part| part[:warnings] })
-      end
-
-      # Rows without change only matter to programs.
-      def for_people? = output_format == :text
-
-      def unchanged(page, count)
-        return unless count.positive?
-
-        page.text("#{Cell.plural(count, "row")} without change not shown.")
       end
 
       def unrelated?(answer) = Wording.unrelated?(answer[:totals])

@@ -29,8 +29,7 @@ module Memprof
       def define_own_options(parser); end
 
       def define_format(parser)
-        one_of(parser, FORMATS, "-f", "--format FORMAT", FORMATS.join(", "), :format)
-        json(parser)
+        formats(parser, FORMATS, FORMATS.join(", "))
         define_output(parser)
       end
 
@@ -66,14 +65,14 @@ module Memprof
       def ask(heap, question, **parameters) = busy { heap.ask(question, **parameters) }
 
       def busy(&block)
-        Loading.busy(@terminal, &block)
+        @terminal.busy(&block)
       rescue ArgumentError => e
         raise UsageError::Shown, e.message
       end
 
       def compare(heaps)
         before, *after = heaps
-        Loading.busy(@terminal) { before.diff(*after) }
+        @terminal.busy { before.diff(*after) }
       rescue ArgumentError, Memprof::Error => e
         raise UsageError, "cannot compare the dumps: #{e.message}"
       end

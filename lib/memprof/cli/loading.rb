@@ -10,20 +10,13 @@ module Memprof
       BAR = 24
       private_constant :BAR
 
-      # Runs a block that may take a while; interrupted, it leaves no line behind.
-      def self.busy(terminal)
-        yield
-      ensure
-        terminal.progress(nil)
-      end
-
       def initialize(terminal, path)
         @terminal = terminal
         @path = path
       end
 
       def open(**options)
-        Loading.busy(@terminal) do
+        @terminal.busy do
           progress = ->(stage, done, total) { @terminal.progress(line(stage, done, total)) }
           next Memprof::Heap.read($stdin, **options.except(:index), &progress) if @path == "-"
 

@@ -175,9 +175,7 @@ module Memprof
       end
 
       def export(recording, format)
-        if format == :pprof && !@options[:output] && @terminal.tty?
-          raise UsageError, "pprof is a binary format; give --output PATH"
-        end
+        refuse_binary_on_screen
         recording.write(@options[:output] || $stdout, format: format, value: value)
         0
       end
@@ -220,9 +218,8 @@ module Memprof
           "without what it called", :functions)
         text(parser, "--function NAME", "a function of a recording: who called it, and what it", "called",
           :function)
-        one_of(parser, FORMATS, "-f", "--format FORMAT", "a recording as text, json, heaptrack, massif,",
-          "collapsed, speedscope, firefox or pprof", :format)
-        json(parser)
+        formats(parser, FORMATS, "a recording as text, json, heaptrack, massif,",
+          "collapsed, speedscope, firefox or pprof")
         one_of(parser, VALUES, "--value WHAT", "bytes of trees and formats with stacks: peak,",
           "leaked or allocated (default: peak)", :value)
       end

@@ -106,9 +106,8 @@ module Memprof
       end
 
       def define_output_options(parser)
-        one_of(parser, FORMATS, "-f", "--format FORMAT", "text (default), json, markdown, memory_profiler;",
-          "with call stacks: collapsed, speedscope, firefox,", "pprof", :format)
-        json(parser)
+        formats(parser, FORMATS, "text (default), json, markdown, memory_profiler;",
+          "with call stacks: collapsed, speedscope, firefox,", "pprof")
         text(parser, "-o", "--output PATH", "write to files; see below (default: stdout)", :output)
         count(parser, "--limit N", "first N entries of each table (default: 20; for",
           "json and memory_profiler 50)", :limit)
@@ -192,12 +191,6 @@ module Memprof
         Dir.mktmpdir("memprof-run-").force_encoding(Encoding::UTF_8)
       rescue ArgumentError => e # that there is no place for one
         raise UsageError, "#{e.message}; set TMPDIR to a writable directory"
-      end
-
-      def refuse_binary_on_screen
-        return unless @options[:format] == :pprof && !@options[:output] && @terminal.tty?
-
-        raise UsageError, "pprof is a binary format; give --output PATH"
       end
 
       def signal(text)

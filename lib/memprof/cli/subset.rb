@@ -51,7 +51,7 @@ module Memprof
         raise UsageError, "give OUT or --output, not both" if out && @options[:output]
         check_out(out) if out
         set = open_heap(file).subset
-        sizes = steps.map { |step, value| (set = take(set, step, value)).size }
+        sizes = @terminal.busy { steps.map { |step, value| (set = take(set, step, value)).size } }
         out ? write(set, out) : show(set, sizes)
       rescue ArgumentError => e
         raise UsageError::Shown, e.message
@@ -76,14 +76,15 @@ module Memprof
 
       def steps = @options.fetch(:steps, [])
 
-      def take(set, step, value) = Loading.busy(@terminal) { public_step(set, step, value) }
-
-      def public_step(set, step, value)
+      def take(set, step, value)
         case step
         when :class then set.objects_of_class(name(value))
         when :type then set.objects_of_type(name(value))
         when :where then set.find_all(value)
-        when :roots, :class_references, :cleanup, :valid then plain(set, step)
+        when :roots then set.roots
+        when :cleanup then set.common_cleanup
+        when :class_references then set.with_class_references
+        when :valid then valid(set)
         when :small then set.remove_small_components(max_size: number(:Integer, "--small", value))
         when :sample then set.sample(number(:Float, "--sample", value))
         when :diff then set.diff(open_heap(value).subset)
@@ -94,15 +95,9 @@ module Memprof
         end
       end
 
-      def plain(set, step)
-        case step
-        when :roots then set.roots
-        when :cleanup then set.common_cleanup
-        when :class_references then set.with_class_references
-        else
-          set, @missing = set.remove_invalid_references
-          set
-        end
+      def valid(set)
+        set, @missing = set.remove_invalid_references
+        set
       end
 
       def depth = @options[:depth] ? { max_depth: @options[:depth] } : {}
@@ -122,7 +117,7 @@ module Memprof
 
       def write(set, out)
         path = out == "-" ? $stdout : out
-        Loading.busy(@terminal) { out.end_with?(".gml") ? set.to_gml(path) : set.save(path) }
+        @terminal.busy { out.end_with?(".gml") ? set.to_gml(path) : set.save(path) }
         @terminal.warn("#{out == "-" ? "stdout" : out}: #{Units.objects(set.size)}")
         0
       end

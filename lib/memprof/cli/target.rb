@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "forwardable"
 require "tmpdir"
 require_relative "../control/client"
 require_relative "../printable"
@@ -11,7 +12,12 @@ module Memprof
     # A running process, seen from outside: how to reach it, and where its dumps are. Without /proc, as
     # on macOS, it is assumed to be like this one.
     class Target
+      extend Forwardable
+
       attr_reader :pid
+
+      # `inner_pid` is its process id as it sees it itself.
+      def_delegators :@facts, :stopped?, :threads, :inner_pid
 
       def initialize(pid)
         @pid = pid
@@ -31,8 +37,6 @@ module Memprof
       rescue SystemCallError
         false
       end
-
-      def stopped? = @facts.stopped?
 
       def name = @facts.name || "process"
 
@@ -65,17 +69,11 @@ module Memprof
         nil
       end
 
-      def threads = @facts.threads
-
-      # Its process id as it sees it itself.
-      def inner_pid = @facts.inner_pid
-
       def ruby? = Native.respond_to?(:ruby_version_of) && Native.ruby_version_of(pid).size == 1
 
       # Where it keeps temporary files, as it sees it.
       def temporary_directory
-        named = %w[TMPDIR TMP TEMP].filter_map { |name| @facts.environment(name) }
-        named.find { |path| path.start_with?("/") && File.directory?(outside(path)) } || "/tmp"
+        temporary_variables.find { |path| path.start_with?("/") && File.directory?(outside(path)) } || "/tmp"
       end
 
       def descendants = @facts.descendants.map { |child| Target.new(child) }
@@ -108,10 +106,11 @@ module Memprof
       def directories
         settings = OnSignal::Settings::DIRECTORY
         given = [@facts.environment(settings), ENV.fetch(settings, nil)]
-        temporary = %w[TMPDIR TMP TEMP].map { |name| @facts.environment(name) }
-        paths = [*given, *temporary, "/tmp", Dir.tmpdir].compact.reject(&:empty?)
+        paths = [*given, *temporary_variables, "/tmp", Dir.tmpdir].compact.reject(&:empty?)
         paths.uniq.map { |path| outside(path) }
       end
+
+      def temporary_variables = %w[TMPDIR TMP TEMP].filter_map { |name| @facts.environment(name) }
 
       def children(directory, prefix)
         Dir.children(directory).grep(/\A#{prefix}\d/).map { |name| File.join(directory, name) }

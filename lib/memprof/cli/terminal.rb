@@ -65,6 +65,13 @@ module Memprof
         nil # closed
       end
 
+      # Runs a block that shows progress; even interrupted, it leaves no line behind.
+      def busy
+        yield
+      ensure
+        progress(nil)
+      end
+
       private
 
       # Rows are 0, columns 1; nil without a screen.

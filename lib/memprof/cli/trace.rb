@@ -66,7 +66,7 @@ module Memprof
       def sum_up(io, file, options)
         total = io.stat.file? ? io.stat.size : 0
         loading = Loading.new(@terminal, file)
-        Loading.busy(@terminal) do
+        @terminal.busy do
           Native.sum_up_requests(io.fileno, JSON.generate(options)) do |done|
             @terminal.progress(loading.line(:reading, done, total))
           end

@@ -23,7 +23,7 @@ module Memprof
         readable = File.file?(script) && File.readable?(script)
         raise UsageError, "cannot read the script #{script}" unless readable
 
-        session_class = load_library
+        load_library
         @own_files = caller_locations.map(&:path).uniq
         pose_as(script, script_arguments)
         pid = Process.pid
@@ -32,7 +32,7 @@ module Memprof
         # there.
         at_exit { print_stats(session) if session && pid == Process.pid }
         program = compile(script)
-        session = session_class.prepare(sample: @options[:sample])
+        session = Session.prepare(sample: @options[:sample])
         session.open
         program.eval
         0
@@ -52,14 +52,6 @@ module Memprof
 
       # What the script raises is its own.
       def guard = yield
-
-      # Not before the arguments are known to be right: the extension is not needed for an error message.
-      def load_library
-        require "memprof"
-        Session
-      rescue LoadError, Error => e
-        raise UsageError, e.message.lines.first.chomp
-      end
 
       # As if Ruby had been started with the script.
       def pose_as(script, arguments)

@@ -34,7 +34,7 @@ module Memprof
           facts = { pid: @options[:pid] }
           loading = Loading.new(@terminal, @dump)
           progress = ->(*at) { @terminal.progress(loading.line(*at)) }
-          Loading.busy(@terminal) do
+          @terminal.busy do
             library.take(app: @options[:name], facts: facts, progress: progress) { |part| fill(part) }
           end
         end

@@ -27,19 +27,20 @@ module Memprof
         # The server said no.
         class Refused < StandardError; end
 
-        # A stream with gzip, made of another one as it is read.
-        class Gzip
+        # A file as it is read, compressed with gzip or as it is; the block is told how much was read.
+        class Body
           PIECE = 262_144
           private_constant :PIECE
 
-          def initialize(source)
-            @source = source
-            @deflate = Zlib::Deflate.new(Zlib::DEFAULT_COMPRESSION, Zlib::MAX_WBITS + 16)
+          def initialize(file, compress:, &progress)
+            @file = file
+            @progress = progress
+            @deflate = Zlib::Deflate.new(Zlib::DEFAULT_COMPRESSION, Zlib::MAX_WBITS + 16) if compress
             @ready = "".b
           end
 
           def read(length, buffer = "".b)
-            fill until @ready.bytesize >= length || @deflate.finished?
+            fill until @ready.bytesize >= length || @ended
             buffer.replace(@ready.slice!(0, length))
             buffer unless buffer.empty?
           end
@@ -47,27 +48,15 @@ module Memprof
           private
 
           def fill
-            piece = @source.read(PIECE)
-            @ready << (piece ? @deflate.deflate(piece) : @deflate.finish)
-          end
-        end
-
-        # Reports how much of a file was read.
-        class Meter
-          def initialize(file, &progress)
-            @file = file
-            @progress = progress
-            @read = 0
+            piece = @file.read(PIECE)
+            @progress.call(@file.pos)
+            @ended = piece.nil?
+            @ready << (@deflate ? deflated(piece) : piece.to_s)
           end
 
-          def read(*arguments)
-            @file.read(*arguments).tap do |bytes|
-              @read += bytes.bytesize if bytes
-              @progress.call(@read)
-            end
-          end
+          def deflated(piece) = piece ? @deflate.deflate(piece) : @deflate.finish
         end
-        private_constant :Refused, :Gzip, :Meter
+        private_constant :Refused, :Body
 
         def self.address(url)
           uri = URI.parse(url)
@@ -138,8 +127,7 @@ module Memprof
             "User-Agent" => "memprof/#{VERSION}", **length)
           # Net::HTTP takes what TLS itself sends for the server's word, and would wait for all of it.
           request["Expect"] = "100-continue" unless @uri.scheme == "https"
-          meter = Meter.new(file) { |done| show(done, total) }
-          request.body_stream = compressed? ? meter : Gzip.new(meter)
+          request.body_stream = Body.new(file, compress: !compressed?) { |done| show(done, total) }
           request
         end
 
@@ -156,18 +144,14 @@ module Memprof
         end
 
         def read(response)
-          raise Refused, reason(response) unless response.code == "201"
+          answer = parsed(response.body)
+          raise Refused, reason(response, answer["error"]&.to_s) unless response.code == "201"
 
-          found = JSON.parse(response.body)
-          return found["id"] if found.is_a?(Hash) && found["id"].is_a?(Integer)
-
-          raise Refused, "that server does not run `memprof web --library`"
-        rescue JSON::ParserError
-          raise Refused, "that server does not run `memprof web --library`"
+          id = answer["id"]
+          id.is_a?(Integer) ? id : raise(Refused, "that server does not run `memprof web --library`")
         end
 
-        def reason(response)
-          said = error(response.body)
+        def reason(response, said)
           case response.code
           when "403" then "#{said || "permission denied"} (--key)"
           when /\A3/ then "redirected to #{response["location"]}"
@@ -176,11 +160,12 @@ module Memprof
           end
         end
 
-        def error(body)
+        # Nothing if that is no server of memprof.
+        def parsed(body)
           found = JSON.parse(body.to_s)
-          found["error"] if found.is_a?(Hash) && found["error"].is_a?(String)
+          found.is_a?(Hash) ? found : {}
         rescue JSON::ParserError
-          nil
+          {}
         end
       end
     end

@@ -19,7 +19,7 @@ module Memprof
           @terminal = terminal
           @source = source
           @core = core
-          @answer = Loading.busy(terminal) { core.overview }
+          @answer = terminal.busy { core.overview }
         end
 
         def render
