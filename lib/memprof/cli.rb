@@ -1,7 +1,11 @@
 # frozen_string_literal: true
 
-require_relative "cli/command"
-require_relative "cli/terminal"
+require_relative "clock"
+require_relative "errors"
+require_relative "output"
+require_relative "paint"
+require_relative "printable"
+require_relative "units"
 require_relative "version"
 
 module Memprof
@@ -25,11 +29,17 @@ module Memprof
     end
 
     VERBS.each { |verb, name| autoload(name, "#{__dir__}/cli/#{verb}") }
-    autoload :HeapCommand, "#{__dir__}/cli/heap_command"
-    autoload :Classic, "#{__dir__}/cli/classic"
-    autoload :Defaults, "#{__dir__}/cli/defaults"
-    autoload :ManPage, "#{__dir__}/cli/man_page"
-    autoload :Suggestion, "#{__dir__}/cli/suggestion"
+    # What the commands are made of.
+    {
+      Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page", Classic: "classic",
+      Collection: "collection", Command: "command", Comparing: "comparing",
+      ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
+      Dumping: "dumping", GrowthRows: "growth_rows", HeapCommand: "heap_command", HeapGrowth: "heap_growth",
+      Listing: "listing", LiveProcess: "live_process", Loading: "loading", MallocPreload: "malloc_preload",
+      MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Overview: "overview",
+      Page: "page", Pager: "pager", ProcessCopy: "process_copy", ProcessFacts: "process_facts",
+      Program: "program", Reports: "reports", Suggestion: "suggestion", Target: "target", Terminal: "terminal"
+    }.each { |name, file| autoload(name, "#{__dir__}/cli/#{file}") }
 
     # Runs a command line.
     def self.start(arguments)

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../clock"
 require_relative "../dump/in_progress"
 
 module Memprof

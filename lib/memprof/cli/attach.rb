@@ -1,10 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../printable"
-require_relative "attachment"
-require_relative "live_process"
-require_relative "process_copy"
-
 module Memprof
   module CLI
     # `memprof attach`: tracking, malloc, or Ruby code, in a process that has not loaded memprof.

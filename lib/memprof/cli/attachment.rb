@@ -3,9 +3,7 @@
 require "fileutils"
 require "json"
 require "securerandom"
-require_relative "../clock"
 require_relative "../native"
-require_relative "../printable"
 require_relative "../process_copying"
 
 module Memprof

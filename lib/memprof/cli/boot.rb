@@ -4,8 +4,6 @@ require "fileutils"
 require "rbconfig"
 require "tmpdir"
 require_relative "../boot/recorded"
-require_relative "boot_page"
-require_relative "program"
 
 module Memprof
   module CLI

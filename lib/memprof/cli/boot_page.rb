@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../cell"
-require_relative "listing"
-require_relative "page"
 
 module Memprof
   module CLI

@@ -3,10 +3,6 @@
 require "fileutils"
 require "tmpdir"
 require_relative "../autorun/settings"
-require_relative "comparing"
-require_relative "comparison_options"
-require_relative "program"
-require_relative "reports"
 
 module Memprof
   module CLI

@@ -1,10 +1,6 @@
 # frozen_string_literal: true
 
 require "optparse"
-require_relative "../paint"
-require_relative "classic/signal_dump"
-require_relative "classic/info"
-require_relative "target"
 
 module Memprof
   module CLI
@@ -26,7 +22,9 @@ module Memprof
       VARIABLES = { url: "MEMPROF_URL", key: "MEMPROF_KEY" }.freeze
       private_constant :BANNER, :DEFAULT_SECONDS, :NOTE, :VARIABLES
 
+      autoload :Info, "#{__dir__}/classic/info"
       autoload :Keep, "#{__dir__}/classic/keep"
+      autoload :SignalDump, "#{__dir__}/classic/signal_dump"
       autoload :Upload, "#{__dir__}/classic/upload"
 
       # What went wrong: a line in red, exit status 1.

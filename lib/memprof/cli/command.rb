@@ -2,8 +2,6 @@
 
 require "optparse"
 require_relative "../byte_size"
-require_relative "../errors"
-require_relative "../output"
 
 module Memprof
   module CLI

@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
 require "json"
-require_relative "listing"
-require_relative "page"
 require_relative "../check/comparison"
 require_relative "../check/github"
 require_relative "../check/junit"

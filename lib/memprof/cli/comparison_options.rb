@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "comparing"
 require_relative "../check/limits"
 
 module Memprof

@@ -4,7 +4,6 @@ require "tmpdir"
 require_relative "../dump/in_progress"
 require_relative "../dump/options"
 require_relative "../dump/spool"
-require_relative "../units"
 
 module Memprof
   module CLI

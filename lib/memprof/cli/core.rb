@@ -1,10 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-require "shellwords"
-require_relative "heap_command"
-require_relative "live_process"
-
 module Memprof
   module CLI
     # `memprof core`: what is in a core file or the memory of a process, in the words of chap.

@@ -1,10 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "comparison_options"
-require_relative "dump_series"
-require_relative "heap_command"
-require_relative "growth_rows"
-
 module Memprof
   module CLI
     # `memprof diff`: compares dumps, or reports.

@@ -2,10 +2,6 @@
 
 require "shellwords"
 require_relative "../dump/options"
-require_relative "../units"
-require_relative "collection"
-require_relative "dumping"
-require_relative "live_process"
 
 module Memprof
   module CLI

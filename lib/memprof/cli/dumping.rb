@@ -1,11 +1,6 @@
 # frozen_string_literal: true
 
 require "securerandom"
-require_relative "../clock"
-require_relative "../units"
-require_relative "arrival"
-require_relative "collection"
-require_relative "process_copy"
 
 module Memprof
   module CLI

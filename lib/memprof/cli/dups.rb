@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
-
 module Memprof
   module CLI
     # `memprof dups`: duplicate strings, and collections with few or no elements.

@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "listing"
 require_relative "../wording"
-require_relative "../units"
 
 module Memprof
   module CLI

@@ -2,10 +2,6 @@
 
 require "json"
 require "shellwords"
-require_relative "listing"
-require_relative "loading"
-require_relative "page"
-require_relative "../units"
 
 module Memprof
   module CLI

@@ -1,11 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "growth_rows"
-require_relative "heap_command"
-require_relative "heap_growth"
 require_relative "../own_code"
-require_relative "../wording"
-require_relative "objects"
 
 module Memprof
   module CLI

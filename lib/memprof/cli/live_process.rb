@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "target"
-
 module Memprof
   module CLI
     # What the verbs share that talk to a running process.

@@ -2,8 +2,6 @@
 
 require "rbconfig"
 require "tempfile"
-require_relative "malloc_preload"
-require_relative "program"
 
 module Memprof
   module CLI

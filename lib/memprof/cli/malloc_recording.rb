@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "malloc_preload"
-require_relative "program"
-
 module Memprof
   module CLI
     # `memprof run --malloc`: a command whose Ruby processes record malloc to files; also one that is no

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
-require_relative "live_process"
 require_relative "../memory"
 
 module Memprof

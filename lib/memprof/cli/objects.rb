@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "listing"
 require_relative "../folded_path"
 require_relative "../wording"
 

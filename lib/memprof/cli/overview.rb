@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "listing"
-require_relative "../units"
-
 module Memprof
   module CLI
     # A dump in numbers, laid out.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../paint"
-require_relative "../printable"
 require_relative "../screen_width"
 require_relative "../table"
 

@@ -1,9 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
-require_relative "../wording"
-require_relative "objects"
-
 module Memprof
   module CLI
     # `memprof path`: what retains an object, or many.

@@ -3,7 +3,6 @@
 require "fileutils"
 require "json"
 require "securerandom"
-require_relative "../clock"
 require_relative "../native"
 require_relative "../process_copying"
 

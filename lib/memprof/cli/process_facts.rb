@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../printable"
-
 module Memprof
   module CLI
     # What /proc says about a process; nil for what it lacks.

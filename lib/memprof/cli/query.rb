@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "top"
-
 module Memprof
   module CLI
     # `memprof query`: the objects that match a query.

@@ -3,9 +3,7 @@
 require "fileutils"
 require_relative "../autorun/notice"
 require_relative "../paths"
-require_relative "../printable"
 require_relative "../screen_width"
-require_relative "../units"
 
 module Memprof
   module CLI

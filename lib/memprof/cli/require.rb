@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "boot"
-
 module Memprof
   module CLI
     # `memprof require`: what a gem or a file brings.

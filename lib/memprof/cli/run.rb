@@ -2,9 +2,6 @@
 
 require "tmpdir"
 require_relative "../autorun/settings"
-require_relative "malloc_recording"
-require_relative "program"
-require_relative "reports"
 
 module Memprof
   module CLI
@@ -73,7 +70,6 @@ module Memprof
       VALUES = %i[allocated_bytes allocated_objects retained_bytes retained_objects].freeze
       private_constant :FORMATS, :REFUSED_SIGNALS, :VALUES
 
-      # Runs the command and shows the reports.
       def call(arguments)
         raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
 

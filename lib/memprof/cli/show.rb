@@ -1,10 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-require_relative "heap_command"
-require_relative "../wording"
-require_relative "objects"
-
 module Memprof
   module CLI
     # `memprof show`: everything about one object.

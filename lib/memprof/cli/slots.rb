@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
-
 module Memprof
   module CLI
     # `memprof slots`: how full the heap's pages are.

@@ -1,9 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
-require_relative "live_process"
-require_relative "process_copy"
-
 module Memprof
   module CLI
     # `memprof stack`: what the threads of a process do.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "live_process"
-
 module Memprof
   module CLI
     # `memprof start`: starts tracking in a running process.

@@ -1,9 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
-require_relative "live_process"
-require_relative "overview"
-
 module Memprof
   module CLI
     # `memprof stats`: a dump in numbers, or the live tracked objects of a running process.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "live_process"
-
 module Memprof
   module CLI
     # `memprof stop`: stops tracking in a running process.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
-
 module Memprof
   module CLI
     # `memprof subset`: a part of a heap, extracted step by step, with the operations of memdump.

@@ -5,7 +5,6 @@ require "tmpdir"
 require_relative "../control/client"
 require_relative "../printable"
 require_relative "../signal/settings"
-require_relative "process_facts"
 
 module Memprof
   module CLI

@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../paint"
-require_relative "../printable"
-
 module Memprof
   module CLI
     # Where the commands print: results to stdout, all else to stderr. What goes to stderr holds names that
@@ -41,7 +38,6 @@ module Memprof
 
       # Prints a long result: on a screen that it does not fit on through a pager.
       def page(text)
-        require_relative "pager"
         tty? && Pager.show(text, height) ? true : print(text)
       end
 

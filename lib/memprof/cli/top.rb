@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "heap_command"
-require_relative "objects"
-
 module Memprof
   module CLI
     # `memprof top`: the largest objects.

@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-require_relative "heap_command"
-
 module Memprof
   module CLI
     # `memprof trace`: what traced requests cost.

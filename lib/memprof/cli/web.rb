@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "program"
-
 module Memprof
   module CLI
     # `memprof web`: dumps in a browser.

@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof/boot/required_file"
-require "memprof/cell"
-require "memprof/cli/boot_page"
+require "memprof/cli"
 
 RSpec.describe Memprof::CLI::BootPage do
   # As Memprof::Boot::Tree.

@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
 require "memprof/cli"
-require "memprof/cli/listing"
-require "memprof/cli/page"
 
 RSpec.describe Memprof::CLI::Listing do
   let(:listing) do

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "memprof/cli"
-require "memprof/cli/target"
 require "tmpdir"
 
 RSpec.describe Memprof::CLI::ProcessFacts do
@@ -9,7 +8,6 @@ RSpec.describe Memprof::CLI::ProcessFacts do
     skip "there is no /proc" unless File.readable?("/proc/self/environ")
     result = run_ruby(<<~'RUBY', env: { "TOKEN_OF_OTHERS" => "4711-secret" })
       require "memprof/cli"
-      require "memprof/cli/target"
       facts = Memprof::CLI::ProcessFacts.new(Process.pid)
       p facts.environment("TOKEN_OF_OTHERS"), facts.inspect.include?("secret")
       target = Memprof::CLI::Target.new(Process.pid)

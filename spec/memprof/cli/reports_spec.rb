@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof/autorun/settings"
-require "memprof/cli/reports"
-require "memprof/cli/terminal"
+require "memprof/cli"
 require "tmpdir"
 
 RSpec.describe Memprof::CLI::Reports do

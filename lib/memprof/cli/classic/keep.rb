@@ -3,7 +3,6 @@
 require "shellwords"
 require "zlib"
 require_relative "../../library"
-require_relative "../loading"
 
 module Memprof
   module CLI

@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../arrival"
-require_relative "../live_process"
-
 module Memprof
   module CLI
     class Classic

@@ -5,9 +5,6 @@ require "net/http"
 require "socket"
 require "uri"
 require "zlib"
-require_relative "../../printable"
-require_relative "../../units"
-require_relative "../../version"
 
 module Memprof
   module CLI

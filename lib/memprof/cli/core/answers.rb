@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../../core/words"
-require_relative "../../printable"
-require_relative "../../units"
 
 module Memprof
   module CLI
@@ -22,7 +20,6 @@ module Memprof
           @core = core
         end
 
-        # Yields lines.
         def each_line(request, &line)
           return dump(request, &line) if request.dump?
           return regions(request, &line) if request.region?

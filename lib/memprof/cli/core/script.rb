@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "core_request"
-
 module Memprof
   module CLI
     class Core
@@ -14,8 +12,6 @@ module Memprof
         DEEPEST = 16
         private_constant :DEEPEST
 
-        # @param source [#each_line]
-        # @param file [String] the core file, or the process id
         def initialize(source, file)
           @source = source
           @file = file

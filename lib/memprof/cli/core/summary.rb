@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../../core/writable"
-require_relative "../../units"
 
 module Memprof
   module CLI
@@ -13,7 +12,7 @@ module Memprof
         PLACES = 10
         private_constant :SIZES, :TYPES, :PLACES
 
-        # @param source [Array<String>] the core file or process, and the recording, as the command has them
+        # `source` is the core file or process, and the recording, as the command has them.
         def initialize(command, terminal, source, core)
           @command = command
           @terminal = terminal
