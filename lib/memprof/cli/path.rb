@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../folded_path"
+
 module Memprof
   module CLI
     # `memprof path`: what retains an object, or many.

@@ -25,8 +25,8 @@ RSpec.describe "Names that are looked up" do
     expect(result).to include("alone" => [10 * times, 30 * times], "idle" => 0)
   end
 
-  # Ruby 3.3 and later ask again if the thread is interrupted meanwhile, as by the end of its time slice. What was asked
-  # first ends on its own, perhaps when its thread no longer counts.
+  # Ruby 3.3 and later ask again if the thread is interrupted meanwhile, as by the end of its time slice. What
+  # was asked first ends on its own, perhaps when its thread no longer counts.
   it "are counted for each of the threads that ask together" do
     few, many = result["together"]
     expect(few).to be >= 10
