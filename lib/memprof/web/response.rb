@@ -40,10 +40,7 @@ module Memprof
       end
 
       def to_rack(head: false)
-        return [@status, @headers, @body] unless head
-
-        @body.close if @body.respond_to?(:close)
-        [@status, @headers, []]
+        [@status, @headers, head ? [] : @body]
       end
     end
   end

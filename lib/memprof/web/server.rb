@@ -6,7 +6,8 @@ require_relative "server/connection"
 
 module Memprof
   class Web
-    # Serves an application on a port of this machine: HTTP/1.1 with one request for each connection.
+    # Serves {Web} on a port of this machine: HTTP/1.1 with one request for each connection. It has of Rack
+    # what that needs: bodies of requests can be read, and those of answers are Arrays.
     #
     # One thread waits for connections and for the heads of requests, however many and however slow they are.
     # A request whose head is there goes to a fixed number of threads. Its body is read when the application

@@ -22,35 +22,17 @@ module Memprof
           # Bytes that are left: of the body, or of the chunk.
           @left = @chunked ? 0 : head.length || 0
           @over = !@chunked && @left.zero?
-          @lines = String.new(encoding: Encoding::BINARY)
         end
 
-        def read(length = nil, buffer = nil)
-          taken = @lines.slice!(0, length || @lines.bytesize)
+        def read(length = nil)
+          taken = String.new(encoding: Encoding::BINARY)
           while (length.nil? || taken.bytesize < length) && (part = part(length && (length - taken.bytesize)))
             taken << part
           end
-          taken = nil if taken.empty? && length&.positive?
-          buffer ? buffer.replace(taken.to_s) && taken : taken
-        end
-
-        def gets
-          until @lines.include?("\n")
-            part = part(PIECE) or break
-            @lines << part
-          end
-          @lines.slice!(/\A[^\n]*\n?/n).then { |line| line unless line.to_s.empty? }
-        end
-
-        def each
-          while (line = gets)
-            yield(line)
-          end
+          taken unless taken.empty? && length&.positive?
         end
 
         def complete? = @over && @buffer.empty?
-
-        def close; end
 
         private
 

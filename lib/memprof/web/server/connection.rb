@@ -53,8 +53,6 @@ module Memprof
           refuse(e)
         rescue *GONE
           close
-        ensure
-          parts.close if parts.respond_to?(:close)
         end
 
         def timed_out?(now) = now > @until

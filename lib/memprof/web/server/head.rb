@@ -76,8 +76,7 @@ module Memprof
             "REQUEST_METHOD" => @verb, "SCRIPT_NAME" => "", "PATH_INFO" => @path,
             "QUERY_STRING" => @query.to_s,
             "SERVER_NAME" => @fields["HOST"].to_s[/\A(\[[^\]]*\]|[^:]*)/] || "localhost",
-            "SERVER_PROTOCOL" => "HTTP/1.#{@minor}", "rack.version" => [1, 6], "rack.url_scheme" => "http",
-            "rack.multithread" => true, "rack.multiprocess" => false, "rack.run_once" => false
+            "SERVER_PROTOCOL" => "HTTP/1.#{@minor}", "rack.url_scheme" => "http"
           )
         end
 

@@ -17,9 +17,7 @@ module Memprof
           507 => "Insufficient Storage"
         }.freeze
         EMPTY = [204, 304].freeze
-        # What only the server knows.
-        OWN = %w[connection content-length transfer-encoding date].freeze
-        private_constant :REASONS, :EMPTY, :OWN
+        private_constant :REASONS, :EMPTY
 
         def initialize(socket, head, patience)
           @socket = socket
@@ -29,33 +27,17 @@ module Memprof
 
         def write(status, headers, parts)
           without = EMPTY.include?(status) || @head&.head?
-          length = parts.sum(&:bytesize) if parts.is_a?(Array)
-          chunked = length.nil? && !without && !@head&.old?
-          send(start(status, headers, without ? nil : length, chunked))
-          return if without
-
-          parts.each { |part| send(chunked ? chunk(part) : part) unless part.empty? }
-          send("0\r\n\r\n") if chunked
+          send(start(status, headers, without ? nil : parts.sum(&:bytesize)))
+          parts.each { |part| send(part) } unless without
         end
 
         private
 
-        def start(status, headers, length, chunked)
+        def start(status, headers, length)
           lines = ["HTTP/1.1 #{status} #{REASONS[status]}", "date: #{Time.now.httpdate}", "connection: close"]
           lines << "content-length: #{length}" if length
-          lines << "transfer-encoding: chunked" if chunked
-          headers.each do |name, values|
-            next if OWN.include?(name.downcase) || name.start_with?("rack.")
-
-            Array(values).flat_map { |value|
-              value.to_s.split("\n")
-            }.each { |value| lines << "#{name}: #{value}" }
-          end
+          headers.each { |name, value| lines << "#{name}: #{value}" unless name == "connection" }
           "#{lines.map { |line| line.delete("\r\n") }.join("\r\n")}\r\n\r\n"
-        end
-
-        def chunk(part)
-          "#{part.bytesize.to_s(16)}\r\n".b << part.b << "\r\n"
         end
 
         def send(text)
