@@ -62,7 +62,10 @@ module Memprof
       end
 
       def add(path, name: nil, **options)
-        put { |id| Entry.new(id, name || File.basename(path), path: path, options: options) }
+        @lock.synchronize do
+          @last += 1
+          @entries[@last] = Entry.new(@last, name || File.basename(path), path: path, options: options)
+        end
       end
 
       def fetch(id)
@@ -129,13 +132,6 @@ module Memprof
 
         @lock.synchronize do
           @entries[number] ||= Entry.new(number, found.name, path: found.path, options: @options)
-        end
-      end
-
-      def put
-        @lock.synchronize do
-          @last += 1
-          @entries[@last] = yield(@last)
         end
       end
     end

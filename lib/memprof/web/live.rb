@@ -2,7 +2,6 @@
 
 require "memprof"
 require_relative "live/dumps"
-require_relative "live/process_stats"
 require_relative "live/request_recorder"
 require_relative "live/tracking"
 

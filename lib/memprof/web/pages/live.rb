@@ -30,7 +30,6 @@ module Memprof
         def breadcrumbs = []
 
         def data
-          process = Web::Live::ProcessStats.of_process(types: choice(:types, %w[yes no], "no") == "yes")
           { process: process, tracking: tracking, dumps: dumps, requests: requests, done: sentence(DONE) }
         end
 
@@ -72,6 +71,32 @@ module Memprof
         end
 
         private
+
+        def process
+          {
+            pid: Process.pid, parent: Process.ppid, program: $PROGRAM_NAME, ruby: RUBY_DESCRIPTION,
+            memprof: VERSION, threads: Thread.list.size, rss: Memprof::Dump::ProcNotes.rss, gc: collector,
+            types: (types if choice(:types, %w[yes no], "no") == "yes")
+          }
+        end
+
+        # Rubies have more and less of these; what one does not have is nil.
+        def collector
+          stat = GC.stat
+          {
+            collections: stat[:count], minor: stat[:minor_gc_count], major: stat[:major_gc_count],
+            seconds: stat[:time]&.fdiv(1000), live: stat[:heap_live_slots], free: stat[:heap_free_slots],
+            pages: stat[:heap_allocated_pages], old: stat[:old_objects],
+            allocated: stat[:total_allocated_objects], freed: stat[:total_freed_objects],
+            malloc: stat[:malloc_increase_bytes]
+          }
+        end
+
+        def types
+          counts = ObjectSpace.count_objects.except(:TOTAL, :FREE).reject { |_, count| count.zero? }
+          counts.map { |type, count| { type: type.to_s.delete_prefix("T_").downcase, count: count } }
+            .sort_by { |row| [-row[:count], row[:type]] }
+        end
 
         def tracking
           page = number
