@@ -79,6 +79,9 @@ module Memprof
 
       private
 
+      # A part of the path that is a whole number; nil if it is none.
+      def captured_number(name) = Integer(captures.fetch(name), 10, exception: false)
+
       # A parameter that is text; nil if it is not there or empty.
       def text(name)
         value = params[name.to_s]

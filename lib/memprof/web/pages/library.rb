@@ -12,8 +12,8 @@ module Memprof
         end
 
         def entry_of_path
-          number = Integer(captures.fetch(:number), 10, exception: false)
-          library.find(number) || raise(NotFound, "the library has no dump #{captures.fetch(:number)}")
+          library.find(captured_number(:number)) ||
+            raise(NotFound, "the library has no dump #{captures.fetch(:number)}")
         end
 
         def breadcrumbs = [["Library", "/library"]]

@@ -63,7 +63,7 @@ module Memprof
         def take_dump(_request) = "/live/dumps/#{live.dumps.take}"
 
         def delete_dump(_request)
-          number = Integer(captures.fetch(:number), 10, exception: false)
+          number = captured_number(:number)
           live.dumps.find(number) || raise(NotFound, "no such dump")
           heaps.forget(number)
           live.dumps.delete(number)
@@ -151,7 +151,7 @@ module Memprof
         at "/live/dumps/:number"
 
         def redirect
-          number = Integer(captures.fetch(:number), 10, exception: false)
+          number = captured_number(:number)
           writing = live.dumps.writing(number)
           raise Opening, writing if writing
           return "/heaps/#{number}/" if live.dumps.find(number)

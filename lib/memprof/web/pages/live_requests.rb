@@ -35,22 +35,22 @@ module Memprof
       class LiveRequest < LivePage
         at "/live/requests/:number"
 
-        def title = "Request #{number} of process #{Process.pid}"
+        def title = "Request #{position} of process #{Process.pid}"
 
         def breadcrumbs = [*super, ["Traced requests", "/live/requests"]]
 
         def data
-          record = live.recorder.records[number - 1] if number.positive?
+          record = live.recorder.records[position - 1] if position.positive?
           raise NotFound, "no such request" unless record
 
           request = Records::Traces.parse(Memprof::Trace::Journal.json(record)).at(1)
           statements = request ? request[:statements] : []
-          { pid: Process.pid, number: number, record: record, statements: statements }
+          { pid: Process.pid, number: position, record: record, statements: statements }
         end
 
         private
 
-        def number = Integer(captures.fetch(:number), 10, exception: false) || 0
+        def position = captured_number(:number) || 0
       end
 
       # `/live/requests-file`: the requests as a file, which `memprof trace` reads.

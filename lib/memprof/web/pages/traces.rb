@@ -74,7 +74,7 @@ module Memprof
         private
 
         def request
-          @request ||= content.at(Integer(captures.fetch(:line), 10, exception: false)) ||
+          @request ||= content.at(captured_number(:line)) ||
             raise(NotFound, "line #{captures.fetch(:line)} is not a request")
         end
       end

@@ -62,14 +62,14 @@ module Memprof
 
         # The tree as a flame graph, as {Icicle} takes it.
         def flame(value)
-          names = [@root.name]
-          frames = [[0, 0, @root.own[value], @total[value], nil, nil]]
-          @root.requires.each { |file| draw(file, 0, value, names, frames) }
-          return { names: names, frames: frames } if @late.empty?
-
-          frames << [0, names.push(LATE).size - 1, 0, @late.sum { |file| file.total[value] }, nil, nil]
-          above = frames.size - 1
-          @late.each { |file| draw(file, above, value, names, frames) }
+          late = Node.new(name: LATE, own: { value => 0 }, requires: @late,
+            total: { value => @late.sum { |file| file.total[value] } })
+          whole = @root.dup
+          whole.total = @total
+          whole.requires = [*@root.requires, late] unless @late.empty?
+          names = []
+          frames = []
+          draw(whole, 0, value, names, frames)
           { names: names, frames: frames }
         end
 
