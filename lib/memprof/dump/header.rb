@@ -13,13 +13,16 @@ module Memprof
 
       class << self
         def json(options)
-          facts = [identity, process(options), ruby, moment, collector, tracking]
-          JSON.generate(facts.reduce(:merge))
+          JSON.generate({
+            _id: "header", type: "header", format: "memprof", version: VERSION, **process(options),
+            ruby: RUBY_DESCRIPTION, ruby_version: RUBY_VERSION, platform: RUBY_PLATFORM,
+            memprof: Memprof::VERSION, **moment, **collector,
+            # Where only memprof/heap was loaded, nothing has been started.
+            tracking: Memprof.respond_to?(:running?) && Memprof.running?
+          })
         end
 
         private
-
-        def identity = { _id: "header", type: "header", format: "memprof", version: VERSION }
 
         def process(options)
           facts = { pid: Process.pid, ppid: Process.ppid, values: options.values }
@@ -36,11 +39,6 @@ module Memprof
           nil
         end
 
-        def ruby
-          { ruby: RUBY_DESCRIPTION, ruby_version: RUBY_VERSION, platform: RUBY_PLATFORM,
-            memprof: Memprof::VERSION }
-        end
-
         def moment
           time = Time.now.utc
           { time: time.strftime("%FT%T.%6NZ"), time_us: (time.to_i * 1_000_000) + time.usec }
@@ -52,11 +50,6 @@ module Memprof
           compactions = GC.stat[:compact_count].to_i
           { generation: GC.count, gc_count: GC.count, compactions: compactions, auto_compact: moves,
             moved: moves || compactions.positive?, gc: GC.stat, rss: ProcNotes.rss }
-        end
-
-        def tracking
-          # Where only memprof/heap was loaded, nothing has been started.
-          { tracking: Memprof.respond_to?(:running?) && Memprof.running? }
         end
       end
     end
