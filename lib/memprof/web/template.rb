@@ -6,7 +6,7 @@ require_relative "html"
 module Memprof
   class Web
     # A file of web/views as a method: ERB in which `<%= %>` escapes whatever is not {Html}, and nothing can
-    # turn that off.
+    # turn that off. As the code is evaluated in here, constants of Memprof and Web need no more than a name.
     module Template
       DIRECTORY = File.expand_path("../../../web/views", __dir__)
       LOCK = Mutex.new

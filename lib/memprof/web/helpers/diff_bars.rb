@@ -27,8 +27,6 @@ module Memprof
             preserveAspectRatio: "none", aria_hidden: "true")
         end
 
-        def signed(value, kind = :growth) = Cell.text(value, kind)
-
         def changed_url(change, row = nil)
           filter = Filter.all(page.subject[:where], row && row_filter(row))
           url("/diff/objects", **page.subject, where: filter, change: change)
@@ -40,10 +38,6 @@ module Memprof
 
           row[:class] ? link(short(row[:class]), class_url(row[:class])) : Html.escape("(unknown)")
         end
-
-        def growth_title(totals) = Wording.growth(totals)
-
-        def unrelated?(totals) = Wording.unrelated?(totals)
 
         private
 

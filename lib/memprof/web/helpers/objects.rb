@@ -28,8 +28,6 @@ module Memprof
           name.to_s.empty? ? Html.new : link(short(name), class_url(name), class: "object")
         end
 
-        def holder(holder) = Wording.holder(holder).to_s
-
         def short(text, longest = LONGEST)
           return text if text.length <= longest
 
@@ -39,8 +37,6 @@ module Memprof
 
         # A list in a cell.
         def list(things) = Html.join(things.map { |thing| Html.tag(:div, yield(thing)) })
-
-        def place(row) = Cell.place(row)
 
         def equal_strings(row)
           whole = row[:text] && row[:text].bytesize == row[:length]
@@ -64,10 +60,6 @@ module Memprof
           end
           Html.tag(:pre, rows, class: "source")
         end
-
-        def own_code(own) = OwnCode.sentence(own)
-
-        def phrase(parts) = Wording.phrase(parts)
 
         def group_link(by, row)
           key = row[:key]
