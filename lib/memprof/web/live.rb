@@ -3,7 +3,6 @@
 require "memprof"
 require_relative "live/dumps"
 require_relative "live/request_recorder"
-require_relative "live/tracking"
 
 module Memprof
   class Web

@@ -1,11 +1,37 @@
 # frozen_string_literal: true
 
+require_relative "../../source"
+
 module Memprof
   class Web
     module Pages
+      # A page about objects that Memprof.start tracks.
+      class TrackingPage < LivePage
+        private
+
+        def places(file: nil)
+          Native.quiet do
+            places = Memprof.send(:session).stats.map do |count, path, line, class_name|
+              { count: count, file: path, line: line, class: class_name }
+            end
+            places = of_files(places, file) if file
+            places.sort_by { |row| [-row[:count], *row.values_at(:file, :line, :class).map(&:to_s)] }
+          end
+        end
+
+        # Many places are in one file, which is looked at once. Its path may be in any encoding.
+        def of_files(places, part)
+          chosen = Hash.new do |known, path|
+            whole = Printable.utf8(path.to_s)
+            known[path] = whole.include?(part) || Paths.short(whole).include?(part)
+          end
+          places.select { |place| chosen[place[:file]] }
+        end
+      end
+
       # `/live`: the running process, and what can be done with it. `file` chooses tracked objects by what the
       # path of the file contains that made them, as `file ~` does in a query.
-      class Live < LivePage
+      class Live < TrackingPage
         at "/live", menu: "Live", order: 5, assets: %w[filter.js]
         post "/live/tracking/start", :start_tracking
         post "/live/tracking/stop", :stop_tracking
@@ -102,7 +128,7 @@ module Memprof
           page = number
           return { running: false } unless Memprof.running?
 
-          rows = Web::Live::Tracking.rows(file: text(:file))
+          rows = places(file: text(:file))
           {
             running: true, file: text(:file), objects: rows.sum { |row| row[:count] }, places: rows.size,
             page: page, each: ROWS, rows: rows_of_page(rows, ROWS)
@@ -121,18 +147,22 @@ module Memprof
         def requests = live.recorder.state.merge(middleware: live.recorder.installed)
       end
 
-      # `/live/source?file=app.rb&line=12`: the lines around a place where tracked objects were allocated.
-      class LiveSource < LivePage
+      # `/live/source?file=app.rb&line=12`: the lines around a place where tracked objects were allocated, as
+      # they are now. The page shows no other files of the machine.
+      class LiveSource < TrackingPage
         at "/live/source"
+
+        AROUND = 12 # lines shown before and after one
+        private_constant :AROUND
 
         def title = "#{file}:#{line}"
 
         def data
-          lines = Web::Live::Tracking.source(file, line)
-          rows = Web::Live::Tracking.rows.select { |row| row[:file] == file && row[:line] == line }
+          rows = places.select { |row| row[:file] == file && row[:line] == line }
+          raise NotFound, "no live tracked object was allocated there" if rows.empty?
+
           {
-            pid: Process.pid, file: file, line: line,
-            lines: lines.map { |row| { number: row[:line], text: row[:text] } },
+            pid: Process.pid, file: file, line: line, lines: lines,
             objects: rows.map { |row| row.slice(:class, :count) }
           }
         rescue NotRunning
@@ -144,6 +174,11 @@ module Memprof
         def file = text(:file) || raise(BadRequest, "file is missing")
 
         def line = integer(:line, 1, min: 0)
+
+        def lines
+          Source.lines(file, line, around: AROUND, any: true).to_a
+            .map { |row| { number: row[:line], text: row[:text] } }
+        end
       end
 
       # `/live/dumps/1732252245000`: waits for a dump, and goes on to its heap.
