@@ -50,18 +50,17 @@ module Memprof
       private
 
       # Options may also follow the process id.
-      def arrange(parser, arguments) = parser.permute(arguments)
+      def arrange(arguments) = parser.permute(arguments)
 
-      def define_options(parser)
-        flag(parser, "--track", "live objects allocated meanwhile, by line", :track)
-        flag(parser, "--malloc", "live memory of malloc, by line", :malloc)
-        text(parser, "--eval FILE", "run the Ruby code in FILE there, print its value", :eval)
-        checked(parser, "--duration SECONDS", "of --track and --malloc (default: #{DURATION})", Float,
+      def define_options
+        flag("--track", "live objects allocated meanwhile, by line", :track)
+        flag("--malloc", "live memory of malloc, by line", :malloc)
+        text("--eval FILE", "run the Ruby code in FILE there, print its value", :eval)
+        checked("--duration SECONDS", "of --track and --malloc (default: #{DURATION})", Float,
           :duration, "a number of seconds") { |value| value if value.positive? && value.finite? }
-        byte_size(parser, "--sample N", "of --track: one object in N; of --malloc: one block in", "N bytes",
-          :sample)
-        count(parser, "--limit N", "the first N lines (default: all; of --malloc 20)", :limit)
-        count(parser, "--seconds N", "time for the process to begin (default: #{SECONDS})", :seconds)
+        byte_size("--sample N", "of --track: one object in N; of --malloc: one block in", "N bytes", :sample)
+        count("--limit N", "the first N lines (default: all; of --malloc 20)", :limit)
+        count("--seconds N", "time for the process to begin (default: #{SECONDS})", :seconds)
       end
 
       def check_options

@@ -48,13 +48,13 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        formats(parser, FORMATS, "text (default), json, markdown; as flame graph:", "collapsed, speedscope")
-        output(parser, "--output FILE", "write to a file (default: stdout)")
-        checked(parser, "--min SIZE", "leave out files with a smaller total (1MB)", :min,
+      def define_options
+        formats(FORMATS, "text (default), json, markdown; as flame graph:", "collapsed, speedscope")
+        output("--output FILE", "write to a file (default: stdout)")
+        checked("--min SIZE", "leave out files with a smaller total (1MB)", :min,
           "a size, as 512KiB") { |text| ByteSize.read(text) }
-        count(parser, "--limit N", "the first N gems and files (default: 10)", :limit)
-        text(parser, "--until FEATURE", "the boot ends when this is loaded", :until)
+        count("--limit N", "the first N gems and files (default: 10)", :limit)
+        text("--until FEATURE", "the boot ends when this is loaded", :until)
       end
 
       def default_command

@@ -52,9 +52,7 @@ module Memprof
         "#{Cell.plural(hidden, "file")} of less than #{Units.bytes(@minimum)} left out; see --min"
       end
 
-      def shown?(file)
-        file.total.retained_bytes >= @minimum
-      end
+      def shown?(file) = file.total.retained_bytes >= @minimum
 
       # Of files and of gems.
       def totals

@@ -52,16 +52,16 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        text(parser, "--baseline FILE", "what to compare with", :baseline)
-        max_increase(parser, "limit for the rise of each total (default: 2%)")
-        text(parser, "--max-retained N", "limit of what is retained: objects, or 10MiB", :max_retained)
-        count(parser, "--runs N", "run the command N times (default: 2)", :runs)
-        flag(parser, "--update", "write the baseline instead", :update)
-        formats(parser, Comparing::FORMATS, "text, json, csv, markdown, github, junit")
-        output(parser, "--output PATH", "write to a file (default: stdout)")
-        comparison_options(parser)
-        count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
+      def define_options
+        text("--baseline FILE", "what to compare with", :baseline)
+        max_increase("limit for the rise of each total (default: 2%)")
+        text("--max-retained N", "limit of what is retained: objects, or 10MiB", :max_retained)
+        count("--runs N", "run the command N times (default: 2)", :runs)
+        flag("--update", "write the baseline instead", :update)
+        formats(Comparing::FORMATS, "text, json, csv, markdown, github, junit")
+        output("--output PATH", "write to a file (default: stdout)")
+        comparison_options
+        count("--sample N", "track one object in N, scale up (default: 1)", :sample)
       end
 
       # Before the command runs, which may take long.

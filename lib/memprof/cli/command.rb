@@ -66,7 +66,7 @@ module Memprof
       end
 
       def parse(arguments)
-        arrange(parser, arguments)
+        arrange(arguments)
       rescue OptionParser::InvalidArgument => e
         option, value = e.args.join("=").split("=", 2)
         raise UsageError, "invalid #{option} \"#{value}\"; see `memprof help #{verb}`"
@@ -78,7 +78,7 @@ module Memprof
       end
 
       # Options come first: what follows may be a program's own.
-      def arrange(parser, arguments) = parser.order(arguments)
+      def arrange(arguments) = parser.order(arguments)
 
       # Names in brackets are of arguments that may be left out.
       def expect_arguments(arguments, *names)
@@ -98,21 +98,24 @@ module Memprof
         raise UsageError, e.message.lines.first.chomp
       end
 
+      # What #define_options adds the options to.
       def parser
-        OptionParser.new(nil, 23, "  ") do |parser|
-          parser.program_name = "memprof"
-          parser.version = VERSION
-          parser.banner = "Usage: memprof #{verb} #{self.class::USAGE}"
-          parser.separator("\nOptions:")
-          define_options(parser)
-          parser.on("-h", "--help", "show this help") { @options[:help] = true }
-        end
+        return @parser if @parser
+
+        @parser = OptionParser.new(nil, 23, "  ")
+        @parser.program_name = "memprof"
+        @parser.version = VERSION
+        @parser.banner = "Usage: memprof #{verb} #{self.class::USAGE}"
+        @parser.separator("\nOptions:")
+        define_options
+        @parser.on("-h", "--help", "show this help") { @options[:help] = true }
+        @parser
       end
 
-      def define_options(parser); end
+      def define_options; end
 
       # An option that is a whole number of at least 1.
-      def count(parser, *definition, name, most: MOST)
+      def count(*definition, name, most: MOST)
         parser.on(*definition, Integer) do |value|
           invalid(definition, value, "a number of at least 1") unless value.positive?
           invalid(definition, value, "a number of at most #{most}") if most && value > most
@@ -134,7 +137,7 @@ module Memprof
       def long(definition) = definition.grep(/\A--/).first[/\A--[\w-]+/]
 
       # An option whose value the block makes of what is given; nil or ArgumentError mean that it cannot.
-      def checked(parser, *definition, name, expected)
+      def checked(*definition, name, expected)
         parser.on(*definition) do |given|
           @options[name] = yield(given) || raise(ArgumentError)
         rescue ArgumentError
@@ -143,34 +146,30 @@ module Memprof
       end
 
       # An option that is one of a few words.
-      def one_of(parser, words, *definition, name)
+      def one_of(words, *definition, name)
         choices[long(definition)] = words.map(&:to_s)
-        checked(parser, *definition, name, "one of: #{words.join(", ")}") do |text|
+        checked(*definition, name, "one of: #{words.join(", ")}") do |text|
           words.find { |word| word.to_s == text }
         end
       end
 
-      def output(parser, *definition)
-        parser.on("-o", *definition) { |path| @options[:output] = output_path(path) }
-      end
+      def output(*definition) = parser.on("-o", *definition) { |path| @options[:output] = output_path(path) }
 
-      def formats(parser, formats, *description)
-        one_of(parser, formats, "-f", "--format FORMAT", *description, :format)
+      def formats(formats, *description)
+        one_of(formats, "-f", "--format FORMAT", *description, :format)
         parser.on("--json", "the same as --format json") { @options[:format] = :json }
       end
 
       # An option that is a number of bytes between 1 B and 4 GiB: 65536, 64KiB.
-      def byte_size(parser, *definition, name)
-        checked(parser, *definition, name, EXPECTED_SIZE) { |text| bytes(text) }
-      end
+      def byte_size(*definition, name) = checked(*definition, name, EXPECTED_SIZE) { |text| bytes(text) }
 
       def bytes(text) = ByteSize.read(text).then { |size| size if size.between?(1, MAX_SIZE) }
 
-      def text(parser, *definition, name)
+      def text(*definition, name)
         parser.on(*definition) { |value| @options[name] = value }
       end
 
-      def flag(parser, *definition, name)
+      def flag(*definition, name)
         parser.on(*definition) { @options[name] = true }
       end
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require_relative "../cell"
 require_relative "../check/comparison"
 require_relative "../check/github"
 require_relative "../check/junit"

@@ -8,18 +8,18 @@ module Memprof
     module ComparisonOptions
       private
 
-      def max_increase(parser, what)
-        checked(parser, "--max-increase PERCENT", what, :max_increase, "a percentage, as 2%") do |text|
+      def max_increase(what)
+        checked("--max-increase PERCENT", what, :max_increase, "a percentage, as 2%") do |text|
           Memprof::Check::Limits.percent(text)
         end
       end
 
-      def comparison_options(parser)
-        one_of(parser, Comparing::BY, "--by WHAT", "only a table by line, class or gem", :by)
-        one_of(parser, Memprof::Check::Comparison::MEASURES, "--sort WHAT",
+      def comparison_options
+        one_of(Comparing::BY, "--by WHAT", "only a table by line, class or gem", :by)
+        one_of(Memprof::Check::Comparison::MEASURES, "--sort WHAT",
           "allocated_bytes (default), allocated_objects,", "retained_bytes, retained_objects", :sort)
-        count(parser, "--limit N", "the first N of each table (default: 20)", :limit)
-        flag(parser, "--internal", "with internal objects of the VM", :internal)
+        count("--limit N", "the first N of each table (default: 20)", :limit)
+        flag("--internal", "with internal objects of the VM", :internal)
       end
 
       def check_report(path)

@@ -29,7 +29,7 @@ module Memprof
       private
 
       # An answer is whatever is typed.
-      def define_format(parser); end
+      def define_format; end
 
       def two(heaps) = { before: heaps.first, after: heaps.last, diff: compare(heaps), heap: heaps.last }
 

@@ -37,12 +37,12 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        one_of(parser, Memprof::Dump::Options::FORMATS, "-f", "--format FORMAT",
+      def define_options
+        one_of(Memprof::Dump::Options::FORMATS, "-f", "--format FORMAT",
           "memprof, objspace, binary, heap_dump (default: by", "the extension of OUT)", :format)
-        one_of(parser, Memprof::Dump::Options::VALUES, "--values WHAT",
+        one_of(Memprof::Dump::Options::VALUES, "--values WHAT",
           "contents of strings etc.: full (default),", "truncate, hash, length, none", :values)
-        flag(parser, "--force", "replace OUT if it exists", :force)
+        flag("--force", "replace OUT if it exists", :force)
       end
 
       def paths(arguments)

@@ -94,7 +94,7 @@ module Memprof
 
       # What comes after FILE may begin with a dash: a signature, a rule, stdin. So only long options may
       # stand anywhere.
-      def arrange(parser, arguments)
+      def arrange(arguments)
         rest = parser.order(arguments)
         is_option = ->(word, at) { word.match?(/\A--\w/) || (at == 1 && %w[-f -o].include?(word)) }
         while (at = rest.each_index.find { |index| is_option.call(rest[index], index) })
@@ -103,10 +103,10 @@ module Memprof
         rest
       end
 
-      def define_options(parser)
-        formats(parser, FORMATS, FORMATS.join(", "))
-        define_output(parser)
-        text(parser, "--recording FILE", "recording of malloc, with addresses: shows which",
+      def define_options
+        formats(FORMATS, FORMATS.join(", "))
+        define_output
+        text("--recording FILE", "recording of malloc, with addresses: shows which",
           "line allocated each block", :recording)
       end
 

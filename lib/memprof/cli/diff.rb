@@ -90,22 +90,22 @@ module Memprof
         end
       end
 
-      def define_own_options(parser)
-        one_of(parser, BY | Comparing::BY, "--by WHAT", "dumps: #{BY.join(", ")};",
+      def define_own_options
+        one_of(BY | Comparing::BY, "--by WHAT", "dumps: #{BY.join(", ")};",
           "reports: only #{Comparing::BY.join(", ")}", :by)
-        where(parser)
-        one_of(parser, SORT | Memprof::Check::Comparison::MEASURES, "--sort WHAT",
+        where_option
+        one_of(SORT | Memprof::Check::Comparison::MEASURES, "--sort WHAT",
           "dumps: #{SORT.join(", ")};", "reports: allocated_bytes, allocated_objects,",
           "retained_bytes, retained_objects", :sort)
-        limit(parser, "the first N of each list", 20)
-        max_increase(parser, "reports: exit 1 if a total rose by more")
-        flag(parser, "--internal", "reports: with internal objects of the VM", :internal)
+        limit("the first N of each list", 20)
+        max_increase("reports: exit 1 if a total rose by more")
+        flag("--internal", "reports: with internal objects of the VM", :internal)
       end
 
-      def define_format(parser)
-        formats(parser, HeapCommand::FORMATS | Comparing::FORMATS,
+      def define_format
+        formats(HeapCommand::FORMATS | Comparing::FORMATS,
           "text, json, csv, markdown; reports: github, junit")
-        define_output(parser)
+        define_output
       end
 
       # Adds to the rows what each dump has more than the first. Those between are open one after the other:

@@ -49,17 +49,17 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        pid(parser)
-        text(parser, "-o", "--output FILE", "output file (default: named after the application)", :out)
+      def define_options
+        pid_option
+        text("-o", "--output FILE", "output file (default: named after the application)", :out)
         known = Memprof::Dump::Options
-        one_of(parser, known::FORMATS, "-f", "--format FORMAT", "memprof (JSON lines), objspace (as",
+        one_of(known::FORMATS, "-f", "--format FORMAT", "memprof (JSON lines), objspace (as",
           "ObjectSpace.dump_all), binary, heap_dump", "(default: by --output, else the process decides)",
           :format)
-        one_of(parser, known::VALUES, "--values WHAT", "contents of strings etc.: full, truncate,",
+        one_of(known::VALUES, "--values WHAT", "contents of strings etc.: full, truncate,",
           "hash, length, none (default: the process", "decides)", :values)
-        flag(parser, "--children", "dump the forked processes, not PID itself", :children)
-        count(parser, "--seconds N", "timeout of the dump (default: #{DEFAULT_SECONDS})", :seconds)
+        flag("--children", "dump the forked processes, not PID itself", :children)
+        count("--seconds N", "timeout of the dump (default: #{DEFAULT_SECONDS})", :seconds)
       end
 
       # The process's own settings decide the rest. A file's extension asks for a format and a compression.

@@ -25,9 +25,7 @@ module Memprof
       end
 
       # Bytes more in each dump.
-      def sizes
-        @dumps.map { |dump| dump.each_value.sum { |change| change[:size] } }
-      end
+      def sizes = @dumps.map { |dump| dump.each_value.sum { |change| change[:size] } }
 
       private
 

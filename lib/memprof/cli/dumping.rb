@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "securerandom"
+require_relative "../dump/in_progress"
 
 module Memprof
   module CLI

@@ -26,12 +26,12 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        flag(parser, "--collections", "show collections instead of strings", :collections)
-        where(parser)
-        limit(parser, "the first N", 20)
-        count(parser, "--min N", "strings with N copies or more (default: 2)", :min)
-        one_of(parser, %i[length retained size unused], "--sort WHAT",
+      def define_own_options
+        flag("--collections", "show collections instead of strings", :collections)
+        where_option
+        limit("the first N", 20)
+        count("--min N", "strings with N copies or more (default: 2)", :min)
+        one_of(%i[length retained size unused], "--sort WHAT",
           "collections: length (default), retained, size,", "unused", :sort)
       end
 

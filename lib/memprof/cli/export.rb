@@ -47,15 +47,14 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        where(parser)
-        limit(parser, "at most N objects", "depends on FORMAT")
-        flag(parser, "--force", "replace OUT if it exists", :force)
+      def define_own_options
+        where_option
+        limit("at most N objects", "depends on FORMAT")
+        flag("--force", "replace OUT if it exists", :force)
       end
 
-      def define_format(parser)
-        one_of(parser, FORMATS.keys, "-f", "--format FORMAT", "see below (default: by the extension of OUT)",
-          :format)
+      def define_format
+        one_of(FORMATS.keys, "-f", "--format FORMAT", "see below (default: by the extension of OUT)", :format)
       end
 
       def by_ending(out)

@@ -2,6 +2,7 @@
 
 require "json"
 require "shellwords"
+require_relative "../wording"
 
 module Memprof
   module CLI
@@ -13,40 +14,36 @@ module Memprof
       private
 
       # Options may also follow the file.
-      def arrange(parser, arguments) = parser.permute(arguments)
+      def arrange(arguments) = parser.permute(arguments)
 
-      def define_options(parser)
-        define_own_options(parser)
-        define_format(parser)
-        define_reading(parser)
+      def define_options
+        define_own_options
+        define_format
+        define_reading
       end
 
       # Those of the verb.
-      def define_own_options(parser); end
+      def define_own_options; end
 
-      def define_format(parser)
-        formats(parser, FORMATS, FORMATS.join(", "))
-        define_output(parser)
+      def define_format
+        formats(FORMATS, FORMATS.join(", "))
+        define_output
       end
 
-      def define_output(parser)
-        output(parser, "--output FILE", "write to a file (default: stdout)")
-        flag(parser, "--no-pager", "never page long output", :no_pager)
+      def define_output
+        output("--output FILE", "write to a file (default: stdout)")
+        flag("--no-pager", "never page long output", :no_pager)
       end
 
-      def define_reading(parser)
-        flag(parser, "--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
+      def define_reading
+        flag("--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
           :ignore_stack_roots)
-        flag(parser, "--no-index", "do not write an index file beside FILE", :no_index)
+        flag("--no-index", "do not write an index file beside FILE", :no_index)
       end
 
-      def where(parser)
-        text(parser, "--where QUERY", "only these objects: 'class = Order'", :where)
-      end
+      def where_option = text("--where QUERY", "only these objects: 'class = Order'", :where)
 
-      def limit(parser, what, default)
-        count(parser, "--limit N", "#{what} (default: #{default})", :limit)
-      end
+      def limit(what, default) = count("--limit N", "#{what} (default: #{default})", :limit)
 
       def open_heap(path)
         check_readable(path)

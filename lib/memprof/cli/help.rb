@@ -17,8 +17,8 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        flag(parser, "--man", "all commands as a manual page: memprof help --man |", "man -l -", :man)
+      def define_options
+        flag("--man", "all commands as a manual page: memprof help --man |", "man -l -", :man)
       end
 
       def overview

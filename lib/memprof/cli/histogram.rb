@@ -49,15 +49,15 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        one_of(parser, BY, "--by WHAT", "class (default), line, gem, ...: see below", :by)
-        one_of(parser, BY - TREES, "--then WHAT", "split each group by this", :then)
-        where(parser)
-        one_of(parser, SORT, "--sort WHAT", SORT.join(", "), :sort)
-        limit(parser, "the first N groups", 20)
-        count(parser, "--then-limit N", "the first N in each group (default: 3)", :then_limit)
-        count(parser, "--depth N", "levels of a tree (default: 3)", :depth)
-        flag(parser, "--exact", "the exact retained size of each group (slow)", :exact)
+      def define_own_options
+        one_of(BY, "--by WHAT", "class (default), line, gem, ...: see below", :by)
+        one_of(BY - TREES, "--then WHAT", "split each group by this", :then)
+        where_option
+        one_of(SORT, "--sort WHAT", SORT.join(", "), :sort)
+        limit("the first N groups", 20)
+        count("--then-limit N", "the first N in each group (default: 3)", :then_limit)
+        count("--depth N", "levels of a tree (default: 3)", :depth)
+        flag("--exact", "the exact retained size of each group (slow)", :exact)
       end
 
       def heading(answer)

@@ -41,13 +41,13 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        checked(parser, "--threshold PERCENT", Float, "share of the heap of a suspect (default: 10)",
+      def define_own_options
+        checked("--threshold PERCENT", Float, "share of the heap of a suspect (default: 10)",
           :threshold, "a number above 0 and at most 100") do |percent|
           percent if percent.positive? && percent <= 100
         end
-        limit(parser, "the first N suspects", 10)
-        text(parser, "--own PATTERN", "own code: files whose paths match this regexp", :own)
+        limit("the first N suspects", 10)
+        text("--own PATTERN", "own code: files whose paths match this regexp", :own)
       end
 
       def suspects(heap)

@@ -54,9 +54,7 @@ module Memprof
       def empty? = @rows.empty?
 
       # Aligned columns. Columns in which no row has a value are left out.
-      def to_text(paint = Paint.new, width = nil)
-        fitting(width).to_text(paint)
-      end
+      def to_text(paint = Paint.new, width = nil) = fitting(width).to_text(paint)
 
       def to_markdown = table(visible, {}).to_markdown
 

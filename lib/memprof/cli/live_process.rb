@@ -9,7 +9,7 @@ module Memprof
 
       private
 
-      def pid(parser) = count(parser, "-p", "--pid PID", "the process", :pid, most: nil)
+      def pid_option = count("-p", "--pid PID", "the process", :pid, most: nil)
 
       # The process of --pid, for a verb without arguments.
       def target(arguments)

@@ -63,7 +63,7 @@ module Memprof
       private
 
       # What follows a command is the command's own; a recording has nothing of its own.
-      def arrange(parser, arguments)
+      def arrange(arguments)
         rest = parser.order(arguments)
         rest.any? && recording?(rest.first) ? parser.permute(rest) : rest
       end
@@ -197,41 +197,39 @@ module Memprof
 
       def value = @options.fetch(:value, :peak)
 
-      def define_options(parser)
-        output(parser, "--output FILE", "append to a file (default: a table on stderr); of a",
+      def define_options
+        output("--output FILE", "append to a file (default: a table on stderr); of a",
           "recording, write to it")
-        count(parser, "--limit N", "the first N locations of the table (default: 20;",
+        count("--limit N", "the first N locations of the table (default: 20;",
           "of a recording's tables 10)", :limit)
-        byte_size(parser, "--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
-        byte_size(parser, "--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
-        define_recording_options(parser)
-        define_selection(parser)
+        byte_size("--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
+        byte_size("--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
+        define_recording_options
+        define_selection
       end
 
-      def define_recording_options(parser)
-        flag(parser, "--tree", "a recording as a tree: what called what", :tree)
-        flag(parser, "--callers", "a recording as a tree from the lines that allocated", "to their callers",
-          :callers)
-        flag(parser, "--functions", "a recording by function: what it allocated, with and",
+      def define_recording_options
+        flag("--tree", "a recording as a tree: what called what", :tree)
+        flag("--callers", "a recording as a tree from the lines that allocated", "to their callers", :callers)
+        flag("--functions", "a recording by function: what it allocated, with and",
           "without what it called", :functions)
-        text(parser, "--function NAME", "a function of a recording: who called it, and what it", "called",
-          :function)
-        formats(parser, FORMATS, "a recording as text, json, heaptrack, massif,",
+        text("--function NAME", "a function of a recording: who called it, and what it", "called", :function)
+        formats(FORMATS, "a recording as text, json, heaptrack, massif,",
           "collapsed, speedscope, firefox or pprof")
-        one_of(parser, VALUES, "--value WHAT", "bytes of trees and formats with stacks: peak,",
+        one_of(VALUES, "--value WHAT", "bytes of trees and formats with stacks: peak,",
           "leaked or allocated (default: peak)", :value)
       end
 
       # A part of a recording.
-      def define_selection(parser)
-        seconds(parser, "--from SECONDS", "count calls, and look for the peak, from then on", :from)
-        seconds(parser, "--to SECONDS", "take the recording to end then", :to)
-        text(parser, "--suppressions FILE", "leave out leaks that FILE names, as",
+      def define_selection
+        seconds("--from SECONDS", "count calls, and look for the peak, from then on", :from)
+        seconds("--to SECONDS", "take the recording to end then", :to)
+        text("--suppressions FILE", "leave out leaks that FILE names, as",
           "LeakSanitizer does: leak:libpq.so", :suppressions)
       end
 
-      def seconds(parser, *definition, name)
-        checked(parser, *definition, Float, name, "a number of seconds") do |value|
+      def seconds(*definition, name)
+        checked(*definition, Float, name, "a number of seconds") do |value|
           value unless value.negative? || !value.finite?
         end
       end

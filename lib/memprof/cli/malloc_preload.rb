@@ -28,9 +28,7 @@ module Memprof
           nil
         end
 
-        def extension
-          $LOADED_FEATURES.find { |path| File.basename(path) == "memprof.so" }
-        end
+        def extension = $LOADED_FEATURES.find { |path| File.basename(path) == "memprof.so" }
       end
     end
   end

@@ -8,9 +8,7 @@ module Memprof
         @terminal = terminal
       end
 
-      def to_s
-        [head, *VERBS.keys.map { |verb| section(verb) }, files].join
-      end
+      def to_s = [head, *VERBS.keys.map { |verb| section(verb) }, files].join
 
       private
 

@@ -40,8 +40,8 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        flag(parser, "--workers", "a row for PID and each process forked from it", :workers)
+      def define_own_options
+        flag("--workers", "a row for PID and each process forked from it", :workers)
       end
 
       def live(pid)
@@ -51,9 +51,7 @@ module Memprof
         answer ? measured(answer) : Memprof::Memory.of(target.pid)
       end
 
-      def measured(answer)
-        Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true))
-      end
+      def measured(answer) = Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true))
 
       def workers(of)
         master = target_of(of)

@@ -21,9 +21,9 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        where(parser)
-        limit(parser, "with --where: N branches per node", 8)
+      def define_own_options
+        where_option
+        limit("with --where: N branches per node", 8)
       end
 
       def one(arguments)

@@ -28,7 +28,7 @@ module Memprof
 
       private
 
-      def define_procs(parser); end
+      def define_procs; end
     end
   end
 end

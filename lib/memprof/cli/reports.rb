@@ -48,9 +48,7 @@ module Memprof
       end
 
       # Path of the report of the command itself, or of the Ruby that it ran; nil if there is none.
-      def main_path(pid)
-        main(entries, pid)&.paths&.last
-      end
+      def main_path(pid) = main(entries, pid)&.paths&.last
 
       # Removes the run's directory, unless there are reports in it that were not shown.
       def clean

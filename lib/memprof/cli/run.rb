@@ -95,37 +95,36 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        define_output_options(parser)
-        define_tracking_options(parser)
-        define_filter_options(parser)
+      def define_options
+        define_output_options
+        define_tracking_options
+        define_filter_options
       end
 
-      def define_output_options(parser)
-        formats(parser, FORMATS, "text (default), json, markdown, memory_profiler;",
+      def define_output_options
+        formats(FORMATS, "text (default), json, markdown, memory_profiler;",
           "with call stacks: collapsed, speedscope, firefox,", "pprof")
-        text(parser, "-o", "--output PATH", "write to files; see below (default: stdout)", :output)
-        count(parser, "--limit N", "first N entries of each table (default: 20; for",
+        text("-o", "--output PATH", "write to files; see below (default: stdout)", :output)
+        count("--limit N", "first N entries of each table (default: 20; for",
           "json and memory_profiler 50)", :limit)
-        one_of(parser, VALUES, "--value VALUE", "what collapsed, speedscope and firefox draw:",
+        one_of(VALUES, "--value VALUE", "what collapsed, speedscope and firefox draw:",
           "allocated_bytes (default), allocated_objects,", "retained_bytes, retained_objects", :value)
-        flag(parser, "--scale-bytes", "memory_profiler: 16.66 kB instead of 16660", :scale_bytes)
-        one_of(parser, %i[auto always never], "--color WHEN", "auto (default), always, never", :color)
+        flag("--scale-bytes", "memory_profiler: 16.66 kB instead of 16660", :scale_bytes)
+        one_of(%i[auto always never], "--color WHEN", "auto (default), always, never", :color)
       end
 
-      def define_tracking_options(parser)
-        checked(parser, "--signal SIGNAL", "also report on this signal (default: none)", :signal,
+      def define_tracking_options
+        checked("--signal SIGNAL", "also report on this signal (default: none)", :signal,
           "one that can be caught, such as URG, USR1 or USR2") { |text| signal(text) }
-        flag(parser, "--after-boot", "start tracking at the first request, example,",
+        flag("--after-boot", "start tracking at the first request, example,",
           "test or job, or at Memprof.booted", :after_boot)
-        flag(parser, "--peak", "also find when memory was largest, and which lines",
-          "had allocated it", :peak)
-        flag(parser, "--malloc", "record malloc; see below", :malloc)
-        flag(parser, "--native", "with --malloc: native frames, too", :native)
-        flag(parser, "--addresses", "with --malloc: addresses of blocks, too", :addresses)
-        text(parser, "--sample N", "track one object in N, scale up (default: 1);",
+        flag("--peak", "also find when memory was largest, and which lines", "had allocated it", :peak)
+        flag("--malloc", "record malloc; see below", :malloc)
+        flag("--native", "with --malloc: native frames, too", :native)
+        flag("--addresses", "with --malloc: addresses of blocks, too", :addresses)
+        text("--sample N", "track one object in N, scale up (default: 1);",
           "with --malloc: a block in N bytes (512KiB)", :sample)
-        count(parser, "--stack N", "record N calling frames per object (default: 1; 64",
+        count("--stack N", "record N calling frames per object (default: 1; 64",
           "with --malloc and formats with call stacks)", :stack, most: MOST_FRAMES)
       end
 
@@ -135,19 +134,19 @@ module Memprof
         number > MOST ? invalid("--sample", text, "a number of at most #{MOST}") : number
       end
 
-      def define_filter_options(parser)
-        regexp(parser, "--ignore-files RE", "leave out files whose path matches", :ignore_files)
-        regexp(parser, "--allow-files RE", "leave out files whose path does not match", :allow_files)
+      def define_filter_options
+        regexp("--ignore-files RE", "leave out files whose path matches", :ignore_files)
+        regexp("--allow-files RE", "leave out files whose path does not match", :allow_files)
         parser.on("--trace [CLASS]", "only objects of this class (may be repeated);",
           "without CLASS, before --: see below") do |name|
           name ? (@options[:trace] ||= []) << name : @options[:tracing] = true
         end
-        flag(parser, "--internal", "list what the VM allocates for itself: <iseq>,",
+        flag("--internal", "list what the VM allocates for itself: <iseq>,",
           "<callcache> and so on, which is only summed up", :internal)
-        flag(parser, "--no-internal", "leave it out of totals, too", :no_internal)
+        flag("--no-internal", "leave it out of totals, too", :no_internal)
       end
 
-      def regexp(parser, *definition, name)
+      def regexp(*definition, name)
         parser.on(*definition) do |source|
           @options[name] = Regexp.new(source)
         rescue RegexpError => e

@@ -30,7 +30,7 @@ module Memprof
 
       private
 
-      def define_own_options(parser) = limit(parser, "the first N of each list", 20)
+      def define_own_options = limit("the first N of each list", 20)
 
       def steps(file, address, answer)
         holder = answer[:dominators].first
@@ -71,9 +71,7 @@ module Memprof
         text.length > SHOWN ? "#{text[0, SHOWN].inspect}..." : text.inspect
       end
 
-      def time(microseconds)
-        microseconds && Time.at(microseconds / 1_000_000).utc.strftime("%F %T UTC")
-      end
+      def time(microseconds) = microseconds && Time.at(microseconds / 1_000_000).utc.strftime("%F %T UTC")
 
       def held_by(page, answer)
         if answer[:unreachable]

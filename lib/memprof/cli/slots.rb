@@ -28,8 +28,8 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        checked(parser, "--nearly-empty PERCENT", Float, "a page with at most so many used slots is",
+      def define_own_options
+        checked("--nearly-empty PERCENT", Float, "a page with at most so many used slots is",
           "nearly empty (default: 10)", :nearly_empty, "a number from 0 to 100") do |percent|
           percent if (0..100).cover?(percent)
         end

@@ -35,9 +35,9 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        define_format(parser)
-        count(parser, "--seconds N", "timeout (default: #{SECONDS})", :seconds)
+      def define_options
+        define_format
+        count("--seconds N", "timeout (default: #{SECONDS})", :seconds)
       end
 
       def answer(copy, threads, ractors)

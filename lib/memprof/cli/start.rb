@@ -28,11 +28,10 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        pid(parser)
-        count(parser, "--sample N", "track one object in N, scale up (default: 1)", :sample)
-        count(parser, "--stack N", "record N calling frames per object (default: 1)", :stack,
-          most: MOST_FRAMES)
+      def define_options
+        pid_option
+        count("--sample N", "track one object in N, scale up (default: 1)", :sample)
+        count("--stack N", "record N calling frames per object (default: 1)", :stack, most: MOST_FRAMES)
       end
     end
   end

@@ -33,10 +33,9 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        pid(parser)
-        count(parser, "--limit N", "the first N classes (default: 5); with --pid",
-          "N lines (default: all)", :limit)
+      def define_own_options
+        pid_option
+        count("--limit N", "the first N classes (default: 5); with --pid", "N lines (default: all)", :limit)
       end
 
       def live(arguments)

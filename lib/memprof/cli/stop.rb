@@ -25,7 +25,7 @@ module Memprof
 
       private
 
-      def define_options(parser) = pid(parser)
+      def define_options = pid_option
     end
   end
 end

@@ -57,19 +57,18 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
+      def define_own_options
         STEPS.each do |step, (argument, *text)|
           name = "--#{step.name.tr("_", "-")}"
           parser.on([name, argument].compact.join(" "), *text) do |value|
             (@options[:steps] ||= []) << [step, value]
           end
         end
-        count(parser, "--depth N", "references to follow, for --subgraph-of", :depth)
-        count(parser, "--min N", "more than N references (--parents-of),", "N or more (--out-degree)",
-          :min)
-        flag(parser, "--out-degree", "list objects by number of references", :out_degree)
-        limit(parser, "the first N rows", 20)
-        flag(parser, "--force", "replace OUT if it exists", :force)
+        count("--depth N", "references to follow, for --subgraph-of", :depth)
+        count("--min N", "more than N references (--parents-of),", "N or more (--out-degree)", :min)
+        flag("--out-degree", "list objects by number of references", :out_degree)
+        limit("the first N rows", 20)
+        flag("--force", "replace OUT if it exists", :force)
       end
 
       def steps = @options.fetch(:steps, [])

@@ -3,6 +3,7 @@
 require "forwardable"
 require "tmpdir"
 require_relative "../control/client"
+require_relative "../native"
 require_relative "../printable"
 require_relative "../signal/settings"
 

@@ -37,9 +37,7 @@ module Memprof
       end
 
       # Prints a long result: on a screen that it does not fit on through a pager.
-      def page(text)
-        tty? && Pager.show(text, height) ? true : print(text)
-      end
+      def page(text) = tty? && Pager.show(text, height) ? true : print(text)
 
       # Suggests what to do next, on stderr.
       def hint(text)
@@ -48,9 +46,7 @@ module Memprof
       end
 
       # Prints a message to the user that is no result. Each argument is a line.
-      def warn(*lines)
-        say("memprof: #{lines.map { |line| Printable.line(line) }.join("\n")}\n")
-      end
+      def warn(*lines) = say("memprof: #{lines.map { |line| Printable.line(line) }.join("\n")}\n")
 
       # Shows progress on a line that the next call replaces; only on a terminal.
       def progress(message)

@@ -26,17 +26,15 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        where(parser)
-        one_of(parser, SORT, "--sort WHAT", "#{SORT.first(3).join(", ")},", SORT.drop(3).join(", "), :sort)
-        limit(parser, "the first N objects", 20)
-        count(parser, "--offset N", "skip the first N objects", :offset)
-        define_procs(parser)
+      def define_own_options
+        where_option
+        one_of(SORT, "--sort WHAT", "#{SORT.first(3).join(", ")},", SORT.drop(3).join(", "), :sort)
+        limit("the first N objects", 20)
+        count("--offset N", "skip the first N objects", :offset)
+        define_procs
       end
 
-      def define_procs(parser)
-        flag(parser, "--procs", "procs by block, with what they captured", :procs)
-      end
+      def define_procs = flag("--procs", "procs by block, with what they captured", :procs)
 
       def list(file)
         answer = ask(open_heap(file), :top, **@options.slice(:where, :sort, :limit, :offset))

@@ -44,11 +44,11 @@ module Memprof
 
       private
 
-      def define_options(parser)
-        one_of(parser, GROUPS, "--by WHAT", "group by action (default), path, status", "or exception", :by)
-        text(parser, "--sort KIND", "highest of this cost first (default: time)", :sort)
-        limit(parser, "the first N groups and requests", 10)
-        define_format(parser)
+      def define_options
+        one_of(GROUPS, "--by WHAT", "group by action (default), path, status", "or exception", :by)
+        text("--sort KIND", "highest of this cost first (default: time)", :sort)
+        limit("the first N groups and requests", 10)
+        define_format
       end
 
       def read(file, **options)

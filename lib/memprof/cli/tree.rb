@@ -28,12 +28,12 @@ module Memprof
 
       private
 
-      def define_own_options(parser)
-        one_of(parser, %i[object class], "--by WHAT", "object (default), or class to merge the",
+      def define_own_options
+        one_of(%i[object class], "--by WHAT", "object (default), or class to merge the",
           "objects of a class", :by)
-        count(parser, "--depth N", "levels (default: 3)", :depth)
-        limit(parser, "the first N of each branch", 10)
-        byte_size(parser, "--min SIZE", "minimum retained size (1MB; default: 1)", :min)
+        count("--depth N", "levels (default: 3)", :depth)
+        limit("the first N of each branch", 10)
+        byte_size("--min SIZE", "minimum retained size (1MB; default: 1)", :min)
       end
 
       def heading(answer)

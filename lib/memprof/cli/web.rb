@@ -51,39 +51,39 @@ module Memprof
       end
 
       # Options may also follow the files.
-      def arrange(parser, arguments) = parser.permute(arguments)
+      def arrange(arguments) = parser.permute(arguments)
 
-      def define_options(parser)
-        text(parser, "--bind ADDRESS", "listen on this address (default: 127.0.0.1)", :bind)
-        checked(parser, "--port N", Integer, "listen on this port (default: a free one)",
+      def define_options
+        text("--bind ADDRESS", "listen on this address (default: 127.0.0.1)", :bind)
+        checked("--port N", Integer, "listen on this port (default: a free one)",
           :port, "a number from 0 to 65535") { |port| port if port.between?(0, 65_535) }
         parser.on("--token TOKEN", "your own token, at least 8 characters") do |token|
           raise UsageError, "invalid --token; expected at least 8 characters" if token.length < 8
 
           @options[:token] = token
         end
-        text(parser, "--host NAME", "also answer to this host name", :host)
-        define_library_options(parser)
-        checked(parser, "--max-open N", Integer, "keep at most N dumps open, 3 or more", "(default: 8)",
+        text("--host NAME", "also answer to this host name", :host)
+        define_library_options
+        checked("--max-open N", Integer, "keep at most N dumps open, 3 or more", "(default: 8)",
           :max_open, "a number of at least 3") { |most| most if most >= 3 }
-        flag(parser, "--no-open", "do not start a browser", :no_open)
-        flag(parser, "--no-index", "do not write an index file beside FILE", :no_index)
-        flag(parser, "--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
+        flag("--no-open", "do not start a browser", :no_open)
+        flag("--no-index", "do not write an index file beside FILE", :no_index)
+        flag("--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
           :ignore_stack_roots)
       end
 
-      def define_library_options(parser)
+      def define_library_options
         parser.on("--library [DIR]", "show the dumps of a directory, and accept", "uploads") do |place|
           @options[:library] = place || true
         end
         size = "a size such as 500MB or 2GiB"
-        checked(parser, "--max-size SIZE", "limit of the library, such as 20GiB", :max_size, size) do |text|
+        checked("--max-size SIZE", "limit of the library, such as 20GiB", :max_size, size) do |text|
           ByteSize.read(text).nonzero?
         end
-        checked(parser, "--max-upload SIZE", "limit of one dump (default: 2GiB)", :max_upload, size) do |text|
+        checked("--max-upload SIZE", "limit of one dump (default: 2GiB)", :max_upload, size) do |text|
           ByteSize.read(text).nonzero?
         end
-        text(parser, "--key KEY", "upload key required from clients, at least",
+        text("--key KEY", "upload key required from clients, at least",
           "#{LibraryServer::SHORTEST_KEY} characters (or #{LibraryServer::KEY};", "default: generated once)",
           :key)
       end
