@@ -146,7 +146,7 @@ module Memprof
         return @terminal.puts(JSON.generate(data(core, request))) if output_format == :json
 
         buffer = +""
-        Answers.new(core).each_line(request) do |line|
+        Answers.new(core, request).each_line do |line|
           buffer << line << "\n"
           next if buffer.bytesize < (1 << 16)
           return false unless @terminal.print(buffer)

@@ -16,136 +16,125 @@ module Memprof
         }.freeze
         private_constant :ANCHORS, :STATES
 
-        def initialize(core)
+        def initialize(core, request)
           @core = core
+          @request = request
         end
 
-        def each_line(request, &line)
-          return dump(request, &line) if request.dump?
-          return regions(request, &line) if request.region?
-          return arenas(request, &line) if request.set == "arenas"
-          return objects(&line) if request.set == "objects"
+        def each_line(&line)
+          @line = line
+          return words(@request.address, @core.words(@request.address, @request.size)) if @request.dump?
+          return regions if @request.region?
+          return arenas if @request.set == "arenas"
+          return objects if @request.set == "objects"
 
-          blocks(request, &line)
+          blocks
         end
 
         private
 
-        def blocks(request, &line)
-          case request.verb
-          when "count" then line.call(total(@core.count(request.set, **request.restrictions)))
-          when "summarize" then summarize(request, &line)
-          when "enumerate" then enumerate(request, &line)
-          when "list", "show" then list(request, &line)
-          else describe(request, &line)
+        def line(text) = @line.call(text)
+
+        def blocks
+          case @request.verb
+          when "count" then line(total(@core.count(@request.set, **@request.restrictions)))
+          when "summarize" then summarize
+          when "enumerate" then each_block { |block| line(hex(block[:address])) }
+          when "list", "show" then list
+          else describe
           end
         end
 
-        def summarize(request)
-          answer = @core.summarize(request.set, **request.restrictions)
-          sorted(answer[:rows], request).each { |row| yield "#{name(row)} has #{instances(row)}." }
+        def summarize
+          answer = @core.summarize(@request.set, **@request.restrictions)
+          sorted(answer[:rows]).each { |row| line("#{name(row)} has #{instances(row)}.") }
           unless answer[:unrecognized][:count].zero?
-            yield "Unrecognized allocations have #{instances(answer[:unrecognized])}."
-            request.part(answer[:sizes]).each do |row|
-              yield "   Unrecognized allocations of size 0x#{row[:size].to_s(16)} have #{instances(row)}."
+            line("Unrecognized allocations have #{instances(answer[:unrecognized])}.")
+            @request.part(answer[:sizes]).each do |row|
+              line("   Unrecognized allocations of size 0x#{row[:size].to_s(16)} have #{instances(row)}.")
             end
           end
-          places(answer, request) { |line| yield line } if answer[:places]
-          yield total(answer[:total])
+          places(answer) if answer[:places]
+          line(total(answer[:total]))
         end
 
-        def places(answer, request)
-          sorted(answer[:places], request).each do |row|
-            yield "Allocated at #{place_name(row)}: #{instances(row)}."
-          end
+        def places(answer)
+          sorted(answer[:places]).each { |row| line("Allocated at #{place_name(row)}: #{instances(row)}.") }
           unknown = answer[:unknown]
-          yield "Not in the recording: #{instances(unknown)}." unless unknown[:count].zero?
+          line("Not in the recording: #{instances(unknown)}.") unless unknown[:count].zero?
         end
 
-        def list(request)
+        def list
           counted = { count: 0, bytes: 0 }
-          each_block(request, contents: request.verb == "show") do |block|
+          each_block(gap: true) do |block|
             counted[:count] += 1
             counted[:bytes] += block[:size]
-            added(block) { |comment| yield comment }
-            yield listed(block)
-            words(block[:address], block[:words], request).each { |words| yield words } if block[:words]
-            again(block) { |comment| yield comment }
-            yield ""
+            line(listed(block))
+            words(block[:address], block[:words]) if block[:words]
           end
-          yield total(counted)
+          line(total(counted))
         end
 
-        def describe(request, &line)
-          return place(request.address, request.verb, &line) if request.place?
+        def describe
+          return place(@request.address) if @request.place?
 
-          each_block(request) do |block|
-            added(block, &line)
-            place(block[:address], request.verb, &line)
-            again(block, &line)
-            line.call("")
-          end
+          each_block(gap: true) { |block| place(block[:address]) }
         end
 
-        def enumerate(request, &line)
-          each_block(request) do |block|
-            added(block, &line)
-            line.call(hex(block[:address]))
-            again(block, &line)
-          end
-        end
-
-        # Comments on the extension of a set: what added a block to it, and what led to one that was there.
-        def added(block)
-          step = block[:added] or return
-          yield "# #{step[:rule]} from #{hex(step[:from])} adds #{hex(step[:to])}:"
-        end
-
-        def again(block)
-          block[:again]&.each do |step|
-            yield "# #{step[:rule]} from #{hex(step[:from])} leads to #{hex(step[:to])} again."
+        # Yields blocks, between comments on the extension of a set: what added a block to it, and what led to
+        # one that was there.
+        def each_block(gap: false)
+          all = @core.each(@request.set, contents: @request.verb == "show", **@request.listed)
+          @request.part(all).each do |block|
+            step = block[:added]
+            line("# #{step[:rule]} from #{hex(step[:from])} adds #{hex(step[:to])}:") if step
+            yield(block)
+            block[:again]&.each do |other|
+              line("# #{other[:rule]} from #{hex(other[:from])} leads to #{hex(other[:to])} again.")
+            end
+            line("") if gap
           end
         end
 
         # What is at an address, and with `explain` why it is still there.
-        def place(address, verb, &line)
-          return description(@core.describe(address), &line) if verb == "describe"
+        def place(address)
+          return description(@core.describe(address)) if @request.verb == "describe"
 
           answer = @core.explain(address)
-          description(answer, &line)
-          stack(answer, &line)
-          answer[:anchor] ? anchored(answer, &line) : dangling(answer, &line)
+          description(answer)
+          stack(answer)
+          answer[:anchor] ? anchored(answer) : dangling(answer)
         end
 
         # The calls that allocated it, if more is known than the line.
-        def stack(answer, &line)
+        def stack(answer)
           calls = answer.fetch(:stack, [])
           return if calls.size < 2
 
-          line.call("These calls led there, innermost first:")
-          calls.each { |call| line.call("   #{Printable.line(call)}") }
+          line("These calls led there, innermost first:")
+          calls.each { |call| line("   #{Printable.line(call)}") }
         end
 
-        def description(answer, &line)
+        def description(answer)
           address = "Address #{hex(answer[:address])} is"
           case answer[:place]
-          when "block" then block(address, answer, &line)
+          when "block" then block(address, answer)
           when "object"
-            line.call("#{address} in the #{answer[:type]} at #{hex(answer[:object])}, " \
-                      "#{answer[:anchored] ? "which is anchored" : "which is garbage"}.")
-          when "stack" then line.call("#{address} on the stack of thread #{answer[:thread]}.")
-          else line.call("#{address} #{area(answer)}.")
+            line("#{address} in the #{answer[:type]} at #{hex(answer[:object])}, " \
+                 "#{answer[:anchored] ? "which is anchored" : "which is garbage"}.")
+          when "stack" then line("#{address} on the stack of thread #{answer[:thread]}.")
+          else line("#{address} #{area(answer)}.")
           end
         end
 
         def block(address, answer)
           offset = Integer(answer[:address], 16) - Integer(answer[:start], 16)
-          yield "#{address} at offset #{offset.to_s(16)} of"
-          yield "#{kind(answer)} at #{hex(answer[:start])} of size #{answer[:size].to_s(16)}."
-          yield signed(answer[:signature]) if answer[:signature]
+          line("#{address} at offset #{offset.to_s(16)} of")
+          line("#{kind(answer)} at #{hex(answer[:start])} of size #{answer[:size].to_s(16)}.")
+          line(signed(answer[:signature])) if answer[:signature]
           owner = answer[:owner]
-          yield "It belongs to the #{owner[:type]} at #{hex(owner[:object])}." if owner
-          yield allocated(answer) if answer[:allocated_at]
+          line("It belongs to the #{owner[:type]} at #{hex(owner[:object])}.") if owner
+          line(allocated(answer)) if answer[:allocated_at]
         end
 
         def kind(answer)
@@ -168,18 +157,17 @@ module Memprof
         def anchored(answer)
           anchor = answer[:anchor]
           directly = answer[:chain].size == 1 ? "directly" : "indirectly"
-          yield "It appears to be #{directly} #{ANCHORS.fetch(anchor[:anchor])} anchored."
+          line("It appears to be #{directly} #{ANCHORS.fetch(anchor[:anchor])} anchored.")
           from = origin(anchor)
           answer[:chain].each do |step|
-            yield "#{from} references #{step_name(step)}."
+            line("#{from} references #{step_name(step)}.")
             from = sentence(step)
           end
         end
 
-        def dangling(answer, &line)
-          return line.call("Nothing references it.") if answer[:referrers].empty?
-
-          answer[:referrers].each { |step| line.call("#{sentence(step)} references it.") }
+        def dangling(answer)
+          line("Nothing references it.") if answer[:referrers].empty?
+          answer[:referrers].each { |step| line("#{sentence(step)} references it.") }
         end
 
         # What begins a sentence.
@@ -201,12 +189,12 @@ module Memprof
           "the allocation at #{hex(step[:address])} of size #{step[:size].to_i.to_s(16)}"
         end
 
-        def arenas(request)
+        def arenas
           answer = @core.arenas
-          answer[:arenas].each { |arena| yield arena_text(arena) } unless request.verb == "count"
+          answer[:arenas].each { |arena| line(arena_text(arena)) } unless @request.verb == "count"
           mapped = answer[:mapped]
-          yield "#{answer[:arenas].size} arenas; #{mapped[:count]} allocations outside of them take " \
-                "#{bytes(mapped[:bytes])} bytes."
+          line("#{answer[:arenas].size} arenas; #{mapped[:count]} allocations outside of them take " \
+               "#{bytes(mapped[:bytes])} bytes.")
         end
 
         def arena_text(arena)
@@ -224,44 +212,37 @@ module Memprof
           answer = @core.objects
           answer[:rows].each do |row|
             blocks = row[:blocks]
-            yield "#{row[:type]} has #{instances(row)}, #{Units.count(row[:garbage])} of them garbage, " \
-                  "which own #{Units.count(blocks[:count])} allocations of #{bytes(blocks[:bytes])} bytes."
+            line("#{row[:type]} has #{instances(row)}, #{Units.count(row[:garbage])} of them garbage, " \
+                 "which own #{Units.count(blocks[:count])} allocations of #{bytes(blocks[:bytes])} bytes.")
           end
-          yield "#{Units.count(answer[:empty][:count])} slots are empty."
+          line("#{Units.count(answer[:empty][:count])} slots are empty.")
         end
 
-        def regions(request)
-          all = @core.regions(request.set)
-          all.each { |region| yield region_line(region) } unless request.verb == "count"
-          word = %w[stacks modules].include?(request.set) ? request.set : "#{request.set} ranges"
+        def regions
+          set = @request.set
+          all = @core.regions(set)
+          all.each { |region| line(region_line(region)) } unless @request.verb == "count"
+          word = %w[stacks modules].include?(set) ? set : "#{set} ranges"
           size = all.sum { |region| region[:size] }
-          yield "#{Units.count(all.size)} #{word} use #{wide(size)} bytes."
+          line("#{Units.count(all.size)} #{word} use #{wide(size)} bytes.")
         end
 
         def region_line(region)
           start = Integer(region[:address], 16)
           range = "[#{start.to_s(16)}, #{(start + region[:size]).to_s(16)})"
-          line = "#{range} size #{bytes(region[:size])}"
-          return "#{line}  #{region[:file]}" if region[:file]
-          return line unless region[:thread]
+          text = "#{range} size #{bytes(region[:size])}"
+          return "#{text}  #{region[:file]}" if region[:file]
+          return text unless region[:thread]
 
-          "#{line}, thread #{region[:thread]}, stack pointer #{hex(region[:stack_pointer])}"
+          "#{text}, thread #{region[:thread]}, stack pointer #{hex(region[:stack_pointer])}"
         end
 
-        def dump(request, &line)
-          words(request.address, @core.words(request.address, request.size), request).each(&line)
+        def words(address, words)
+          Memprof::Core::Words.lines(address, words, text: @request.show_ascii).each { |text| line(text) }
         end
 
-        def words(address, words, request)
-          Memprof::Core::Words.lines(address, words, text: request.show_ascii)
-        end
-
-        def each_block(request, contents: false, &block)
-          request.part(@core.each(request.set, contents: contents, **request.listed)).each(&block)
-        end
-
-        def sorted(rows, request)
-          request.part(request.sort == "counts" ? rows.sort_by { |row| -row[:count] } : rows)
+        def sorted(rows)
+          @request.part(@request.sort == "counts" ? rows.sort_by { |row| -row[:count] } : rows)
         end
 
         def listed(block)
