@@ -42,17 +42,11 @@ module Memprof
         end
       end
 
-      def number?(kind)
-        NUMBERS.include?(kind)
-      end
+      def number?(kind) = NUMBERS.include?(kind)
 
-      def cut?(kind)
-        %i[name place].include?(kind)
-      end
+      def cut?(kind) = %i[name place].include?(kind)
 
-      def style(kind)
-        STYLES[kind]
-      end
+      def style(kind) = STYLES[kind]
 
       # Cuts a text: a place loses its method first, as file and line identify it better, and is then cut from
       # the left; anything else is cut in its middle.
@@ -70,9 +64,7 @@ module Memprof
       end
 
       # What a percentage of an answer is for people.
-      def percent(value)
-        format("%.1f %%", value)
-      end
+      def percent(value) = format("%.1f %%", value)
 
       # A short time, as those of requests and calls are.
       def seconds(value)

@@ -72,9 +72,6 @@ module Memprof
     rescue UsageError => e
       terminal.warn(*e.lines)
       2
-    rescue SystemCallError => e
-      terminal.warn(e.message)
-      2
     rescue Interrupt
       130
     end

@@ -136,9 +136,7 @@ module Memprof
         to_io(IO.for_fd(number, "wb", autoclose: false), &block)
       end
 
-      def to_device(path, &block)
-        File.open(path, File::WRONLY | File::BINARY, &block)
-      end
+      def to_device(path, &block) = File.open(path, File::WRONLY | File::BINARY, &block)
 
       def to_file(path)
         # The name is short whatever the path is: a file name of the greatest length must stay writable.

@@ -21,9 +21,7 @@ module Memprof
     end
 
     # The text as valid UTF-8 on one line, without anything that acts on a terminal.
-    def self.line(text)
-      utf8(text).gsub(UNSAFE) { |character| character.dump[1..-2] }
-    end
+    def self.line(text) = utf8(text).gsub(UNSAFE) { |character| character.dump[1..-2] }
 
     # The text on one line, cut in its middle to at most `width` columns: both ends of a class name matter
     # most.

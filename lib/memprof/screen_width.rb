@@ -63,9 +63,7 @@ module Memprof
         NOTHING.match?(cluster) ? 0 : 1 + cluster[1..].count(SOUND_MARKS)
       end
 
-      def fitting(clusters, columns)
-        clusters.take_while { |cluster| (columns -= of_cluster(cluster)) >= 0 }
-      end
+      def fitting(clusters, columns) = clusters.take_while { |cluster| (columns -= of_cluster(cluster)) >= 0 }
 
       def blanks(text, columns) = " " * [columns - of(text), 0].max
     end

@@ -39,9 +39,7 @@ module Memprof
       self
     end
 
-    def empty?
-      @rows.empty?
-    end
+    def empty? = @rows.empty?
 
     # Aligned columns; a line feed ends each line.
     def to_text(paint = Paint.new)
@@ -92,8 +90,6 @@ module Memprof
       end.join(GAP).rstrip
     end
 
-    def markdown_cell(cell, column)
-      column.number ? cell.gsub("|", "\\|") : Table.code(cell)
-    end
+    def markdown_cell(cell, column) = column.number ? cell.gsub("|", "\\|") : Table.code(cell)
   end
 end

@@ -25,9 +25,7 @@ module Memprof
     end
 
     # A number with its thousands separated.
-    def self.count(number)
-      number.to_s.gsub(/(\d)(?=(?:\d{3})+\z)/, "\\1,")
-    end
+    def self.count(number) = number.to_s.gsub(/(\d)(?=(?:\d{3})+\z)/, "\\1,")
 
     # A number of objects, which may be negative, with the word.
     def self.objects(number)

@@ -143,7 +143,10 @@ RSpec.describe "memprof" do
     end
 
     it "passes on how the script ends" do
-      exits = { "exit 3" => 3, "abort 'no'" => 1, "raise 'boom'" => 1 }.to_h do |ending, expected|
+      exits = {
+        "exit 3" => 3, "abort 'no'" => 1, "raise 'boom'" => 1, "raise Memprof::Error" => 1,
+        "File.read('/nowhere')" => 1
+      }.to_h do |ending, expected|
         path = script("ends.rb", "GC.disable\n$kept = Object.new\n#{ending}\n")
         stdout, stderr, status = run_memprof("track", path)
         expect(stdout).to match(/^      1 .*ends\.rb:2:Object$/)

@@ -14,10 +14,8 @@ module Memprof
         @before = target.dumps
       end
 
-      # Waits for a new dump to begin.
       def begin(seconds) = poll(seconds) { (@target.dumps - @before).min }
 
-      # Waits until a dump is complete.
       def finish(path, seconds)
         path = path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
         poll(seconds) do

@@ -49,7 +49,6 @@ module Memprof
 
       private
 
-      # Options may also follow the process id.
       def arrange(arguments) = parser.permute(arguments)
 
       def define_options

@@ -44,10 +44,10 @@ module Memprof
 
       private
 
-      # What memprof itself raises is an answer to the command, and no bug of it.
+      # What memprof itself or the system refuses is no bug of the command.
       def guard
         yield
-      rescue Memprof::Error => e
+      rescue Memprof::Error, SystemCallError => e
         raise UsageError, e.message
       end
 

@@ -24,7 +24,6 @@ module Memprof
         rows.map { |row| row.merge(series: @dumps.map { |dump| dump.fetch(key(row), NONE) }) }
       end
 
-      # Bytes more in each dump.
       def sizes = @dumps.map { |dump| dump.each_value.sum { |change| change[:size] } }
 
       private

@@ -22,7 +22,6 @@ module Memprof
         define_reading
       end
 
-      # Those of the verb.
       def define_own_options; end
 
       def define_format
@@ -123,7 +122,6 @@ module Memprof
         warnings.uniq.each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }
       end
 
-      # A line that says that there is more.
       def more(page, count, word)
         page.note("... and #{plural(count, word)} more: --limit N") if count.to_i.positive?
       end

@@ -150,7 +150,6 @@ module Memprof
         "#{Wording.phrase(suspect[:phrase])}#{" Own code: #{OwnCode.sentence(own)}." if own}"
       end
 
-      # For CSV.
       def table(page, answers)
         suspects = answers.flat_map { |file, answer| answer[:suspects].map { |one| one.merge(dump: file) } }
         held = ->(suspect) { suspect[:accumulated].first || {} }

@@ -42,10 +42,8 @@ module Memprof
         self
       end
 
-      # Adds a row for an item.
       def item(item, depth: 0) = row(*@columns.map { |column| column.value.call(item) }, depth: depth)
 
-      # Adds a row with as many values as there are columns.
       def row(*values, depth: 0)
         @rows << Row.new(values, depth)
         self

@@ -9,11 +9,11 @@ module Memprof
     module Objects
       class << self
         def listing(objects, extra: nil)
-          heading, name, key = extra
+          heading, name = extra
           listing = Listing.new.column("Retained size", :bytes, :retained)
             .column("Retained %", :percent, :percent, spare: true)
             .column("Shallow size", :bytes, :size, spare: true)
-          listing.column(heading, :count, name, from: key) if extra
+          listing.column(heading, :count, name, from: :value) if extra
           listing.column("Object", :name, :object, from: :text, most: 60)
             .column("Address", :address, :address)
             .column("Allocated at", :place, :site, spare: true)

@@ -20,7 +20,6 @@ module Memprof
       # Seconds for which the process waited, in all.
       attr_reader :pause
 
-      # Copies that it took.
       attr_reader :attempts
 
       def initialize(target)

@@ -147,7 +147,6 @@ module Memprof
         unknown.zero? ? rows : [*rows, { count: unknown, class: nil }]
       end
 
-      # The most first.
       def out_degree(set)
         set.out_degree(min: @options.fetch(:min, 0)).to_a.reverse.map do |object, count|
           { count: count, class: object.class_name, address: object.address }

@@ -28,10 +28,8 @@ module Memprof
         output { |out| out.write(text) }
       end
 
-      # Prints a line, like #print.
       def puts(text) = print("#{text}\n")
 
-      # Prints a file, like #print.
       def print_file(path)
         output { |out| IO.copy_stream(path, out) }
       end

@@ -48,9 +48,7 @@ module Memprof
 
       def listing(objects)
         heading = VALUES[@options[:sort]]
-        return Objects.listing(objects) unless heading
-
-        Objects.listing(objects, extra: [heading, @options[:sort], :value])
+        Objects.listing(objects, extra: heading && [heading, @options[:sort]])
       end
 
       # A proc retains its environment: its self, and the local variables in scope.

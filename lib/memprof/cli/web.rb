@@ -50,7 +50,6 @@ module Memprof
         raise UsageError, "FILE is missing; see `memprof help web`" if files.empty?
       end
 
-      # Options may also follow the files.
       def arrange(arguments) = parser.permute(arguments)
 
       def define_options

@@ -21,6 +21,13 @@ RSpec.describe Memprof::CLI::Listing do
     TEXT
   end
 
+  it "takes the values of columns from items" do
+    orders = [{ name: "Order", lines: [1, 2] }, { name: "Cart", lines: [] }]
+    listing = described_class.new.column("Class", :name, :class, from: :name)
+      .column("Lines", :count, :lines) { |item| item[:lines].size }.column("Name", :name, :name).rows(orders)
+    expect(listing.to_csv).to eq("class,lines,name\nOrder,2,Order\nCart,0,Cart\n")
+  end
+
   it "cuts wide characters by their columns" do
     wide = described_class.new.column("Class", :name, :class).column("Allocated at", :place, :site)
       .row("注文" * 30, "app/#{"顧客" * 30}.rb:1")
