@@ -53,7 +53,7 @@ module Memprof
       end
 
       def by_signal(target, wanted, seconds)
-        refuse_options(target) if wanted.any?
+        refuse_wanted(target) if wanted.any?
         arrival = Arrival.new(target)
         target.send_signal
         path = arrival.begin(TO_BEGIN) or raise UsageError, no_response(target)
@@ -87,7 +87,7 @@ module Memprof
         format + { gzip: ".gz", zstd: ".zst" }.fetch(request[:compression].to_sym, "")
       end
 
-      def refuse_options(target)
+      def refuse_wanted(target)
         raise UsageError, "process #{target.pid} has no socket, and a signal has no options: " \
                           "omit --output, --format and --values, and use `memprof convert` afterwards"
       end

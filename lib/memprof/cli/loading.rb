@@ -16,12 +16,15 @@ module Memprof
 
       def open(**options)
         @terminal.busy do
-          progress = ->(stage, done, total) { @terminal.progress(line(stage, done, total)) }
-          next Memprof::Heap.read($stdin, **options.except(:index), &progress) if @path == "-"
+          next Memprof::Heap.read($stdin, **options.except(:index), &method(:show)) if @path == "-"
 
-          Memprof::Heap.open(@path, **options, &progress)
+          Memprof::Heap.open(@path, **options, &method(:show))
         end
       end
+
+      def show(stage, done, total) = @terminal.progress(line(stage, done, total))
+
+      private
 
       def line(stage, done, total)
         name = @path == "-" ? "stdin" : File.basename(@path)

@@ -54,8 +54,8 @@ module Memprof
       def read(file, **options)
         check_readable(file)
         load_library
-        sum_up = ->(io) { sum_up(io, file, options) }
-        JSON.parse(file == "-" ? sum_up.($stdin) : File.open(file, &sum_up), symbolize_names: true)
+        sum = file == "-" ? sum_up($stdin, file, options) : File.open(file) { |io| sum_up(io, file, options) }
+        JSON.parse(sum, symbolize_names: true)
       rescue Memprof::Error => e
         raise UsageError, "cannot read #{file}: #{e.message}"
       end
@@ -65,7 +65,7 @@ module Memprof
         loading = Loading.new(@terminal, file)
         @terminal.busy do
           Native.sum_up_requests(io.fileno, JSON.generate(options)) do |done|
-            @terminal.progress(loading.line(:reading, done, total))
+            loading.show(:reading, done, total)
           end
         end
       end

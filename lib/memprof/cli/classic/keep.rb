@@ -31,8 +31,7 @@ module Memprof
 
         def take(library)
           facts = { pid: @options[:pid] }
-          loading = Loading.new(@terminal, @dump)
-          progress = ->(*at) { @terminal.progress(loading.line(*at)) }
+          progress = Loading.new(@terminal, @dump).method(:show)
           @terminal.busy do
             library.take(app: @options[:name], facts: facts, progress: progress) { |part| fill(part) }
           end
