@@ -141,10 +141,16 @@ module Memprof
     def begin_own
       @own = {}
       @plan.own.each do |name, factory|
-        @own[name] = tracer = factory.new
-        begin_one(tracer)
-      rescue StandardError, ScriptError => e
+        guard(name) { begin_one(@own[name] = factory.new) }
         @own[name] ||= nil # it stands in the report
+      end
+    end
+
+    # What interrupts the program meanwhile (`Timeout`) waits: it is not the tracer that fails.
+    def guard(name)
+      Thread.handle_interrupt(StandardError => :never, ScriptError => :never) do
+        yield
+      rescue StandardError, ScriptError => e
         fail_with(name, e)
       end
     end
@@ -157,12 +163,8 @@ module Memprof
 
     def finish_started
       while (tracer = @started.last)
-        begin
-          tracer.finish
-        rescue StandardError, ScriptError => e
-          name, = @own.find { |_, own| own.equal?(tracer) }
-          fail_with(name, e)
-        end
+        name, = @own.find { |_, own| own.equal?(tracer) }
+        name ? guard(name) { tracer.finish } : tracer.finish
         @started.pop # not before: who is interrupted in between begins here again
       end
     end
@@ -183,11 +185,9 @@ module Memprof
     end
 
     def own_report(name, tracer)
-      return { "error" => @failed[name] } if @failed.key?(name)
-
-      Combined.plain(tracer.report || {})
-    rescue StandardError, ScriptError => e
-      { "error" => message_of(e) }
+      report = nil
+      guard(name) { report = Combined.plain(tracer.report || {}) } unless @failed.key?(name)
+      report || { "error" => @failed[name] }
     end
 
     def message_of(error)

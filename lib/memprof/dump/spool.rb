@@ -44,7 +44,8 @@ module Memprof
 
         # The directory for files that nobody gave a place.
         def directory
-          Dir.tmpdir
+          # It rescues all that is raised in it.
+          Thread.handle_interrupt(StandardError => :never) { Dir.tmpdir }
         rescue ArgumentError => e
           raise Error,
             "no place for a temporary file: #{e.message}; set TMPDIR to a directory that can be written"

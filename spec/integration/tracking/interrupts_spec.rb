@@ -13,13 +13,14 @@ RSpec.describe "Tracked blocks whose threads are ended" do
     APP = Memprof::Middleware.new(->(_) { [200, {}, ["x"]] }, io: OUT)
     MEASURE = Memprof::Testing::Measurement
     class Late < Exception; end
+    class Cut < StandardError; end
     def left?
       disabled = GC.disable
       GC.enable
       disabled || NATIVE.sessions > 0 || Memprof.running?
     end
     # Runs the work again and again, interrupted at the first place, the second, ... until it is done before,
-    # and yields after each. Where methods, blocks and C functions return is where Ruby looks whether the
+    # and yields after each, with whether it ended by the interrupt. Where methods, blocks and C functions return is where Ruby looks whether the
     # thread is to end.
     def interrupt_everywhere(work, interrupt)
       work.call
@@ -35,10 +36,11 @@ RSpec.describe "Tracked blocks whose threads are ended" do
         end
         begin
           point.enable { work.call }
-        rescue Late
-          nil
+          ended = false
+        rescue Late, Cut
+          ended = true
         end
-        yield(number)
+        yield(number, ended)
         break if count < number
       end
       puts interrupts
@@ -96,6 +98,41 @@ RSpec.describe "Tracked blocks whose threads are ended" do
         end
         interrupt_everywhere(-> { #{work} }, -> { Thread.current.raise(Late) }) do |number|
           abort "left running by interrupt \#{number}" if left? || running?
+        end
+      RUBY
+      expect(result.stderr).to eq("")
+      expect(result.stdout.to_i).to be > 5
+    end
+  end
+
+  # What Timeout of Ruby 3.1 raises is a StandardError, which must not be taken for memprof's own.
+  {
+    "Memprof.report" => "Memprof.report { 'x'.dup }",
+    "Memprof.track" => "Memprof.track(OUT) { 'x'.dup }",
+    "Memprof.dump" => "Memprof.dump(OUT) { 'x'.dup }",
+    "Memprof.trace" => "Memprof.trace(OUT) { 'x'.dup }",
+    "Memprof.trace with a tracer of the program" => "Memprof.trace(OUT, tracers: [:quick]) { 'x'.dup }",
+    "Memprof.trace_request" => "Memprof.trace_request({}) { [200, {}, []] }"
+  }.each do |name, work|
+    it "does not swallow an exception from another thread wherever it comes: #{name}" do
+      result = run_ruby(<<~RUBY)
+        #{setup}
+        class Quick
+          def start = 1.to_s
+          def finish = 2.to_s
+          def report = { "answer" => 42.to_s }
+        end
+        Memprof::Tracers.register(:quick, Quick)
+        Memprof.trace_to(File::NULL)
+        raised = false
+        cut = lambda do
+          raised = true
+          Thread.current.raise(Cut)
+        end
+        interrupt_everywhere(-> { #{work} }, cut) do |number, ended|
+          abort "swallowed at \#{number}" if raised && !ended
+          abort "left behind by interrupt \#{number}" if left?
+          raised = false
         end
       RUBY
       expect(result.stderr).to eq("")
