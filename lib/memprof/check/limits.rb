@@ -41,14 +41,22 @@ module Memprof
       private
 
       def increase(measure, change)
-        text = Wording.change(measure, change)
         failed = !@max_increase.nil? && exceeds?(change)
+        text = Wording.change(measure, change, failed ? digits(change) : 1)
         text += "; at most +#{Wording.percentage(@max_increase)} allowed" if failed
         Outcome.new(name: Wording.measure(measure), text: text, measure: measure, failed: failed)
       end
 
       def exceeds?(change)
         change[:change].positive? && change[:change] * 100 > change[:before] * @max_increase
+      end
+
+      # As many as it takes to read that it is more than allowed: +2.04 %, if that is 2 %.
+      def digits(change)
+        return 1 unless change[:before].positive?
+
+        percent = change[:change] * 100r / change[:before]
+        (1..6).find { |digits| percent.round(digits) > @max_increase } || 6
       end
 
       def retained(totals)

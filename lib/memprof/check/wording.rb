@@ -28,8 +28,8 @@ module Memprof
         end
 
         # "allocated bytes: from 1.0 KiB to 2.0 KiB (+100.0 %)"
-        def change(measure, change)
-          "#{measure(measure)}: #{from_to(measure, change)}"
+        def change(measure, change, digits = 1)
+          "#{measure(measure)}: #{from_to(measure, change, digits)}"
         end
 
         # What was was allocated, or retained: objects and bytes.
@@ -64,21 +64,21 @@ module Memprof
         end
 
         # How a number became another: "+1.2 %"; nil if it did not, or was 0.
-        def relative(change)
+        def relative(change, digits = 1)
           return unless change[:before].positive? && !change[:change].zero?
 
-          format("%+.1f %%", change[:change] * 100.0 / change[:before])
+          format("%+.#{digits}f %%", change[:change] * 100.0 / change[:before])
         end
 
         private
 
         def bytes?(measure) = measure.end_with?("bytes")
 
-        def from_to(measure, change)
+        def from_to(measure, change, digits = 1)
           return "#{amount(measure, change[:after])} (no change)" if change[:change].zero?
 
           numbers = change.values_at(:before, :after).map { |number| amount(measure, number) }
-          percent = relative(change)
+          percent = relative(change, digits)
           "from #{numbers.join(" to ")}#{" (#{percent})" if percent}"
         end
 

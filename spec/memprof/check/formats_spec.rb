@@ -41,6 +41,14 @@ RSpec.describe Memprof::Check::Limits do
       .to eq(["9 objects retained; at most 8 objects allowed"])
   end
 
+  it "says by so many digits that the limit is exceeded" do
+    text = ->(after, max) { failed([100_000], [after], max_increase: max).first[/\(.*\z/] }
+    expect(text.call(102_006, 2r)).to eq("(+2.01 %); at most +2 % allowed")
+    expect(text.call(102_001, 2r)).to eq("(+2.001 %); at most +2 % allowed")
+    expect(text.call(102_060, 2r)).to eq("(+2.1 %); at most +2 % allowed")
+    expect(text.call(100_001, 0r)).to eq("(+0.001 %); at most +0 % allowed")
+  end
+
   it "writes commands of GitHub Actions, which a name cannot break" do
     github = ->(compared, **options) { Memprof::Check::Github.new(compared, [], **options).to_s }
     expect(github.call(comparison([1], [3]), directory: "/srv/app", workspace: "/srv"))
