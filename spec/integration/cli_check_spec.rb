@@ -40,6 +40,16 @@ RSpec.describe "memprof check" do
     File.chmod(0o755, File.join(directory, "bin", name))
   end
 
+  it "takes names of any bytes, in any locale" do
+    measure(before, after)
+    ["h\u00e9ad.json", "h\xE9ad.json".b].each do |name|
+      FileUtils.cp(File.join(directory, "head.json"), File.join(directory.b, name.b))
+      result = run_memprof("diff", "base.json", name, env: { "LC_ALL" => "C" }, chdir: directory)
+      expect([result.stderr, result.status.exitstatus]).to eq(["", 0])
+      expect(result.stdout).to include("+500 objects")
+    end
+  end
+
   it "compares the reports of two checkouts, whose lines moved" do
     measure(before, after)
     json = JSON.parse(memprof("diff", "--json", "base.json", "head.json").stdout)

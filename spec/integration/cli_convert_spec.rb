@@ -31,6 +31,16 @@ RSpec.describe "memprof convert" do
     expect(File.stat("heap.objspace").mode & 0o777).to eq(0o600)
   end
 
+  it "takes names of any bytes, in any locale" do
+    dump("heap.memprof")
+    ["h\u00e9.memprof", "h\xE9.memprof".b].each do |name|
+      File.rename(Dir["h*.memprof"].first, name)
+      _, stderr, status = convert(name, "heap.json", env: { "LC_ALL" => "C" })
+      expect([stderr.lines.size, status.exitstatus]).to eq([1, 0]), stderr
+      File.unlink("heap.json")
+    end
+  end
+
   it "reads the arrays of heap_dump, and lines of memprof 0.3" do
     dump("heap.json", "", ", format: :heap_dump")
     _, stderr, status = convert("heap.json", "back.json")

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../native"
+require_relative "../printable"
 
 module Memprof
   module Check
@@ -20,7 +21,7 @@ module Memprof
       # Compares files with reports, one or more runs on each side.
       def self.of_files(before, after, **options)
         sides = [before, after].map do |files|
-          files.map { |file| [file, File.read(file, encoding: Encoding::UTF_8).scrub] }
+          files.map { |file| [Printable.utf8(file), File.read(file, encoding: Encoding::UTF_8).scrub] }
         end
         new(*sides, **options)
       end

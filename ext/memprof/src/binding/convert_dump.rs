@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use magnus::{Error, Object, RHash, RModule, Ruby, TryConvert, function};
 use memprof_dump::values::Values;
@@ -19,7 +19,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
 }
 
 /// Reads the dump at a path and writes it to a file descriptor; returns what was read and written.
-fn convert(ruby: &Ruby, path: String, descriptor: i32, options: RHash) -> Result<RHash, Error> {
+fn convert(ruby: &Ruby, path: PathBuf, descriptor: i32, options: RHash) -> Result<RHash, Error> {
     let output = duplicate(ruby, descriptor)?;
     let options = (
         Options {
@@ -42,12 +42,12 @@ fn convert(ruby: &Ruby, path: String, descriptor: i32, options: RHash) -> Result
 }
 
 fn run(
-    path: &str,
+    path: &Path,
     output: File,
     (options, values): (Options, Values),
     abandoned: &Abandoned,
 ) -> io::Result<(Outcome, u64)> {
-    let source = read::open(Path::new(path))?;
+    let source = read::open(path)?;
     let reading = read::Options {
         values,
         limits: read::Limits::default(),
