@@ -131,6 +131,14 @@ RSpec.describe "memprof run" do
         .to contain_exactly([/other\.rb/, "Rational"])
     end
 
+    it "does not take the command that is to be traced for a class" do
+      _, stderr, status = run("--trace", "ruby", "-e", "1")
+      expect(status.exitstatus).to eq(2)
+      expect(stderr).to eq('memprof: invalid --trace "ruby"; expected a class; ' \
+                           "to trace what a command does: --trace -- COMMAND\n")
+      expect(run("--trace", "<array>", "ruby", "-e", "1").status.exitstatus).to eq(0)
+    end
+
     it "is short if so asked" do
       full, short = [[], %w[--limit 1]].map { |limit| run(*limit, "ruby", "-rset", "-e", "1").stdout.size }
 

@@ -68,7 +68,9 @@ module Memprof
       # Those that Ruby keeps for itself, those that cannot be caught, and those that have to end a program.
       REFUSED_SIGNALS = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD INT TERM].freeze
       VALUES = %i[allocated_bytes allocated_objects retained_bytes retained_objects].freeze
-      private_constant :FORMATS, :REFUSED_SIGNALS, :VALUES
+      # What names of classes, and of the VM's internal objects, begin with.
+      CLASS = /\A(?:#?<|\p{Lu}|\p{Lt})/
+      private_constant :FORMATS, :REFUSED_SIGNALS, :VALUES, :CLASS
 
       def call(arguments)
         raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
@@ -139,11 +141,18 @@ module Memprof
         regexp("--allow-files RE", "leave out files whose path does not match", :allow_files)
         parser.on("--trace [CLASS]", "only objects of this class (may be repeated);",
           "without CLASS, before --: see below") do |name|
-          name ? (@options[:trace] ||= []) << name : @options[:tracing] = true
+          name ? (@options[:trace] ||= []) << class_name(name) : @options[:tracing] = true
         end
         flag("--internal", "list what the VM allocates for itself: <iseq>,",
           "<callcache> and so on, which is only summed up", :internal)
         flag("--no-internal", "leave it out of totals, too", :no_internal)
+      end
+
+      # A command in its place is meant to be traced.
+      def class_name(text)
+        return text if CLASS.match?(Printable.utf8(text))
+
+        invalid("--trace", text, "a class; to trace what a command does: --trace -- COMMAND")
       end
 
       def regexp(*definition, name)
