@@ -60,6 +60,19 @@ RSpec.describe "Objects that get their class after their allocation" do
     expect { kept << nested.flatten }.to leak_objects.of(Array)
   end
 
+  it "have the names of subclasses, and of classes without a name" do
+    kept = nil
+    named = stub_const("Label", Class.new(String)).new(word)
+    anonymous = Class.new(Class.new(String)).new(word)
+    report = Memprof.report do
+      kept = Array.new(20) { [named, anonymous].map { |text| text.encode("UTF-16LE") } }
+    end
+    expect(kept.flatten.map(&:class)).to include(Label, anonymous.class)
+    names = report.retained_objects_by_class.map { |row| row[:data] }
+    expect(names).to include("Label", "#<Class < String>")
+    expect(names).not_to include("<string>")
+  end
+
   it "leave those that stay hidden without a class: what arrays share" do
     part = nil
     report = Memprof.report { part = Array.new(100) { |index| index }.first(50) }

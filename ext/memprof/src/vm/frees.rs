@@ -45,7 +45,7 @@ pub unsafe fn free(object: VALUE) {
 #[inline(never)]
 unsafe fn count_free(tracker: &mut Tracker, flags: Flags, object: VALUE, record: Record) {
     // SAFETY: as for this function.
-    let record = unsafe { revealed::record_now(tracker, flags, object, record) };
+    let record = unsafe { revealed::record_now(tracker, flags, object, record, false) };
     // SAFETY: as for this function.
     let bytes = unsafe { memsize::of_freed(object, flags) };
     (tracker.recorder).count_free(record, bytes.unwrap_or(u64::from(record.slot_size())));

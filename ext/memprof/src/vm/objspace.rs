@@ -88,7 +88,7 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
         let living: Vec<(u64, Record)> = (living.into_iter())
             .map(|(slot, record)| {
                 // SAFETY: it lives (see `lives`).
-                let now = unsafe { revealed::reveal(tracker, slot as VALUE, record) };
+                let now = unsafe { revealed::reveal(tracker, slot as VALUE, record, true) };
                 (slot, now)
             })
             .collect();

@@ -55,8 +55,8 @@ pub fn look(tracker: &mut Tracker) {
         let Some(record) = tracker.recorder.record(*object) else {
             return false; // freed
         };
-        // SAFETY: it is in the live table, so it was not freed.
-        unsafe { reveal(tracker, *object, record) == record }
+        // SAFETY: it is in the live table, so it was not freed. It may be garbage, and its class freed.
+        unsafe { reveal(tracker, *object, record, false) == record }
     });
     tracker.hidden = hidden;
 }
@@ -64,10 +64,10 @@ pub fn look(tracker: &mut Tracker) {
 /// [`record_now`] of an object that lives, entered in the live table.
 ///
 /// # Safety
-/// `object` is a slot that holds an object.
-pub unsafe fn reveal(tracker: &mut Tracker, object: VALUE, record: Record) -> Record {
+/// `object` is a slot that holds an object; with `lives` one that is not garbage.
+pub unsafe fn reveal(tracker: &mut Tracker, object: VALUE, record: Record, lives: bool) -> Record {
     // SAFETY: as for this function.
-    let now = unsafe { record_now(tracker, Flags::of(object), object, record) };
+    let now = unsafe { record_now(tracker, Flags::of(object), object, record, lives) };
     if now != record {
         tracker.recorder.replace(object, now);
     }
@@ -85,17 +85,23 @@ pub unsafe fn record_now(
     flags: Flags,
     object: VALUE,
     record: Record,
+    lives: bool,
 ) -> Record {
     if !may_be_revealed(flags) || !tracker.recorder.is_hidden(record) {
         return record;
     }
     // SAFETY: as for this function.
     let class = unsafe { ruby_object::class_word(object) };
-    let sites = &mut tracker.recorder.sites;
-    match tracker
-        .classes
-        .known(sites, &mut tracker.identities, flags, class)
-    {
+    if class == 0 {
+        return record;
+    }
+    let (sites, identities) = (&mut tracker.recorder.sites, &mut tracker.identities);
+    let class = if lives {
+        Some(tracker.classes.id(sites, identities, flags, class).0)
+    } else {
+        tracker.classes.known(sites, identities, flags, class)
+    };
+    match class {
         Some(class) => tracker.recorder.reveal(record, class),
         None => record,
     }
