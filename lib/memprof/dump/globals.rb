@@ -22,16 +22,11 @@ module Memprof
       private_constant :OF_A_FRAME, :DEPRECATED, :TAKES_AN_ARGUMENT, :SKIPPED, :VERBOSITY
 
       class << self
+        # What interrupts the program meanwhile (`Timeout`) waits: it would be taken for what a getter raises.
         def read
-          names = global_variables - SKIPPED
-          silently do |verbose|
-            names.filter_map do |name|
-              next if name.match?(/\A\$\d/)
-
-              [name.name, VERBOSITY.fetch(name) { ->(_) { value(name) } }.call(verbose)]
-            rescue Exception # rubocop:disable Lint/RescueException -- a getter of C code may raise what it likes
-              nil
-            end
+          names = (global_variables - SKIPPED).grep_v(/\A\$\d/)
+          Thread.handle_interrupt(Object => :never) do
+            silently { |verbose| names.filter_map { |name| entry(name, verbose) } }
           end
         end
 
@@ -41,6 +36,14 @@ module Memprof
         end
 
         private
+
+        def entry(name, verbose)
+          [name.name, VERBOSITY.fetch(name) { ->(_) { value(name) } }.call(verbose)]
+        rescue SignalException
+          raise # Ctrl-C does not wait
+        rescue Exception # rubocop:disable Lint/RescueException -- a getter of C code may raise what it likes
+          nil
+        end
 
         # Ruby has no other way. The names are Ruby's own list, nothing that was written by anybody.
         def value(name)

@@ -8,6 +8,8 @@ RSpec.describe "Tracked blocks whose threads are ended" do
     require "memprof"
     require "memprof/middleware"
     require "memprof/testing"
+    require "memprof/dump"
+    require "memprof/dump/globals"
     NATIVE = Memprof.send(:const_get, :Native)
     OUT = File.open(File::NULL, "w")
     APP = Memprof::Middleware.new(->(_) { [200, {}, ["x"]] }, io: OUT)
@@ -110,6 +112,7 @@ RSpec.describe "Tracked blocks whose threads are ended" do
     "Memprof.report" => "Memprof.report { 'x'.dup }",
     "Memprof.track" => "Memprof.track(OUT) { 'x'.dup }",
     "Memprof.dump" => "Memprof.dump(OUT) { 'x'.dup }",
+    "the global variables of a dump" => "Memprof::Dump::Globals.read",
     "Memprof.trace" => "Memprof.trace(OUT) { 'x'.dup }",
     "Memprof.trace with a tracer of the program" => "Memprof.trace(OUT, tracers: [:quick]) { 'x'.dup }",
     "Memprof.trace_request" => "Memprof.trace_request({}) { [200, {}, []] }"
