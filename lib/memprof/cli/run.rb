@@ -2,6 +2,7 @@
 
 require "tmpdir"
 require_relative "../autorun/settings"
+require_relative "../printable"
 
 module Memprof
   module CLI
