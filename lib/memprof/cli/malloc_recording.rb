@@ -60,12 +60,17 @@ module Memprof
       end
 
       def report_result(path, others)
-        first = [path].select { |one| File.exist?(one) }
-        largest = [*first, *others].max_by { |one| File.size(one) }
-        return @terminal.warn("no recording: no process wrote one") unless largest
+        all = [path, *others].select { |one| File.exist?(one) }
+        return @terminal.warn("no recording: no process wrote one") if all.empty?
 
         @terminal.warn("also recorded: #{list(path, others)}") if others.any?
-        @terminal.hint("Next: memprof malloc #{shown(path, largest)}")
+        @terminal.hint("Next: memprof malloc #{shown(path, most_telling(all))}")
+      end
+
+      # The first, unless another one has clearly more to say.
+      def most_telling(paths)
+        largest = paths.max_by { |path| File.size(path) }
+        (File.size(largest) > 2 * File.size(paths.first)) ? largest : paths.first
       end
 
       def list(path, others)
