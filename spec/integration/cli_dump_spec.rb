@@ -47,6 +47,23 @@ RSpec.describe "memprof dump, start, stop and stats" do
     end
   end
 
+  it "asks nothing of a stopped process, which would do it later" do
+    live_program("puts :made\nsleep") do |program|
+      program.line
+      socket_of(program)
+      program.signal(:STOP)
+      eventually("the stop") { File.read("/proc/#{program.pid}/status").include?("State:\tT") }
+      %w[dump start stats].each do |verb|
+        expect(run_memprof(verb, "--pid", program.pid).stderr)
+          .to eq("memprof: process #{program.pid} is stopped, until it gets SIGCONT\n")
+      end
+      expect(run_memprof("memory", program.pid)).to be_success
+      program.signal(:CONT)
+      expect(run_memprof("stats", "--pid", program.pid)).to be_success
+      expect(program.dumps).to be_empty
+    end
+  end
+
   it "named no file after the code of `ruby -e`, and no file so that it looks like an option" do
     live_program("secret_411111 = 1\nputs :made\nsleep") do |program|
       program.line

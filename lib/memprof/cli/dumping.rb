@@ -17,8 +17,10 @@ module Memprof
 
       def dump_of(target, wanted, seconds)
         client = target.connect
+        answers_signal = client.nil? && target.answers_signal?
+        target.refuse_stopped if client || answers_signal
         return over_socket(target, client, wanted, seconds) if client
-        return by_signal(target, wanted, seconds) if target.answers_signal?
+        return by_signal(target, wanted, seconds) if answers_signal
 
         from_copy(target, wanted, seconds)
       ensure

@@ -46,6 +46,7 @@ module Memprof
           raise UsageError, "process #{target.pid} has not loaded memprof/signal, or has no socket: #{HOW}"
         end
 
+        target.refuse_stopped
         client.ask(request)
       rescue Control::Broken => e
         raise UsageError, "process #{target.pid}: #{e.message}"

@@ -46,7 +46,8 @@ module Memprof
 
       def live(pid)
         target = target_of(pid)
-        answer = target.connect ? ask_process(target, { do: "memory" })["memory"] : nil
+        answers = !target.stopped? && target.connect
+        answer = ask_process(target, { do: "memory" })["memory"] if answers
         load_library
         answer ? measured(answer) : Memprof::Memory.of(target.pid)
       end

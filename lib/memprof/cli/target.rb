@@ -38,6 +38,13 @@ module Memprof
         false
       end
 
+      def stopped? = @facts.stopped?
+
+      # What is asked of a stopped process would be done when nobody waits for it any more.
+      def refuse_stopped
+        raise UsageError, "process #{pid} is stopped, until it gets SIGCONT" if stopped?
+      end
+
       def name = @facts.name || "process"
 
       def signal
