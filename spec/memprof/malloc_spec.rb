@@ -45,6 +45,22 @@ RSpec.describe "Memprof::Malloc" do
     RUBY
   end
 
+  it "counts malloc and free that Fiddle calls by their addresses" do
+    need_fiddle
+    expect(in_child(<<~'RUBY')).to eq ["20 blocks of 7777"]
+      require "fiddle"
+      pointer = Fiddle::TYPE_VOIDP
+      library = Fiddle::Handle::DEFAULT
+      malloc = Fiddle::Function.new(library["malloc"], [Fiddle::TYPE_SIZE_T], pointer, need_gvl: true)
+      free = Fiddle::Function.new(library["free"], [pointer], Fiddle::TYPE_VOID, need_gvl: true)
+      before = malloc.call(7777)
+      Memprof::Malloc.start
+      blocks = Array.new(50) { malloc.call(7777) }
+      [before, *blocks.first(30)].each { |block| free.call(block) }
+      puts "#{Memprof::Malloc["-e:9"].each.count { |size, _| size == 7777 }} blocks of 7777"
+    RUBY
+  end
+
   it "follows realloc" do
     need_fiddle
     expect(in_child(<<~'RUBY')).to eq ["[[64], [100000], []]"]

@@ -226,7 +226,7 @@ macro_rules! allocation {
                     original: &ORIGINALS[3], companions: &COMPANIONS[3] },
             ];
         }
-        Hook { symbol: $symbol, entries: &hook::REPLACEMENTS, own_calls: true, by_address: false }
+        Hook { symbol: $symbol, entries: &hook::REPLACEMENTS, own_calls: true, by_address: true }
     }};
 }
 
