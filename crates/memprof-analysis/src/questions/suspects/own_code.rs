@@ -54,6 +54,9 @@ pub struct OwnCode {
     pub share: f64,
 }
 
+/// A line that has to do with less than one in so many bytes of a suspect is not behind it.
+const LEAST: u64 = 100;
+
 type Place<'h> = (Origin, &'h str, u32);
 
 #[derive(Default)]
@@ -108,6 +111,10 @@ impl<'s, 'h> Finder<'s, 'h> {
             self.count(found.node, found.retained, &mut itself);
         }
         let (place, tally) = most(itself).or(below)?;
+        // Something of the application is below almost everything.
+        if tally.retained.saturating_mul(LEAST) < found.retained {
+            return None;
+        }
         Some(self.described(place, &tally, found.retained))
     }
 

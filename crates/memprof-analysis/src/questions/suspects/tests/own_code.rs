@@ -79,6 +79,19 @@ fn an_own_pattern_replaces_what_is_the_applications() {
 }
 
 #[test]
+fn a_line_behind_less_than_a_hundredth_is_not_named() {
+    let heap = |others| {
+        subscribers(&[
+            ("/x/gems/a-1/a.rb", 5, others),
+            ("/srv/shop/checkout.rb", 11, 1),
+        ])
+    };
+    let line = |heap: Heap| own(&heap, Some("checkout")).map(|found| found.line);
+    assert_eq!(line(heap(50)), Some(11));
+    assert_eq!(line(heap(150)), None);
+}
+
+#[test]
 fn an_object_of_a_class_of_the_application_leads_to_the_class() {
     let gem = "/x/gems/orm-1.0/lib/orm.rb";
     let mut list = thing(address(2), Kind::ARRAY, "Array").at(gem, 4, "initialize", 1);
