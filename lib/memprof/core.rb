@@ -134,7 +134,7 @@ module Memprof
             Native.drop_snapshot
             kind = :busy
           end
-          raise Error, "process #{pid}: #{remedy(kind, image)}" unless again?(kind, attempt)
+          raise Error, "process #{pid}: #{remedy(kind, image, pid)}" unless again?(kind, attempt)
         end
       rescue Errno::ENOENT, Errno::ESRCH
         raise Error, "there is no process #{pid}", cause: nil

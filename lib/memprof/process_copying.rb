@@ -15,7 +15,8 @@ module Memprof
       foreign: "it runs code of another architecture than this memprof",
       gone: "it ended"
     }.freeze
-    private_constant :ATTEMPTS, :AGAIN, :REMEDIES
+    FOREIGN = "it belongs to another user; run memprof as that user, or as root"
+    private_constant :ATTEMPTS, :AGAIN, :REMEDIES, :FOREIGN
 
     private
 
@@ -27,6 +28,17 @@ module Memprof
       true
     end
 
-    def remedy(kind, why) = REMEDIES.fetch(kind, why)
+    def remedy(kind, why, pid = nil)
+      return FOREIGN if kind == :forbidden && foreign?(pid)
+
+      REMEDIES.fetch(kind, why)
+    end
+
+    # For root, too, there may be something that forbids it.
+    def foreign?(pid)
+      return false if pid.nil? || Process.euid.zero?
+
+      File.read("/proc/#{pid}/status")[/^Uid:\s+(\d+)/, 1].to_i != Process.uid
+    end
   end
 end

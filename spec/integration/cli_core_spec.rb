@@ -186,6 +186,17 @@ RSpec.describe "memprof core" do
     end
   end
 
+  it "says that a process belongs to another user" do
+    skip "needs root and setpriv" unless Process.euid.zero? && system("which setpriv", out: File::NULL)
+    nobody = %w[setpriv --reuid=65534 --regid=65534 --clear-groups]
+    command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof"), "core"]
+    skip "nobody may not read memprof" unless run_command(*nobody, *command, "--help").success?
+
+    expect(run_command(*nobody, *command, Process.pid.to_s).stderr).to eq(
+      "memprof: process #{Process.pid}: it belongs to another user; run memprof as that user, or as root\n"
+    )
+  end
+
   {
     [] => "FILE or PID is missing; see `memprof help core`",
     %w[/no/such/file] => "cannot read /no/such/file: no such file",
