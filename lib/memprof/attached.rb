@@ -38,7 +38,7 @@ module Memprof
       when "malloc" then malloc(request)
       else evaluate(request)
       end
-    rescue Exception => e # rubocop:disable Lint/RescueException -- goes to whoever asked
+    rescue Exception => e # rubocop:disable Lint/RescueException -- goes to the command that asked
       { error: "#{e.class}: #{e.message.to_s.lines.first.to_s.chomp}", at: e.backtrace&.first }
     end
 
@@ -83,7 +83,7 @@ module Memprof
       request.slice(*names).compact.transform_keys(&:to_sym)
     end
 
-    # Until whoever asked wants no more, at most.
+    # Until the command that asked is gone, at most.
     def wait(seconds)
       deadline = Clock.now + seconds
       sleep(GLANCE) until Clock.now >= deadline || File.exist?(path("stop"))

@@ -16,6 +16,6 @@ rescue LoadError, StandardError => e
   begin
     $stderr.write("memprof: process #{Process.pid} is not tracked: #{e.message.lines.first.to_s.chomp}\n")
   rescue SystemCallError, IOError
-    nil # nobody listens
+    nil # stderr is closed
   end
 end

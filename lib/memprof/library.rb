@@ -14,7 +14,7 @@ module Memprof
   # shows them.
   #
   # A dump is `NUMBER-APPLICATION.ENDING`, beside it is `NUMBER.about.json`. Both appear whole or not at all,
-  # with mode 0600. Several processes may use one library: whoever changes it holds its lock.
+  # with mode 0600. Several processes may use one library: a process that changes it holds its lock.
   class Library
     include Enumerable
 

@@ -258,7 +258,7 @@ module Memprof
 
     # Prints the report in memory_profiler's shape. The options have memory_profiler's names and meanings;
     # `methods` and `ages` are our own, and add sections after that shape. Options that are not known here
-    # are passed over, as memory_profiler does.
+    # are skipped, as memory_profiler does.
     #
     # @param io [IO] where to print
     # @param to_file [String, nil] print to this file instead

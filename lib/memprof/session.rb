@@ -10,8 +10,8 @@ module Memprof
   # whatever other sessions do. Between the return of #open and #finish memprof itself allocates no
   # object.
   #
-  # `Thread#kill`, `Timeout` and signals may end a thread at any moment. So whoever opens a session can close
-  # it before it is open: .run does so, and whoever keeps a session for longer notes it before #open. The
+  # `Thread#kill`, `Timeout` and signals may end a thread at any moment. So what opens a session can close
+  # it before it is open: .run does so, and what keeps a session for longer notes it before #open. The
   # session's number is noted inside #open, where no interrupt comes.
   class Session
     # Most frames that can be kept of a call stack.
@@ -70,7 +70,7 @@ module Memprof
     end
     private_class_method :new
 
-    # Begins to record. What an open session has seen is forgotten, and it begins anew with the same options.
+    # Begins to record. What an open session has seen is forgotten, and it starts again with the same options.
     def open
       Native.open(self, @by_thread, @sample, @stack, @strings, @identities)
     end

@@ -51,7 +51,7 @@ module Memprof
     private_class_method :deliver_report
 
     # The traces are the parent's, and their hooks must not slow down the child. (After `Process.daemon` they
-    # stay until the process traces something itself, and count for nobody.)
+    # stay until the process traces something itself, and count for none.)
     def self.after_fork
       Native::Trace.after_fork
       [Tracers, Tracers::Hooks, Tracers::Subscriber, AfterReply, Lines].each(&:after_fork)

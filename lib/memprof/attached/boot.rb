@@ -17,7 +17,7 @@ if asked
     require "memprof"
     require "memprof/attached"
     Memprof::Attached.new(directory, library).run
-  rescue Exception => e # rubocop:disable Lint/RescueException -- goes to whoever asked
+  rescue Exception => e # rubocop:disable Lint/RescueException -- goes to the command that asked
     File.write(File.join(directory, "answer.new"), "#{e.class}: #{e.message.to_s.lines.first}")
     File.rename(File.join(directory, "answer.new"), File.join(directory, "failed"))
   ensure

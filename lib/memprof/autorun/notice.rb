@@ -39,7 +39,7 @@ module Memprof
       def follow(pid)
         File.rename(path(pid), path(Process.pid)) if @directory
       rescue SystemCallError
-        nil # taken away: the next one is posted anew
+        nil # taken away: the next one is posted again
       end
 
       private
@@ -55,7 +55,7 @@ module Memprof
         File.join(@directory, pid.to_s)
       end
 
-      # A server in the background ends long after whoever started it.
+      # A server in the background ends long after the process that started it.
       def abandoned?
         return false unless @parent
 

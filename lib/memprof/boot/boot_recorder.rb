@@ -18,7 +18,7 @@ module Memprof
     # the hooks of Requires are global.
     #
     # While a file loads, its thread has a mark of its own, by which objects are told apart: whatever is
-    # allocated for a file, its instruction sequences too, is counted as this file's, whoever's line it is.
+    # allocated for a file, its instruction sequences too, is counted as this file's, on any line.
     module BootRecorder
       # Process status, in pages.
       STATM = "/proc/self/statm"

@@ -125,7 +125,7 @@ module Memprof
           group.unpack1("i!") == Process.getpgrp
         end
       rescue SystemCallError
-        false # no terminal: whoever sent it meant us alone
+        false # no terminal: it was sent to this process alone
       end
     end
   end

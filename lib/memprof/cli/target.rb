@@ -40,7 +40,7 @@ module Memprof
 
       def stopped? = @facts.stopped?
 
-      # What is asked of a stopped process would be done when nobody waits for it any more.
+      # What is asked of a stopped process would be done when no command waits for it any more.
       def refuse_stopped
         raise UsageError, "process #{pid} is stopped, until it gets SIGCONT" if stopped?
       end

@@ -36,7 +36,7 @@ module Memprof
         session.open
         program.eval
         0
-      rescue Exception => e # rubocop:disable Lint/RescueException -- goes on to whoever it was meant for
+      rescue Exception => e # rubocop:disable Lint/RescueException -- goes on to its handler
         hide_this_file(e)
         raise
       end

@@ -14,7 +14,7 @@ module Memprof
           File.join(directory, "memprof-#{pid}.sock")
         end
 
-        # Listens, mode 0600. A socket that nobody listens to is replaced.
+        # Listens, mode 0600. A socket without a listener is replaced.
         def listen(path)
           raise Error, "#{path} is longer than a socket's path may be" if path.bytesize > LONGEST
 

@@ -98,7 +98,7 @@ module Memprof
           reply(client, outcome.to_h.except(:path))
         end
       rescue Broken
-        nil # whoever asked is gone; the dump is there
+        nil # the client is gone; the dump is there
       ensure
         client.close
       end

@@ -34,7 +34,7 @@ module Memprof
         @pid = Process.pid
       end
 
-      # Answers to whoever is waiting.
+      # Answers the clients that are waiting.
       def serve
         Native.quiet do
           client, = @socket.accept_nonblock(exception: false)

@@ -70,7 +70,7 @@ module Memprof
       # Nil if it was never made, or is gone.
       def pid = @made[0]
 
-      # The collector closes it, if nobody else does: if this is ended halfway, it must not be opened again.
+      # The GC closes it, if nothing else does: if this is ended halfway, it must not be opened again.
       def reader
         return @reader if @reader
 

@@ -27,7 +27,7 @@ module Memprof
         of_the_heap(options).merge(after: ProcNotes.notes(options))
       end
 
-      # The same without open files and sizes of the process: nobody asks a heap in memory for them.
+      # The same without open files and sizes of the process: a heap in memory is not asked for them.
       def self.of_the_heap(options)
         Loading.json
         globals = Globals.read

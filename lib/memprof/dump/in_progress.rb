@@ -27,7 +27,7 @@ module Memprof
           opened = false
           temporary = path + SUFFIX
           create(temporary, made)
-          opened = true # the collector closes it, if nobody else does
+          opened = true # the GC closes it, if nothing else does
           file = File.for_fd(made.first, WRITE)
           value = yield(file)
           file.close
@@ -56,7 +56,7 @@ module Memprof
           nil # it can't be read, so whether anything is left there is not known
         end
 
-        # Removes a file of this user that nobody writes any more.
+        # Removes a file of this user that no process writes any more.
         def remove_stale(path)
           File.open(path, LOOK) do |file|
             stat = file.stat

@@ -34,7 +34,7 @@ module Memprof
           rescue SystemCallError => e
             raise Output.failure(path, e)
           end
-          opened = true # the collector closes it, if nobody else does
+          opened = true # the GC closes it, if nothing else does
           file = File.for_fd(made.first, READ_WRITE)
           yield(file)
         ensure
@@ -42,7 +42,7 @@ module Memprof
           file&.close
         end
 
-        # The directory for files that nobody gave a place.
+        # The directory for files without a given place.
         def directory
           # It rescues all that is raised in it.
           Thread.handle_interrupt(StandardError => :never) { Dir.tmpdir }

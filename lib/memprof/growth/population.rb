@@ -37,7 +37,7 @@ module Memprof
 
       private
 
-      # Subclasses count with their class. A name may be nobody's: classes can call themselves anything.
+      # Subclasses count with their class. A name may be no class's: classes can call themselves anything.
       def find(name)
         found = Object.const_get(name[NAMELESS, 1] || name)
         found if found.is_a?(Class)

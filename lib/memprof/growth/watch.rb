@@ -31,7 +31,7 @@ module Memprof
       end
 
       def run(times)
-        # Not where it is made: whoever made it must have it by then, to close it.
+        # Not where it is made: the caller must have it by then, to close it.
         @session.open if @session.closed?
         times.times do
           @block.call

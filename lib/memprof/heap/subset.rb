@@ -201,7 +201,7 @@ module Memprof
       def add_children(parents) = with(parents, "add_children")
 
       # @param max_size [Integer]
-      # @return [Subset] without what hangs on members that nobody refers to and that reach so few
+      # @return [Subset] without what hangs on members that no member references and that reach so few
       def remove_small_components(max_size: 1) = with_node("remove_small_components", max_size)
 
       # @param object [Object, String]

@@ -51,7 +51,7 @@ module Memprof
           name = "#{number}-#{slug}#{ending(part.path)}"
           entry = new(directory, number, name, part.size, about)
           entry.write(about)
-          # The index first: until there is a dump, nobody sees any of it.
+          # The index first: until there is a dump, none of it is listed.
           index = part.path + Part::INDEX
           File.rename(index, entry.path + Part::INDEX) if File.exist?(index)
           File.rename(part.path, entry.path)
@@ -102,7 +102,7 @@ module Memprof
       end
 
       def delete
-        # The dump first: what is left without it nobody sees.
+        # The dump first: what is left without it is not listed.
         FileUtils.rm_f([path, path + Part::INDEX, about_path])
       end
 

@@ -8,7 +8,7 @@ require_relative "../units"
 
 module Memprof
   class Library
-    # A dump on its way into the library: a file that nobody sees, and that is gone if it does not become one.
+    # A dump on its way into the library: a file that is not listed, and is removed if it does not become one.
     #
     # Its writer holds a lock on it. So a file without one is what a process left that was killed.
     class Part
@@ -23,7 +23,7 @@ module Memprof
       class << self
         def open(directory, limit:, room:)
           made = []
-          while made.empty? # nobody took it for one that was left, before it was locked
+          while made.empty? # no other process took it for one that was left, before it was locked
             path = File.join(directory, "#{PREFIX}#{SecureRandom.hex(8)}")
             Native.create_locked(path, made)
           end

@@ -11,6 +11,6 @@ rescue LoadError, StandardError => e
     $stderr.write("memprof: malloc of process #{Process.pid} is not recorded: " \
                   "#{e.message.lines.first.to_s.chomp.gsub(/[[:cntrl:]]/, "?")}\n")
   rescue SystemCallError, IOError
-    nil # nobody listens
+    nil # stderr is closed
   end
 end

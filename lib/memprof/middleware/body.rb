@@ -37,7 +37,7 @@ module Memprof
         name == :to_ary ? taken(result) : result
       end
 
-      # Rack: whoever takes the Array has closed the body by it, and need not call `close`. Rails gives an
+      # Rack: taking the Array closes the body, so the server need not call `close`. Rails gives an
       # Enumerator where it streams, though; that is then the body, and its work is still to be done, also
       # after the close that belongs to the taking.
       def taken(array)

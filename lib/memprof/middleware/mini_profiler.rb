@@ -9,7 +9,7 @@ module Memprof
       NAME = "objects"
       private_constant :NAME
 
-      # True if the gem is loaded, profiles this request, and shows it to whoever asks.
+      # True if the gem is loaded, profiles this request, and shows it to this client.
       def self.profiles?
         return false unless defined?(::Rack::MiniProfiler)
 

@@ -52,7 +52,7 @@ module Memprof
         @closing.close
       end
 
-      # Ends tracking and prints the report, once, whoever comes first: the body, the server, an exception.
+      # Ends tracking and prints the report, once: for the body, the server or an exception, what comes first.
       def finish
         closing = @session # also of who is interrupted before it knows
         closing = turn
@@ -78,7 +78,7 @@ module Memprof
 
       private
 
-      # The session, for whoever asks first.
+      # The session, for the first caller.
       def turn
         @lock.synchronize do
           next ClosedElsewhere if @finished

@@ -10,7 +10,7 @@ module Memprof
     # Classes without a name are known by a number as long as the session is open that saw them, also when
     # they are freed.
     class ClassFilter
-      # Some classes define `name` anew; this is the name that the VM knows.
+      # Some classes redefine `name`; this is the name that the VM knows.
       NAME = Module.instance_method(:name)
       private_constant :NAME
 

@@ -9,7 +9,7 @@ module Memprof
     # The file of a Journal: lines are appended to what its path names. After the file was moved away, as by
     # logrotate, the next line goes to a new file of that name.
     class JournalFile
-      # NONBLOCK: to open a named pipe that nobody reads must fail, and not wait for a reader.
+      # NONBLOCK: to open a named pipe without a reader must fail, not wait.
       FLAGS = File::WRONLY | File::CREAT | File::APPEND | File::BINARY | File::NONBLOCK | File::NOCTTY
       # What to do when the file has reached its greatest size.
       WHEN_FULL = %i[rotate stop].freeze

@@ -42,7 +42,7 @@ module Memprof
       private_class_method :answers
 
       # What dalli gives says what the server answered: nil for a key that it has not, false for what it did
-      # not store. Where dalli does not wait for an answer, nobody knows.
+      # not store. Where dalli does not wait for an answer, that is unknown.
       def self.responses(operation, value)
         return { "unknown" => 1 } if Thread.current[QUIET]
 

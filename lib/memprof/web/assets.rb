@@ -6,7 +6,7 @@ require_relative "response"
 module Memprof
   class Web
     # The files of web/assets. Their names on pages have a digest of their contents, so that browsers may keep
-    # them for ever. What is served is what was there when the first page was made, found in a table: no path
+    # them always. What is served is what was there when the first page was made, found in a table: no path
     # of a request reaches the file system.
     module Assets
       DIRECTORY = File.expand_path("../../../web/assets", __dir__)

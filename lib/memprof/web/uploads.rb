@@ -7,7 +7,7 @@ require_relative "response"
 
 module Memprof
   class Web
-    # `POST /upload?name=my_app`: takes a dump into the library, from whoever has the key
+    # `POST /upload?name=my_app`: takes a dump into the library, from clients that have the key
     # (`Authorization: Bearer KEY`). The body is the dump as it is, compressed
     # or not; it goes to the disk as it comes. The key is looked at before any of the body is read.
     class Uploads

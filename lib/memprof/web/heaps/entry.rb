@@ -85,7 +85,7 @@ module Memprof
           end
         end
 
-        # Opens it while nobody waits.
+        # Opens it in the background.
         def prepare(&opened)
           @lock.synchronize { start(&opened) if @state == :idle }
         end
@@ -125,7 +125,7 @@ module Memprof
           end
         end
 
-        # Releases memory and files, whoever uses it; also those of an opening, which ends. It is opened
+        # Releases memory and files, even if it is in use; also those of an opening, which ends. It is opened
         # again when it is asked for, and what could not be opened is tried again.
         def unload = stop(:idle)
 

@@ -13,7 +13,7 @@ module Memprof
       # through.
       class RequestRecorder
         MOST = 500 # requests
-        # In the environment of requests to these pages, which are nobody's concern.
+        # In the environment of requests to these pages, which are not to be shown.
         OWN = "memprof.web"
 
         # Where a request's report goes.
