@@ -2,6 +2,7 @@
 
 use super::super::phrase::Phrase;
 use super::super::units::{bytes, thousands};
+use super::own_code::Origin;
 use super::{Accumulated, Nature, Search, Suspect};
 use crate::questions::Site;
 use crate::questions::tracking::{self, Tracking};
@@ -80,7 +81,7 @@ impl Search<'_> {
         } else if suspects.is_empty() {
             remarks.push(self.nothing());
         }
-        if !suspects.is_empty() && suspects.iter().all(|suspect| suspect.site.is_none()) {
+        if !suspects.is_empty() && !suspects.iter().any(knows_lines) {
             remarks.push(match Tracking::of(self.heap) {
                 Tracking::On => "It is not known where the suspects were allocated: it was before tracking began, or by C code."
                     .to_owned(),
@@ -95,6 +96,17 @@ impl Search<'_> {
         remarks.extend(tracking::left_out(self.heap));
         remarks
     }
+}
+
+/// Whether it is known where some of what a suspect retains was allocated: several lines may share in that.
+fn knows_lines(suspect: &Suspect) -> bool {
+    let own = suspect.own.as_ref();
+    suspect.site.is_some()
+        || suspect
+            .accumulated
+            .iter()
+            .any(|class| class.at_site * 10 >= class.count && class.at_site > 0)
+        || own.is_some_and(|own| own.kind == Origin::Allocation && own.share >= 10.0)
 }
 
 /// "5,000 Session instances, allocated at app.rb:27".

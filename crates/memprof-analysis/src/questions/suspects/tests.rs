@@ -274,6 +274,18 @@ fn advice_fits_what_is_loaded() {
     let tracked = string(address(2), "later").at("app.rb", 1, "", 5);
     let late = remarks(&[app(), page(), tracked]);
     assert!(late[0].contains("before tracking began"), "{late:?}");
+    // Two lines allocated one half each.
+    let list = thing(address(1), Kind::ARRAY, "Array");
+    let mut things = vec![class(address(0), "App", 0).to("LIST", address(1))];
+    let list = (0..40).fold(list, |list, number| list.to("", address(10 + number)));
+    things.push(list);
+    things.extend((0..40).map(|number| {
+        let line = 1 + number as u32 % 2;
+        string(address(10 + number), "row")
+            .size(1000)
+            .at("app.rb", line, "", 1)
+    }));
+    assert_eq!(remarks(&things), Vec::<String>::new());
 }
 
 #[test]
