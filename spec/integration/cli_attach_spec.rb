@@ -145,6 +145,11 @@ RSpec.describe "memprof attach" do
       expect(result.stderr).to match(/has loaded memprof.signal; asked over its socket/)
       stats = run_memprof("stats", "--pid", program.pid, env: { "MEMPROF_DIR" => program.directory })
       expect(stats.stderr).to include("objects are not tracked")
+      expect(result.stderr).not_to include("before")
+      run_memprof("start", "--pid", program.pid, env: { "MEMPROF_DIR" => program.directory })
+      again = run_memprof("attach", program.pid, "--track", "--duration", 0.1,
+        env: { "MEMPROF_DIR" => program.directory }, timeout: 300)
+      expect(again.stderr).to include("tracking was on before: older objects count, too, and it stays on\n")
     end
   end
 

@@ -114,6 +114,7 @@ module Memprof
       def over_socket(target)
         announce(target, "has loaded memprof/signal; asked over its socket, it ")
         started = ask_process(target, { do: "start" }.merge(@options.slice(:sample)))["changed"]
+        @terminal.warn("tracking was on before: older objects count, too, and it stays on") unless started
         sleep(duration)
         ask_process(target, { do: "stats" }.merge(@options.slice(:limit)))
       ensure
