@@ -12,8 +12,26 @@ module Memprof
     #
     # A tracer names the places with hook, and its instance sums up the calls in #report.
     class Client
+      UNINTERRUPTED = { StandardError => :never }.freeze
+      private_constant :UNINTERRUPTED
+
       class << self
         def running = Subscriber.running
+
+        # Runs what nothing may be raised by: what goes wrong in it stays here. What interrupts the program
+        # (`Timeout`) waits meanwhile, as it would be taken for that.
+        def guard
+          Native.quiet do
+            Thread.handle_interrupt(UNINTERRUPTED) do
+              yield
+            rescue StandardError => e
+              failed(e)
+            end
+          end
+        end
+
+        # For those that say so.
+        def failed(_error); end
 
         # Prepends a module to a class or module of the client, once that is loaded.
         def hook(constant, mod) = Hooks.add(constant, mod)

@@ -55,14 +55,12 @@ module Memprof
           subscribers = running
           return if subscribers.empty?
 
-          Native.quiet do
+          guard do
             thread = Thread.current
             subscribers.each do |one|
               one.record(self, thread) { |sql| sql.add(text, adapter, seconds) }
             end
           end
-        rescue StandardError => e
-          failed(e)
         end
 
         # Runs a block in which clients report nothing.
@@ -83,18 +81,22 @@ module Memprof
 
         # Ends it; a second time does nothing. Gives what it was added to.
         def finish(call, text, adapter)
+          entries = NOTHING
+          guard { entries = add(call, text, adapter) } if call.began
+          entries
+        end
+
+        # The same for those that have a guard.
+        def add(call, text, adapter)
           return NOTHING unless call.began
 
           Thread.current[INSIDE] = call.outer
-          entries = Native.quiet { [] }
+          entries = []
           record(call.subscribers, call.began, call.waited) do |sql, time, _|
             entries << sql.add(text, adapter, time)
           end
           call.began = nil
           entries
-        rescue StandardError => e
-          failed(e)
-          NOTHING
         end
 
         # The statement of a notification.
@@ -110,8 +112,6 @@ module Memprof
           text = text.byteslice(0, LOOKED_AT) if text.bytesize > LOOKED_AT
           Native.normalize_sql(Printable.utf8(text), adapter)
         end
-
-        private
 
         # What goes wrong here must not reach the program.
         def failed(error)

@@ -33,14 +33,12 @@ module Memprof
           subscribers = running
           return if subscribers.empty?
 
-          Native.quiet do
+          guard do
             call = Call.new(subscribers, nil, nil, payload, Thread.current[INSIDE], 0.0)
             Thread.current[INSIDE] = call
             call.waited = Native.gvl_wait
             call.began = Clock.now
           end
-        rescue StandardError
-          nil
         end
 
         def finish(name, _id, payload)
@@ -48,13 +46,13 @@ module Memprof
           call = call.outer until call.nil? || call.event.equal?(payload)
           return unless call
 
-          Thread.current[INSIDE] = call.outer
-          record(call.subscribers, call.began, call.waited) do |views, time, _|
-            views.rendered(name, payload, [time - call.inner, 0.0].max)
+          guard do
+            Thread.current[INSIDE] = call.outer
+            record(call.subscribers, call.began, call.waited) do |views, time, _|
+              views.rendered(name, payload, [time - call.inner, 0.0].max)
+            end
+            call.outer.inner += Clock.now - call.began if call.outer
           end
-          call.outer.inner += Clock.now - call.began if call.outer
-        rescue StandardError
-          nil
         end
 
         def subscribe

@@ -49,6 +49,39 @@ RSpec.describe "Statements of Active Record and client gems" do
       expect(statements(report).keys).to include("select ?",
         'SELECT "books".* FROM "books" WHERE "books"."title" = ?')
     end
+
+    # As Timeout is, up to Ruby 3.2. What is raised by the database is wrapped by Active Record.
+    it "lets an exception from another thread pass, wherever it comes" do
+      report = client_program(<<~RUBY)
+        require "logger"
+        require "active_record"
+        ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+        class Cut < StandardError; end
+        database = ActiveRecord::Base.connection
+        work = -> { traced(tracers: :sql) { 2.times { database.execute("select 1") } } }
+        work.call
+        swallowed = interrupts = 0
+        (1..4000).each do |number|
+          count = 0
+          point = TracePoint.new(:return, :b_return, :c_return) do |at|
+            next unless at.path.include?("/lib/memprof/tracers/") && (count += 1) == number
+
+            interrupts += 1
+            Thread.current.raise(Cut)
+          end
+          begin
+            point.enable { work.call }
+            swallowed += 1 if count >= number
+          rescue Cut, ActiveRecord::StatementInvalid
+            nil
+          end
+          break if count < number
+        end
+        emit(swallowed: swallowed, interrupts: interrupts)
+      RUBY
+      expect(report["swallowed"]).to eq(0)
+      expect(report["interrupts"]).to be > 50
+    end
   end
 
   # Where another thread sends a query.

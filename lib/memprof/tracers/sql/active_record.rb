@@ -17,26 +17,24 @@ module Memprof
 
           # What it finds in its own cache it does not ask the database.
           def start(_name, _id, payload)
-            Sql.start(payload) unless payload[:cached]
-          rescue StandardError
-            nil
+            return if payload[:cached] || Sql.running.empty?
+
+            Sql.guard { Sql.start(payload) }
           end
 
           def finish(_name, _id, payload)
             call = Sql.call_of(payload)
-            Sql.finish(call, payload[:sql], adapter(payload[:connection])) if call
-          rescue StandardError
-            nil
+            Sql.guard { Sql.add(call, payload[:sql], adapter(payload[:connection])) } if call
           end
 
           # Of a query of load_async, which another thread sent, when this thread takes its result.
           def publish_event(event)
             payload = event.payload
-            return if payload[:cached]
+            return if payload[:cached] || Sql.running.empty?
 
-            Sql.record_async(payload[:sql], adapter(payload[:connection]), event.duration / 1000.0)
-          rescue StandardError
-            nil
+            Sql.guard do
+              Sql.record_async(payload[:sql], adapter(payload[:connection]), event.duration / 1000.0)
+            end
           end
 
           private
