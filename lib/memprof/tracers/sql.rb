@@ -99,6 +99,12 @@ module Memprof
           entries
         end
 
+        # The statement of a notification was not sent.
+        def abandon(event)
+          call = call_of(event)
+          Thread.current[INSIDE] = call.outer if call
+        end
+
         # The statement of a notification.
         def call_of(event)
           call = Thread.current[INSIDE]

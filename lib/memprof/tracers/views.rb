@@ -33,17 +33,21 @@ module Memprof
           subscribers = running
           return if subscribers.empty?
 
-          guard do
-            call = Call.new(subscribers, nil, nil, payload, Thread.current[INSIDE], 0.0)
-            Thread.current[INSIDE] = call
-            call.waited = Native.gvl_wait
-            call.began = Clock.now
+          begin
+            guard do
+              call = Call.new(subscribers, nil, nil, payload, Thread.current[INSIDE], 0.0)
+              Thread.current[INSIDE] = call
+              call.waited = Native.gvl_wait
+              call.began = Clock.now
+            end
+            started = true
+          ensure
+            abandon(payload) unless started # interrupted: nobody notifies of its end
           end
         end
 
         def finish(name, _id, payload)
-          call = Thread.current[INSIDE]
-          call = call.outer until call.nil? || call.event.equal?(payload)
+          call = call_of(payload)
           return unless call
 
           guard do
@@ -53,6 +57,17 @@ module Memprof
             end
             call.outer.inner += Clock.now - call.began if call.outer
           end
+        end
+
+        def call_of(event)
+          call = Thread.current[INSIDE]
+          call = call.outer until call.nil? || call.event.equal?(event)
+          call
+        end
+
+        def abandon(event)
+          call = call_of(event)
+          Thread.current[INSIDE] = call.outer if call
         end
 
         def subscribe

@@ -82,6 +82,30 @@ RSpec.describe "Statements of Active Record and client gems" do
       expect(report["swallowed"]).to eq(0)
       expect(report["interrupts"]).to be > 50
     end
+
+    it "counts what comes after a statement that was interrupted at its start" do
+      report = client_program(<<~RUBY)
+        require "logger"
+        require "active_record"
+        ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+        class Cut < StandardError; end
+        database = ActiveRecord::Base.connection
+        database.execute("select 1")
+        cut = TracePoint.new(:return) do |at|
+          Thread.current.raise(Cut) if at.method_id == :start && at.path.end_with?("/tracers/sql.rb")
+        end
+        interrupted = false
+        begin
+          traced(tracers: :sql) { cut.enable { database.execute("select 1") } }
+        rescue Cut
+          interrupted = true
+        end
+        report = traced(tracers: :sql) { database.raw_connection.execute("select 2"); database.execute("select 3") }
+        emit(**report, interrupted: interrupted)
+      RUBY
+      expect(report["interrupted"]).to be(true)
+      expect(report["sql"]["queries"]).to eq(2)
+    end
   end
 
   # Where another thread sends a query.

@@ -19,7 +19,12 @@ module Memprof
           def start(_name, _id, payload)
             return if payload[:cached] || Sql.running.empty?
 
-            Sql.guard { Sql.start(payload) }
+            begin
+              Sql.guard { Sql.start(payload) }
+              started = true
+            ensure
+              Sql.abandon(payload) unless started # interrupted: nobody notifies of its end
+            end
           end
 
           def finish(_name, _id, payload)
