@@ -56,6 +56,13 @@ RSpec.describe Memprof::Middleware do
       expect(flame["names"]).to include("String").and include(a_string_ending_with("in Integer#times"))
     end
 
+    it "answers HEAD without a body" do
+      middleware = Rack::Lint.new(wrap(app, permit: ->(_env) { true }))
+      answer = Rack::MockRequest.new(middleware).head("/orders?memprof=retained")
+      expect([answer.status, answer.body]).to eq([200, ""])
+      expect(Integer(answer["content-length"])).to be > 1000
+    end
+
     it "answers in the format that the parameter names, whatever is accepted" do
       %w[text/html application/json */*].each do |accept|
         text = get("/orders?memprof=allocations.txt", accept: accept)
