@@ -97,6 +97,16 @@ RSpec.describe "memprof convert" do
     expect(Dir.children(".")).to match_array(%w[nonsense.json empty.json])
   end
 
+  it "names both files where there is no room for the new one" do
+    dump("heap.json")
+    with_file_system("size=64k") do |directory|
+      _, stderr, status = convert("heap.json", "#{directory}/heap.memprof")
+      expect([stderr, status.exitstatus, Dir.children(directory)]).to eq(
+        ["memprof: cannot convert heap.json to #{directory}/heap.memprof: No space left on device\n", 2, []]
+      )
+    end
+  end
+
   # A trap interrupts the thread that waits, which is no reason to give up.
   it "continues when signals are handled meanwhile" do
     dump("heap.json")

@@ -30,6 +30,7 @@ module Memprof
       def call(arguments)
         input, output = paths(arguments)
         @input = input == "-" ? "stdin" : input
+        @output = output == "-" ? "stdout" : output
         options = dump_options(output)
         load_library
         with_input(input) { |path| output == "-" ? to_stdout(path, options) : to_file(path, output, options) }
@@ -102,8 +103,10 @@ module Memprof
         return Memprof::Core.open(path).write(file, options) if Memprof::Core.core?(path)
 
         Native.convert(path, file.fileno, options.to_native)
-      rescue Memprof::Error => e
+      rescue InvalidDump => e
         raise UsageError, "cannot convert #{@input}: #{e.message}"
+      rescue Memprof::Error => e
+        raise UsageError, "cannot convert #{@input} to #{@output}: #{e.message}"
       end
 
       def report(result)
