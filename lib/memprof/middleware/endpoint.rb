@@ -91,9 +91,9 @@ module Memprof
 
       def answer(type, text, headers = {})
         text = "#{text.to_str}\n"
-        [200, { "content-type" => "#{type}; charset=utf-8", "content-length" => text.bytesize.to_s,
-                "cache-control" => "no-store", "x-content-type-options" => "nosniff", **headers },
-         @env["REQUEST_METHOD"] == "HEAD" ? [] : [text]]
+        headers = { "content-type" => "#{type}; charset=utf-8", "content-length" => text.bytesize.to_s,
+                    "cache-control" => "no-store", "x-content-type-options" => "nosniff", **headers }
+        [200, headers, @env["REQUEST_METHOD"] == "HEAD" ? [] : [text]]
       end
     end
   end
