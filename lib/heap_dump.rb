@@ -55,9 +55,7 @@ module HeapDump
     # @return [void]
     # @example In gdb
     #   HeapDump.int3 if ENV["STOP"] # then: call (void)heapdump_dump("heap.json")
-    def int3
-      Process.kill(:TRAP, Process.pid)
-    end
+    def int3 = Process.kill(:TRAP, Process.pid)
 
     # {dump} without a collection before.
     #
@@ -97,9 +95,7 @@ module HeapDump
       puts "heap_dump: #{what}" if verbose
     end
 
-    def indented(counts)
-      JSON.generate(counts, indent: "    ", space: " ", object_nl: "\n", array_nl: "\n")
-    end
+    def indented(counts) = JSON.generate(counts, indent: "    ", space: " ", object_nl: "\n", array_nl: "\n")
   end
 
   self.verbose = false

@@ -53,9 +53,7 @@ module Memprof
     #   @kept = Array.new(3) { "abc".dup }
     #   Memprof.stats
     #   Memprof.stop
-    def start(sample: nil, stack: 1)
-      Session.prepare(sample: sample, stack: stack).open_for(self)
-    end
+    def start(sample: nil, stack: 1) = Session.prepare(sample: sample, stack: stack).open_for(self)
 
     # Stops tracking and forgets what was seen. Inside {track}, it ends that block's tracking.
     #
@@ -64,9 +62,7 @@ module Memprof
     #   Memprof.start
     #   Memprof.stop #=> true
     #   Memprof.stop #=> false
-    def stop
-      Native.close_for(self)
-    end
+    def stop = Native.close_for(self)
 
     # @return [Boolean] whether objects are tracked, by {start} or {track}
     # @example
@@ -89,9 +85,7 @@ module Memprof
     #   GC.start
     #   Memprof.stats      # 1 object
     #   Memprof.stop
-    def stats(path_or_io = nil)
-      write_stats(session, path_or_io, caller: caller_locations(1, 1)&.first)
-    end
+    def stats(path_or_io = nil) = write_stats(session, path_or_io, caller: caller_locations(1, 1)&.first)
 
     # As {stats}, and then forgets these objects; tracking goes on.
     #
@@ -136,9 +130,7 @@ module Memprof
     # @return [Boolean] whether tracking began
     # @example
     #   Memprof.booted # => false
-    def booted
-      defined?(Autorun.booted) ? Autorun.booted : false
-    end
+    def booted = defined?(Autorun.booted) ? Autorun.booted : false
 
     # Runs a block and reports what it allocated and what of that it retained. GC stays on.
     #
@@ -260,9 +252,7 @@ module Memprof
     #   Shelf = Class.new
     #   kept = Array.new(3) { Shelf.new }
     #   Memprof.count_objects(Shelf)["user_types"] # => { "Shelf" => 3 }
-    def count_objects(*namespaces, gc: false)
-      Census.count(namespaces, gc: gc)
-    end
+    def count_objects(*namespaces, gc: false) = Census.count(namespaces, gc: gc)
 
     # What Ruby has compiled, with its bytes: methods, blocks, class bodies and files. Looks into the heap
     # itself, so no RubyVM::InstructionSequence is made.
@@ -286,9 +276,7 @@ module Memprof
     # @raise [Error] where there is no /proc, if the process is gone, or if it belongs to another user
     # @example
     #   puts Memprof.memory
-    def memory(pid = nil)
-      Memory.of(pid)
-    end
+    def memory(pid = nil) = Memory.of(pid)
 
     # The memory of a process and of those that were forked from it, as a server and its workers: what each
     # takes, how much of it no other process has, and what all take together.

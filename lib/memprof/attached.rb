@@ -79,9 +79,7 @@ module Memprof
       { lines: [Printable.utf8(value.inspect.to_s)[0, LONGEST]] }
     end
 
-    def options(request, *names)
-      request.slice(*names).compact.transform_keys(&:to_sym)
-    end
+    def options(request, *names) = request.slice(*names).compact.transform_keys(&:to_sym)
 
     # Until the command that asked is gone, at most.
     def wait(seconds)

@@ -3,8 +3,6 @@
 module Memprof
   # The monotonic clock, for durations.
   module Clock
-    def self.now
-      Process.clock_gettime(Process::CLOCK_MONOTONIC)
-    end
+    def self.now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 end

@@ -15,9 +15,7 @@ module Memprof
     class << self
       # Steps, and between them hashes with the number of those left out (`:omitted`), and the step that they
       # are equal to (`:like`) if that is known.
-      def of(path, run: RUN)
-        folded(with_gap(path).chunk_while { |one, other| alike?(one, other) }, run)
-      end
+      def of(path, run: RUN) = folded(with_gap(path).chunk_while { |one, other| alike?(one, other) }, run)
 
       private
 

@@ -175,9 +175,7 @@ module Memprof
     #   heap = Memprof::Heap.capture
     #   rows = heap.ask(:histogram, by: :class, limit: 3)[:rows]
     #   rows.each { |row| puts row.values_at(:key, :count, :size).join(" ") }
-    def ask(question, **parameters)
-      Heap.answer(@native, question, parameters)
-    end
+    def ask(question, **parameters) = Heap.answer(@native, question, parameters)
 
     # Asks something that answers JSON.
     #
@@ -193,9 +191,7 @@ module Memprof
     # @return [Objects] all objects
     # @example
     #   Memprof::Heap.capture.objects.sum(:size)
-    def objects
-      Objects.new(self, @native.objects)
-    end
+    def objects = Objects.new(self, @native.objects)
 
     # Chooses objects by a filter, in the language of docs/query.md.
     #
@@ -204,16 +200,12 @@ module Memprof
     # @raise [ArgumentError] if the filter is wrong; shows where
     # @example
     #   Memprof::Heap.capture.where("type = string and length > 1KiB").first(3)
-    def where(filter)
-      objects.where(filter)
-    end
+    def where(filter) = objects.where(filter)
 
     # @return [Integer] number of objects
     # @example
     #   Memprof::Heap.capture.size
-    def size
-      @native.size
-    end
+    def size = @native.size
     alias_method :length, :size
 
     # The object at an address, or the root of a name.
@@ -235,9 +227,7 @@ module Memprof
     # @return [Objects]
     # @example
     #   Memprof::Heap.capture.roots.map(&:name).include?("vm") # => true
-    def roots
-      Objects.new(self, @native.roots)
-    end
+    def roots = Objects.new(self, @native.roots)
 
     # The object whose number an answer has as `:id`.
     #
@@ -280,24 +270,18 @@ module Memprof
     #   lines) and `:first_skipped`, `:missing` (references to no object), `:without_texts`
     # @example
     #   Memprof::Heap.capture.source[:format] # => "live"
-    def source
-      JSON.parse(@native.source, symbolize_names: true)
-    end
+    def source = JSON.parse(@native.source, symbolize_names: true)
 
     # @return [Subset] all of it, for memdump's operations
     # @example
     #   heap = Memprof::Heap.capture
     #   heap.subset.objects_of_class("String").size > 0 # => true
-    def subset
-      Subset.new(self, @native.subset)
-    end
+    def subset = Subset.new(self, @native.subset)
 
     # @return [String] for the console
     # @example
     #   p Memprof::Heap.capture
-    def inspect
-      "#<#{self.class} (#{size} objects)>"
-    end
+    def inspect = "#<#{self.class} (#{size} objects)>"
   end
 end
 

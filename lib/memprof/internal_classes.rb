@@ -9,13 +9,9 @@ module Memprof
     private_constant :DATA, :FORM
 
     # Whether objects of this class are internal.
-    def self.include?(name)
-      name.start_with?("<")
-    end
+    def self.include?(name) = name.start_with?("<")
 
     # Whether the VM makes them for itself: code, caches, environments. Reports for people only sum them up.
-    def self.of_vm?(name)
-      FORM.match?(name) && !DATA.include?(name)
-    end
+    def self.of_vm?(name) = FORM.match?(name) && !DATA.include?(name)
   end
 end

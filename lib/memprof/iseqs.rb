@@ -64,9 +64,7 @@ module Memprof
     # @return [Integer]
     # @example
     #   Memprof.iseqs.memsize.positive? # => true
-    def memsize
-      entries.sum(&:memsize)
-    end
+    def memsize = entries.sum(&:memsize)
 
     # Groups of entries, most bytes first.
     #
@@ -109,9 +107,7 @@ module Memprof
     # @return [String]
     # @example
     #   puts Memprof.iseqs.to_s(limit: 5)
-    def to_s(limit: 20, color: false)
-      IseqsText.new(self, limit: limit).to_s(color: color)
-    end
+    def to_s(limit: 20, color: false) = IseqsText.new(self, limit: limit).to_s(color: color)
 
     # The same as Markdown, for an issue or a pull request.
     #
@@ -119,9 +115,7 @@ module Memprof
     # @return [String]
     # @example
     #   puts Memprof.iseqs.to_markdown(limit: 5)
-    def to_markdown(limit: 20)
-      IseqsText.new(self, limit: limit).to_markdown
-    end
+    def to_markdown(limit: 20) = IseqsText.new(self, limit: limit).to_markdown
 
     # Writes it. A file appears whole or not at all, and only its owner can read it.
     #
@@ -147,8 +141,6 @@ module Memprof
     # @return [String] for the console
     # @example
     #   p Memprof.iseqs
-    def inspect
-      "#<#{self.class} #{count} of #{memsize} bytes>"
-    end
+    def inspect = "#<#{self.class} #{count} of #{memsize} bytes>"
   end
 end

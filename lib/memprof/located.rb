@@ -11,9 +11,7 @@ module Memprof
     # @example
     #   report = Memprof.report { Object.new }
     #   report.first.location
-    def location
-      "#{file}:#{line}"
-    end
+    def location = "#{file}:#{line}"
 
     # Equality by value.
     #
@@ -31,8 +29,6 @@ module Memprof
     # @example
     #   report = Memprof.report { Object.new }
     #   { report.first => "seen" }
-    def hash
-      to_h.hash
-    end
+    def hash = to_h.hash
   end
 end

@@ -131,18 +131,14 @@ module Memprof
       # @return [Boolean] whether a recording runs
       # @example
       #   Memprof::Malloc.running? # => false
-      def running?
-        Native::Malloc.running?
-      end
+      def running? = Native::Malloc.running?
 
       # @return [Integer, nil] bytes between samples; nil if all blocks are recorded
       # @example
       #   Memprof::Malloc.start(sample: "512 KiB")
       #   Memprof::Malloc.sample # => 524288
       #   Memprof::Malloc.stop
-      def sample
-        Native::Malloc.sample
-      end
+      def sample = Native::Malloc.sample
 
       # Calls the block with each location and its counts, in no particular order. Locations that allocated
       # no more than `min` bytes are left out.
@@ -177,9 +173,7 @@ module Memprof
       # @return [Array<Location>] all locations that allocated something, in no particular order
       # @example
       #   Memprof::Malloc.locations.sum(&:live_bytes)
-      def locations
-        Native::Malloc.sites.map { |name, _| Location.new(name) }
-      end
+      def locations = Native::Malloc.sites.map { |name, _| Location.new(name) }
 
       # Leaves out what this thread allocates in the block. Calls nest. A fiber that leaves the block leaves
       # the thread so until it comes back, or is garbage collected.
@@ -208,24 +202,18 @@ module Memprof
       # @return [Integer] bytes allocated since the start or the last {reset}
       # @example
       #   Memprof::Malloc.total_bytes_allocated.positive?
-      def total_bytes_allocated
-        Native::Malloc.sites.sum { |_, counts| counts[1] }
-      end
+      def total_bytes_allocated = Native::Malloc.sites.sum { |_, counts| counts[1] }
 
       # @return [Integer] bytes of recorded blocks that were freed since the start or the last {reset}
       # @example
       #   Memprof::Malloc.total_bytes_freed <= Memprof::Malloc.total_bytes_allocated
-      def total_bytes_freed
-        Native::Malloc.sites.sum { |_, counts| counts[3] }
-      end
+      def total_bytes_freed = Native::Malloc.sites.sum { |_, counts| counts[3] }
 
       # @return [Integer] blocks that were not recorded, as a signal handler allocated them inside the
       #   recorder, or there was no memory to record them
       # @example
       #   Memprof::Malloc.missed # => 0
-      def missed
-        Native::Malloc.missed
-      end
+      def missed = Native::Malloc.missed
 
       # The pages of Ruby's heap that have objects. Ruby gets them by mmap, so that no location has their
       # memory, and gives one back when all its slots are free: a page with few objects is fragmentation.
@@ -234,9 +222,7 @@ module Memprof
       # @raise [Error] if the heap can't be walked
       # @example
       #   Memprof::Malloc.heap_pages.count { |page| page.used * 10 < page.slots }
-      def heap_pages
-        Native.heap_pages.map { |page| HeapPage.new(*page) }
-      end
+      def heap_pages = Native.heap_pages.map { |page| HeapPage.new(*page) }
 
       # Writes a line for each location in mwrap's form, `"%16zu %12zu %s\n"`: bytes allocated, allocations,
       # location. Locations that allocated no more than `min` bytes are left out.
@@ -262,9 +248,7 @@ module Memprof
       # @return [String]
       # @example
       #   puts Memprof::Malloc.table(limit: 5)
-      def table(limit: 20, color: false)
-        MallocText.new(limit: limit).to_s(color: color)
-      end
+      def table(limit: 20, color: false) = MallocText.new(limit: limit).to_s(color: color)
 
       # The stacks that allocated since the start, added up to a tree, as {Recording#tree} has it.
       #
@@ -279,9 +263,7 @@ module Memprof
       #   text = "x" * 10_000
       #   Memprof::Malloc.stop
       #   Memprof::Malloc.tree(:bottom_up).first[:bytes] >= text.size # => true
-      def tree(direction = :top_down, value: :live, min: 0.01)
-        Stacks.new(direction, value, min).rows
-      end
+      def tree(direction = :top_down, value: :live, min: 0.01) = Stacks.new(direction, value, min).rows
 
       # {tree} for people.
       #
@@ -306,9 +288,7 @@ module Memprof
       # @raise [Error] if the file can't be written
       # @example
       #   Memprof::Malloc.write("malloc.folded", format: :collapsed)
-      def write(path_or_io, format:, value: :live)
-        Stacks.write(path_or_io, format, value)
-      end
+      def write(path_or_io, format:, value: :live) = Stacks.write(path_or_io, format, value)
 
       private
 

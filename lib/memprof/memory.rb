@@ -108,9 +108,7 @@ module Memprof
     # @return [Hash{Symbol => Object}]
     # @example
     #   Memprof.memory.to_h[:items].first.keys # => [:key, :name, :bytes, :accuracy]
-    def to_h
-      { format: "memprof-memory", version: 1 }.merge(@answer)
-    end
+    def to_h = { format: "memprof-memory", version: 1 }.merge(@answer)
 
     # Everything as JSON.
     #
@@ -128,15 +126,11 @@ module Memprof
     # @return [String]
     # @example
     #   puts Memprof.memory.to_s
-    def to_s(color: false)
-      MemoryText.new(self).to_s(color: color)
-    end
+    def to_s(color: false) = MemoryText.new(self).to_s(color: color)
 
     # @return [String] for the console
     # @example
     #   p Memprof.memory
-    def inspect
-      "#<#{self.class} #{rss} bytes resident>"
-    end
+    def inspect = "#<#{self.class} #{rss} bytes resident>"
   end
 end

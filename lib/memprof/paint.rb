@@ -23,8 +23,6 @@ module Memprof
     end
 
     # The text in a style, a key of CODES; nil leaves it plain.
-    def call(text, style)
-      @enabled && style ? "\e[#{CODES.fetch(style)}m#{text}\e[0m" : text
-    end
+    def call(text, style) = @enabled && style ? "\e[#{CODES.fetch(style)}m#{text}\e[0m" : text
   end
 end

@@ -14,14 +14,10 @@ module Memprof
     private_constant :INTERNAL, :OWN_LIBRARY, :OWN_FILES
 
     # The gem, standard library or application that a file belongs to.
-    def self.gem_of(path)
-      Native.gem_of(path)
-    end
+    def self.gem_of(path) = Native.gem_of(path)
 
     # The path from the gem, standard library or application on, as `normalize_paths` has it.
-    def self.normalize(path)
-      Native.short_path(path)
-    end
+    def self.normalize(path) = Native.short_path(path)
 
     # The path as memprof's own tables write it: from the gem or library on, else relative to `directory`.
     def self.short(path, directory = working_directory)
@@ -38,9 +34,7 @@ module Memprof
     private_class_method :internal
 
     # Whether the file is one of memprof's own.
-    def self.own?(path)
-      path.start_with?(*OWN_FILES)
-    end
+    def self.own?(path) = path.start_with?(*OWN_FILES)
 
     # The directory that paths are written relative to; nil if it has been removed under the process.
     def self.working_directory

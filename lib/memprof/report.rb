@@ -80,9 +80,7 @@ module Memprof
     # @return [Integer]
     # @example
     #   Memprof.report(trace: Object) { 3.times { Object.new } }.total_allocated # => 3
-    def total_allocated
-      totals.dig("allocated", "objects")
-    end
+    def total_allocated = totals.dig("allocated", "objects")
 
     # Bytes of the objects allocated: their memsize, of freed ones as it was when they were freed;
     # of classes and objects of C extensions that were freed only the slot.
@@ -90,27 +88,21 @@ module Memprof
     # @return [Integer]
     # @example
     #   Memprof.report { "a" * 1000 }.total_allocated_memsize
-    def total_allocated_memsize
-      totals.dig("allocated", "bytes")
-    end
+    def total_allocated_memsize = totals.dig("allocated", "bytes")
 
     # Objects that are still alive.
     #
     # @return [Integer]
     # @example
     #   Memprof.report(trace: Object) { $kept = Object.new }.total_retained # => 1
-    def total_retained
-      totals.dig("retained", "objects")
-    end
+    def total_retained = totals.dig("retained", "objects")
 
     # Bytes (memsize) of the objects that are still alive.
     #
     # @return [Integer]
     # @example
     #   Memprof.report { $kept = "a" * 1000 }.total_retained_memsize
-    def total_retained_memsize
-      totals.dig("retained", "bytes")
-    end
+    def total_retained_memsize = totals.dig("retained", "bytes")
 
     # Values of the strings allocated, and where, in memory_profiler's shape.
     #
@@ -219,9 +211,7 @@ module Memprof
     # @return [Hash{Symbol => Object}]
     # @example
     #   Memprof.report { Object.new }.to_h[:totals]
-    def to_h
-      Json.new(self).to_h
-    end
+    def to_h = Json.new(self).to_h
 
     # Everything as JSON; valid UTF-8 whatever the names and strings hold.
     #
@@ -242,9 +232,7 @@ module Memprof
     # @return [String]
     # @example
     #   puts Memprof.report { Object.new }
-    def to_s(limit: nil, color: false)
-      Text.new(self, limit: rows(limit), color: color).to_s
-    end
+    def to_s(limit: nil, color: false) = Text.new(self, limit: rows(limit), color: color).to_s
 
     # The report for an issue or a pull request.
     #
@@ -252,9 +240,7 @@ module Memprof
     # @return [String]
     # @example
     #   puts Memprof.report { Object.new }.to_markdown
-    def to_markdown(limit: nil)
-      Markdown.new(self, limit: rows(limit)).to_s
-    end
+    def to_markdown(limit: nil) = Markdown.new(self, limit: rows(limit)).to_s
 
     # Prints the report in memory_profiler's shape. The options have memory_profiler's names and meanings;
     # `methods` and `ages` are our own, and add sections after that shape. Options that are not known here

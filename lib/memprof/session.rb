@@ -71,20 +71,14 @@ module Memprof
     private_class_method :new
 
     # Begins to record. What an open session has seen is forgotten, and it starts again with the same options.
-    def open
-      Native.open(self, @by_thread, @sample, @stack, @strings, @identities)
-    end
+    def open = Native.open(self, @by_thread, @sample, @stack, @strings, @identities)
     alias_method :clear, :open
 
     # Opens it as the session of a module, unless that has one that is open. Returns whether it did.
-    def open_for(owner)
-      Native.open_for(owner, self, @by_thread, @sample, @stack, @strings, @identities)
-    end
+    def open_for(owner) = Native.open_for(owner, self, @by_thread, @sample, @stack, @strings, @identities)
 
     # Finds out from now on when memory is largest, and by which sites.
-    def watch_peak
-      Native.watch_peak(id)
-    end
+    def watch_peak = Native.watch_peak(id)
 
     # Stops recording allocations; deallocations are still seen. A second call does nothing.
     def finish
@@ -101,29 +95,19 @@ module Memprof
     end
 
     # Forgets everything that was seen. A second call does nothing.
-    def close
-      Native.close(self)
-    end
+    def close = Native.close(self)
 
-    def closed?
-      @id.nil?
-    end
+    def closed? = @id.nil?
 
     # Live objects by place and class, most first, ties by file, line and class.
-    def stats
-      Native.stats(id).tap { warn_if_incomplete }
-    end
+    def stats = Native.stats(id).tap { warn_if_incomplete }
 
     # Objects by file, line and class, with the number of an anonymous class: `[live, [file, line, class_name,
     # number], [allocated, bytes], [retained, bytes]]`. Walks the heap if `retained`; there are no bytes else.
-    def counts(retained: false)
-      Native.counts(id, retained).tap { warn_if_incomplete }
-    end
+    def counts(retained: false) = Native.counts(id, retained).tap { warn_if_incomplete }
 
     # #stats as one text, safe to print: a server asks for it at each request.
-    def stats_text(limit: nil, heading: "")
-      Native.stats_text(id, limit, heading)
-    end
+    def stats_text(limit: nil, heading: "") = Native.stats_text(id, limit, heading)
 
     # #stats as text.
     def stats_lines(limit: nil, caller: nil)
@@ -141,9 +125,7 @@ module Memprof
     end
 
     # #profile as a Report.
-    def report(**filters)
-      Native.quiet { Report.new(profile, **filters) }
-    end
+    def report(**filters) = Native.quiet { Report.new(profile, **filters) }
 
     # The session's number in the extension.
     def id

@@ -79,9 +79,7 @@ module Memprof
     end
 
     # Before Ruby 4.0 the VM's hooks belong to one Ractor, and end for all when a Ractor does.
-    def ractors?
-      RUBY_VERSION < "4" && (Native.ractors_seen? || Ractor.count > 1)
-    end
+    def ractors? = RUBY_VERSION < "4" && (Native.ractors_seen? || Ractor.count > 1)
 
     def warn_of_rest
       return if @warned

@@ -51,9 +51,7 @@ module Memprof
         nil # gone already, or others are in it
       end
 
-      def path(pid)
-        File.join(@directory, pid.to_s)
-      end
+      def path(pid) = File.join(@directory, pid.to_s)
 
       # A server in the background ends long after the process that started it.
       def abandoned?

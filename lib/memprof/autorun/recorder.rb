@@ -64,9 +64,7 @@ module Memprof
       end
 
       # The program says that it has booted. True if it was waited for.
-      def booted
-        @boot&.finish || false
-      end
+      def booted = @boot&.finish || false
 
       # In a forked child: from here on only what the child itself makes is its own.
       def after_fork
@@ -87,9 +85,7 @@ module Memprof
 
       # In a process about to go on under another id. Said first, as `memprof run` may look before it has done
       # so.
-      def before_daemon
-        guard("no report") { post("moved") }
-      end
+      def before_daemon = guard("no report") { post("moved") }
 
       # In a process that has gone on under another id.
       def after_daemon
@@ -116,9 +112,7 @@ module Memprof
       end
 
       # The other formats do not show the values of strings.
-      def strings?
-        %i[json memory_profiler].include?(@settings.format)
-      end
+      def strings? = %i[json memory_profiler].include?(@settings.format)
 
       def trap_signal
         previous = trap(@settings.signal) do |number|

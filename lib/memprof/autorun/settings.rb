@@ -62,9 +62,7 @@ module Memprof
           .select { |_, extension| path.end_with?(extension) }.max_by { |_, extension| extension.size }&.first
       end
 
-      def self.variable(name)
-        "MEMPROF_#{name.upcase}"
-      end
+      def self.variable(name) = "MEMPROF_#{name.upcase}"
 
       def initialize(**values)
         values = { format: :text, value: :allocated_bytes, color: :never }.merge(values)
@@ -74,9 +72,7 @@ module Memprof
         @stack ||= STACKED.include?(format) ? 64 : 1
       end
 
-      def to_env
-        READERS.to_h { |name, _| [self.class.variable(name), text(public_send(name))] }
-      end
+      def to_env = READERS.to_h { |name, _| [self.class.variable(name), text(public_send(name))] }
 
       # Where a process writes. The one that was started by `memprof run` itself gets the name as it is, any
       # other one its id in it; so does each when the name has a `%p`.
@@ -91,9 +87,7 @@ module Memprof
       end
 
       # A device or a pipe is written as it is: nothing may be renamed over it.
-      def special?(path)
-        File.exist?(path) && !File.file?(path)
-      end
+      def special?(path) = File.exist?(path) && !File.file?(path)
 
       private
 

@@ -111,9 +111,7 @@ module Memprof
           without_extension(node.path).end_with?("/#{@until}") || node.name == @until
         end
 
-        def without_extension(path)
-          path.delete_suffix(".rb")
-        end
+        def without_extension(path) = path.delete_suffix(".rb")
 
         def rss
           Integer(File.read(STATM).split[1]) * PAGE

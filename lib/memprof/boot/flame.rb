@@ -44,9 +44,7 @@ module Memprof
         file.children.each { |child| collect(child, stack) }
       end
 
-      def frame(file)
-        file.path ? Paths.short(file.path) : file.name
-      end
+      def frame(file) = file.path ? Paths.short(file.path) : file.name
     end
   end
 end

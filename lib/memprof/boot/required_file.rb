@@ -42,17 +42,11 @@ module Memprof
       end
 
       # Seconds and growth of the RSS without what it loaded. Files that threads load side by side overlap.
-      def own_seconds
-        [seconds - children.sum(&:seconds), 0].max
-      end
+      def own_seconds = [seconds - children.sum(&:seconds), 0].max
 
-      def own_rss
-        rss && (rss - children.sum { |child| child.rss || 0 })
-      end
+      def own_rss = rss && (rss - children.sum { |child| child.rss || 0 })
 
-      def gem
-        path ? Paths.gem_of(path) : "other"
-      end
+      def gem = path ? Paths.gem_of(path) : "other"
 
       # As tables have it: the path from the gem or library on, and what is special about it; with the other
       # files that require it, which a screen has no room for.

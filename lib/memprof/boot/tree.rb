@@ -43,9 +43,7 @@ module Memprof
       end
 
       # All that was retained.
-      def total
-        late.map(&:total).inject(root.total, :+)
-      end
+      def total = late.map(&:total).inject(root.total, :+)
 
       def to_h
         { format: "memprof-boot", version: 1, seconds: seconds, rss: rss, total: total.to_h,
@@ -54,9 +52,7 @@ module Memprof
 
       private
 
-      def amounts(mark)
-        @amounts.fetch(mark, RequiredFile::NOTHING)
-      end
+      def amounts(mark) = @amounts.fetch(mark, RequiredFile::NOTHING)
 
       def grow(rows, requirers)
         by_number = { Recorded::ROOT => root, 0 => root }
@@ -98,9 +94,7 @@ module Memprof
         GemTotal.new(name, sum(outer.map(&:total)), sum(files.map(&:own)), files.size, outer.sum(&:seconds))
       end
 
-      def sum(amounts)
-        amounts.inject(RequiredFile::NOTHING, :+)
-      end
+      def sum(amounts) = amounts.inject(RequiredFile::NOTHING, :+)
 
       def gem_hash(gem)
         { name: gem.name, total: gem.total.to_h, self: gem.own.to_h, files: gem.files, seconds: gem.seconds }

@@ -52,9 +52,7 @@ module Memprof
       def warnings = @answer[:warnings]
 
       # Lines, classes or gems that changed.
-      def rows(name)
-        @answer.fetch({ line: :lines, class: :classes, gem: :gems }.fetch(name))
-      end
+      def rows(name) = @answer.fetch({ line: :lines, class: :classes, gem: :gems }.fetch(name))
 
       # Lines whose number of a measure rose.
       def grown(measure)

@@ -32,9 +32,7 @@ module Memprof
         grown.first(@limit).map { |line| warning(line) }
       end
 
-      def grown?(line)
-        Comparison::MEASURES.any? { |measure| line[measure][:change].positive? }
-      end
+      def grown?(line) = Comparison::MEASURES.any? { |measure| line[measure][:change].positive? }
 
       # Lines of gems are in no file of the repository.
       def warning(line)
@@ -47,18 +45,14 @@ module Memprof
         command("warning", { **properties.to_h, title: "memprof" }, text)
       end
 
-      def error(outcome)
-        command("error", { title: "memprof" }, outcome.text)
-      end
+      def error(outcome) = command("error", { title: "memprof" }, outcome.text)
 
       def command(name, properties, text)
         list = properties.map { |key, value| "#{key}=#{escape(value, /[%\r\n:,]/)}" }.join(",")
         "::#{name} #{list}::#{escape(text, /[%\r\n]/)}"
       end
 
-      def escape(text, characters)
-        Printable.line(text).gsub(characters, ESCAPES)
-      end
+      def escape(text, characters) = Printable.line(text).gsub(characters, ESCAPES)
 
       # Paths are from the directory of the program on; GitHub's from the root of the repository on.
       def prefix(directory, workspace)

@@ -44,9 +44,7 @@ module Memprof
         "#{line[:file]}:#{line[:line]}: #{Wording.difference(line)}: #{line[:class]} in #{line[:method]}"
       end
 
-      def escape(text)
-        Printable.line(text).gsub(/[&<>"]/, ESCAPES)
-      end
+      def escape(text) = Printable.line(text).gsub(/[&<>"]/, ESCAPES)
     end
   end
 end

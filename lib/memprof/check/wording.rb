@@ -23,14 +23,10 @@ module Memprof
       class << self
         def measure(name) = name.to_s.tr("_", " ")
 
-        def amount(measure, number)
-          bytes?(measure) ? Units.bytes(number) : Units.objects(number)
-        end
+        def amount(measure, number) = bytes?(measure) ? Units.bytes(number) : Units.objects(number)
 
         # "allocated bytes: from 1.0 KiB to 2.0 KiB (+100.0 %)"
-        def change(measure, change, digits = 1)
-          "#{measure(measure)}: #{from_to(measure, change, digits)}"
-        end
+        def change(measure, change, digits = 1) = "#{measure(measure)}: #{from_to(measure, change, digits)}"
 
         # What was was allocated, or retained: objects and bytes.
         def kind(kind, totals)

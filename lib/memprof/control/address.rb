@@ -10,9 +10,7 @@ module Memprof
       LONGEST = RUBY_PLATFORM.include?("linux") ? 107 : 103
 
       class << self
-        def path(directory, pid)
-          File.join(directory, "memprof-#{pid}.sock")
-        end
+        def path(directory, pid) = File.join(directory, "memprof-#{pid}.sock")
 
         # Listens, mode 0600. A socket without a listener is replaced.
         def listen(path)

@@ -44,13 +44,9 @@ module Memprof
         answer
       end
 
-      def wait(seconds)
-        !@ahead.empty? || (@socket.wait_readable(seconds) ? true : false)
-      end
+      def wait(seconds) = !@ahead.empty? || (@socket.wait_readable(seconds) ? true : false)
 
-      def close
-        @socket.close
-      end
+      def close = @socket.close
     end
   end
 end

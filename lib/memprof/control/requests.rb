@@ -41,13 +41,9 @@ module Memprof
 
       private
 
-      def reply(client, facts)
-        Wire.write(client, { ok: true }.merge(facts), seconds: SECONDS)
-      end
+      def reply(client, facts) = Wire.write(client, { ok: true }.merge(facts), seconds: SECONDS)
 
-      def ping
-        { pid: Process.pid, memprof: VERSION, ruby: RUBY_DESCRIPTION, tracking: Memprof.running? }
-      end
+      def ping = { pid: Process.pid, memprof: VERSION, ruby: RUBY_DESCRIPTION, tracking: Memprof.running? }
 
       def start(request)
         options = { sample: request["sample"], stack: request["stack"] }.compact

@@ -54,9 +54,7 @@ module Memprof
       end
 
       # In a forked child: the socket is its parent's.
-      def abandon
-        @socket.close
-      end
+      def abandon = @socket.close
 
       private
 

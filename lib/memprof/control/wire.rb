@@ -52,9 +52,7 @@ module Memprof
 
         private
 
-        def left(deadline)
-          [deadline - Clock.now, 0].max
-        end
+        def left(deadline) = [deadline - Clock.now, 0].max
 
         def take(io)
           io.read_nonblock(CHUNK, exception: false)

@@ -55,9 +55,7 @@ module Memprof
 
       # @api private
       # @return [Integer] how often the collector has moved objects
-      def self.compactions
-        GC.stat[:compact_count].to_i
-      end
+      def self.compactions = GC.stat[:compact_count].to_i
 
       # @api private
       # @param native [Native::Heap]

@@ -209,9 +209,7 @@ module Memprof
 
       def native = @heap.native
 
-      def at(id)
-        id && Object.new(@heap, id)
-      end
+      def at(id) = id && Object.new(@heap, id)
 
       def hint
         count = native.references(@id).size
@@ -228,9 +226,7 @@ module Memprof
         end
       end
 
-      def shortened(text)
-        text && (text.length > 60 ? "#{text[0, 60].inspect}..." : text.inspect)
-      end
+      def shortened(text) = text && (text.length > 60 ? "#{text[0, 60].inspect}..." : text.inspect)
     end
   end
 end

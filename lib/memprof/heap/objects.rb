@@ -72,9 +72,7 @@ module Memprof
       # @example
       #   heap = Memprof::Heap.capture
       #   heap.arrays.include?(heap.strings.first) # => false
-      def include?(object)
-        Object === object && object.heap.equal?(@heap) && @native.include?(object.id)
-      end
+      def include?(object) = Object === object && object.heap.equal?(@heap) && @native.include?(object.id)
       alias_method :member?, :include?
 
       # By place: one, or so many from there on.
@@ -99,9 +97,7 @@ module Memprof
       # @return [Object, nil, Array<Object>] the first, or so many
       # @example
       #   Memprof::Heap.capture.strings.first.type_str # => "STRING"
-      def first(count = nil)
-        count ? part(0, [count, size].min) : part(0, 1).first
-      end
+      def first(count = nil) = count ? part(0, [count, size].min) : part(0, 1).first
 
       # Those that a filter chooses, too.
       #
@@ -110,9 +106,7 @@ module Memprof
       # @raise (see Heap#where)
       # @example
       #   Memprof::Heap.capture.strings.where("length > 1KiB and not frozen").size
-      def where(filter)
-        these_native(@native.where(filter))
-      end
+      def where(filter) = these_native(@native.where(filter))
 
       # Adds up a field of all of them, or what the block says.
       #
@@ -196,13 +190,9 @@ module Memprof
         ids.each_with_index.map { |id, index| Object.new(@heap, id, Related.new(@native, start + index)) }
       end
 
-      def these(ids)
-        these_native(@heap.native.these(ids))
-      end
+      def these(ids) = these_native(@heap.native.these(ids))
 
-      def these_native(native)
-        Objects.new(@heap, native)
-      end
+      def these_native(native) = Objects.new(@heap, native)
 
       # What leads from one object to another; asked for when somebody wants to know.
       #

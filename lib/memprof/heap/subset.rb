@@ -247,16 +247,12 @@ module Memprof
       #
       # @param add_reference_to_class [Boolean] as {with_class_references}
       # @return [Subset]
-      def replace_class(add_reference_to_class: false)
-        add_reference_to_class ? with_class_references : self
-      end
+      def replace_class(add_reference_to_class: false) = add_reference_to_class ? with_class_references : self
       alias_method :replace_class_id_by_class_name, :replace_class
 
       # @param other [Subset] of the same heap, or of one of some time later
       # @return [Subset] members of the other one that this one does not have
-      def diff(other)
-        Subset.new(other.heap, @native.with_set("diff", other.native))
-      end
+      def diff(other) = Subset.new(other.heap, @native.with_set("diff", other.native))
 
       # @param other [Subset, Objects]
       # @return [Subset] members of both

@@ -101,9 +101,7 @@ module Memprof
       # @raise [ArgumentError] if that can be no such kind
       # @example
       #   Memprof::Heap.capture.of_imemo_type(:iseq).size > 100 # => true
-      def of_imemo_type(type)
-        where("imemo = #{word(type).downcase}")
-      end
+      def of_imemo_type(type) = where("imemo = #{word(type).downcase}")
 
       # Classes and modules by their name.
       #
@@ -185,9 +183,7 @@ module Memprof
       # @raise [ArgumentError] if nothing is ordered by that
       # @example
       #   Memprof::Heap.capture.top(3).map(&:retained)
-      def top(count = 10, by: :retained)
-        these_native(objects.native.top(count, by.to_s))
-      end
+      def top(count = 10, by: :retained) = these_native(objects.native.top(count, by.to_s))
 
       # @return [Hash{String => Objects}] by name of the class, the most objects first
       # @example
@@ -198,9 +194,7 @@ module Memprof
 
       private
 
-      def within(others)
-        is_a?(Objects) ? others & self : others
-      end
+      def within(others) = is_a?(Objects) ? others & self : others
 
       def word(name)
         text = name.to_s

@@ -45,16 +45,12 @@ module Memprof
       # @return [Hash{Symbol => Object}]
       # @example
       #   Memprof.iseqs.first.to_h.keys.last(2) # => [:count, :memsize]
-      def to_h
-        { file: file, line: line, label: label, method: method_name, count: count, memsize: memsize }
-      end
+      def to_h = { file: file, line: line, label: label, method: method_name, count: count, memsize: memsize }
 
       # @return [String] for the console
       # @example
       #   p Memprof.iseqs.first
-      def inspect
-        Printable.line("#<#{self.class} #{location} #{label}: #{count} of #{memsize} bytes>")
-      end
+      def inspect = Printable.line("#<#{self.class} #{location} #{label}: #{count} of #{memsize} bytes>")
     end
   end
 end

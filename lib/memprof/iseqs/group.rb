@@ -29,16 +29,12 @@ module Memprof
       # @return [Hash{Symbol => Object}]
       # @example
       #   Memprof.iseqs.by(:file).first.to_h.keys # => [:name, :count, :memsize]
-      def to_h
-        { name: name, count: count, memsize: memsize }
-      end
+      def to_h = { name: name, count: count, memsize: memsize }
 
       # @return [String] for the console
       # @example
       #   p Memprof.iseqs.by(:label).first
-      def inspect
-        Printable.line("#<#{self.class} #{name}: #{count} of #{memsize} bytes>")
-      end
+      def inspect = Printable.line("#<#{self.class} #{name}: #{count} of #{memsize} bytes>")
     end
   end
 end

@@ -64,13 +64,9 @@ module Memprof
         table
       end
 
-      def columns
-        Table.new.number("Bytes", style: :red).number("Count")
-      end
+      def columns = Table.new.number("Bytes", style: :red).number("Count")
 
-      def amounts(group)
-        [Units.bytes(group.memsize), Units.count(group.count)]
-      end
+      def amounts(group) = [Units.bytes(group.memsize), Units.count(group.count)]
 
       # A method's blocks are called as the method is; code outside of methods has its label alone.
       def code(group)

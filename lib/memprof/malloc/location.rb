@@ -23,37 +23,27 @@ module Memprof
       # @return [Integer] blocks allocated
       # @example
       #   Memprof::Malloc.locations.sum(&:allocations)
-      def allocations
-        counts[0]
-      end
+      def allocations = counts[0]
 
       # @return [Integer] bytes allocated
       # @example
       #   Memprof::Malloc.locations.sum(&:total)
-      def total
-        counts[1]
-      end
+      def total = counts[1]
 
       # @return [Integer] blocks freed
       # @example
       #   Memprof::Malloc.locations.sum(&:frees)
-      def frees
-        counts[2]
-      end
+      def frees = counts[2]
 
       # @return [Integer] bytes of blocks that are live, also after {Malloc.reset}
       # @example
       #   Memprof::Malloc.locations.max_by(&:live_bytes)
-      def live_bytes
-        counts[7]
-      end
+      def live_bytes = counts[7]
 
       # @return [Integer] blocks that are live
       # @example
       #   Memprof::Malloc.locations.sum(&:live)
-      def live
-        counts[6]
-      end
+      def live = counts[6]
 
       # @return [Float] mean age of freed blocks, in GC runs; infinity if none was freed
       # @example
@@ -66,9 +56,7 @@ module Memprof
       # @return [Integer] greatest age of a freed block, in GC runs
       # @example
       #   Memprof::Malloc.locations.map(&:max_lifespan).max
-      def max_lifespan
-        counts[5]
-      end
+      def max_lifespan = counts[5]
 
       # Calls the block with each live block, in no particular order; in a recording of samples with those
       # that are samples.
@@ -97,9 +85,7 @@ module Memprof
 
       private
 
-      def counts
-        Native::Malloc.counts(name) || [0] * 8
-      end
+      def counts = Native::Malloc.counts(name) || [0] * 8
     end
   end
 end

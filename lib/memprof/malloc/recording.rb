@@ -70,9 +70,7 @@ module Memprof
       # @example
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   Memprof::Malloc::Recording.new("import.malloc").complete?
-      def complete?
-        @summary[:complete] && @summary[:damaged_at].nil?
-      end
+      def complete? = @summary[:complete] && @summary[:damaged_at].nil?
 
       # @return [Integer, nil] bytes between samples, on average: all counts are estimates then; nil if all
       #   blocks were recorded
@@ -129,9 +127,7 @@ module Memprof
       # @example
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   puts Memprof::Malloc::Recording.new("import.malloc").to_s(limit: 5)
-      def to_s(limit: 10, color: false)
-        RecordingText.new(@summary, limit: limit, color: color).to_s
-      end
+      def to_s(limit: 10, color: false) = RecordingText.new(@summary, limit: limit, color: color).to_s
 
       # The stacks that allocated, added up to a tree.
       #
@@ -240,9 +236,7 @@ module Memprof
       #   Memprof::Malloc.record("import.malloc") { "x" * 10_000 }
       #   recording = Memprof::Malloc::Recording.new("import.malloc")
       #   puts recording.compare(recording)
-      def compare(after)
-        Comparison.new(self, after)
-      end
+      def compare(after) = Comparison.new(self, after)
 
       # Writes the recording in the format of another tool:
       #

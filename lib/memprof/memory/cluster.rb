@@ -85,9 +85,7 @@ module Memprof
       # @return [Hash{Symbol => Object}]
       # @example
       #   Memprof.cluster_memory.to_h[:processes].first[:pid]
-      def to_h
-        { format: "memprof-cluster", version: 1 }.merge(@answer)
-      end
+      def to_h = { format: "memprof-cluster", version: 1 }.merge(@answer)
 
       # Everything as JSON.
       #
@@ -105,16 +103,12 @@ module Memprof
       # @return [String]
       # @example
       #   puts Memprof.cluster_memory.to_s
-      def to_s(color: false)
-        ClusterText.new(self).to_s(color: color)
-      end
+      def to_s(color: false) = ClusterText.new(self).to_s(color: color)
 
       # @return [String] for the console
       # @example
       #   p Memprof.cluster_memory
-      def inspect
-        "#<#{self.class} of #{pid}: #{processes.size} processes, #{pss} bytes>"
-      end
+      def inspect = "#<#{self.class} of #{pid}: #{processes.size} processes, #{pss} bytes>"
     end
   end
 end

@@ -26,9 +26,7 @@ module Memprof
       # @return [String] for the console
       # @example
       #   p Memprof.memory.items.first
-      def inspect
-        "#<#{self.class} #{key}: #{bytes} bytes>"
-      end
+      def inspect = "#<#{self.class} #{key}: #{bytes} bytes>"
     end
   end
 end

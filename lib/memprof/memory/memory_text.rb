@@ -19,9 +19,7 @@ module Memprof
         "RSS: #{bytes(@memory.rss)}#{", #{bytes(own)} of it private" if own}"
       end
 
-      def sentences
-        [pss, swap, limit, allocator, sharing].compact
-      end
+      def sentences = [pss, swap, limit, allocator, sharing].compact
 
       private
 

@@ -24,9 +24,7 @@ module Memprof
       # @example
       #   require "memprof/memory_profiler"
       #   MemoryProfiler.report("trace" => String) { String.new }.total_allocated # => 1
-      def report(options = {}, &block)
-        Reporter.report(options, &block)
-      end
+      def report(options = {}, &block) = Reporter.report(options, &block)
 
       # Tracks the whole process from now on; does nothing if it is tracked already.
       #

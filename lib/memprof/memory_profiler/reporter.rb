@@ -22,9 +22,7 @@ module Memprof
         # @example
         #   require "memprof/memory_profiler"
         #   MemoryProfiler::Reporter.report(top: 50) { 5.times { "foo".dup } }
-        def report(options = {}, &block)
-          new(options).run(&block)
-        end
+        def report(options = {}, &block) = new(options).run(&block)
       end
 
       # @return [Integer] at most so many entries has each group

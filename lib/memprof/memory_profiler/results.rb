@@ -22,9 +22,7 @@ module Memprof
       # @example
       #   require "memprof/memory_profiler"
       #   MemoryProfiler::Results.new.scale_bytes(16_660) # => "16.66 kB"
-      def scale_bytes(bytes)
-        Units.decimal_bytes(bytes)
-      end
+      def scale_bytes(bytes) = Units.decimal_bytes(bytes)
 
       # A path from the gem, the standard library or the application on.
       #
@@ -33,9 +31,7 @@ module Memprof
       # @example
       #   require "memprof/memory_profiler"
       #   MemoryProfiler::Results.new.normalize_path("/gems/rack-3.0/lib/a.rb") # => "rack-3.0/lib/a.rb"
-      def normalize_path(path)
-        Paths.normalize(path)
-      end
+      def normalize_path(path) = Paths.normalize(path)
     end
   end
 end

@@ -27,9 +27,7 @@ module Memprof
 
       private
 
-      def respond_to_missing?(name, include_all)
-        @body.respond_to?(name, include_all)
-      end
+      def respond_to_missing?(name, include_all) = @body.respond_to?(name, include_all)
 
       # Private methods of ours (`puts`, `open`) may be public ones of the body: they arrive here too.
       def method_missing(name, ...)

@@ -18,9 +18,7 @@ module Memprof
       private_constant :FORMATS, :PARAMETER, :FORMAT, :STACK
 
       # The view that a query string asks for, nil if none.
-      def self.view(query)
-        query[PARAMETER, 1]
-      end
+      def self.view(query) = query[PARAMETER, 1]
 
       # Who may ask, unless the application says so: anybody, in development.
       def self.development?(_env)
@@ -48,9 +46,7 @@ module Memprof
 
       private
 
-      def wanted
-        FORMATS[@env["QUERY_STRING"][FORMAT, 1]] || @env["HTTP_ACCEPT"].to_s
-      end
+      def wanted = FORMATS[@env["QUERY_STRING"][FORMAT, 1]] || @env["HTTP_ACCEPT"].to_s
 
       def measure
         Session.run(scope: :thread, stack: @view == "flame" ? STACK : 1) do |session|

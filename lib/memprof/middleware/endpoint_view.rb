@@ -32,9 +32,7 @@ module Memprof
         @nonce = SecureRandom.urlsafe_base64(16)
       end
 
-      def render
-        public_send(Web::Template.define(self.class, "endpoint"))
-      end
+      def render = public_send(Web::Template.define(self.class, "endpoint"))
 
       # The script may load what the page has in it, and nothing else.
       def policy
@@ -42,18 +40,12 @@ module Memprof
           "img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
       end
 
-      def flame_tools
-        public_send(Web::Template.define(self.class, "flame_tools"))
-      end
+      def flame_tools = public_send(Web::Template.define(self.class, "flame_tools"))
 
-      def asset(name)
-        Web::Html.new(File.read(File.join(ASSETS, name), encoding: "UTF-8"))
-      end
+      def asset(name) = Web::Html.new(File.read(File.join(ASSETS, name), encoding: "UTF-8"))
 
       # The same request with another view.
-      def target(view)
-        "?#{@env["QUERY_STRING"].to_s.sub(/(\A|&)memprof=\w+/, "\\1memprof=#{view}")}"
-      end
+      def target(view) = "?#{@env["QUERY_STRING"].to_s.sub(/(\A|&)memprof=\w+/, "\\1memprof=#{view}")}"
 
       def drawing
         flame = self.class.flame(summary)

@@ -18,9 +18,7 @@ module Memprof
 
       # The finalizer of a body. Made here, where neither body nor request is in sight: it would keep them
       # alive.
-      def self.closer(session)
-        ->(_id) { session.close }
-      end
+      def self.closer(session) = ->(_id) { session.close }
 
       def initialize(middleware, sample)
         @middleware = middleware
@@ -72,9 +70,7 @@ module Memprof
       end
 
       # A server's list of callables calls it with or without arguments.
-      def call(*)
-        finish
-      end
+      def call(*) = finish
 
       private
 

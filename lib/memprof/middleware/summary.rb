@@ -82,9 +82,7 @@ module Memprof
         table.to_text + overview.shares(kind).map { |by, text| format("  by %-6s %s\n", by, text) }.join
       end
 
-      def amount(objects, bytes)
-        "#{Units.objects(objects)} (#{Units.bytes(bytes)})"
-      end
+      def amount(objects, bytes) = "#{Units.objects(objects)} (#{Units.bytes(bytes)})"
 
       def action
         controller, action = RailsAction.of(@env)

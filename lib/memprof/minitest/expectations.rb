@@ -14,9 +14,7 @@ module Memprof
       #   describe "a greeting" do
       #     it("is cheap") { _ { "hello, #{1}" }.must_limit_allocations(String => 2) }
       #   end
-      def must_limit_allocations(*limits, **more)
-        ctx.assert_allocations(*limits, **more, &target)
-      end
+      def must_limit_allocations(*limits, **more) = ctx.assert_allocations(*limits, **more, &target)
 
       # See {Assertions#assert_retentions}.
       #
@@ -27,9 +25,7 @@ module Memprof
       #   describe "a greeting" do
       #     it("keeps nothing") { _ { "hello, #{1}" }.must_limit_retentions(0) }
       #   end
-      def must_limit_retentions(*limits, **more)
-        ctx.assert_retentions(*limits, **more, &target)
-      end
+      def must_limit_retentions(*limits, **more) = ctx.assert_retentions(*limits, **more, &target)
 
       # See {Assertions#refute_allocations}.
       #
@@ -40,9 +36,7 @@ module Memprof
       #   describe "a sum" do
       #     it("is free") { _ { 1 + 1 }.wont_allocate }
       #   end
-      def wont_allocate(*classes, **options)
-        ctx.refute_allocations(*classes, **options, &target)
-      end
+      def wont_allocate(*classes, **options) = ctx.refute_allocations(*classes, **options, &target)
 
       # See {Assertions#refute_retentions}.
       #
@@ -53,9 +47,7 @@ module Memprof
       #   describe "a list" do
       #     it("is dropped") { _ { [1, 2] }.wont_retain(Array) }
       #   end
-      def wont_retain(*classes, **options)
-        ctx.refute_retentions(*classes, **options, &target)
-      end
+      def wont_retain(*classes, **options) = ctx.refute_retentions(*classes, **options, &target)
 
       # See {Assertions#refute_leaks}.
       #
@@ -66,9 +58,7 @@ module Memprof
       #   describe "a list" do
       #     it("is dropped") { _ { [1, 2] }.wont_leak(times: 10) }
       #   end
-      def wont_leak(*classes, **options)
-        ctx.refute_leaks(*classes, **options, &target)
-      end
+      def wont_leak(*classes, **options) = ctx.refute_leaks(*classes, **options, &target)
 
       # See {Assertions#refute_native_leaks}.
       #
@@ -79,9 +69,7 @@ module Memprof
       #   describe "a list" do
       #     it("is freed") { _ { [1, 2] }.wont_leak_native_memory(times: 10) }
       #   end
-      def wont_leak_native_memory(**options)
-        ctx.refute_native_leaks(**options, &target)
-      end
+      def wont_leak_native_memory(**options) = ctx.refute_native_leaks(**options, &target)
 
       # See {Assertions#assert_native_allocations}.
       #

@@ -47,9 +47,7 @@ module Memprof
         line "Total retained:  #{total(@report.total_retained_memsize)} (#{@report.total_retained} objects)"
       end
 
-      def total(bytes)
-        @scale ? Units.decimal_bytes(bytes) : "#{bytes} bytes"
-      end
+      def total(bytes) = @scale ? Units.decimal_bytes(bytes) : "#{bytes} bytes"
 
       def details
         sections(NAMES)
@@ -105,17 +103,11 @@ module Memprof
         line "#{@paint.call(count.to_s.rjust(10), :blue)}  #{text}"
       end
 
-      def count(number, metric)
-        @scale && metric == "memory" ? Units.decimal_bytes(number) : number
-      end
+      def count(number, metric) = @scale && metric == "memory" ? Units.decimal_bytes(number) : number
 
-      def label(name)
-        Printable.line(@normalize ? Paths.normalize(name) : name)
-      end
+      def label(name) = Printable.line(@normalize ? Paths.normalize(name) : name)
 
-      def line(text = "")
-        @io.write("#{text}\n")
-      end
+      def line(text = "") = @io.write("#{text}\n")
     end
   end
 end

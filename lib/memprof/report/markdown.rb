@@ -36,9 +36,7 @@ module Memprof
       end
 
       # Class names such as `<iseq>` or `Foo_bar*` are no tags and no emphasis.
-      def escape(text)
-        text.gsub(/[<>*_`|\[\]\\]/) { |character| "\\#{character}" }
-      end
+      def escape(text) = text.gsub(/[<>*_`|\[\]\\]/) { |character| "\\#{character}" }
     end
   end
 end

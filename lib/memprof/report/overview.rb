@@ -125,13 +125,9 @@ module Memprof
 
       private
 
-      def places(kind)
-        @listed.places(kind, limit: @limit)
-      end
+      def places(kind) = @listed.places(kind, limit: @limit)
 
-      def amount(objects, bytes)
-        "#{Units.objects(objects)} (#{Units.bytes(bytes)})"
-      end
+      def amount(objects, bytes) = "#{Units.objects(objects)} (#{Units.bytes(bytes)})"
 
       def names(site)
         place = "#{Paths.short(site.file, @directory)}:#{site.line}"
@@ -152,9 +148,7 @@ module Memprof
       end
 
       # Where no object was freed there is no mean.
-      def age(site)
-        site.freed_objects.positive? ? format("%.1f", site.mean_age) : "-"
-      end
+      def age(site) = site.freed_objects.positive? ? format("%.1f", site.mean_age) : "-"
 
       def share(groups, total)
         shown = groups.first(SHARES).map do |group|
@@ -163,9 +157,7 @@ module Memprof
         shown.join(", ")
       end
 
-      def runtime(description)
-        description.to_s[/\A\S+(?: [\d.]+)?/]
-      end
+      def runtime(description) = description.to_s[/\A\S+(?: [\d.]+)?/]
 
       def duration(seconds)
         Units.seconds(seconds) if seconds

@@ -67,9 +67,7 @@ module Memprof
       # @example
       #   report = Memprof.report { Object.new }
       #   report.map(&:gem).tally
-      def gem
-        Paths.gem_of(file)
-      end
+      def gem = Paths.gem_of(file)
 
       # The frames outside the site: who called the method that allocated. Empty unless tracked with `stack:
       # n`.
@@ -116,19 +114,13 @@ module Memprof
       # @example
       #   report = Memprof.report { Object.new }
       #   p report.first
-      def inspect
-        "#<#{self.class} #{self}>"
-      end
+      def inspect = "#<#{self.class} #{self}>"
 
       private
 
-      def peak
-        peak_objects.zero? ? {} : { peak: { objects: peak_objects, bytes: peak_bytes } }
-      end
+      def peak = peak_objects.zero? ? {} : { peak: { objects: peak_objects, bytes: peak_bytes } }
 
-      def name(text)
-        Printable.utf8(text).freeze
-      end
+      def name(text) = Printable.utf8(text).freeze
     end
   end
 end

@@ -8,22 +8,16 @@ module Memprof
 
       # @api private
       # @return [true]
-      def supports_block_expectations?
-        true
-      end
+      def supports_block_expectations? = true
 
       # @api private
       # @return [false]
-      def supports_value_expectations?
-        false
-      end
+      def supports_value_expectations? = false
 
       private
 
       # The failure of `expect(value)`, of which RSpec only warns.
-      def no_block(to)
-        "expected a block #{to} #{description}, but got none"
-      end
+      def no_block(to) = "expected a block #{to} #{description}, but got none"
     end
   end
 end

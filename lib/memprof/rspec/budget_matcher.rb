@@ -108,9 +108,7 @@ module Memprof
       end
 
       # @return [String] the expectation in words
-      def description
-        budget.to_s
-      end
+      def description = budget.to_s
 
       # @return [String] expected, actual and the sites
       def failure_message

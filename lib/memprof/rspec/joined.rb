@@ -29,9 +29,7 @@ module Memprof
         @word == :and ? @outcomes.all?(&:pass?) : @outcomes.any?(&:pass?)
       end
 
-      def plan
-        @matchers.map(&:plan).reduce(:|)
-      end
+      def plan = @matchers.map(&:plan).reduce(:|)
 
       def expects_call_stack_jump?
         @matchers.each(&:expects_call_stack_jump?)
@@ -43,9 +41,7 @@ module Memprof
         raise NotImplementedError, "`expect { }.not_to matcher.#{@word} matcher` is not supported"
       end
 
-      def description
-        @matchers.map(&:description).join(" #{@word} ")
-      end
+      def description = @matchers.map(&:description).join(" #{@word} ")
 
       def failure_message
         return super unless @outcome

@@ -28,9 +28,7 @@ module Memprof
       #
       # @example
       #   RSpec.describe("a string") { it { expect { :a.to_s }.not_to leak_objects.over(10).runs } }
-      def runs
-        self
-      end
+      def runs = self
 
       # Sets how often the block runs before that: 3, if nothing is said.
       #
@@ -84,9 +82,7 @@ module Memprof
       end
 
       # @return [String] the expectation in words
-      def description
-        @leaks.description
-      end
+      def description = @leaks.description
 
       # @return [String]
       def failure_message

@@ -32,9 +32,7 @@ module Memprof
 
       private
 
-      def budget
-        Testing::Budget.read(@limits, kind: :allocated, strict: true, internals: @internals)
-      end
+      def budget = Testing::Budget.read(@limits, kind: :allocated, strict: true, internals: @internals)
     end
   end
 end

@@ -55,9 +55,7 @@ module Memprof
       #       expect { [:a.to_s] }.to allocate_at_most(5).and retain_at_most(0)
       #     end
       #   end
-      def allocate_at_most(limit)
-        AllocateAtMost.new(limit)
-      end
+      def allocate_at_most(limit) = AllocateAtMost.new(limit)
 
       # Passes if no more than the limit of the objects that the block makes stay alive after it.
       #
@@ -72,9 +70,7 @@ module Memprof
       #       expect { cache << :kept.to_s }.to retain_at_most(1).of(String)
       #     end
       #   end
-      def retain_at_most(limit)
-        RetainAtMost.new(limit)
-      end
+      def retain_at_most(limit) = RetainAtMost.new(limit)
 
       # Passes if the live objects of some site grow from run to run of the block, as {Memprof.growth} finds
       # them. Mostly used as `not_to leak_objects`.
@@ -87,9 +83,7 @@ module Memprof
       #       expect { "a,b".split(",") }.not_to leak_objects.over(10).runs.warmup(2)
       #     end
       #   end
-      def leak_objects
-        LeakObjects.new
-      end
+      def leak_objects = LeakObjects.new
 
       # Passes if memory that the block allocates by malloc stays live, more and more from run to run: in C
       # extensions, in libraries that they use, in Ruby objects. Mostly used as `not_to leak_native_memory`.
@@ -106,9 +100,7 @@ module Memprof
       #       expect { "a,b".split(",") }.not_to leak_native_memory.from(/rdkafka/).times(10)
       #     end
       #   end
-      def leak_native_memory(over: "64 KiB")
-        LeakNativeMemory.new(over)
-      end
+      def leak_native_memory(over: "64 KiB") = LeakNativeMemory.new(over)
 
       # Passes if the block allocates no more bytes than that by malloc, freed ones included, on all threads.
       #
@@ -122,9 +114,7 @@ module Memprof
       #       expect { "a" * 1000 }.to allocate_native_at_most("64 KiB")
       #     end
       #   end
-      def allocate_native_at_most(limit)
-        AllocateNativeAtMost.new(limit)
-      end
+      def allocate_native_at_most(limit) = AllocateNativeAtMost.new(limit)
 
       # The name that rspec-benchmark uses. Classes in a Hash do not stand for their subclasses here.
       #

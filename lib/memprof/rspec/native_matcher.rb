@@ -37,14 +37,10 @@ module Memprof
       end
 
       # @return [String] the expectation in words
-      def description
-        @measured.description
-      end
+      def description = @measured.description
 
       # @return [String]
-      def failure_message
-        @block.is_a?(Proc) ? @measured.message(negated: false) : no_block("to")
-      end
+      def failure_message = @block.is_a?(Proc) ? @measured.message(negated: false) : no_block("to")
 
       # @return [String]
       def failure_message_when_negated

@@ -36,9 +36,7 @@ module Memprof
       end
 
       # The key that the objects of a Measurement::Row belong to.
-      def key_of(row)
-        row.keys ? row.keys[self] : key_for(row.class_name)
-      end
+      def key_of(row) = row.keys ? row.keys[self] : key_for(row.class_name)
 
       # Must be asked after the measured block: the block may have made classes. `number` is that of an
       # anonymous class.
@@ -61,9 +59,7 @@ module Memprof
       end
 
       # Steps from a class up to the key, in the order in which Ruby looks for methods; a name is nearest.
-      def distance(klass, key)
-        key.is_a?(String) ? -1 : klass.ancestors.index(key)
-      end
+      def distance(klass, key) = key.is_a?(String) ? -1 : klass.ancestors.index(key)
 
       # The classes that a key stands for, by name.
       def classes(key)

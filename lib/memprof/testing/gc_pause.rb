@@ -12,9 +12,7 @@ module Memprof
       @lock = Lock.new
       @holders = 0
 
-      def self.hold(&block)
-        Bracket.run(-> { enter }, -> { leave }, &block)
-      end
+      def self.hold(&block) = Bracket.run(-> { enter }, -> { leave }, &block)
 
       def self.enter
         @lock.synchronize do

@@ -12,9 +12,7 @@ module Memprof
         @range = value.is_a?(Range) ? value : (0..value)
       end
 
-      def allow?(actual)
-        @range.cover?(actual)
-      end
+      def allow?(actual) = @range.cover?(actual)
 
       def one?
         @range.end == 1 && !@range.exclude_end? && [nil, 0, 1].include?(@range.begin)
@@ -45,9 +43,7 @@ module Memprof
         number.is_a?(Numeric) && number.real? && number.finite? && number >= 0 && number == number.floor
       end
 
-      def unlimited?(range, number)
-        number.equal?(range.end) && number == Float::INFINITY
-      end
+      def unlimited?(range, number) = number.equal?(range.end) && number == Float::INFINITY
 
       # No count is in such a range, so no code could pass.
       def empty?(range)

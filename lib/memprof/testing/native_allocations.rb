@@ -38,9 +38,7 @@ module Memprof
         @allocated.sum(&:last) <= limit
       end
 
-      def description
-        "allocate at most #{Units.bytes(limit)} of native memory#{NativeRecording.new(from)}"
-      end
+      def description = "allocate at most #{Units.bytes(limit)} of native memory#{NativeRecording.new(from)}"
 
       def message(negated: false)
         sum = Units.bytes(@allocated.sum(&:last))

@@ -38,9 +38,7 @@ module Memprof
         end
       end
 
-      def to_s
-        @from ? " from #{@from.inspect}" : ""
-      end
+      def to_s = @from ? " from #{@from.inspect}" : ""
 
       private
 

@@ -10,9 +10,7 @@ module Memprof
         @unlisted = unlisted
       end
 
-      def pass?
-        @verdicts.all?(&:pass?) && @unlisted.empty?
-      end
+      def pass? = @verdicts.all?(&:pass?) && @unlisted.empty?
 
       def message(negated: false, description: @budget.to_s)
         "expected block #{"not " if negated}to #{description}, but it #{actual}\n#{tables(negated)}".chomp

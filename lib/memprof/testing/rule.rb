@@ -6,13 +6,9 @@ module Memprof
     class Rule
       # What a rule found: the amount, and the sites that it adds up from.
       Verdict = Struct.new(:rule, :actual, :rows) do
-        def pass?
-          rule.limit.allow?(actual)
-        end
+        def pass? = rule.limit.allow?(actual)
 
-        def to_s
-          "#{actual} #{rule.noun(actual == 1)}"
-        end
+        def to_s = "#{actual} #{rule.noun(actual == 1)}"
       end
 
       attr_reader :kind

@@ -55,9 +55,7 @@ module Memprof
           "#{numbers}  #{"  " * row[:depth]}#{@paint.call(frame(row), :cyan)}\n"
         end
 
-        def frame(row)
-          Printable.line(row[:module] ? native(row) : ruby(row))
-        end
+        def frame(row) = Printable.line(row[:module] ? native(row) : ruby(row))
 
         def ruby(row)
           @directory ||= Paths.working_directory

@@ -17,18 +17,14 @@ module Memprof
           @cluster = cluster
         end
 
-        def heading
-          "#{processes(@cluster.processes.size)}, #{bytes(@cluster.pss)} together"
-        end
+        def heading = "#{processes(@cluster.processes.size)}, #{bytes(@cluster.pss)} together"
 
         # Those of which there is anything to say.
         def columns
           COLUMNS.reject { |_, key| @cluster.processes.all? { |process| [nil, 0].include?(process[key]) } }
         end
 
-        def sentences
-          [sum, others, skipped, forked_from].compact
-        end
+        def sentences = [sum, others, skipped, forked_from].compact
 
         private
 
