@@ -121,12 +121,9 @@ module Memprof
       #     end
       #   end
       def refute_leaks(*classes, times: 20, warmup: 3, internals: false, &block)
-        raise ArgumentError, "block required" unless block
-
         leaks = Testing::Leaks.new(times: times, warmup: warmup, classes: classes)
         leaks.internals = internals
-        grown = leaks.found?(block)
-        assert(!grown, -> { leaks.message })
+        memprof_refute(leaks, block)
       end
 
       # Fails if memory that the block allocates by malloc stays live, more and more from run to run: in C
@@ -148,11 +145,7 @@ module Memprof
       #     end
       #   end
       def refute_native_leaks(over: "64 KiB", from: nil, times: 20, warmup: 3, &block)
-        raise ArgumentError, "block required" unless block
-
-        leaks = Testing::NativeLeaks.new(over, from: from, times: times, warmup: warmup)
-        leaked = leaks.found?(block)
-        assert(!leaked, -> { leaks.message })
+        memprof_refute(Testing::NativeLeaks.new(over, from: from, times: times, warmup: warmup), block)
       end
 
       # Fails if the block allocates more bytes than that by malloc, freed ones included, on all threads.
@@ -194,6 +187,13 @@ module Memprof
       def memprof_none(kind, classes, internals)
         keys = classes if classes.any?
         Testing::Budget.new([Testing::Rule.new(kind, :objects, 0, keys: keys, internals: internals)])
+      end
+
+      def memprof_refute(leaks, block)
+        raise ArgumentError, "block required" unless block
+
+        found = leaks.found?(block)
+        assert(!found, -> { leaks.message })
       end
 
       def memprof_assert(budget, text, warmup, block)

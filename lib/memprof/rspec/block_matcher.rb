@@ -2,7 +2,7 @@
 
 module Memprof
   module RSpec
-    # What all matchers here have in common: they want a block.
+    # What all matchers here have in common: they want a block. `fulfilled?` runs it.
     module BlockMatcher
       include ::RSpec::Matchers::Composable
 
@@ -13,6 +13,20 @@ module Memprof
       # @api private
       # @return [false]
       def supports_value_expectations? = false
+
+      # @api private
+      # @return [Boolean]
+      def matches?(block)
+        @block = block
+        block.is_a?(Proc) && fulfilled?(block)
+      end
+
+      # @api private
+      # @return [Boolean]
+      def does_not_match?(block)
+        @block = block
+        block.is_a?(Proc) && !fulfilled?(block)
+      end
 
       private
 

@@ -67,20 +67,6 @@ module Memprof
         self
       end
 
-      # @api private
-      # @return [Boolean]
-      def matches?(block)
-        @block = block
-        block.is_a?(Proc) && @leaks.found?(block)
-      end
-
-      # @api private
-      # @return [Boolean]
-      def does_not_match?(block)
-        @block = block
-        block.is_a?(Proc) && !@leaks.found?(block)
-      end
-
       # @return [String] the expectation in words
       def description = @leaks.description
 
@@ -97,6 +83,10 @@ module Memprof
 
         @leaks.message
       end
+
+      private
+
+      def fulfilled?(block) = @leaks.found?(block)
     end
   end
 end

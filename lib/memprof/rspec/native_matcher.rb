@@ -46,20 +46,6 @@ module Memprof
       def failure_message_when_negated
         @block.is_a?(Proc) ? @measured.message(negated: true) : no_block("not to")
       end
-
-      # @api private
-      # @return [Boolean]
-      def matches?(block)
-        @block = block
-        block.is_a?(Proc) && fulfilled?(block)
-      end
-
-      # @api private
-      # @return [Boolean]
-      def does_not_match?(block)
-        @block = block
-        block.is_a?(Proc) && !fulfilled?(block)
-      end
     end
   end
 end

@@ -5,13 +5,8 @@ module Memprof
     # Runs a block many times and finds the sites whose live objects grow, as Memprof.growth judges it. When
     # in doubt it runs on, up to twelve times as often, and compares with all objects of the class.
     class Leaks
-      attr_accessor :times
-
-      attr_accessor :warmup
-
+      attr_accessor :times, :warmup, :internals
       attr_reader :classes
-
-      attr_accessor :internals
 
       def initialize(times: 20, warmup: 3, classes: [])
         @times = times

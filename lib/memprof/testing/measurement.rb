@@ -32,9 +32,7 @@ module Memprof
       COLLECTIONS = 3
       private_constant :COLLECTIONS
 
-      attr_reader :allocated
-
-      attr_reader :retained
+      attr_reader :allocated, :retained
 
       def initialize(block, plan, &around)
         @allocated = @retained = []

@@ -9,7 +9,6 @@ module Memprof
     # allocations do not count.
     class NativeAllocations
       attr_accessor :from
-
       attr_reader :limit, :warmup
 
       def initialize(limit, from: nil, warmup: WARMUP)

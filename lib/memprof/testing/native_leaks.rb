@@ -13,7 +13,6 @@ module Memprof
       private_constant :Grown
 
       attr_accessor :times, :from
-
       attr_reader :over, :warmup
 
       def initialize(over, from: nil, times: 20, warmup: 3)

@@ -11,13 +11,7 @@ module Memprof
         def to_s = "#{actual} #{rule.noun(actual == 1)}"
       end
 
-      attr_reader :kind
-
-      attr_reader :unit
-
-      attr_reader :limit
-
-      attr_reader :filter
+      attr_reader :kind, :unit, :limit, :filter
 
       def initialize(kind, unit, limit, keys: nil, filter: ClassFilter.new(keys || []), internals: false)
         @kind = kind
