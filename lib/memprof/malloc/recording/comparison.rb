@@ -1,11 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../paint"
-require_relative "../../paths"
-require_relative "../../printable"
-require_relative "../../table"
-require_relative "../../units"
-require_relative "../estimates"
+require_relative "ranked"
 
 module Memprof
   module Malloc
@@ -20,6 +15,8 @@ module Memprof
       #   changes = before.compare(after).to_h[:locations].map { |row| row[:change][:allocated_bytes] }
       #   changes.sum >= 400_000 # => true
       class Comparison
+        include Ranked
+
         # What is compared, in words.
         TABLES = {
           peak_bytes: ["live at the peak", :bytes], leaked_bytes: ["live at the end", :bytes],
@@ -106,23 +103,14 @@ module Memprof
 
           table = Table.new.number("Change, #{name}", style: :red).number("Before").number("After")
             .name("Allocated at", style: :cyan)
-          rows.sort_by { |row| [-row[:change][key].abs, row[:location]] }.first(limit).each do |row|
-            table.row(*numbers(row, key, unit), shown(row[:location]))
-          end
-          more = rows.size - limit
-          table.to_text(paint) + (more.positive? ? "#{Units.count(more)} more\n" : "")
+          rows = rows.sort_by { |row| [-row[:change][key].abs, row[:location]] }
+          ranked(rows, table, limit, paint) { |row| [*numbers(row, key, unit), short(row[:location])] }
         end
 
         def numbers(row, key, unit)
-          change, before, after = row.values_at(:change, :before, :after).map { |counts| counts[key] }
-          sign = "+" if change.positive?
-          ["#{sign}#{Units.public_send(unit, change)}",
-            *[before, after].map { |number| Units.public_send(unit, number) }]
-        end
-
-        def shown(location)
-          @directory ||= Paths.working_directory
-          Printable.line(Paths.short(location, @directory))
+          counts = row.values_at(:change, :before, :after).map { |part| part[key] }
+          change, *others = counts.map { |count| Units.public_send(unit, count) }
+          ["#{"+" if counts.first.positive?}#{change}", *others]
         end
       end
     end

@@ -1,11 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../paint"
-require_relative "../../paths"
-require_relative "../../printable"
-require_relative "../../table"
-require_relative "../../units"
-require_relative "../estimates"
+require_relative "ranked"
 require_relative "tree_text"
 
 module Memprof
@@ -13,6 +8,8 @@ module Memprof
     class Recording
       # Functions of a recording for people: all of them, or some with who called them and what they called.
       class FunctionsText
+        include Ranked
+
         VALUES = TreeText::VALUES
         # Where a function is: behind its name, or all of it.
         PLACE = /(?<= \()[^()]+(?=\)\z)|\A[^()]+:\d+\z/
@@ -43,8 +40,8 @@ module Memprof
         def all
           table = Table.new.number("With callees", style: :red).number("Share").number("Self").number("Share")
             .name("Function", style: :cyan)
-          cut(@rows, table) do |row|
-            table.row(*amount(row[:bytes]), *amount(row[:self_bytes]), shown(row[:name]))
+          ranked(@rows, table, @limit, @paint) do |row|
+            [*amount(row[:bytes]), *amount(row[:self_bytes]), shown(row[:name])]
           end
         end
 
@@ -60,21 +57,12 @@ module Memprof
           return if rows.empty?
 
           table = Table.new.number("Bytes", style: :red).number("Share").name(heading, style: :cyan)
-          cut(rows, table) { |row| table.row(*amount(row[:bytes]), shown(row[:name])) }
-        end
-
-        def cut(rows, table, &row)
-          rows.first(@limit).each(&row)
-          more = rows.size - @limit
-          table.to_text(@paint) + (more.positive? ? "#{Units.count(more)} more\n" : "")
+          ranked(rows, table, @limit, @paint) { |row| [*amount(row[:bytes]), shown(row[:name])] }
         end
 
         def amount(bytes) = [Units.bytes(bytes), Units.percent(bytes, @total)]
 
-        def shown(name)
-          @directory ||= Paths.working_directory
-          Printable.line(name.sub(PLACE) { |place| Paths.short(place, @directory) })
-        end
+        def shown(name) = Printable.line(name.sub(PLACE) { |place| short(place) })
       end
     end
   end

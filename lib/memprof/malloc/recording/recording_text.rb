@@ -1,18 +1,15 @@
 # frozen_string_literal: true
 
-require_relative "../../paint"
-require_relative "../../paths"
-require_relative "../../printable"
 require_relative "../../sparkline"
-require_relative "../../table"
-require_relative "../../units"
-require_relative "../estimates"
+require_relative "ranked"
 
 module Memprof
   module Malloc
     class Recording
       # A recording as tables for people.
       class RecordingText
+        include Ranked
+
         # Heading, what it is sorted by, and how that is written.
         TABLES = [
           ["Live at the peak", :peak_bytes, :bytes], ["Live at the end", :leaked_bytes, :bytes],
@@ -82,17 +79,11 @@ module Memprof
 
           table = Table.new.number(heading, style: :red).number("Share").number("Calls").number("Allocated")
             .name("Allocated at", style: :cyan)
-          rows.sort_by { |row| [-row[key], row[:location]] }.first(@limit).each do |row|
-            table.row(Units.public_send(unit, row[key]), Units.percent(row[key], @total[key]),
-              Units.count(row[:allocations]), Units.bytes(row[:allocated_bytes]), location(row))
+          rows = rows.sort_by { |row| [-row[key], row[:location]] }
+          ranked(rows, table, @limit, @paint) do |row|
+            [Units.public_send(unit, row[key]), Units.percent(row[key], @total[key]),
+              Units.count(row[:allocations]), Units.bytes(row[:allocated_bytes]), short(row[:location])]
           end
-          more = rows.size - @limit
-          table.to_text(@paint) + (more.positive? ? "#{Units.count(more)} more\n" : "")
-        end
-
-        def location(row)
-          @directory ||= Paths.working_directory
-          Printable.line(Paths.short(row[:location], @directory))
         end
 
         def sizes

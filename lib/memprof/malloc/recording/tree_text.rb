@@ -1,16 +1,14 @@
 # frozen_string_literal: true
 
-require_relative "../../paint"
-require_relative "../../paths"
-require_relative "../../printable"
-require_relative "../../units"
-require_relative "../estimates"
+require_relative "ranked"
 
 module Memprof
   module Malloc
     class Recording
       # The stacks of a recording as a tree for people.
       class TreeText
+        include Ranked
+
         VALUES = {
           live: "Live", peak: "Live at the peak", leaked: "Live at the end", allocated: "Allocated"
         }.freeze
@@ -58,8 +56,7 @@ module Memprof
         def frame(row) = Printable.line(row[:module] ? native(row) : ruby(row))
 
         def ruby(row)
-          @directory ||= Paths.working_directory
-          location = Paths.short(row[:location], @directory)
+          location = short(row[:location])
           row[:method] ? "#{row[:method]} (#{location})" : location
         end
 

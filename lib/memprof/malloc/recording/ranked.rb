@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+require_relative "../../paint"
+require_relative "../../paths"
+require_relative "../../printable"
+require_relative "../../table"
+require_relative "../../units"
+require_relative "../estimates"
+
+module Memprof
+  module Malloc
+    class Recording
+      # What the texts about recordings have in common: the first rows of a table, and short places.
+      module Ranked
+        private
+
+        # The block makes the cells of a row.
+        def ranked(rows, table, limit, paint)
+          rows.first(limit).each { |row| table.row(*yield(row)) }
+          more = rows.size - limit
+          table.to_text(paint) + (more.positive? ? "#{Units.count(more)} more\n" : "")
+        end
+
+        def short(place)
+          @directory ||= Paths.working_directory
+          Printable.line(Paths.short(place, @directory))
+        end
+      end
+      private_constant :Ranked
+    end
+  end
+end
