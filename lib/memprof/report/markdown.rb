@@ -3,36 +3,22 @@
 module Memprof
   class Report
     # A report to paste into an issue or a pull request.
-    class Markdown
-      def initialize(report, limit:)
-        @overview = Overview.new(report, limit: limit)
-        @empty = report.total_allocated.zero?
-      end
-
-      def to_s
-        head = ["**#{@overview.headline}**", @overview.facts, @overview.internal].compact.join("  \n") << "\n"
-        return head if @empty
-
-        tables = { retained: @overview.retained, allocated: @overview.allocated }
-        [head, *peak, *tables.map { |kind, table| section(kind, table) }].join("\n")
-      end
-
+    class Markdown < Overview
       private
 
-      def peak
-        facts = @overview.peak_facts
-        return unless facts
+      def head = "#{["**#{headline}**", facts, internal].compact.join("  \n")}\n"
 
-        rest = @overview.rest(:peak)
-        ["**#{facts}**\n\n#{@overview.peak.to_markdown}#{"\n#{rest}\n" if rest}"]
+      def largest
+        rest = rest(:peak)
+        "**#{peak_facts}**\n\n#{peak.to_markdown}#{"\n#{rest}\n" if rest}"
       end
 
       def section(kind, table)
-        return "#{@overview.nothing(kind)}\n" if table.empty?
+        return "#{nothing(kind)}\n" if table.empty?
 
-        rest = @overview.rest(kind)
-        shares = @overview.shares(kind).map { |by, text| "By #{by}: #{escape(text)}  \n" }
-        [table.to_markdown, "\n", rest ? "#{rest}  \n" : "", *shares].join
+        rest = rest(kind)
+        shares = shares(kind).map { |by, text| "By #{by}: #{escape(text)}  \n" }
+        [table.to_markdown, "\n", ("#{rest}  \n" if rest), *shares].join
       end
 
       # Class names such as `<iseq>` or `Foo_bar*` are no tags and no emphasis.

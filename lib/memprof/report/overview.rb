@@ -7,7 +7,8 @@ require_relative "../units"
 module Memprof
   class Report
     # What memprof's own presentations of a report say: one headline, the facts of the run, a table of
-    # retained objects and one of allocations. Text and Markdown differ in how they print it.
+    # retained objects and one of allocations. Text and Markdown print the `head`, what there was when memory
+    # was `largest`, and a `section` for each table.
     class Overview
       CLASS_WIDTH = 40
       CALLERS = 4
@@ -26,6 +27,14 @@ module Memprof
         @directory = Paths.working_directory
       end
 
+      def to_s
+        return head if @report.total_allocated.zero?
+
+        parts = [section(:retained, retained), section(:allocated, allocated)]
+        parts.unshift(largest) if @report.peak
+        [head, *parts].join("\n")
+      end
+
       # Totals; what is retained comes first, since that is what a leak is.
       def headline
         return "Nothing was allocated." if @report.total_allocated.zero?
@@ -39,10 +48,11 @@ module Memprof
       # How the numbers came about.
       def facts
         meta = @report.meta
-        frames = meta["stack"].to_i > 1 ? "#{meta["stack"]} frames an object" : nil
+        duration = meta["duration"]
         [
-          runtime(meta["runtime"]), duration(meta["duration"]), gc_runs(meta["gc_count"]),
-          sampling(meta["sample"].to_i), frames, (INCOMPLETE if meta["incomplete"])
+          meta["runtime"].to_s[/\A\S+(?: [\d.]+)?/], (Units.seconds(duration) if duration),
+          gc_runs(meta["gc_count"]), sampling(meta["sample"].to_i),
+          ("#{meta["stack"]} frames an object" if meta["stack"].to_i > 1), (INCOMPLETE if meta["incomplete"])
         ].compact.join(", ")
       end
 
@@ -61,11 +71,9 @@ module Memprof
         "Nothing #{"else " if @report.totals[kind.to_s]["objects"].positive?}is #{kind}."
       end
 
-      # What the process was when memory was largest; nil if that was not to be found.
+      # What the process was when memory was largest.
       def peak_facts
         peak = @report.peak
-        return unless peak
-
         parts = { "RSS" => peak[:resident], "malloc in use" => peak[:malloc], "slots" => peak[:slots] }
         parts = parts.compact.map { |name, bytes| "#{name} #{Units.bytes(bytes)}" }
         ever = "; largest RSS #{Units.bytes(peak[:resident_ever])}" if peak[:resident_ever]
@@ -76,39 +84,24 @@ module Memprof
       # Sites whose objects there were when memory was largest, most bytes first.
       def peak
         table = Table.new.number("At peak", style: :red).number("Objects").number("Allocated")
-          .name("Class", style: :cyan).name("Allocated at")
-        places(:peak).last.each do |site|
-          table.row(Units.bytes(site.peak_bytes), Units.count(site.peak_objects),
-            Units.bytes(site.allocated_bytes), *names(site),
-            notes: callers(site, site.peak_bytes.fdiv(@report.peak[:bytes])))
-        end
-        table
+        sites(table, :peak, @report.peak[:bytes]) { |site| [Units.bytes(site.allocated_bytes)] }
       end
 
       # Sites with retained objects, most bytes first; empty if nothing is retained.
       def retained
-        table = Table.new
-        table.number("Retained", style: :red).number("Objects").number("Retained %")
-        table.name("Class", style: :cyan).name("Allocated at")
-        places(:retained).last.each do |site|
-          table.row(Units.bytes(site.retained_bytes), Units.count(site.retained_objects),
-            Units.percent(site.retained_objects, site.allocated_objects), *names(site),
-            notes: callers(site, site.retained_bytes.fdiv(@listed.total_retained_memsize)))
+        table = Table.new.number("Retained", style: :red).number("Objects").number("Retained %")
+        sites(table, :retained, @listed.total_retained_memsize) do |site|
+          [Units.percent(site.retained_objects, site.allocated_objects)]
         end
-        table
       end
 
       # Sites that allocated most, most bytes first.
       def allocated
-        table = Table.new
-        table.number("Allocated", style: :yellow).number("Objects").number("Freed").number("Mean age")
-        table.name("Class", style: :cyan).name("Allocated at")
-        places(:allocated).last.each do |site|
-          table.row(Units.bytes(site.allocated_bytes), Units.count(site.allocated_objects),
-            Units.percent(site.freed_objects, site.allocated_objects), age(site), *names(site),
-            notes: callers(site, site.allocated_bytes.fdiv(@listed.total_allocated_memsize)))
+        table = Table.new.number("Allocated", style: :yellow).number("Objects").number("Freed")
+          .number("Mean age")
+        sites(table, :allocated, @listed.total_allocated_memsize) do |site|
+          [Units.percent(site.freed_objects, site.allocated_objects), age(site)]
         end
-        table
       end
 
       # How a total divides: `{"class" => "String 60 %, Hash 20 %", "gem" => ...}`.
@@ -126,6 +119,17 @@ module Memprof
       private
 
       def places(kind) = @listed.places(kind, limit: @limit)
+
+      # Adds the sites; the block says what is between their objects and their class.
+      def sites(table, kind, total)
+        table.name("Class", style: :cyan).name("Allocated at")
+        places(kind).last.each do |site|
+          bytes, objects = %w[bytes objects].map { |unit| site.public_send("#{kind}_#{unit}") }
+          table.row(Units.bytes(bytes), Units.count(objects), *yield(site), *names(site),
+            notes: callers(site, bytes.fdiv(total)))
+        end
+        table
+      end
 
       def amount(objects, bytes) = "#{Units.objects(objects)} (#{Units.bytes(bytes)})"
 
@@ -155,12 +159,6 @@ module Memprof
           "#{Printable.fit(group[:data], CLASS_WIDTH)} #{Units.percent(group[:count], total)}"
         end
         shown.join(", ")
-      end
-
-      def runtime(description) = description.to_s[/\A\S+(?: [\d.]+)?/]
-
-      def duration(seconds)
-        Units.seconds(seconds) if seconds
       end
 
       def gc_runs(count)
