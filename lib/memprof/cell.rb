@@ -8,8 +8,6 @@ require_relative "units"
 
 module Memprof
   # A value of an answer as people read it, in the command and on pages: sizes, counts, shares, names, places.
-  #
-  # @api private
   module Cell
     NUMBERS = %i[bytes count percent growth more number seconds].freeze
     STYLES = { address: :dim, place: :dim, label: :cyan }.freeze

@@ -3,8 +3,6 @@
 module Memprof
   # The steps of a path for people: of many equal ones in a row, as in a linked list, only the first and the
   # last.
-  #
-  # @api private
   module FoldedPath
     # A run of at most so many steps is shown, if nothing else is asked for.
     RUN = 4

@@ -45,7 +45,6 @@ module Memprof
     # @param settle [Proc, nil] run up to twelve times as often while it is in doubt whether something grows;
     #   called with the name of a class, and a number if it is anonymous, says whether it matters
     # @yield the work that should not leak
-    # @return [Growth]
     # @raise [ArgumentError] if an option is out of range, or without a block
     # @api private
     def self.measure(times: 20, warmup: 3, max_times: nil, settle: nil, &block)

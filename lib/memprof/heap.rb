@@ -149,11 +149,9 @@ module Memprof
     end
 
     # @api private
-    # @return [Native::Heap]
     attr_reader :native
 
     # @api private
-    # @param native [Native::Heap]
     def initialize(native)
       Loading.json
       @native = native.freeze

@@ -33,7 +33,6 @@ module Memprof
     # @return [Array<Item>] those that have any bytes
     attr_reader :items
 
-    # @param answer [Hash{Symbol => Object}]
     # @api private
     def initialize(answer)
       @answer = answer

@@ -114,7 +114,6 @@ module Memprof
     # @param session [Memprof::Session] finished, not closed
     # @param env [Hash] the Rack environment
     # @param status [Integer, nil] of the response
-    # @return [void]
     def print(session, env, status)
       GC.start if @force_gc
       text = Native.quiet { @allocations ? summary(session, env, status) : report(session) }

@@ -5,8 +5,6 @@ require_relative "source"
 
 module Memprof
   # The line of the application behind a leak suspect: in words, and with its source.
-  #
-  # @api private
   module OwnCode
     class << self
       # The answer with the text of each line, if its file can be read.

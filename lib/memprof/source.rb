@@ -5,8 +5,6 @@ require_relative "printable"
 module Memprof
   # Lines of a program's source, around one that a dump names: if the file is there, and is Ruby. A dump may
   # come from anybody, so nothing else that it names is read.
-  #
-  # @api private
   module Source
     ENDINGS = %w[.rb .erb .rake .ru .gemspec .haml .slim .builder .jbuilder .rbi].freeze
     AROUND = 4

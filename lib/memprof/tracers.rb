@@ -110,7 +110,6 @@ module Memprof
       # In the child of a fork: traces that are ready are the parent's.
       #
       # @api private
-      # @return [void]
       def after_fork
         @lock = Lock.new # its owner may be a thread that the child does not have
         @plans = {}.freeze
@@ -148,7 +147,6 @@ module Memprof
 
       # @api private
       # @param names (see #choose)
-      # @return [Plan]
       # @raise (see #choose)
       def plan(names)
         @plans[names] || begin

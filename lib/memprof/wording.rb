@@ -4,8 +4,6 @@ require_relative "cell"
 
 module Memprof
   # Answers of a heap in words, for the command and the pages.
-  #
-  # @api private
   module Wording
     # What opening a heap is at.
     STAGES = {

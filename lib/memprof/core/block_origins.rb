@@ -3,15 +3,9 @@
 module Memprof
   class Core
     # Where blocks of a core file were allocated, from a recording of malloc of the same process.
-    #
-    # @api private
     module BlockOrigins
       class << self
-        # @param image [Native::Image] learns it
-        # @param path [String, Pathname] the recording
-        # @param time [Time] of the image: what happened later is left out
-        # @param pid [Integer, nil] the process, if it lives
-        # @raise [Error] if the recording does not fit
+        # The image learns it, without what happened after its time. `pid` is the process, if it lives.
         def add(image, path, time:, pid: nil)
           milliseconds = (time.to_r * 1000).floor
           why, other = File.open(path, "rb") do |file|

@@ -3,15 +3,9 @@
 module Memprof
   class Core
     # Words of memory for people, little-endian as the machine reads them.
-    #
-    # @api private
     module Words
       class << self
-        # Two words a line, and their bytes as text.
-        #
-        # @param address [String] of the first one
-        # @param words [Array<String, nil>] nil where the file has none
-        # @return [Array<String>]
+        # Two words a line, and their bytes as text; a word is nil where the file has none.
         def lines(address, words, text: true)
           start = Integer(address, 16)
           words.each_slice(2).with_index.map do |slice, row|
@@ -21,7 +15,7 @@ module Memprof
           end
         end
 
-        # @return [String] a character for each byte
+        # A character for each byte.
         def text(words)
           bytes = words.map { |word| word ? [Integer(word, 16)].pack("Q<") : "?" * 8 }.join
           bytes.gsub(/[^ -~]/n, ".")

@@ -3,13 +3,10 @@
 module Memprof
   class Core
     # Where the writable memory of a process went: parts that add up to all of it.
-    #
-    # @api private
     module Writable
       class << self
-        # @param overview [Hash] see {Core#overview}
-        # @return [Array<Hash{Symbol => Object}>] `:what`, `:bytes`, `:count`, and the `:set` of its blocks if
-        #   it consists of these; the largest first, without what is empty
+        # Of {Core#overview}: `:what`, `:bytes`, `:count`, and the `:set` of its blocks if it consists of
+        # these; the largest first, without what is empty.
         def parts(overview)
           known = [*blocks(overview), *others(overview)]
           rest = overview[:writable] - known.sum { |part| part[:bytes] }
@@ -18,9 +15,6 @@ module Memprof
         end
 
         # What is wrong with the file, or the heap in it, in sentences.
-        #
-        # @param overview [Hash] see {Core#overview}
-        # @return [Array<String>]
         def faults(overview)
           corruptions, missing, skipped = overview.values_at(:corruptions, :missing, :skipped)
           faults = corruptions.first(3).map { |one| corruption(one) }

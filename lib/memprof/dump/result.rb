@@ -27,7 +27,6 @@ module Memprof
 
       # @api private
       # @param counts [Hash{String => Integer}] as the extension gives them
-      # @return [Result]
       def self.from(counts, path:, format:, seconds:)
         numbers = counts.values_at("objects", "references", "memsize", "bytes").map(&:to_i)
         new(path, format, *numbers, seconds)

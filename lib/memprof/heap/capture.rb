@@ -25,9 +25,6 @@ module Memprof
     #   capture.referrers(ann).first.type                # => :hash
     class Capture < Heap
       # @api private
-      # @param gc [Boolean]
-      # @param ignore_stack_roots [Boolean]
-      # @return [Capture]
       def self.take(gc:, ignore_stack_roots:, &progress)
         unless Ractor.current.equal?(Ractor.main)
           raise Unsupported, "only the main Ractor can capture the heap: others run meanwhile"
@@ -58,8 +55,6 @@ module Memprof
       def self.compactions = GC.stat[:compact_count].to_i
 
       # @api private
-      # @param native [Native::Heap]
-      # @param compactions [Integer]
       def initialize(native, compactions)
         @compactions = compactions
         super(native)

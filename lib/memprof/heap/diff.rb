@@ -30,9 +30,6 @@ module Memprof
       end
 
       # @api private
-      # @param before [Heap]
-      # @param after [Heap]
-      # @param later [Heap, nil]
       def initialize(before, after, later)
         @before = before
         @after = after

@@ -20,8 +20,6 @@ module Memprof
       attr_reader :id
 
       # @api private
-      # @param heap [Heap]
-      # @param id [Integer]
       # @param label [String, #to_s, nil] what led here
       def initialize(heap, id, label = nil)
         @heap = heap

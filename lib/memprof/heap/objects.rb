@@ -21,12 +21,9 @@ module Memprof
       attr_reader :heap
 
       # @api private
-      # @return [Native::Objects]
       attr_reader :native
 
       # @api private
-      # @param heap [Heap]
-      # @param native [Native::Objects]
       def initialize(heap, native)
         @heap = heap
         @native = native.freeze

@@ -17,8 +17,6 @@ module Memprof
       attr_reader :steps
 
       # @api private
-      # @param steps [Array<Object>]
-      # @param sentence [String]
       def initialize(steps, sentence)
         @steps = steps.freeze
         @sentence = sentence.freeze
@@ -26,9 +24,7 @@ module Memprof
       end
 
       # @api private
-      # @param heap [Heap]
       # @param found [Array, nil] numbers, labels between them, a sentence
-      # @return [Path, nil]
       def self.of(heap, found)
         return if found.nil?
 

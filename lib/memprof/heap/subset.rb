@@ -25,12 +25,9 @@ module Memprof
       attr_reader :heap
 
       # @api private
-      # @return [Native::Subset]
       attr_reader :native
 
       # @api private
-      # @param heap [Heap]
-      # @param native [Native::Subset]
       def initialize(heap, native)
         @heap = heap
         @native = native.freeze

@@ -17,10 +17,6 @@ module Memprof
       # @return [Integer] slots that hold an object
       attr_reader :used
 
-      # @param address [Integer]
-      # @param slot_size [Integer]
-      # @param slots [Integer]
-      # @param used [Integer]
       # @api private
       def initialize(address, slot_size, slots, used)
         @address = address

@@ -14,7 +14,6 @@ module Memprof
       # @return [String] `file:line`, or native code with its address in brackets
       attr_reader :name
 
-      # @param name [String]
       # @api private
       def initialize(name)
         @name = -name

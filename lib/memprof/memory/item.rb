@@ -13,7 +13,6 @@ module Memprof
       # @return [Symbol] `:exact`, `:estimate`, `:difference`
       attr_reader :accuracy
 
-      # @param item [Hash{Symbol => Object}]
       # @api private
       def initialize(item)
         @key = item[:key].to_sym

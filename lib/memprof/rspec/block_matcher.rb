@@ -7,22 +7,18 @@ module Memprof
       include ::RSpec::Matchers::Composable
 
       # @api private
-      # @return [true]
       def supports_block_expectations? = true
 
       # @api private
-      # @return [false]
       def supports_value_expectations? = false
 
       # @api private
-      # @return [Boolean]
       def matches?(block)
         @block = block
         block.is_a?(Proc) && fulfilled?(block)
       end
 
       # @api private
-      # @return [Boolean]
       def does_not_match?(block)
         @block = block
         block.is_a?(Proc) && !fulfilled?(block)

@@ -48,7 +48,6 @@ module Memprof
       end
 
       # @api private
-      # @return [Boolean]
       def matches?(block)
         @outcome = nil
         return false unless block.is_a?(Proc)
@@ -57,7 +56,6 @@ module Memprof
       end
 
       # @api private
-      # @return [Boolean]
       def does_not_match?(block)
         matches = matches?(block)
         !@outcome.nil? && !matches
@@ -66,14 +64,11 @@ module Memprof
       # Judges a run that may have been measured for several matchers.
       #
       # @api private
-      # @param measurement [Testing::Measurement]
-      # @return [Testing::Outcome]
       def judge(measurement)
         @outcome = @planned.judge(measurement)
       end
 
       # @api private
-      # @return [Testing::Measurement::Plan]
       def plan
         # The budget that judges, too: only its own filters have seen the anonymous classes.
         @planned = budget
@@ -101,7 +96,6 @@ module Memprof
       # it that its work does not count.
       #
       # @api private
-      # @return [false]
       def expects_call_stack_jump?
         @compound = true
         false

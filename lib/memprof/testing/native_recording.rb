@@ -12,7 +12,7 @@ module Memprof
       BYTES = 1
       LIVE_BYTES = 7
 
-      # @param from [Regexp, String, nil] locations to look at
+      # Looks at the locations `from` a part of a path, or that a Regexp matches.
       def initialize(from)
         unless from.nil? || from.is_a?(Regexp) || from.is_a?(String)
           raise ArgumentError, "#{from.inspect} is not a location: give a Regexp, or a part of a path"

@@ -19,7 +19,7 @@ module Memprof
           @answers = Answers.new(KEPT)
         end
 
-        # @param range [Hash] `from:` and `to:`, of {Malloc::Recording#initialize}
+        # The range is `from:` and `to:` of {Malloc::Recording#initialize}.
         def summary(**range) = recording(range).to_h
 
         def locations(sort, part: nil, **range)
