@@ -7,7 +7,6 @@ module Memprof
     POWERS = { nil => 0, "K" => 1, "M" => 2, "G" => 3, "T" => 4 }.freeze
     private_constant :FORM, :POWERS
 
-    # The size in bytes.
     def self.read(size)
       return size if size.is_a?(Integer) && !size.negative?
 

@@ -11,7 +11,6 @@ module Memprof
   module Cell
     NUMBERS = %i[bytes count percent growth more number seconds].freeze
     STYLES = { address: :dim, place: :dim, label: :cyan }.freeze
-    # The file and the line of a place.
     LINE = /\A.*:\d+(?= in )/
     private_constant :NUMBERS, :STYLES, :LINE
 
@@ -61,7 +60,6 @@ module Memprof
         "...#{tail}"
       end
 
-      # What a percentage of an answer is for people.
       def percent(value) = format("%.1f %%", value)
 
       # A short time, as those of requests and calls are.

@@ -8,7 +8,6 @@ module Memprof
     FORM = /\A<[^<>]+>\z/
     private_constant :DATA, :FORM
 
-    # Whether objects of this class are internal.
     def self.include?(name) = name.start_with?("<")
 
     # Whether the VM makes them for itself: code, caches, environments. Reports for people only sum them up.

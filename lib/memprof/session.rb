@@ -14,9 +14,7 @@ module Memprof
   # it before it is open: .run does so, and what keeps a session for longer notes it before #open. The
   # session's number is noted inside #open, where no interrupt comes.
   class Session
-    # Most frames that can be kept of a call stack.
     MAX_STACK = 2048
-    # Largest sampling interval.
     MAX_SAMPLE = 1_000_000_000
     INLINE_CACHES = %w[<callcache> <callinfo> <constcache>].freeze
     private_constant :INLINE_CACHES
@@ -109,7 +107,6 @@ module Memprof
     # #stats as one text, safe to print: a server asks for it at each request.
     def stats_text(limit: nil, heading: "") = Native.stats_text(id, limit, heading)
 
-    # #stats as text.
     def stats_lines(limit: nil, caller: nil)
       Native.quiet do
         rows = stats
@@ -124,7 +121,6 @@ module Memprof
       Native.profile(id, VERSION, RUBY_DESCRIPTION, Printable.utf8($PROGRAM_NAME)).tap { warn_if_incomplete }
     end
 
-    # #profile as a Report.
     def report(**filters) = Native.quiet { Report.new(profile, **filters) }
 
     # The session's number in the extension.

@@ -27,7 +27,6 @@ module Memprof
       end
     end
 
-    # Raises if this Ruby can't be tracked.
     def check_ruby
       @check_ruby ||= begin
         refuse

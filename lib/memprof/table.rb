@@ -21,19 +21,16 @@ module Memprof
       @rows = []
     end
 
-    # Adds a column of numbers.
     def number(heading, style: nil)
       @columns << Column.new(heading: heading, number: true, style: style)
       self
     end
 
-    # Adds a column of names.
     def name(heading, style: nil)
       @columns << Column.new(heading: heading, number: false, style: style)
       self
     end
 
-    # Adds a row with as many cells as there are columns.
     def row(*cells, notes: [])
       @rows << Row.new(cells.map { |cell| Printable.line(cell) }, notes.map { |note| Printable.line(note) })
       self
@@ -41,7 +38,6 @@ module Memprof
 
     def empty? = @rows.empty?
 
-    # Aligned columns; a line feed ends each line.
     def to_text(paint = Paint.new)
       widths = @columns.each_index.map { |index| width(index) }
       indent = " " * (widths[0..-2].sum { |width| width + GAP.size } + 2)

@@ -27,7 +27,6 @@ module Memprof
     # expressions), so that without it a count would depend on the tests that happened to run before.
     WARMUP = 1
 
-    # Checks a number of warm-up runs.
     def self.check_warmup(runs)
       return runs if runs.is_a?(Integer) && !runs.negative?
 

@@ -28,9 +28,7 @@ module Memprof
     def self.count(number) = number.to_s.gsub(/(\d)(?=(?:\d{3})+\z)/, "\\1,")
 
     # A number of objects, which may be negative, with the word.
-    def self.objects(number)
-      "#{count(number)} object#{"s" unless number.abs == 1}"
-    end
+    def self.objects(number) = "#{count(number)} object#{"s" unless number.abs == 1}"
 
     # A part of a whole in percent. What is neither nothing nor all never rounds to either.
     def self.percent(part, whole)
@@ -41,7 +39,6 @@ module Memprof
       share < 1 ? "<1 %" : "#{share < 100 ? [share.round, 99].min : share.round} %"
     end
 
-    # A duration.
     def self.seconds(seconds)
       return "#{(seconds * 1000).round} ms" if seconds < 0.9995
       return format("%.2f s", seconds) if seconds < 59.995

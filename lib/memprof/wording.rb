@@ -5,7 +5,6 @@ require_relative "cell"
 module Memprof
   # Answers of a heap in words, for the command and the pages.
   module Wording
-    # What opening a heap is at.
     STAGES = {
       opening: "opening", reading: "reading", linking: "following references",
       computing: "computing retained sizes", writing: "writing the index"
@@ -53,7 +52,6 @@ module Memprof
         cause ? "#{sentence}. #{cause(cause)}" : "#{sentence}."
       end
 
-      # Bytes more than in the first dump, for each of them.
       def growth_by_dump(sizes)
         "Growth by dump: #{sizes.map { |size| Cell.text(size, :growth) }.join(", ")}."
       end

@@ -22,7 +22,6 @@ module Memprof
         @left = FIRST.dup
       end
 
-      # Looks out for the classes.
       def wait
         @definitions = TracePoint.new(:end) { |point| defined(point.self) }
         @definitions.enable

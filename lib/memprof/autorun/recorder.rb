@@ -15,7 +15,6 @@ require_relative "settings"
 module Memprof
   # Tracks the process it is loaded into, from load to end.
   module Autorun
-    # Begins to track this process.
     def self.start(env)
       settings = Settings.from_env(env)
       @recorder = (settings.tracing ? tracing : Recorder).new(settings)
@@ -87,7 +86,6 @@ module Memprof
       # so.
       def before_daemon = guard("no report") { post("moved") }
 
-      # In a process that has gone on under another id.
       def after_daemon
         guard("no report") do
           @main = false

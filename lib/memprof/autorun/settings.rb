@@ -7,7 +7,6 @@ module Memprof
     # Plain strings, one variable each: a program under Bundler must not find a json or stringio loaded that
     # is not the one of its lockfile, and `docker run --env` or a Procfile can set them as well.
     class Settings
-      # Each setting, and how its variable reads.
       READERS = {
         output: :itself.to_proc,     # path of the report; `%p` is the process id
         format: :to_sym.to_proc,
@@ -30,7 +29,6 @@ module Memprof
         run_parent: Kernel.method(:Integer) # the process id of `memprof run`
       }.freeze
 
-      # The endings of the files, by format.
       EXTENSIONS = {
         text: ".txt", json: ".json", markdown: ".md", memory_profiler: ".txt", collapsed: ".folded",
         speedscope: ".speedscope.json", firefox: ".firefox.json", pprof: ".pb.gz"

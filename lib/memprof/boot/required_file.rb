@@ -32,7 +32,6 @@ module Memprof
         @also_required_by = []
       end
 
-      # It with all that it loaded.
       def total
         @total ||= children.map(&:total).inject(own, :+)
       end

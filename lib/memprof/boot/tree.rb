@@ -42,7 +42,6 @@ module Memprof
           .sort_by { |gem| [-gem.total.retained_bytes, gem.name] }
       end
 
-      # All that was retained.
       def total = late.map(&:total).inject(root.total, :+)
 
       def to_h

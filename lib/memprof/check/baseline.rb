@@ -11,7 +11,6 @@ module Memprof
       FURTHER = %w[meta totals sites].freeze
       private_constant :KEPT, :FURTHER
 
-      # Writes a baseline of reports.
       def self.write(path, files)
         first, *others = files.map { |file| JSON.parse(File.read(file, encoding: Encoding::UTF_8)) }
         runs = others.map { |report| without_stacks(report.slice(*FURTHER)) }

@@ -51,10 +51,8 @@ module Memprof
 
       def warnings = @answer[:warnings]
 
-      # Lines, classes or gems that changed.
       def rows(name) = @answer.fetch({ line: :lines, class: :classes, gem: :gems }.fetch(name))
 
-      # Lines whose number of a measure rose.
       def grown(measure)
         lines.select { |line| line[measure][:change].positive? }
       end

@@ -34,7 +34,6 @@ module Memprof
         @pid = Process.pid
       end
 
-      # Answers the clients that are waiting.
       def serve
         Native.quiet do
           client, = @socket.accept_nonblock(exception: false)
@@ -45,7 +44,6 @@ module Memprof
         sleep(GLANCE)
       end
 
-      # Ends the service of this process.
       def close
         File.unlink(@path)
         @socket.close

@@ -18,7 +18,6 @@ module Memprof
       private_constant :CHUNK
 
       class << self
-        # Reads one line.
         def read(io, seconds:, limit:, ahead: String.new)
           deadline = Clock.now + seconds
           looked = 0
@@ -36,7 +35,6 @@ module Memprof
           parse(ahead.slice!(0..stop))
         end
 
-        # Writes one line.
         def write(io, object, seconds:)
           deadline = Clock.now + seconds
           rest = "#{JSON.generate(object)}\n".b

@@ -56,9 +56,7 @@ module Memprof
         "#{Units.count(more.size)} more with #{Units.bytes(more.sum(&:live_bytes))} live\n"
       end
 
-      def blocks(count)
-        "#{Units.count(count)} block#{"s" unless count == 1}"
-      end
+      def blocks(count) = "#{Units.count(count)} block#{"s" unless count == 1}"
     end
   end
 end

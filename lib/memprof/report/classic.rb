@@ -10,7 +10,6 @@ module Memprof
     # A report in the shape that memory_profiler 1.1 prints, line by line, so that scripts and eyes which
     # know that shape keep working. Sections of our own come after it, and only if asked for.
     class Classic
-      # What can be asked for.
       OPTIONS = %i[
         retained_strings allocated_strings detailed_report scale_bytes normalize_paths methods ages
       ].freeze

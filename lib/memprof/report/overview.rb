@@ -67,9 +67,7 @@ module Memprof
       end
 
       # What stands for a table without rows.
-      def nothing(kind)
-        "Nothing #{"else " if @report.totals[kind.to_s]["objects"].positive?}is #{kind}."
-      end
+      def nothing(kind) = "Nothing #{"else " if @report.totals[kind.to_s]["objects"].positive?}is #{kind}."
 
       # What the process was when memory was largest.
       def peak_facts

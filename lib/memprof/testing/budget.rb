@@ -7,7 +7,6 @@ module Memprof
       # Keys that stand for all classes together in a Hash of limits, as for one class in the Hash of its own.
       UNITS = { count: :objects, size: :bytes }.freeze
 
-      # Reads the limits that the matchers and assertions take.
       def self.read(limits, kind:, unit: :objects, strict: false, exact: false, internals: false)
         return new([Rule.new(kind, unit, limits, internals: internals)]) unless limits.is_a?(Hash)
         raise ArgumentError, "no limit given" if limits.empty?

@@ -61,7 +61,6 @@ module Memprof
       # Steps from a class up to the key, in the order in which Ruby looks for methods; a name is nearest.
       def distance(klass, key) = key.is_a?(String) ? -1 : klass.ancestors.index(key)
 
-      # The classes that a key stands for, by name.
       def classes(key)
         return { key => nil } if key.is_a?(String)
 

@@ -11,7 +11,6 @@ module Memprof
       DEPTH = 8
       private_constant :DEPTH
 
-      # Runs the work deep in the machine stack.
       def self.run_deep(depth = DEPTH, &work)
         return yield if depth.zero?
 

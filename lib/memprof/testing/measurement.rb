@@ -107,7 +107,6 @@ module Memprof
         end
       end
 
-      # What was allocated, and what of it is retained.
       def rows(counts)
         allocated = []
         retained = []

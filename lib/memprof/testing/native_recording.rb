@@ -29,7 +29,6 @@ module Memprof
         end
       end
 
-      # A number of each location.
       def read(index)
         Malloc.quiet do
           Native::Malloc.sites.each_with_object({}) do |(location, counts), found|

@@ -4,9 +4,7 @@ module Memprof
   module Testing
     # The sites of a failure message: most first, aligned, with paths as short as they stay clear.
     module SiteTable
-      # Number of sites shown.
       TOP = 10
-      # Longer class names are cut in the middle.
       CLASS_WIDTH = 40
       private_constant :CLASS_WIDTH
 
