@@ -313,14 +313,10 @@ module Memprof
       end
     end
 
-    # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
-    def load_dump
-      Loading.load("memprof/dump") unless !autoload?(:Dump) && Dump.respond_to?(:heap)
-    end
-
     # Checked before anything is tracked: a wrong option must not cost the run.
     def dump_options(path_or_io, **options)
-      load_dump
+      # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
+      Loading.load("memprof/dump") unless !autoload?(:Dump) && Dump.respond_to?(:heap)
       path = path_or_io && Output.file_path(path_or_io)
       Dump::Options.new(path, **options).tap { |checked| checked.check_target(path_or_io || $stdout) }
     end

@@ -121,7 +121,8 @@ module Memprof
         return to_stream(name, &block) if name
         raise Error, "can't write #{path}: it is a directory" if File.directory?(full)
 
-        File.exist?(full) && !File.file?(full) ? to_device(path, &block) : to_file(path, &block)
+        is_device = File.exist?(full) && !File.file?(full)
+        is_device ? File.open(path, File::WRONLY | File::BINARY, &block) : to_file(path, &block)
       rescue Errno::EPIPE
         raise
       rescue SystemCallError, IOError => e
@@ -135,8 +136,6 @@ module Memprof
         number = name[:out] ? 1 : name[:err] ? 2 : name[:number].to_i
         to_io(IO.for_fd(number, "wb", autoclose: false), &block)
       end
-
-      def to_device(path, &block) = File.open(path, File::WRONLY | File::BINARY, &block)
 
       def to_file(path)
         # The name is short whatever the path is: a file name of the greatest length must stay writable.

@@ -53,7 +53,9 @@ module Memprof
     def to_markdown
       lines = [@columns.map(&:heading), @columns.map { |column| column.number ? "---:" : "---" }]
       @rows.each do |row|
-        lines << row.cells.zip(@columns).map { |cell, column| markdown_cell(cell, column) }
+        lines << row.cells.zip(@columns).map do |cell, column|
+          column.number ? cell.gsub("|", "\\|") : Table.code(cell)
+        end
       end
       lines.map { |cells| "| #{cells.join(" | ")} |\n" }.join
     end
@@ -85,7 +87,5 @@ module Memprof
         paint && !cell.strip.empty? ? paint.call(cell, column.style) : cell
       end.join(GAP).rstrip
     end
-
-    def markdown_cell(cell, column) = column.number ? cell.gsub("|", "\\|") : Table.code(cell)
   end
 end

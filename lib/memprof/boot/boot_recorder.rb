@@ -126,9 +126,8 @@ module Memprof
           grown = rss && (rss - @rss)
           @session.finish
           @session.collect
-          write(nodes: @nodes.map { |node|
-                         node.to_a.first(Recorded::Row.members.size)
-                       }, requirers: @requirers.transform_values(&:keys),
+          nodes = @nodes.map { |node| node.to_a.first(Recorded::Row.members.size) }
+          write(nodes: nodes, requirers: @requirers.transform_values(&:keys),
             marks: Native.marks(@session.id), seconds: seconds, rss: grown, program: $PROGRAM_NAME.to_s)
         rescue StandardError => e
           Stderr.warn("no numbers of process #{Process.pid}: #{e.message.lines.first.to_s.chomp}")

@@ -12,30 +12,23 @@ module Memprof
 
       # Brendan Gregg's form: `a;b;c 4711`.
       def collapsed
-        @samples.map { |stack, bytes|
-          "#{stack.map { |name|
-               name.tr(";\n", ":  ")
-             }.join(";")} #{bytes}\n"
-        }.join
+        lines = @samples.map { |stack, bytes| [stack.map { |name| name.tr(";\n", ":  ") }.join(";"), bytes] }
+        lines.map { |line| "#{line.join(" ")}\n" }.join
       end
 
       # https://www.speedscope.app/file-format-schema.json
       def speedscope
         frames = @samples.flat_map(&:first).uniq
         numbers = frames.each_with_index.to_h
+        weights = @samples.map(&:last)
+        profile = { type: "sampled", name: "retained bytes by require", unit: "bytes", startValue: 0,
+                    endValue: weights.sum, weights: weights,
+                    samples: @samples.map { |stack, _| stack.map { |name| numbers.fetch(name) } } }
         { "$schema": "https://www.speedscope.app/file-format-schema.json", exporter: "memprof #{VERSION}",
-          shared: { frames: frames.map { |name| { name: name } } },
-          profiles: [profile(numbers)] }
+          shared: { frames: frames.map { |name| { name: name } } }, profiles: [profile] }
       end
 
       private
-
-      def profile(numbers)
-        weights = @samples.map(&:last)
-        { type: "sampled", name: "retained bytes by require", unit: "bytes", startValue: 0,
-          endValue: weights.sum, weights: weights,
-          samples: @samples.map { |stack, _| stack.map { |name| numbers.fetch(name) } } }
-      end
 
       def collect(file, above)
         stack = [*above, frame(file)]

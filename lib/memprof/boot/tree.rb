@@ -45,8 +45,12 @@ module Memprof
       def total = late.map(&:total).inject(root.total, :+)
 
       def to_h
+        by_gem = gems.map do |gem|
+          { name: gem.name, total: gem.total.to_h, self: gem.own.to_h,
+            files: gem.files, seconds: gem.seconds }
+        end
         { format: "memprof-boot", version: 1, seconds: seconds, rss: rss, total: total.to_h,
-          boot: root.to_h, after_boot: late.map(&:to_h), gems: gems.map { |gem| gem_hash(gem) } }
+          boot: root.to_h, after_boot: late.map(&:to_h), gems: by_gem }
       end
 
       private
@@ -94,10 +98,6 @@ module Memprof
       end
 
       def sum(amounts) = amounts.inject(RequiredFile::NOTHING, :+)
-
-      def gem_hash(gem)
-        { name: gem.name, total: gem.total.to_h, self: gem.own.to_h, files: gem.files, seconds: gem.seconds }
-      end
     end
   end
 end

@@ -21,31 +21,27 @@ module Memprof
       end
 
       def to_s
-        errors = @outcomes.select(&:failed).map { |outcome| error(outcome) }
-        [*errors, *warnings].map { |line| "#{line}\n" }.join
+        errors = @outcomes.select(&:failed).map do |outcome|
+          command("error", { title: "memprof" }, outcome.text)
+        end
+        grown = @comparison.lines.select do |line|
+          Comparison::MEASURES.any? { |measure| line[measure][:change].positive? }
+        end
+        [*errors, *grown.first(@limit).map { |line| warning(line) }].map { |line| "#{line}\n" }.join
       end
 
       private
-
-      def warnings
-        grown = @comparison.lines.select { |line| grown?(line) }
-        grown.first(@limit).map { |line| warning(line) }
-      end
-
-      def grown?(line) = Comparison::MEASURES.any? { |measure| line[measure][:change].positive? }
 
       # Lines of gems are in no file of the repository.
       def warning(line)
         place = "#{line[:file]}:#{line[:line]}"
         properties = { file: "#{@prefix}#{line[:file]}", line: line[:line].nonzero? }.compact if line[:own]
         found = Wording.found(line)
-        text = "#{Wording.difference(line)}: #{line[:class]} in #{line[:method]}"
+        text = Wording.line(line)
         text += " at #{place}" unless line[:own]
         text += " (#{found})" if found
         command("warning", { **properties.to_h, title: "memprof" }, text)
       end
-
-      def error(outcome) = command("error", { title: "memprof" }, outcome.text)
 
       def command(name, properties, text)
         list = properties.map { |key, value| "#{key}=#{escape(value, /[%\r\n:,]/)}" }.join(",")

@@ -35,13 +35,11 @@ module Memprof
         head = "    <testcase classname=\"memprof\" name=\"#{escape(outcome.name)}\""
         return "#{head}/>" unless outcome.failed
 
-        lines = @comparison.grown(outcome.measure).first(@limit).map { |line| escape(line(line)) }
+        lines = @comparison.grown(outcome.measure).first(@limit).map do |line|
+          escape("#{line[:file]}:#{line[:line]}: #{Wording.line(line)}")
+        end
         failure = "<failure message=\"#{escape(outcome.text)}\">#{lines.join("\n")}</failure>"
         "#{head}>\n      #{failure}\n    </testcase>"
-      end
-
-      def line(line)
-        "#{line[:file]}:#{line[:line]}: #{Wording.difference(line)}: #{line[:class]} in #{line[:method]}"
       end
 
       def escape(text) = Printable.line(text).gsub(/[&<>"]/, ESCAPES)

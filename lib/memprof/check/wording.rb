@@ -45,6 +45,8 @@ module Memprof
           parts.join(", ")
         end
 
+        def line(line) = "#{difference(line)}: #{line[:class]} in #{line[:method]}"
+
         # How a line was found again; nil if it is where it was.
         def found(line)
           match = line[:match].to_sym

@@ -24,6 +24,10 @@ module Memprof
     #   capture.retained(USERS) >= capture.retained(ann) # => true
     #   capture.referrers(ann).first.type                # => :hash
     class Capture < Heap
+      # Of these classes most objects, or all, are in no slot of the heap.
+      IMMEDIATES = [NilClass, TrueClass, FalseClass, Integer, Float, Symbol].freeze
+      private_constant :IMMEDIATES
+
       # @api private
       def self.take(gc:, ignore_stack_roots:, &progress)
         unless Ractor.current.equal?(Ractor.main)
@@ -73,7 +77,9 @@ module Memprof
         return live if Object === live && live.heap.equal?(self)
 
         id = @native.find(live)
-        raise ArgumentError, "#{live.inspect} is not an object on the heap" if id.nil? && immediate?(live)
+        if id.nil? && IMMEDIATES.any? { |type| type === live }
+          raise ArgumentError, "#{live.inspect} is not an object on the heap"
+        end
         raise Error, "objects were moved (GC.compact) after the heap was captured; capture it again" if moved?
 
         found = id && Object.new(self, id)
@@ -118,13 +124,6 @@ module Memprof
       private
 
       def one(object) = self.object(object)
-
-      def immediate?(object)
-        case object
-        when nil, true, false, Integer, Float, Symbol then true
-        else false
-        end
-      end
 
       def same_class?(found, live)
         name = name_of(live)
