@@ -70,11 +70,6 @@ module Memprof
         value < 0.09995 ? format("%.1f ms", value * 1000) : Units.seconds(value)
       end
 
-      def plural(count, word)
-        ending = word.match?(/(?:s|sh)\z/) ? "es" : "s"
-        "#{Units.count(count)} #{word}#{ending unless count == 1}"
-      end
-
       # A site as `file:line in method`.
       def place(site, full: false)
         return full ? site.to_s : Paths.short(Printable.utf8(site)) unless site.is_a?(Hash)

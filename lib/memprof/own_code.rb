@@ -21,7 +21,7 @@ module Memprof
         place = Cell.place(own)
         what =
           case own[:kind]
-          when "block" then "#{Cell.plural(own[:count], "block")} written at #{place}"
+          when "block" then "#{Units.plural(own[:count], "block")} written at #{place}"
           when "class" then "#{instances(own)}, whose class is defined at #{place},"
           else "#{instances(own)} allocated at #{place}"
           end
@@ -33,7 +33,7 @@ module Memprof
 
       def instances(own)
         count, of_class, name = own.values_at(:count, :of_class, :class)
-        return Cell.plural(count, "#{name} instance") if count == of_class
+        return Units.plural(count, "#{name} instance") if count == of_class
 
         "#{Units.count(count)} objects (#{Units.count(of_class)} #{name})"
       end

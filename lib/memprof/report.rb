@@ -305,7 +305,7 @@ module Memprof
     # @example
     #   p Memprof.report { Object.new }
     def inspect
-      allocated = "#{Units.objects(total_allocated)} (#{Units.bytes(total_allocated_memsize)}) allocated"
+      allocated = "#{Units.objects(total_allocated, total_allocated_memsize)} allocated"
       retained = "#{Units.count(total_retained)} (#{Units.bytes(total_retained_memsize)}) retained"
       "#<#{self.class} #{allocated}, #{retained}>"
     end

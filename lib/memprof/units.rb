@@ -27,8 +27,14 @@ module Memprof
     # A number with its thousands separated.
     def self.count(number) = number.to_s.gsub(/(\d)(?=(?:\d{3})+\z)/, "\\1,")
 
-    # A number of objects, which may be negative, with the word.
-    def self.objects(number) = "#{count(number)} object#{"s" unless number.abs == 1}"
+    # A number of things, which may be negative, with their name.
+    def self.plural(number, word)
+      ending = word.match?(/(?:s|sh)\z/) ? "es" : "s"
+      "#{count(number)} #{word}#{ending unless number.abs == 1}"
+    end
+
+    # A number of objects, and their bytes if they are given.
+    def self.objects(number, bytes = nil) = "#{plural(number, "object")}#{" (#{bytes(bytes)})" if bytes}"
 
     # A part of a whole in percent. What is neither nothing nor all never rounds to either.
     def self.percent(part, whole)

@@ -56,7 +56,7 @@ module Memprof
         "Growth by dump: #{sizes.map { |size| Cell.text(size, :growth) }.join(", ")}."
       end
 
-      def sum(sum) = "#{Units.objects(sum[:count])} (#{Units.bytes(sum[:size])})"
+      def sum(sum) = Units.objects(sum[:count], sum[:size])
 
       private
 

@@ -32,7 +32,7 @@ module Memprof
       private
 
       def heading
-        files = Cell.plural(@tree.files.size, "file")
+        files = Units.plural(@tree.files.size, "file")
         rss = @tree.rss && ", RSS #{Cell.text(@tree.rss, :growth)}"
         brought = "#{Units.bytes(@total.retained_bytes)} in #{Units.objects(@total.retained_objects)}"
         code = Units.bytes(@total.code_bytes)
@@ -42,14 +42,14 @@ module Memprof
       def after_boot
         bytes = @tree.late.sum { |file| file.total.retained_bytes }
         files = @tree.late.sum { |file| file.each.count }
-        "Loaded after boot: #{Cell.plural(files, "file")}, #{Units.bytes(bytes)}"
+        "Loaded after boot: #{Units.plural(files, "file")}, #{Units.bytes(bytes)}"
       end
 
       def left_out
         hidden = @tree.files.count { |file| !shown?(file) }
         return if hidden.zero?
 
-        "#{Cell.plural(hidden, "file")} of less than #{Units.bytes(@minimum)} left out; see --min"
+        "#{Units.plural(hidden, "file")} of less than #{Units.bytes(@minimum)} left out; see --min"
       end
 
       def shown?(file) = file.total.retained_bytes >= @minimum

@@ -108,7 +108,7 @@ module Memprof
       def update(files)
         require_relative "../check/baseline"
         Memprof::Check::Baseline.write(@options[:baseline], files)
-        @terminal.warn("wrote #{@options[:baseline]}: #{Cell.plural(files.size, "run")}")
+        @terminal.warn("wrote #{@options[:baseline]}: #{Units.plural(files.size, "run")}")
         0
       end
 

@@ -112,7 +112,7 @@ module Memprof
       def report(result)
         skipped = result["skipped"].to_i
         if skipped.positive?
-          lines = skipped == 1 ? "1 invalid line" : "#{Units.count(skipped)} invalid lines"
+          lines = Units.plural(skipped, "invalid line")
           @terminal.warn("skipped #{lines}, the first is line #{result["first_skipped"]}")
         end
         unknown = result.fetch("unknown", [])

@@ -66,7 +66,7 @@ module Memprof
           most = owner[:classes].first
           survived = owner[:survived]
           lived = ", #{part(survived[:count], new)} of which survived" if survived
-          ": #{Cell.plural(new, "new object")}#{", mostly #{most[:class]}" if most}#{lived}"
+          ": #{Units.plural(new, "new object")}#{", mostly #{most[:class]}" if most}#{lived}"
         end
 
         # The name of a root says little.

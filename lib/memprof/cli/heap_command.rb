@@ -115,7 +115,7 @@ module Memprof
         first == last ? first : "#{first}-#{last}"
       end
 
-      def plural(count, word) = Cell.plural(count, word)
+      def plural(count, word) = Units.plural(count, word)
 
       # Sentences of an answer that say what to be careful with.
       def warn(page, warnings)

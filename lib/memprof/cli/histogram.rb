@@ -71,7 +71,7 @@ module Memprof
         return unless total[:unreachable_count].to_i.positive?
 
         count, size = total.values_at(:unreachable_count, :unreachable_size)
-        page.paragraph("Unreachable from the roots: #{Units.objects(count)} (#{Units.bytes(size)}), " \
+        page.paragraph("Unreachable from the roots: #{Units.objects(count, size)}, " \
                        "garbage not collected yet.")
       end
 

@@ -74,7 +74,7 @@ module Memprof
         def garbage(garbage)
           return unless garbage && garbage[:count].positive?
 
-          "#{Units.objects(garbage[:count])} (#{Units.bytes(garbage[:size])}) unreachable from the roots"
+          "#{Units.objects(garbage[:count], garbage[:size])} unreachable from the roots"
         end
 
         def classes(answer)
@@ -101,7 +101,7 @@ module Memprof
 
         def counts(counts)
           there = COUNTED.select { |name, _| counts[name].to_i.positive? }
-          "#{there.map { |name, word| Cell.plural(counts[name], word) }.join(", ")}."
+          "#{there.map { |name, word| Units.plural(counts[name], word) }.join(", ")}."
         end
       end
     end

@@ -45,11 +45,11 @@ module Memprof
       end
 
       # Ruby lists the threads of the Ractor that asks.
-      def others(ractors) = "The threads of #{Cell.plural(ractors, "other Ractor")} are not shown."
+      def others(ractors) = "The threads of #{Units.plural(ractors, "other Ractor")} are not shown."
 
       def render(page, target, copy, threads)
         page.heading("#{target.name} (#{target.pid}), Ruby #{copy.ruby_version}: " \
-                     "#{Cell.plural(threads.size, "thread")}, paused for #{(copy.pause * 1000).round(1)} ms")
+                     "#{Units.plural(threads.size, "thread")}, paused for #{(copy.pause * 1000).round(1)} ms")
         threads.each { |thread| render_thread(page, thread) }
       end
 

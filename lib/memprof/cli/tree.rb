@@ -69,7 +69,7 @@ module Memprof
         count, sum = branch[:more]
         return unless count.positive?
 
-        name = "... #{Cell.plural(count, @options[:by] == :class ? "class" : "object")} more"
+        name = "... #{Units.plural(count, @options[:by] == :class ? "class" : "object")} more"
         listing.row(sum, share(sum, whole), nil, name, nil, nil, depth: depth)
       end
 

@@ -45,8 +45,7 @@ module Memprof
       private
 
       def headline
-        noun = @iseqs.count == 1 ? "instruction sequence" : "instruction sequences"
-        "#{Units.count(@iseqs.count)} #{noun}, #{Units.bytes(@iseqs.memsize)}"
+        "#{Units.plural(@iseqs.count, "instruction sequence")}, #{Units.bytes(@iseqs.memsize)}"
       end
 
       def places
@@ -80,8 +79,7 @@ module Memprof
         more = groups.drop(@limit)
         return "" if more.empty?
 
-        bytes = Units.bytes(more.sum(&:memsize))
-        "#{Units.count(more.size)} more #{noun}#{"s" unless more.one?} with #{bytes}\n"
+        "#{Units.plural(more.size, "more #{noun}")} with #{Units.bytes(more.sum(&:memsize))}\n"
       end
     end
   end

@@ -32,7 +32,7 @@ module Memprof
       end
 
       def headline
-        live = "#{Units.bytes(@rows.sum(&:live_bytes))} live in #{blocks(@rows.sum(&:live))}"
+        live = "#{Units.bytes(@rows.sum(&:live_bytes))} live in #{Units.plural(@rows.sum(&:live), "block")}"
         calls = Units.count(@rows.sum(&:allocations))
         numbers = "#{live} of #{Units.bytes(@rows.sum(&:total))} allocated by #{calls} calls of malloc"
         [numbers, Estimates.note(Native::Malloc.sample)].compact.join(", ")
@@ -55,8 +55,6 @@ module Memprof
 
         "#{Units.count(more.size)} more with #{Units.bytes(more.sum(&:live_bytes))} live\n"
       end
-
-      def blocks(count) = "#{Units.count(count)} block#{"s" unless count == 1}"
     end
   end
 end

@@ -53,7 +53,7 @@ module Memprof
         arenas = @memory.arenas
         in_use, free = %i[in_use free].map { |key| bytes(arenas.sum { |arena| arena[key] }) }
         "malloc (#{@memory.allocator}): #{in_use} in use and #{free} free in " \
-          "#{arenas.size} arena#{"s" unless arenas.one?}, resident or not."
+          "#{Units.plural(arenas.size, "arena")}, resident or not."
       end
 
       def sharing

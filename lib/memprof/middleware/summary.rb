@@ -36,8 +36,8 @@ module Memprof
       end
 
       def totals
-        allocated = amount(report.total_allocated, report.total_allocated_memsize)
-        alive = amount(report.total_retained, report.total_retained_memsize)
+        allocated = Units.objects(report.total_allocated, report.total_allocated_memsize)
+        alive = Units.objects(report.total_retained, report.total_retained_memsize)
         "#{allocated} allocated, #{alive} #{@collected ? "retained" : "alive at its end"}"
       end
 
@@ -81,8 +81,6 @@ module Memprof
 
         table.to_text + overview.shares(kind).map { |by, text| format("  by %-6s %s\n", by, text) }.join
       end
-
-      def amount(objects, bytes) = "#{Units.objects(objects)} (#{Units.bytes(bytes)})"
 
       def action
         controller, action = RailsAction.of(@env)

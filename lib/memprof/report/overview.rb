@@ -40,18 +40,18 @@ module Memprof
         return "Nothing was allocated." if @report.total_allocated.zero?
 
         freed = @report.totals.fetch("freed")
-        "#{amount(@report.total_retained, @report.total_retained_memsize)} retained of " \
-          "#{amount(@report.total_allocated, @report.total_allocated_memsize)} allocated; " \
-          "#{amount(freed["objects"], freed["bytes"])} freed"
+        "#{Units.objects(@report.total_retained, @report.total_retained_memsize)} retained of " \
+          "#{Units.objects(@report.total_allocated, @report.total_allocated_memsize)} allocated; " \
+          "#{Units.objects(freed["objects"], freed["bytes"])} freed"
       end
 
       # How the numbers came about.
       def facts
         meta = @report.meta
-        duration = meta["duration"]
+        duration, gc_runs = meta.values_at("duration", "gc_count")
         [
           meta["runtime"].to_s[/\A\S+(?: [\d.]+)?/], (Units.seconds(duration) if duration),
-          gc_runs(meta["gc_count"]), sampling(meta["sample"].to_i),
+          (Units.plural(gc_runs, "GC run") if gc_runs), sampling(meta["sample"].to_i),
           ("#{meta["stack"]} frames an object" if meta["stack"].to_i > 1), (INCOMPLETE if meta["incomplete"])
         ].compact.join(", ")
       end
@@ -63,7 +63,8 @@ module Memprof
         end
         return unless allocated.first.positive?
 
-        "not listed: #{amount(*allocated)} that the VM allocated for itself, #{amount(*retained)} retained"
+        "not listed: #{Units.objects(*allocated)} that the VM allocated for itself, " \
+          "#{Units.objects(*retained)} retained"
       end
 
       # What stands for a table without rows.
@@ -75,7 +76,7 @@ module Memprof
         parts = { "RSS" => peak[:resident], "malloc in use" => peak[:malloc], "slots" => peak[:slots] }
         parts = parts.compact.map { |name, bytes| "#{name} #{Units.bytes(bytes)}" }
         ever = "; largest RSS #{Units.bytes(peak[:resident_ever])}" if peak[:resident_ever]
-        "Peak after #{Units.seconds(peak[:time])}: #{amount(peak[:objects], peak[:bytes])} of Ruby; " \
+        "Peak after #{Units.seconds(peak[:time])}: #{Units.objects(peak[:objects], peak[:bytes])} of Ruby; " \
           "#{parts.join(", ")}#{ever}"
       end
 
@@ -111,7 +112,7 @@ module Memprof
       # A line on the sites that a table leaves out, nil if there are none.
       def rest(kind)
         left = places(kind).first - @limit
-        "#{Units.count(left)} more site#{"s" unless left == 1}" if left.positive?
+        Units.plural(left, "more site") if left.positive?
       end
 
       private
@@ -128,8 +129,6 @@ module Memprof
         end
         table
       end
-
-      def amount(objects, bytes) = "#{Units.objects(objects)} (#{Units.bytes(bytes)})"
 
       def names(site)
         place = "#{Paths.short(site.file, @directory)}:#{site.line}"
@@ -157,10 +156,6 @@ module Memprof
           "#{Printable.fit(group[:data], CLASS_WIDTH)} #{Units.percent(group[:count], total)}"
         end
         shown.join(", ")
-      end
-
-      def gc_runs(count)
-        "#{Units.count(count)} GC run#{"s" unless count == 1}" if count
       end
 
       def sampling(interval)

@@ -38,9 +38,7 @@ module Memprof
         parts << request if @request
         parts << [time, cpu].compact.join(", of that ") if time || cpu
         objects = part("objects")
-        if objects["created"]
-          parts << "#{Units.objects(objects["created"])} (#{Units.bytes(objects["bytes"])}) allocated"
-        end
+        parts << "#{Units.objects(*objects.values_at("created", "bytes"))} allocated" if objects["created"]
         parts.empty? ? "Nothing traced" : parts.join("; ")
       end
 

@@ -75,13 +75,13 @@ module Memprof
           name = @answer[:allocator] or return "unknown"
           return "#{name}, whose blocks memprof cannot read" if arenas[:count].zero?
 
-          "#{name}, #{Cell.plural(arenas[:count], "arena")}, #{Units.bytes(arenas[:bytes])}; " \
-            "#{Cell.plural(@answer[:mapped][:count], "block")} outside of them"
+          "#{name}, #{Units.plural(arenas[:count], "arena")}, #{Units.bytes(arenas[:bytes])}; " \
+            "#{Units.plural(@answer[:mapped][:count], "block")} outside of them"
         end
 
         def pages
           pages = @answer[:ruby_pages] or return
-          "#{Cell.plural(pages[:count], "page")} of #{Units.bytes(pages[:bytes] / pages[:count])}"
+          "#{Units.plural(pages[:count], "page")} of #{Units.bytes(pages[:bytes] / pages[:count])}"
         end
 
         def memory
@@ -99,7 +99,7 @@ module Memprof
         def recorded
           facts = recording or return
           known, unknown = facts.values_at(:known, :unknown).map { |total| total[:count] }
-          parts = ["#{Cell.plural(known, "used block")} known, #{Units.count(unknown)} not in it"]
+          parts = ["#{Units.plural(known, "used block")} known, #{Units.count(unknown)} not in it"]
           parts << "a sample every #{Units.bytes(facts[:sample])} on average" if facts[:sample]
           parts << "it ended before" if facts[:ended]
           parts << "damaged at byte #{facts[:damaged_at]}" if facts[:damaged_at]

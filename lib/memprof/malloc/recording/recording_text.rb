@@ -68,9 +68,8 @@ module Memprof
         end
 
         def suppressed
-          blocks = @summary[:suppressed]
-          "Known leaks, not counted: #{Units.bytes(@summary[:suppressed_bytes])} in " \
-            "#{Units.count(blocks)} block#{"s" if blocks > 1}."
+          blocks = Units.plural(@summary[:suppressed], "block")
+          "Known leaks, not counted: #{Units.bytes(@summary[:suppressed_bytes])} in #{blocks}."
         end
 
         def ranking(heading, key, unit)

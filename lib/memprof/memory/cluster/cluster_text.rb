@@ -17,7 +17,7 @@ module Memprof
           @cluster = cluster
         end
 
-        def heading = "#{processes(@cluster.processes.size)}, #{bytes(@cluster.pss)} together"
+        def heading = "#{Units.plural(@cluster.processes.size, "process")}, #{bytes(@cluster.pss)} together"
 
         # Those of which there is anything to say.
         def columns
@@ -48,14 +48,15 @@ module Memprof
           count, pss = @cluster.others.values_at(:processes, :pss)
           return if count.zero?
 
-          "#{count} other program#{"s" unless count == 1} that they have started take#{"s" if count == 1} " \
+          "#{Units.plural(count, "other program")} that they have started take#{"s" if count == 1} " \
             "#{bytes(pss)} more."
         end
 
         def skipped
           return if @cluster.skipped.zero?
 
-          "Not counted: #{processes(@cluster.skipped)} that ended while measured, or may not be read."
+          "Not counted: #{Units.plural(@cluster.skipped, "process")} that ended while measured, or may not " \
+            "be read."
         end
 
         def forked_from
@@ -63,8 +64,6 @@ module Memprof
 
           "#{@cluster.pid} was itself forked from #{@cluster.forked_from}."
         end
-
-        def processes(count) = "#{count} process#{"es" unless count == 1}"
       end
     end
   end

@@ -60,9 +60,9 @@ module Memprof
 
         def threads(report)
           parts = []
-          parts << "#{Cell.plural(report["created"], "thread")} created" if report["created"].to_i.positive?
+          parts << "#{Units.plural(report["created"], "thread")} created" if report["created"].to_i.positive?
           if report["gvl_waits"].to_i.positive?
-            waits = Cell.plural(report["gvl_waits"], "wait")
+            waits = Units.plural(report["gvl_waits"], "wait")
             parts << "#{waits} for the GVL: #{Cell.seconds(report["gvl_wait_time"])}"
           end
           parts.join("; ") unless parts.empty?

@@ -19,7 +19,7 @@ module Memprof
           seconds < 0.01 ? format("%.2f ms", seconds * 1000) : Units.seconds(seconds)
         end
 
-        def plural(value, word) = Cell.plural(value, word)
+        def plural(value, word) = Units.plural(value, word)
 
         # A share as a picture; the number is beside it.
         def bar(value)
