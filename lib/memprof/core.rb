@@ -74,10 +74,8 @@ module Memprof
         path = File.path(path)
         native, time = File.open(path, "rb") { |file| [Native::Image.open(file.fileno), file.mtime] }
         core = new(native)
-      rescue SystemCallError => e
-        raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}", cause: nil
-      rescue Error => e
-        raise Error, "can't read #{path}: #{e.message}", cause: nil
+      rescue SystemCallError, Error => e
+        raise Error, "can't read #{path}: #{Output.reason(e)}", cause: nil
       else
         BlockOrigins.add(native, recording, time: time) if recording
         core

@@ -50,7 +50,7 @@ module Memprof
       Part.remove_left(@directory)
       locked {} # complains about a directory that can't be written
     rescue SystemCallError => e
-      raise Error, "can't keep dumps in #{directory}: #{SystemCallError.new(nil, e.errno).message}"
+      raise Error, "can't keep dumps in #{directory}: #{Output.reason(e)}"
     end
 
     def each(&block) = Entry.all(@directory).sort_by { |entry| -entry.number }.each(&block)

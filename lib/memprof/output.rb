@@ -85,6 +85,11 @@ module Memprof
       Error.new("can't write #{path}: there is no directory #{directory}")
     end
 
+    # Ruby adds the C function and the path to the message; the path has been said already.
+    def self.reason(error)
+      error.is_a?(SystemCallError) ? SystemCallError.new(nil, error.errno).message : error.message
+    end
+
     class << self
       private
 
@@ -164,11 +169,6 @@ module Memprof
         File.unlink(path)
       rescue SystemCallError
         nil # it was never made
-      end
-
-      # Ruby adds the C function and the path to the message; the path has been said already.
-      def reason(error)
-        error.is_a?(SystemCallError) ? SystemCallError.new(nil, error.errno).message : error.message
       end
 
       def io_name(io)

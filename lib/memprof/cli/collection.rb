@@ -48,7 +48,7 @@ module Memprof
             file.close
           end
         rescue SystemCallError => e
-          raise Error, "can't read #{source}: #{SystemCallError.new(nil, e.errno).message}"
+          raise Error, "can't read #{source}: #{Output.reason(e)}"
         end
       end
     end

@@ -66,7 +66,7 @@ module Memprof
       rescue Psych::Exception, ArgumentError => e
         refuse(e.message.lines.first.chomp.delete_prefix("(<unknown>): "))
       rescue SystemCallError => e
-        raise UsageError, "cannot read #{@path}: #{SystemCallError.new(nil, e.errno).message}"
+        raise UsageError, "cannot read #{@path}: #{Output.reason(e)}"
       end
 
       def refuse(message)

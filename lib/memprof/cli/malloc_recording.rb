@@ -45,7 +45,7 @@ module Memprof
         own = "#{path.delete_suffix(extension)}.#{pid}#{extension}"
         File.rename(own, path) if File.file?(own) && !File.exist?(path)
       rescue SystemCallError => e
-        @terminal.warn("the recording is #{own}: #{SystemCallError.new(nil, e.errno).message}")
+        @terminal.warn("the recording is #{own}: #{Output.reason(e)}")
       end
 
       # Each process but the first, or what it became by exec, writes a file of its own.

@@ -90,9 +90,7 @@ module Memprof
         discard
         true
       rescue SystemCallError, IOError => e
-        # Ruby adds the C function, and the file that an incomplete result is in.
-        reason = e.is_a?(SystemCallError) ? SystemCallError.new(nil, e.errno).message : e.message
-        warn("cannot print the result: #{reason}")
+        warn("cannot print the result: #{Output.reason(e)}")
         discard
         false
       end

@@ -19,7 +19,7 @@ module Memprof
           remove_stale(path)
           bind(path)
         rescue SystemCallError => e
-          raise Error, "can't make #{path}: #{SystemCallError.new(nil, e.errno).message}"
+          raise Error, "can't make #{path}: #{Output.reason(e)}"
         end
 
         # Removes the sockets of processes that were killed.

@@ -13,7 +13,7 @@ module Memprof
           end
           raise Error, "#{path} #{fault(why, other)}" if why
         rescue SystemCallError => e
-          raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}", cause: nil
+          raise Error, "can't read #{path}: #{Output.reason(e)}", cause: nil
         end
 
         private

@@ -21,7 +21,7 @@ module Memprof
           Output.write(path, "#{key}\n")
           [key, true]
         rescue SystemCallError => e
-          raise Error, "can't read #{path}: #{SystemCallError.new(nil, e.errno).message}"
+          raise Error, "can't read #{path}: #{Output.reason(e)}"
         end
 
         def path(directory) = File.join(directory, FILE)

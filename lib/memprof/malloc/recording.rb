@@ -280,7 +280,7 @@ module Memprof
       def reading(&block)
         File.open(@path, "rb", &block)
       rescue SystemCallError => e
-        raise Error, "can't read #{@path}: #{SystemCallError.new(nil, e.errno).message}"
+        raise Error, "can't read #{@path}: #{Output.reason(e)}"
       end
 
       def check(word, known, name)

@@ -48,7 +48,7 @@ module Memprof
         def text(path)
           File.read(path)
         rescue SystemCallError => e
-          raise UsageError, "cannot read #{path}: #{SystemCallError.new(nil, e.errno).message}"
+          raise UsageError, "cannot read #{path}: #{Output.reason(e)}"
         end
 
         def redirect(words)
