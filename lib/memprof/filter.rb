@@ -58,9 +58,7 @@ module Memprof
       # @return (see Filter.filter)
       # @example
       #   # in a controller: around_action Memprof::Filter.with(one_in: 10)
-      def around(controller, &block)
-        filter(controller, &block)
-      end
+      def around(controller, &block) = filter(controller, &block)
 
       private
 
@@ -101,9 +99,7 @@ module Memprof
       #   Controller = Struct.new(:request)
       #   request = Request.new({ "PATH_INFO" => "/" }, { "controller" => "home", "action" => "index" })
       #   Memprof::Filter.filter(Controller.new(request)) { :done } # => :done
-      def filter(controller, &block)
-        @actions.filter(controller, &block)
-      end
+      def filter(controller, &block) = @actions.filter(controller, &block)
 
       # What `around_action` and `around_filter` call.
       #
@@ -112,9 +108,7 @@ module Memprof
       # @return (see #filter)
       # @example
       #   # in a controller: around_action Memprof::Filter
-      def around(controller, &block)
-        filter(controller, &block)
-      end
+      def around(controller, &block) = filter(controller, &block)
 
       # @param options [Hash{Symbol => Object}] `path:`, `scope:`, `tracers:`, `except:`, `max_size:`,
       #   `when_full:`, `one_in:`, `per_second:` and `lines:`, as {Tracer#initialize} takes them
@@ -122,9 +116,7 @@ module Memprof
       # @raise [ArgumentError] if an option cannot work
       # @example
       #   Memprof::Filter.with(path: "log/actions-%p.json", per_second: 50)
-      def with(**options)
-        Actions.new(**options)
-      end
+      def with(**options) = Actions.new(**options)
     end
   end
 end

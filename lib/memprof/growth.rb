@@ -132,27 +132,21 @@ module Memprof
     # @return [Boolean]
     # @example
     #   Memprof.growth { Object.new }.grows? # => false
-    def grows?
-      !empty?
-    end
+    def grows? = !empty?
 
     # True if nothing grows.
     #
     # @return [Boolean]
     # @example
     #   Memprof.growth { Object.new }.empty? # => true
-    def empty?
-      sites.empty?
-    end
+    def empty? = sites.empty?
 
     # Everything as plain values.
     #
     # @return [Hash{Symbol => Object}]
     # @example
     #   Memprof.growth { Object.new }.to_h[:sites] # => []
-    def to_h
-      { format: "memprof-growth", version: 1, runs: runs, warmup: warmup, sites: sites.map(&:to_h) }
-    end
+    def to_h = { format: "memprof-growth", version: 1, runs: runs, warmup: warmup, sites: sites.map(&:to_h) }
 
     # Everything as JSON; valid UTF-8 whatever the names hold.
     #
@@ -180,9 +174,7 @@ module Memprof
     # @return [String]
     # @example
     #   puts Memprof.growth { Object.new }.to_markdown
-    def to_markdown
-      GrowthText.new(self, unicode: true).to_markdown
-    end
+    def to_markdown = GrowthText.new(self, unicode: true).to_markdown
 
     # Writes the result. A file appears whole or not at all, and only its owner can read it.
     #
@@ -207,8 +199,6 @@ module Memprof
     # @return [String] for the console
     # @example
     #   p Memprof.growth { Object.new }
-    def inspect
-      "#<#{self.class} #{sites.size} growing over #{runs} runs>"
-    end
+    def inspect = "#<#{self.class} #{sites.size} growing over #{runs} runs>"
   end
 end

@@ -258,9 +258,7 @@ module Memprof
     # @return [Hash{String => Object}] each object by its address, as sheap has it; {at} is cheaper
     # @example
     #   Memprof::Heap.capture.objects_by_addr.size > 1000 # => true
-    def objects_by_addr
-      objects.to_h { |object| [object.address, object] }
-    end
+    def objects_by_addr = objects.to_h { |object| [object.address, object] }
 
     # Where the heap comes from and how whole it is.
     #

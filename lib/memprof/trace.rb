@@ -190,8 +190,6 @@ module Memprof
       report || { "error" => @failed[name] }
     end
 
-    def message_of(error)
-      Printable.line("#{error.message.lines.first.to_s.chomp} (#{error.class})")
-    end
+    def message_of(error) = Printable.line("#{error.message.lines.first.to_s.chomp} (#{error.class})")
   end
 end

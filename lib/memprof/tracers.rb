@@ -103,9 +103,7 @@ module Memprof
       # @return [Array<Symbol>] all tracers, in the order of a report; those of the program come last
       # @example
       #   Memprof::Tracers.names.first(2) # => [:objects, :gc]
-      def names
-        (ORDER & (native | CLIENTS.keys)) + @own.keys
-      end
+      def names = (ORDER & (native | CLIENTS.keys)) + @own.keys
 
       # In the child of a fork: traces that are ready are the parent's.
       #

@@ -73,9 +73,7 @@ module Memprof
     # @return [String, nil] the file that {trace_request} adds to
     # @example
     #   Memprof.trace_filename # => nil
-    def trace_filename
-      @trace_journal&.path
-    end
+    def trace_filename = @trace_journal&.path
 
     # Has {trace_request} add a line for each request to a file of any size: {trace_to} without limits.
     #

@@ -41,9 +41,7 @@ module Memprof
       #
       # @param env [Hash] of Rack
       # @return [Array] status, headers, body
-      def call(env)
-        mounted.call(env)
-      end
+      def call(env) = mounted.call(env)
 
       # Grants access where this is mounted. Without it, and without a token, access is denied. The heap has
       # all that the process knows: passwords, keys, what users sent.
@@ -153,8 +151,6 @@ module Memprof
       Response.text(500, "internal error in memprof (please report it):\n#{message}\n")
     end
 
-    def page(request)
-      Assets.response(request) || Responder.new(@router, @heaps, request).response
-    end
+    def page(request) = Assets.response(request) || Responder.new(@router, @heaps, request).response
   end
 end

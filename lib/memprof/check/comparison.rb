@@ -53,9 +53,7 @@ module Memprof
 
       def rows(name) = @answer.fetch({ line: :lines, class: :classes, gem: :gems }.fetch(name))
 
-      def grown(measure)
-        lines.select { |line| line[measure][:change].positive? }
-      end
+      def grown(measure) = lines.select { |line| line[measure][:change].positive? }
 
       def to_h = @answer
 

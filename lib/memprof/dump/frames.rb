@@ -21,9 +21,7 @@ module Memprof
         end
 
         # Threads whose frames show what the program was doing: those of a thread of memprof's own do not.
-        def subject
-          Thread.current.thread_variable_get(:memprof) ? Thread.main : Thread.current
-        end
+        def subject = Thread.current.thread_variable_get(:memprof) ? Thread.main : Thread.current
 
         def path(location, contents)
           path = Printable.utf8(location.path)

@@ -32,9 +32,7 @@ module Memprof
         variables.to_h { |name, value| [":#{Printable.utf8(name)}", encode(value, contents: contents)] }
       end
 
-      def shown(value, contents)
-        contents ? value : HIDDEN
-      end
+      def shown(value, contents) = contents ? value : HIDDEN
     end
   end
 end

@@ -92,18 +92,12 @@ module Memprof
         end
       end
 
-      def matters?(class_name)
-        @matters.nil? || @anonymous.key?(class_name) || @matters.call(class_name)
-      end
+      def matters?(class_name) = @matters.nil? || @anonymous.key?(class_name) || @matters.call(class_name)
 
-      def growing
-        fitting(@suspects ? confirmed_suspects : net)
-      end
+      def growing = fitting(@suspects ? confirmed_suspects : net)
 
       # Of what does more than replace.
-      def net
-        @series.to_h.reject { |(_, _, class_name), counts| @population.replaced?(class_name, counts) }
-      end
+      def net = @series.to_h.reject { |(_, _, class_name), counts| @population.replaced?(class_name, counts) }
 
       # Of suspects whose whole class grows.
       def confirmed_suspects

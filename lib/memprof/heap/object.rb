@@ -131,9 +131,7 @@ module Memprof
       #
       # @param label [String] such as `"@user"` or `"[3]"`
       # @return [Object, nil]
-      def reference(label)
-        references.find { |object| object.label == label }
-      end
+      def reference(label) = references.find { |object| object.label == label }
 
       # @return [Path, nil] a shortest way from a root; nil if none leads there, as it is garbage
       def path = Path.of(@heap, native.path(@id))

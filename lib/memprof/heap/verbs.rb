@@ -188,9 +188,7 @@ module Memprof
       # @return [Hash{String => Objects}] by name of the class, the most objects first
       # @example
       #   Memprof::Heap.capture.group_by_class.first(3).map { |name, objects| [name, objects.size] }
-      def group_by_class
-        objects.native.by_class.to_h { |name, native| [name, these_native(native)] }
-      end
+      def group_by_class = objects.native.by_class.to_h { |name, native| [name, these_native(native)] }
 
       private
 

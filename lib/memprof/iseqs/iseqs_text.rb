@@ -44,9 +44,7 @@ module Memprof
 
       private
 
-      def headline
-        "#{Units.plural(@iseqs.count, "instruction sequence")}, #{Units.bytes(@iseqs.memsize)}"
-      end
+      def headline = "#{Units.plural(@iseqs.count, "instruction sequence")}, #{Units.bytes(@iseqs.memsize)}"
 
       def places
         table = columns.name("Code", style: :cyan).name("Defined at")

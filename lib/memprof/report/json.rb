@@ -16,9 +16,7 @@ module Memprof
         @report = report
       end
 
-      def to_h
-        document { @report.sites.map(&:to_h) }
-      end
+      def to_h = document { @report.sites.map(&:to_h) }
 
       # The same as JSON, without an object for each site.
       def each_part(&block)
@@ -59,9 +57,7 @@ module Memprof
         end
       end
 
-      def symbolize(hash)
-        hash.to_h { |key, value| [key.to_sym, plain(value)] }
-      end
+      def symbolize(hash) = hash.to_h { |key, value| [key.to_sym, plain(value)] }
 
       def plain(value)
         case value

@@ -74,9 +74,7 @@ module Memprof
 
       def path = @file&.path
 
-      def full?
-        @file ? @file.full? : false
-      end
+      def full? = @file ? @file.full? : false
 
       # Adds a record, of what took so long. Warns once if the file is full.
       def write(record, seconds = nil) = add(record, seconds) || warn_full

@@ -94,9 +94,7 @@ module Memprof
       # That of Memprof.trace_to.
       def shared_journal = Memprof.instance_variable_get(:@trace_journal)
 
-      def path
-        (@path || File.join(directory, "memprof_tracer-%p.json")).gsub("%p", Process.pid.to_s)
-      end
+      def path = (@path || File.join(directory, "memprof_tracer-%p.json")).gsub("%p", Process.pid.to_s)
 
       def directory
         given = ENV.fetch("MEMPROF_DIR", "")

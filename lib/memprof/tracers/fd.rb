@@ -40,9 +40,7 @@ module Memprof
 
       def measured(time, wait, *) = count(@select, time + wait, 0.0)
 
-      def report
-        @select.empty? ? {} : { "select" => @select }
-      end
+      def report = @select.empty? ? {} : { "select" => @select }
     end
   end
 end

@@ -145,9 +145,7 @@ module Memprof
         @responses[code] = @responses.fetch(code, 0) + 1
       end
 
-      def report
-        @hosts.empty? ? {} : { **@total, "hosts" => @hosts, "responses" => @responses }
-      end
+      def report = @hosts.empty? ? {} : { **@total, "hosts" => @hosts, "responses" => @responses }
 
       private
 

@@ -38,9 +38,7 @@ module Memprof
         [@total, kind].each { |numbers| count(numbers, time, wait, "queries") }
       end
 
-      def report
-        @kinds.empty? ? {} : { **@total, "types" => @kinds }
-      end
+      def report = @kinds.empty? ? {} : { **@total, "types" => @kinds }
     end
   end
 end

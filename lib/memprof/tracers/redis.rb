@@ -57,9 +57,7 @@ module Memprof
         end
       end
 
-      def report
-        @commands.empty? ? {} : { **@total, "commands" => @commands, "servers" => @servers }
-      end
+      def report = @commands.empty? ? {} : { **@total, "commands" => @commands, "servers" => @servers }
 
       private
 

@@ -24,13 +24,9 @@ module Memprof
           NONE
         end
 
-        def add(subscriber)
-          @lock.synchronize { @running = [*@running, subscriber].freeze }
-        end
+        def add(subscriber) = @lock.synchronize { @running = [*@running, subscriber].freeze }
 
-        def remove(subscriber)
-          @lock.synchronize { @running = without(subscriber) }
-        end
+        def remove(subscriber) = @lock.synchronize { @running = without(subscriber) }
 
         # Hooks into the clients. It is done for good, and the traces of a server have all the same
         # clients.

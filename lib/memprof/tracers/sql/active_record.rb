@@ -44,9 +44,7 @@ module Memprof
 
           private
 
-          def adapter(connection)
-            connection.respond_to?(:adapter_name) ? connection.adapter_name.to_s : ""
-          end
+          def adapter(connection) = connection.respond_to?(:adapter_name) ? connection.adapter_name.to_s : ""
         end
       end
       private_constant :ActiveRecord
