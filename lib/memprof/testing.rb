@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
 require "memprof"
-require_relative "paths"
-require_relative "printable"
+require_relative "bracket"
+require_relative "byte_size"
 require_relative "table"
-require_relative "units"
 require_relative "testing/limit"
 require_relative "testing/class_filter"
 require_relative "testing/gc_pause"
@@ -15,6 +14,7 @@ require_relative "testing/rule"
 require_relative "testing/budget"
 require_relative "testing/outcome"
 require_relative "testing/leaks"
+require_relative "testing/native_recording"
 require_relative "testing/native_leaks"
 require_relative "testing/native_allocations"
 

@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../output"
-require_relative "../printable"
-
 module Memprof
   module Autorun
     # What a tracked process reports to `memprof run`: a small file named by its process id, in a directory

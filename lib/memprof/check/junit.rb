@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../printable"
 require_relative "wording"
 
 module Memprof

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../cell"
-require_relative "../units"
 
 module Memprof
   module Check

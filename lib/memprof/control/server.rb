@@ -2,7 +2,6 @@
 
 require_relative "address"
 require_relative "requests"
-require_relative "wire"
 
 module Memprof
   module Control

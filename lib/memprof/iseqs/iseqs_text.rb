@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../paint"
 require_relative "../paths"
-require_relative "../printable"
 require_relative "../table"
 require_relative "../units"
 

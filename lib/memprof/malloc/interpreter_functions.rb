@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../errors"
-require_relative "../native"
-
 module Memprof
   module Malloc
     # Finds the VM's functions on native stacks, by trying: the one that runs Ruby code, which is there once

@@ -1,9 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "../paint"
 require_relative "../paths"
 require_relative "../table"
-require_relative "../units"
 require_relative "estimates"
 
 module Memprof

@@ -4,7 +4,6 @@ require_relative "../errors"
 require_relative "../loading"
 require_relative "../native"
 require_relative "../output"
-require_relative "../units"
 require_relative "estimates"
 
 module Memprof

@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../loading"
-require_relative "../native"
-require_relative "../output"
 require_relative "recording"
 
 module Memprof

@@ -1,9 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../errors"
-require_relative "../loading"
-require_relative "../native"
-
 module Memprof
   class Memory
     # The memory of a process and of those that were forked from it, as of the workers of a server.

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../table"
-require_relative "../units"
 require_relative "headed_table"
 
 module Memprof

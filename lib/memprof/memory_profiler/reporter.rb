@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "results"
-
 module Memprof
   module MemoryProfiler
     # One report in the making, as memory_profiler's class of that name.

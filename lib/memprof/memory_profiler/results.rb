@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../report"
-require_relative "../session"
-
 module Memprof
   module MemoryProfiler
     # A {Report} with the rest of what memory_profiler's results have. Objects of the VM itself, as `<iseq>`,

@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../session"
-require_relative "summary"
-
 module Memprof
   class Middleware
     # Answers a request with what it allocated, in place of the app's own response:

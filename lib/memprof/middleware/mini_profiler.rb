@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../units"
-
 module Memprof
   class Middleware
     # A row in the panel of rack-mini-profiler, around the request: how many objects it allocated.

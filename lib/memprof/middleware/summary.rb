@@ -1,10 +1,7 @@
 # frozen_string_literal: true
 
-require_relative "../printable"
 require_relative "../rails_action"
 require_relative "../redaction"
-require_relative "../report"
-require_relative "../units"
 
 module Memprof
   class Middleware

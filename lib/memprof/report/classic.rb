@@ -1,10 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../paint"
-require_relative "../paths"
-require_relative "../printable"
-require_relative "../units"
-
 module Memprof
   class Report
     # A report in the shape that memory_profiler 1.1 prints, line by line, so that scripts and eyes which

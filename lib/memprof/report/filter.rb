@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../internal_classes"
-require_relative "../printable"
-
 module Memprof
   class Report
     # What of a profile a report is about: files that match, classes that were named. Takes what

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../printable"
-
 module Memprof
   class Report
     # A report for programs: every site, exact numbers, and only text that is valid UTF-8.

@@ -1,8 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../paths"
 require_relative "../table"
-require_relative "../units"
 
 module Memprof
   class Report

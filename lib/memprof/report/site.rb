@@ -1,9 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../located"
-require_relative "../paths"
-require_relative "../printable"
-require_relative "../units"
 
 module Memprof
   class Report

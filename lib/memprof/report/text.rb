@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../paint"
-
 module Memprof
   class Report
     # A report for a terminal: retained objects are on top, within the first five lines.

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "amount_matcher"
-
 module Memprof
   module RSpec
     # See {Matchers#allocate_at_most}.

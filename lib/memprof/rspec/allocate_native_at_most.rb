@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "native_matcher"
-
 module Memprof
   module RSpec
     # See {Matchers#allocate_native_at_most}.

@@ -1,9 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../cell"
-require_relative "../table"
-require_relative "../units"
-
 module Memprof
   module RSpec
     # The examples that allocate and retain most, listed at the end of a run with MEMPROF_SPEC=1. What an

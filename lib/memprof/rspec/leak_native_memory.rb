@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "native_matcher"
-
 module Memprof
   module RSpec
     # See {Matchers#leak_native_memory}.

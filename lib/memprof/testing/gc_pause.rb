@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../bracket"
-require_relative "../lock"
-
 module Memprof
   module Testing
     # Keeps the collector off while blocks run, in any number of threads: the last one to leave turns it on

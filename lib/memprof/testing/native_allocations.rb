@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../byte_size"
-require_relative "native_recording"
-
 module Memprof
   module Testing
     # Bytes that a block allocates by malloc, by location. The collector is off while it runs: its own

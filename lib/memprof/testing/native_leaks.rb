@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../byte_size"
-require_relative "native_recording"
-
 module Memprof
   module Testing
     # Runs a block many times and finds the locations whose live bytes of malloc grow, by the rules of

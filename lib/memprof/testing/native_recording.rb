@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../bracket"
-
 module Memprof
   module Testing
     # malloc by location while blocks run: {Malloc} records, and what memprof itself allocates is left out.
