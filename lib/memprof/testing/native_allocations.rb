@@ -44,12 +44,9 @@ module Memprof
       private
 
       def table
-        table = Table.new.number("Allocated").name("Allocated at")
         rows = @allocated.sort_by { |location, bytes| [-bytes, location] }
-        rows.first(SiteTable::TOP).each do |location, bytes|
-          table.row(Units.bytes(bytes), Paths.short(location))
-        end
-        table.empty? ? "" : table.to_text.gsub(/^/, "  ")
+        rows = rows.map { |location, bytes| [location, Units.bytes(bytes)] }
+        SiteTable.of_locations(Table.new.number("Allocated").name("Allocated at"), rows)
       end
     end
   end

@@ -75,12 +75,10 @@ module Memprof
       end
 
       def table
-        table = Table.new.number("Leaked").number("Bytes/run").name("Allocated at")
-        @grown.first(SiteTable::TOP).each do |grown|
-          each = grown.bytes / (times - 1)
-          table.row(Units.bytes(grown.bytes), Units.bytes(each), Paths.short(grown.location))
+        rows = @grown.map do |grown|
+          [grown.location, Units.bytes(grown.bytes), Units.bytes(grown.bytes / (times - 1))]
         end
-        table.empty? ? "" : table.to_text.gsub(/^/, "  ")
+        SiteTable.of_locations(Table.new.number("Leaked").number("Bytes/run").name("Allocated at"), rows)
       end
     end
   end

@@ -19,6 +19,12 @@ module Memprof
         fill(table, sites) { |site| [format("%+.2f", site.slope)] }
       end
 
+      # Adds rows of a location, and what comes before it.
+      def self.of_locations(table, rows)
+        rows.first(TOP).each { |location, *cells| table.row(*cells, Paths.short(location)) }
+        table.empty? ? "" : table.to_text.gsub(/^/, "  ")
+      end
+
       # Anonymous classes read the same.
       def self.merge(rows)
         rows.group_by { |row| [row.file, row.line, row.class_name] }.map do |_, same|
