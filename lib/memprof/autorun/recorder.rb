@@ -174,17 +174,11 @@ module Memprof
 
       def build_report
         @session.collect
+        # Nil if the VM's own objects are counted, but not listed.
+        internal = @settings.no_internal ? false : @settings.internal || nil
         options = { top: @settings.limit, allow_files: @settings.allow_files,
-                    ignore_files: @settings.ignore_files, trace: @settings.trace,
-                    internal: internal }
+                    ignore_files: @settings.ignore_files, trace: @settings.trace, internal: internal }
         @session.report(**options.compact)
-      end
-
-      # Nil if they are counted, but not listed.
-      def internal
-        return false if @settings.no_internal
-
-        true if @settings.internal
       end
 
       def render(report, path)

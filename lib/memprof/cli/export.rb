@@ -91,7 +91,7 @@ module Memprof
 
       def summary(counts)
         parts = [Units.objects(counts[:objects])]
-        parts << plural(counts[:references], "reference") if some?(counts[:references])
+        parts << Units.plural(counts[:references], "reference") if some?(counts[:references])
         parts << "#{Units.count(counts[:folded])} smaller objects merged" if some?(counts[:folded])
         parts << "#{Units.count(counts[:left_out])} left out" if some?(counts[:left_out])
         parts.join("; ")

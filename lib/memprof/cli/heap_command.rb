@@ -115,15 +115,13 @@ module Memprof
         first == last ? first : "#{first}-#{last}"
       end
 
-      def plural(count, word) = Units.plural(count, word)
-
       # Sentences of an answer that say what to be careful with.
       def warn(page, warnings)
         warnings.uniq.each { |warning| page.paragraph("Note: #{warning.delete_suffix(".")}.") }
       end
 
       def more(page, count, word)
-        page.note("... and #{plural(count, word)} more: --limit N") if count.to_i.positive?
+        page.note("... and #{Units.plural(count, word)} more: --limit N") if count.to_i.positive?
       end
     end
   end

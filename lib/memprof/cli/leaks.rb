@@ -87,7 +87,7 @@ module Memprof
 
       def title(file, answer)
         count = answer[:suspects].size + answer[:more]
-        "#{file}: #{Units.bytes(answer[:total])} reachable, #{plural(count, "suspect")}"
+        "#{file}: #{Units.bytes(answer[:total])} reachable, #{Units.plural(count, "suspect")}"
       end
 
       def accumulated(suspect)

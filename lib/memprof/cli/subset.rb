@@ -162,7 +162,7 @@ module Memprof
       end
 
       def missing(page, addresses)
-        page.paragraph("Dropped references to #{plural(addresses.size, "missing address")}: " \
+        page.paragraph("Dropped references to #{Units.plural(addresses.size, "missing address")}: " \
                        "#{addresses.first(10).join(", ")}#{", ..." if addresses.size > 10}")
       end
     end

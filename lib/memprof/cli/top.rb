@@ -62,7 +62,7 @@ module Memprof
         first = answer[:rows].first
         steps = first ? [[["path", file, first[:example][:address]], "what retains one of the first"]] : []
         present(answer, steps) do |page|
-          page.heading("#{plural(answer[:count], "proc")}, #{Units.bytes(answer[:size])}")
+          page.heading("#{Units.plural(answer[:count], "proc")}, #{Units.bytes(answer[:size])}")
           page.listing(Objects.procs(answer[:rows]))
           more(page, answer[:more], "place") unless answer[:rows].empty?
         end

@@ -82,7 +82,7 @@ module Memprof
       end
 
       def skipped(answer)
-        "skipped #{plural(answer[:broken], "invalid line")}, the first is line #{answer[:first_broken]}"
+        "skipped #{Units.plural(answer[:broken], "invalid line")}, the first is line #{answer[:first_broken]}"
       end
 
       def warn_of_broken(answer, file)
@@ -93,7 +93,7 @@ module Memprof
 
       def lay_out(page, answer)
         period = ", #{answer[:from]} to #{answer[:to]}" if answer[:from]
-        page.heading("#{plural(answer[:requests], "request")}#{period}, most #{answer[:sort]} first")
+        page.heading("#{Units.plural(answer[:requests], "request")}#{period}, most #{answer[:sort]} first")
         page.listing(groups(answer))
         more(page, answer[:more_groups], "group")
         page.listing(costs(answer), heading: "Costs per request")
