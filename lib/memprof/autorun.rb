@@ -1,21 +1,11 @@
 # frozen_string_literal: true
 
-# `memprof run` has every Ruby process of a command load this file before the program's own first line. By
-# hand:
+require_relative "preload"
+
+# What `memprof run` has every Ruby process of a command load. By hand:
 #
 #   RUBYOPT=-rmemprof/autorun MEMPROF_OUTPUT=report.txt rake
-#
-# Whatever fails here fails with one line on stderr: a program that cannot be tracked must still run. That
-# includes a Ruby other than the one the extension was built for, hence the LoadError.
-begin
-  lib = File.expand_path("..", __dir__)
-  $LOAD_PATH.unshift(lib) unless $LOAD_PATH.include?(lib)
+Memprof::Preload.run("process #{Process.pid} is not tracked") do
   require "memprof/autorun/recorder"
   Memprof::Autorun.start(ENV)
-rescue LoadError, StandardError => e
-  begin
-    $stderr.write("memprof: process #{Process.pid} is not tracked: #{e.message.lines.first.to_s.chomp}\n")
-  rescue SystemCallError, IOError
-    nil # stderr is closed
-  end
 end
