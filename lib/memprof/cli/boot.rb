@@ -42,9 +42,7 @@ module Memprof
       RUBY
       private_constant :FORMATS, :ENVIRONMENT, :GEMS
 
-      def call(arguments)
-        run(arguments.empty? ? default_command : arguments)
-      end
+      def call(arguments) = run(arguments.empty? ? default_command : arguments)
 
       private
 

@@ -135,9 +135,7 @@ module Memprof
         set(parser, "--info", "Show details of this Ruby, for bug reports", :info)
       end
 
-      def set(parser, *definition, name)
-        parser.on(*definition) { |value| @options[name] = value }
-      end
+      def set(parser, *definition, name) = parser.on(*definition) { |value| @options[name] = value }
     end
   end
 end

@@ -15,9 +15,7 @@ module Memprof
       end
 
       # Notes the rows of a comparison with the first dump.
-      def note(rows)
-        @dumps << rows.to_h { |row| [key(row), row[:reachable]] }
-      end
+      def note(rows) = @dumps << rows.to_h { |row| [key(row), row[:reachable]] }
 
       # The rows, each with its `series`.
       def add_to(rows)

@@ -17,9 +17,7 @@ module Memprof
       end
 
       # Notes what they retain in one more dump, the oldest first.
-      def note(heap)
-        @series.each { |owner, sizes| sizes << retained(heap, owner) }
-      end
+      def note(heap) = @series.each { |owner, sizes| sizes << retained(heap, owner) }
 
       def owners
         growing = @series.select { |_, sizes| growing?(sizes.compact) }

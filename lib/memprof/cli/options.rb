@@ -61,13 +61,9 @@ module Memprof
 
       def bytes(text) = ByteSize.read(text).then { |size| size if size.between?(1, MAX_SIZE) }
 
-      def text(*definition, name)
-        parser.on(*definition) { |value| @options[name] = value }
-      end
+      def text(*definition, name) = parser.on(*definition) { |value| @options[name] = value }
 
-      def flag(*definition, name)
-        parser.on(*definition) { @options[name] = true }
-      end
+      def flag(*definition, name) = parser.on(*definition) { @options[name] = true }
 
       # Refuses the first of these that is on the command line.
       def refuse_options(names, why)

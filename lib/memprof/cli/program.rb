@@ -108,9 +108,7 @@ module Memprof
         before&.each { |name, handler| trap(name, handler || "DEFAULT") }
       end
 
-      def forward(signal)
-        @pid ? pass_on(signal) : @early << signal
-      end
+      def forward(signal) = @pid ? pass_on(signal) : @early << signal
 
       def pass_on(signal)
         Process.kill(signal, @pid) unless FROM_KEYBOARD.include?(signal) && foreground?

@@ -24,15 +24,11 @@ module Memprof
       def bold(text) = Paint.new(color?).call(text, :bold)
 
       # Prints a result. A closed pipe (`memprof ... | head -1`) is no error.
-      def print(text)
-        output { |out| out.write(text) }
-      end
+      def print(text) = output { |out| out.write(text) }
 
       def puts(text) = print("#{text}\n")
 
-      def print_file(path)
-        output { |out| IO.copy_stream(path, out) }
-      end
+      def print_file(path) = output { |out| IO.copy_stream(path, out) }
 
       # Prints a long result: on a screen that it does not fit on through a pager.
       def page(text) = tty? && Pager.show(text, height) ? true : print(text)

@@ -70,9 +70,7 @@ module Memprof
             "set-cookie" => "#{@cookie}=#{@secret}; Path=#{place}; HttpOnly; SameSite=Strict#{secure}")
         end
 
-        def derived(purpose, length)
-          Digest::SHA256.hexdigest("memprof #{purpose}\0#{@token}")[0, length]
-        end
+        def derived(purpose, length) = Digest::SHA256.hexdigest("memprof #{purpose}\0#{@token}")[0, length]
 
         def refusal
           return Closed.new.answer(nil) if @hidden

@@ -34,9 +34,7 @@ module Memprof
         end
 
         # The method is given the request, and gives the path to go on with.
-        def post(path, action)
-          @routes << ["POST", path, action]
-        end
+        def post(path, action) = @routes << ["POST", path, action]
 
         def all
           @all ||= []

@@ -59,9 +59,7 @@ module Memprof
         response
       end
 
-      def error_page(status, title, error)
-        render(status, ErrorPage.new(@heaps, title, error, @heap))
-      end
+      def error_page(status, title, error) = render(status, ErrorPage.new(@heaps, title, error, @heap))
 
       def render(status, page)
         data = page.data

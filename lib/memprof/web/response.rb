@@ -24,9 +24,7 @@ module Memprof
           new(status, "application/json; charset=utf-8", text, "cache-control" => "no-store")
         end
 
-        def text(status, text)
-          new(status, "text/plain; charset=utf-8", text, "cache-control" => "no-store")
-        end
+        def text(status, text) = new(status, "text/plain; charset=utf-8", text, "cache-control" => "no-store")
 
         def redirect(location, headers = {})
           new(303, nil, nil, { "location" => location, "cache-control" => "no-store" }.merge(headers))
@@ -39,9 +37,7 @@ module Memprof
         end
       end
 
-      def to_rack(head: false)
-        [@status, @headers, head ? [] : @body]
-      end
+      def to_rack(head: false) = [@status, @headers, head ? [] : @body]
     end
   end
 end

@@ -18,13 +18,9 @@ module Memprof
           @text = +""
         end
 
-        def raw(text)
-          @text << text
-        end
+        def raw(text) = @text << text
 
-        def text(value)
-          @text << Html.escape(value)
-        end
+        def text(value) = @text << Html.escape(value)
 
         def to_html = Html.new(@text)
       end

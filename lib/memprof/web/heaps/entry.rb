@@ -73,9 +73,7 @@ module Memprof
         end
 
         # The core file; the first thread that asks reads its blocks.
-        def core
-          @reading.synchronize { @core ||= Core.open(@path) }
-        end
+        def core = @reading.synchronize { @core ||= Core.open(@path) }
 
         # What a method of the core file answers, which is kept, too.
         def core_answer(method, *arguments, **parameters)

@@ -15,9 +15,7 @@ module Memprof
 
         def percent(value) = Cell.text(value, :percent)
 
-        def duration(seconds)
-          seconds < 0.01 ? format("%.2f ms", seconds * 1000) : Units.seconds(seconds)
-        end
+        def duration(seconds) = seconds < 0.01 ? format("%.2f ms", seconds * 1000) : Units.seconds(seconds)
 
         def plural(value, word) = Units.plural(value, word)
 
@@ -28,9 +26,7 @@ module Memprof
             preserveAspectRatio: "none", aria_hidden: "true")
         end
 
-        def time(microseconds)
-          microseconds && Time.at(microseconds / 1_000_000).utc.strftime("%F %T UTC")
-        end
+        def time(microseconds) = microseconds && Time.at(microseconds / 1_000_000).utc.strftime("%F %T UTC")
 
         private
 

@@ -43,9 +43,7 @@ module Memprof
           link(count(row[:count]), whole ? objects_url("value = #{Filter.quoted(row[:text])}") : nil)
         end
 
-        def generation(number)
-          number && link(count(number), objects_url("generation = #{number}"))
-        end
+        def generation(number) = number && link(count(number), objects_url("generation = #{number}"))
 
         def fact(value)
           return link(value, object_url(value)) if value.is_a?(String) && value.match?(/\A0x\h+\z/)
@@ -84,9 +82,7 @@ module Memprof
         private
 
         # Where the objects of a row are parted further: classes by line, lines by class.
-        def group_url(by, row)
-          row[:where] && groups_url(by.to_s == "line" ? :class : :line, row[:where])
-        end
+        def group_url(by, row) = row[:where] && groups_url(by.to_s == "line" ? :class : :line, row[:where])
       end
     end
   end

@@ -60,9 +60,7 @@ module Memprof
             Html.tag(:ul, stack_branches(below, whole)), open: "open")
         end
 
-        def stack_frame(row)
-          Html.tag(:span, frame_name(row), class: "place", title: row[:location])
-        end
+        def stack_frame(row) = Html.tag(:span, frame_name(row), class: "place", title: row[:location])
 
         def native_place(row)
           object = File.basename(row[:module])

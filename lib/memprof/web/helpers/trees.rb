@@ -7,9 +7,7 @@ module Memprof
     module Helpers
       # Who holds what: paths from the roots, and the dominator tree.
       module Trees
-        def path(path)
-          Html.tag(:ol, FoldedPath.of(path).map { |step| path_step(step) }, class: "path")
-        end
+        def path(path) = Html.tag(:ol, FoldedPath.of(path).map { |step| path_step(step) }, class: "path")
 
         # The dominator tree, to be opened and closed.
         def branches(branch, whole = branch[:sum])

@@ -89,9 +89,7 @@ module Memprof
         HEAD = 32 # bytes of a block that the list shows
         private_constant :HEAD
 
-        def title
-          of ? "Blocks #{RELATED.fetch(set)} #{of}" : "Blocks: #{SETS.fetch(set)}"
-        end
+        def title = of ? "Blocks #{RELATED.fetch(set)} #{of}" : "Blocks: #{SETS.fetch(set)}"
 
         def data
           total = core(:count, set, **restrictions)
@@ -185,9 +183,7 @@ module Memprof
         def all_named(steps) = steps.map { |step| named(step) }
 
         # With the words of the heap for an object.
-        def named(step)
-          step[:object] ? step.merge(text: object_text(step[:object])) : step
-        end
+        def named(step) = step[:object] ? step.merge(text: object_text(step[:object])) : step
       end
     end
   end

@@ -57,9 +57,7 @@ module Memprof
       class LiveRequestsFile < LivePage
         at "/live/requests-file"
 
-        def self.lines(live)
-          live.recorder.records.map { |record| Memprof::Trace::Journal.json(record) }
-        end
+        def self.lines(live) = live.recorder.records.map { |record| Memprof::Trace::Journal.json(record) }
 
         def download
           lines = LiveRequestsFile.lines(live)

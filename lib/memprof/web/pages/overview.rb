@@ -72,9 +72,7 @@ module Memprof
         private
 
         # Of malloc, which a core file has.
-        def blocks
-          entry.core? ? { blocks: entry.core_answer(:overview).slice(:used, :leaked) } : {}
-        end
+        def blocks = entry.core? ? { blocks: entry.core_answer(:overview).slice(:used, :leaked) } : {}
 
         def slots = ask(:slots).except(:rows)
       end

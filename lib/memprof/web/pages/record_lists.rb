@@ -13,9 +13,7 @@ module Memprof
 
         def view = "record_list"
 
-        def data
-          { files: files.map { |record| { id: record.id, name: record.name, path: record.path } } }
-        end
+        def data = { files: files.map { |record| { id: record.id, name: record.name, path: record.path } } }
 
         private
 

@@ -63,9 +63,7 @@ module Memprof
         private
 
         # From the gem on: nothing else of a path fits into a frame.
-        def short(name)
-          name.end_with?(")", "]") ? Records::Tracked.short(name) : Paths.short(name)
-        end
+        def short(name) = name.end_with?(")", "]") ? Records::Tracked.short(name) : Paths.short(name)
       end
 
       # `/malloc/1/line?at=app.rb:12`: what a line allocated, and who called it.

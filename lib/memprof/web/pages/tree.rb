@@ -43,9 +43,7 @@ module Memprof
         # Of wide levels fewer: a page is not to have more rows than anybody reads.
         def depth = limit > LIMIT ? 1 : DEPTH
 
-        def path_of(object)
-          "#{here("/tree")}?of=#{object[:address]}"
-        end
+        def path_of(object) = "#{here("/tree")}?of=#{object[:address]}"
       end
     end
   end

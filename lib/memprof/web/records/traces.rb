@@ -27,9 +27,7 @@ module Memprof
           traces
         end
 
-        def self.parse(lines)
-          new(Native::RequestLog.parse(lines.dup.force_encoding(Encoding::UTF_8).scrub))
-        end
+        def self.parse(lines) = new(Native::RequestLog.parse(lines.dup.force_encoding(Encoding::UTF_8).scrub))
 
         attr_reader :size, :broken, :kinds, :period
 

@@ -128,9 +128,7 @@ module Memprof
           own.empty? && !stack.empty? ? [OTHERS] : own
         end
 
-        def of_others?(place)
-          place && (place.start_with?("<internal:") || !Native.library_path(place).nil?)
-        end
+        def of_others?(place) = place && (place.start_with?("<internal:") || !Native.library_path(place).nil?)
 
         def key(site, by)
           case by
