@@ -96,6 +96,19 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     end
   end
 
+  it "dumps a process whose other Ractors wait, also while garbage is swept" do
+    ["GC.start", "GC.start(immediate_sweep: false)"].each do |collection|
+      code = "Warning[:experimental] = false\n#{planting}\nKEPT_RACTOR = Ractor.new { Ractor.receive }\n" \
+             "#{collection}\nputs :ready\nsleep"
+      plain_program(code) do |pid, _|
+        result = run_memprof("dump", "--pid", pid, "--output", "heap.json", timeout: 300)
+        expect(result).to be_success, result.stderr
+        expect(planted("heap.json")).to eq(10_000)
+        expect(children(pid)).to be_empty
+      end
+    end
+  end
+
   it "dumps a process whose only thread waits without the GVL" do
     plain_program("#{planting}\nputs :ready\nIO.pipe[0].read") do |pid, _|
       expect(run_memprof("stack", pid, timeout: 300).stdout).to include(": 1 thread, paused for ")

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "fileutils"
 require "securerandom"
 require_relative "../dump/in_progress"
 
@@ -80,8 +79,6 @@ module Memprof
         @terminal.warn("process #{target.pid} does not answer, so a copy of it was dumped; " \
                        "it was paused for #{(copy.pause * 1000).round(1)} ms")
         target.outside(path)
-      ensure
-        FileUtils.rm_f(unfinished) if unfinished
       end
 
       def ending(request)

@@ -3,6 +3,7 @@
 require "fileutils"
 require "json"
 require "securerandom"
+require_relative "../dump/in_progress"
 require_relative "../native"
 require_relative "../process_copying"
 
@@ -14,8 +15,9 @@ module Memprof
       include ProcessCopying
 
       STUCK = 3 # seconds without work
+      PATIENT = 5 # copies, until one may give up what other threads have
       GLANCE = 0.1
-      private_constant :STUCK, :GLANCE
+      private_constant :STUCK, :PATIENT, :GLANCE
 
       # Seconds for which the process waited, in all.
       attr_reader :pause
@@ -26,6 +28,7 @@ module Memprof
         @target = target
         @pause = 0.0
         @attempts = 0
+        @unfit = []
       end
 
       # Ruby's version there, as "3.3.8".
@@ -46,14 +49,15 @@ module Memprof
       def ask(request, seconds:, &progress)
         library = self.library
         deadline = Clock.now + seconds
+        busy = 0
         loop do
-          kind, answer = attempt(library, request, deadline, &progress)
+          kind, answer = attempt(library, request.merge(alone: busy > PATIENT), deadline, &progress)
           return answer if kind == :answer
 
+          busy += 1 if kind == :busy
           if kind == :library && !@given
             library = copy_library(library)
           elsif !again?(kind, @attempts)
-
             refuse(kind, answer)
           end
         end
@@ -64,23 +68,38 @@ module Memprof
       private
 
       def attempt(library, request, deadline, &progress)
-        threads = @target.threads
-        thread = threads[@attempts % threads.size]
+        thread = next_thread
         @attempts += 1
         kind, copy = Native.snapshot(@target.pid, thread, library, JSON.generate(request))
-        return kind, copy if kind.is_a?(Symbol)
-
-        @pause += kind
-        wait(Work.new(copy), deadline, &progress)
+        unless kind.is_a?(Symbol)
+          @pause += kind
+          kind, copy = wait(Work.new(copy), deadline, &progress)
+        end
+        @unfit << thread if kind == :no_ruby
+        [kind, copy]
       ensure
         Native.drop_snapshot
+        discard(request[:path])
+      end
+
+      # Those that run no Ruby, or another Ractor, only if there is no other.
+      def next_thread
+        threads = @target.threads
+        fit = threads - @unfit
+        fit = threads if fit.empty?
+        fit[@attempts % fit.size]
+      end
+
+      # What a copy has written that ended before its dump was complete.
+      def discard(path)
+        FileUtils.rm_f(@target.outside(path) + Memprof::Dump::InProgress::SUFFIX) if path
       end
 
       def wait(work, deadline)
         loop do
           text, why = Native.wait_for_snapshot(GLANCE)
           return text, why if text.is_a?(Symbol)
-          return :answer, parse(text) if text
+          return parse(text) if text
           return :stuck, "the copy waits for a lock" if work.seconds_idle > STUCK
           raise UsageError,
             "the copy of process #{@target.pid} did not answer in time (--seconds)" if Clock.now > deadline
@@ -92,8 +111,10 @@ module Memprof
       def parse(text)
         answer = JSON.parse(text)
         raise UsageError, "process #{@target.pid}: #{Printable.line(answer["error"])}" if answer["error"]
+        return :busy, answer["busy"] if answer["busy"]
+        return :no_ruby, answer["unfit"] if answer["unfit"]
 
-        answer
+        [:answer, answer]
       end
 
       # Another Ruby needs another library, and one that reads its structs.

@@ -6,13 +6,16 @@ use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use magnus::value::ReprValue;
-use magnus::{RArray, RHash, Ruby, TryConvert, Value};
+use magnus::{Module, RArray, RHash, Ruby, Symbol, TryConvert, Value};
 use memprof_dump::values::Policy;
 use serde::Deserialize;
 use serde_json::{Map, json};
 
 use super::{malloced, string};
-use crate::vm::heap::file::{self, Facts};
+use crate::vm::heap::{
+    self,
+    file::{self, Facts},
+};
 use crate::vm::protect::protect;
 use crate::vm::symbols::symbols;
 
@@ -29,6 +32,8 @@ enum Request {
         format: String,
         compression: String,
         values: String,
+        /// Whether other threads may be given up, where a collection is under way that has to end before.
+        alone: bool,
     },
     /// What each thread does.
     Stack,
@@ -57,6 +62,9 @@ pub unsafe extern "C" fn memprof_answer_in_copy(request: *const c_char) -> *cons
 fn answer(request: &str) -> Result<serde_json::Value, String> {
     let request: Request = parsed(request)?;
     let ruby = moment()?;
+    if let Some(why) = among_ractors(&ruby, &request)? {
+        return Ok(why);
+    }
     match request {
         Request::Stack => {
             let (threads, _, about) = facts(&ruby, true)?;
@@ -74,6 +82,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
             format,
             compression,
             values,
+            ..
         } => {
             let policy: Policy = values.parse()?;
             let contents = matches!(policy, Policy::Full | Policy::Truncate);
@@ -114,6 +123,41 @@ fn moment() -> Result<Ruby, String> {
     }
     // SAFETY: one of Ruby's threads. It may wait for something without the GVL: no other thread has that in the copy.
     Ok(unsafe { Ruby::get_unchecked() })
+}
+
+/// Why another copy is needed, because of other Ractors: their threads are not here, and the VM would wait for them forever
+/// before it goes on with a collection.
+fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Option<serde_json::Value>, String> {
+    heap::stand_alone();
+    if let Some(disable) = symbols().gc_disable_no_rest {
+        // SAFETY: nobody else is here; what the copy allocates starts no collection then.
+        unsafe { disable() };
+    }
+    let asked = || -> Result<Option<serde_json::Value>, magnus::Error> {
+        let ractor: Value = ruby.class_object().const_get("Ractor")?;
+        if !ractor
+            .funcall::<_, _, Value>("current", ())?
+            .equal(ractor.funcall::<_, _, Value>("main", ())?)?
+        {
+            return Ok(Some(json!({ "unfit": "the thread is another Ractor's" })));
+        }
+        let Request::Dump { alone, .. } = request else {
+            return Ok(None);
+        };
+        let gc: Value = ruby.class_object().const_get("GC")?;
+        let state: Symbol = gc.funcall("latest_gc_info", (ruby.to_symbol("state"),))?;
+        let single = ractor.funcall::<_, _, usize>("count", ())? == 1;
+        if single || state.name()? == "none" {
+            return Ok(None);
+        }
+        if *alone {
+            // SAFETY: what the VM does after a fork; this is one of Ruby's threads.
+            unsafe { rb_sys::rb_thread_atfork_before_exec() };
+            return Ok(None);
+        }
+        Ok(Some(json!({ "busy": "a garbage collection is under way" })))
+    };
+    asked().map_err(|error| error.to_string())
 }
 
 type Threads = Vec<(Value, String)>;

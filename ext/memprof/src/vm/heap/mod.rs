@@ -40,6 +40,7 @@ mod walk;
 use std::ffi::{c_uint, c_void};
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -264,6 +265,14 @@ fn with_quiet_heap<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     })
 }
 
+/// Whether no other thread exists, as in a copy of a process, whatever the VM knows of others.
+static ALONE: AtomicBool = AtomicBool::new(false);
+
+/// From now on no dump waits for other Ractors.
+pub fn stand_alone() {
+    ALONE.store(true, Ordering::Relaxed);
+}
+
 /// Calls `work` while other Ractors are paused, where the VM can do that (4.0), or while they get no new memory (up to 3.2).
 fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     struct Call<W, T> {
@@ -284,7 +293,8 @@ fn barrier<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         outcome: Err(bug()),
     };
     let function = run_of(&call);
-    match symbols().with_barrier {
+    let alone = ALONE.load(Ordering::Relaxed);
+    match symbols().with_barrier.filter(|_| !alone) {
         // SAFETY: called with the GVL; the function is given the call, which outlives it.
         Some(with_barrier) => unsafe { with_barrier(function, (&raw mut call).cast()) },
         None => {
