@@ -89,6 +89,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   end
 
   it "says that there are threads of other Ractors" do
+    skip "Ruby 4.0 waits for the Ractors of a copy, which have no threads" if RUBY_VERSION >= "4.0"
     code = "Warning[:experimental] = false\n2.times { Ractor.new { Ractor.receive } }\nputs :ready\nsleep"
     plain_program(code) do |pid, _|
       expect(run_memprof("stack", pid, timeout: 300).stdout)
