@@ -21,6 +21,10 @@ RSpec.describe "Objects of Ruby in an image" do
     class Wide
       def initialize = 7.times { |index| instance_variable_set(:"@value#{index}", "value #{index}") }
     end
+    # Of so many kinds that Ruby 3.3 and later have tables for most.
+    class Varied
+      def initialize(kind) = 3.times { |index| instance_variable_set(:"@of#{kind}_#{index}", "value #{index}") }
+    end
     module Deep
       module Deeper
         class Deepest < Account; end
@@ -30,7 +34,7 @@ RSpec.describe "Objects of Ruby in an image" do
     Row = Struct.new(:a, :b, :c, :d, :e, :f)
     ACCOUNTS = Array.new(50) { |number| Account.new(number) }
     KEPT = [
-      Wide.new, Deep::Deeper::Deepest.new(1), Pair.new("left", 2), Row.new("a", 2, 3.5, nil, :e, [1]),
+      Wide.new, Array.new(20) { |kind| Varied.new(kind) }, Deep::Deeper::Deepest.new(1), Pair.new("left", 2), Row.new("a", 2, 3.5, nil, :e, [1]),
       { "one" => 1, two: "two", 3 => [4] }, (1..100).to_h { |number| ["key #{number}", number] }, {},
       Hash.new { |hash, key| hash[key] = key }, Hash.new("default"), [], (1..300).to_a, ["é" * 30, "\xff", "b".b, "short"],
       "long string " * 20, ("shared " * 40)[7..], "frozen".dup.freeze, Object.new, nil, 1e300, :"symbol with blanks"

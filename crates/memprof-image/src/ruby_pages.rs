@@ -2,7 +2,8 @@
 //!
 //! A page stands at a multiple of its size (16 KiB on Ruby 3.1, 64 KiB later). Its first word points to a `heap_page`, which
 //! has the address of the first slot, the size of a slot and how many there are; these have to fill the page. Where the three
-//! are in a `heap_page` is learned from the first page for which it works, and holds for all others.
+//! are in a `heap_page` is learned from the first page for which it works, and holds for all others. Since Ruby 4.0 a page
+//! without objects is in no heap: all of them are 0 until it gets slots of some size again.
 
 use std::ops::Range;
 
@@ -27,7 +28,7 @@ pub struct RubyPage {
     pub slots: u64,
     /// Bytes of a slot.
     pub slot_size: u64,
-    /// How many slots there are.
+    /// How many slots there are; 0 if it is in no heap.
     pub count: u64,
     /// What describes it.
     pub heap_page: u64,
@@ -77,7 +78,9 @@ impl RubyPages {
             return RubyPages::default();
         };
         let pages = candidates(&runs, layout.page_size)
-            .filter_map(|page| read(&mut words, page, layout))
+            .filter_map(|page| {
+                read(&mut words, page, layout).or_else(|| unused(&mut words, page, layout))
+            })
             .collect();
         RubyPages {
             page_size: layout.page_size,
@@ -183,6 +186,23 @@ fn read(words: &mut Words<'_>, address: u64, layout: Layout) -> Option<RubyPage>
         slots,
         slot_size,
         count,
+        heap_page,
+    })
+}
+
+/// A page that is in no heap. What its slots had is left in it, and is no reference.
+fn unused(words: &mut Words<'_>, address: u64, layout: Layout) -> Option<RubyPage> {
+    let heap_page = words.at(address).filter(|address| is_pointer(*address))?;
+    let is_zero = words.at(heap_page + layout.start)? == 0
+        && short(words, heap_page + layout.slot_size)? == 0
+        && short(words, heap_page + layout.slot_size + 2)? == 0;
+    let mut fields = (WORD..layout.start).step_by(WORD as usize);
+    let is_described = fields.any(|field| words.at(heap_page + field) == Some(address));
+    (is_zero && is_described).then_some(RubyPage {
+        address,
+        slots: address,
+        slot_size: layout.page_size,
+        count: 0,
         heap_page,
     })
 }

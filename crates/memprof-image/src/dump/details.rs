@@ -129,7 +129,7 @@ impl Dump<'_, '_> {
                 }
             }
             Kind::OBJECT => Detail::Object {
-                ivars: heap.values(object)?.count,
+                ivars: heap.values(object)?.count(),
             },
             Kind::FLOAT if self.values.previews() => {
                 let bits = heap.memory.word(object.address + HEADER)?;

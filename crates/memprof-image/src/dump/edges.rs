@@ -9,7 +9,7 @@ use memprof_dump::values::beginning;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{CONSERVATIVE, Dump};
-use crate::ruby_heap::{Cells, Entries, Object, VariableName};
+use crate::ruby_heap::{Cells, Entries, Object, StTable, Values, VariableName};
 
 /// Edges that are passed on at once.
 const BATCH: usize = 2048;
@@ -71,7 +71,8 @@ impl Dump<'_, '_> {
                 None => self.conservative(object, edges),
             },
             Kind::OBJECT => match heap.values(object) {
-                Some(cells) => {
+                Some(Values::Table { table, .. }) => self.variable_table(table),
+                Some(Values::Cells(cells)) => {
                     let names = self.variables(object, edges);
                     self.cells(cells, |_, place| match names.get(place as usize) {
                         Some(Some(name)) => Label::Ivar(*name),
@@ -128,6 +129,20 @@ impl Dump<'_, '_> {
                 },
             ];
             self.writer.edges(&self.tables, &pair)?;
+        }
+        Ok(())
+    }
+
+    /// Values by the names of instance variables. A name without @ is the VM's own.
+    fn variable_table(&mut self, table: StTable) -> io::Result<()> {
+        let heap = self.heap;
+        for (place, (id, word)) in (0..).zip(heap.st_entries(table)) {
+            let name = heap.id_name(id).filter(|name| name.starts_with('@'));
+            let label = name.map_or(Label::Index(place), |name| {
+                Label::Ivar(self.tables.intern(&name))
+            });
+            let value = self.value(word);
+            self.pass(&[plain(label, value)])?;
         }
         Ok(())
     }

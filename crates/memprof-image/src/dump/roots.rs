@@ -126,7 +126,7 @@ fn contents(heap: &RubyHeap<'_>) -> Vec<Range<u64>> {
         let range = match object.kind() {
             Kind::ARRAY => heap.array(&object).map(|array| array.elements.range()),
             Kind::STRUCT => heap.structure(&object).map(|cells| cells.range()),
-            Kind::OBJECT => heap.values(&object).map(|cells| cells.range()),
+            Kind::OBJECT => heap.values(&object).map(|values| values.range()),
             Kind::HASH => heap.hash(&object).map(|hash| hash.entries.range()),
             _ => None,
         };

@@ -43,7 +43,7 @@ fn exact(heap: &RubyHeap<'_>, object: &Object) -> Option<u64> {
             Vec::from_iter(array.shared.is_none().then_some(array.elements.at))
         }
         Kind::STRUCT => vec![heap.structure(object)?.at],
-        Kind::OBJECT => vec![heap.values(object)?.at],
+        Kind::OBJECT => heap.values(object)?.blocks(),
         Kind::HASH => heap.hash(object)?.blocks.to_vec(),
         _ => return None,
     };

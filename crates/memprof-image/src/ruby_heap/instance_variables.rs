@@ -1,11 +1,14 @@
 //! Instance variables of plain objects. Until Ruby 3.1 each class has a table from names to places; since then objects have
 //! shapes. Values of objects without a known layout cannot be distinguished from other words.
 
+use std::ops::Range;
+
 use memprof_dump::record::Kind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::classes::{Place, word_at};
 use super::shapes::Shapes;
+use super::st_tables::StTable;
 use super::{Cells, HEADER, Object, RubyHeap};
 use crate::image::WORD;
 
@@ -30,6 +33,40 @@ pub(crate) enum Variables {
     Tables(Place),
     /// By shapes.
     Shapes(Shapes),
+}
+
+/// Where a plain object has its values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Values {
+    /// Side by side.
+    Cells(Cells),
+    /// By name, in a table at an address.
+    Table { at: u64, table: StTable },
+}
+
+impl Values {
+    pub fn count(&self) -> u64 {
+        match self {
+            Values::Cells(cells) => cells.count,
+            Values::Table { table, .. } => table.count,
+        }
+    }
+
+    /// The memory of the values.
+    pub fn range(&self) -> Range<u64> {
+        match self {
+            Values::Cells(cells) => cells.range(),
+            Values::Table { table, .. } => table.range(),
+        }
+    }
+
+    /// What may be blocks of the object: there its values begin, unless they lie in its slot.
+    pub fn blocks(&self) -> Vec<u64> {
+        match self {
+            Values::Cells(cells) => vec![cells.at],
+            Values::Table { at, table } => vec![*at, table.bins, table.range().start],
+        }
+    }
 }
 
 impl Variables {
@@ -62,20 +99,20 @@ impl Variables {
 
 impl RubyHeap<'_> {
     /// Where a plain object has its values; None if that is not known.
-    pub fn values(&self, object: &Object) -> Option<Cells> {
+    pub fn values(&self, object: &Object) -> Option<Values> {
         match &self.variables {
             Variables::Unknown => None,
             Variables::Shapes(shapes) => shapes.values(self, object),
-            Variables::Tables(_) if object.user(EMBEDDED) => Some(Cells {
+            Variables::Tables(_) if object.user(EMBEDDED) => Some(Values::Cells(Cells {
                 at: object.address + HEADER,
                 count: EMBEDDED_COUNT,
-            }),
+            })),
             Variables::Tables(_) => {
                 let cells = Cells {
                     count: u64::from(self.memory.half(object.address + HEADER)?),
                     at: self.memory.word(object.address + HEADER + WORD)?,
                 };
-                (cells.count < MOST && self.is_there(cells)).then_some(cells)
+                (cells.count < MOST && self.is_there(cells)).then_some(Values::Cells(cells))
             }
         }
     }

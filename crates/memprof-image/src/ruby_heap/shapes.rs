@@ -4,7 +4,7 @@
 use memprof_dump::record::Kind;
 use rustc_hash::FxHashSet;
 
-use super::{Cells, HEADER, Object, RubyHeap, VariableName};
+use super::{Cells, HEADER, Object, RubyHeap, Values, VariableName};
 use crate::image::WORD;
 
 const SHIFT: u32 = 32;
@@ -135,15 +135,20 @@ impl Shapes {
         id_of(object)
     }
 
-    /// Where an object has its values: in its slot, or in a block that its first word points to.
-    pub fn values(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Cells> {
+    /// Where an object has its values.
+    pub fn values(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Values> {
+        let cells = self.cells(heap, object).map(Values::Cells);
+        cells.or_else(|| self.table(heap, object))
+    }
+
+    /// In its slot, or in a block that its first word points to.
+    fn cells(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Cells> {
         let count = self.count_of(heap, self.table + id_of(object) * self.size)?;
         let body = object.address + HEADER;
         let first = heap.memory.word(body)?;
         let embedded = heap.body(object);
         let block = heap.block(first);
         if count == 0 && block.is_some() {
-            // It has so many that they are in a table.
             return None;
         }
         let cells = Cells {
@@ -152,6 +157,17 @@ impl Shapes {
         };
         let room = block.map_or(embedded.count, |size| size / WORD);
         (count <= room).then_some(cells)
+    }
+
+    /// In a table by names, as objects have whose class has too many shapes. Their shape has no values.
+    fn table(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Values> {
+        let count = self.count_of(heap, self.table + id_of(object) * self.size)?;
+        let at = heap.memory.word(object.address + HEADER)?;
+        (count == 0 && heap.block(at).is_some()).then_some(())?;
+        let table = heap.st_table(at)?;
+        let mut names = heap.st_entries(table).map(|(id, _)| heap.id_name(id));
+        let named = names.all(|name| name.is_some());
+        named.then_some(Values::Table { at, table })
     }
 
     /// Names by place.
