@@ -64,9 +64,9 @@ impl Shapes {
             });
             fitting.count() * 10 >= numbers.len() * 8
         };
-        // Most places are refused by their first shapes.
+        // Most places are refused by a few shapes: the last ones, as the first ones are the VM's own, without a variable.
         let likely = |name: u64| {
-            let few = numbers.iter().take(6).filter(|number| {
+            let few = numbers.iter().rev().take(6).filter(|number| {
                 let id = heap.memory.word(table + **number * size + name);
                 id.is_some_and(|id| id > 0 && id < 1 << 32 && heap.id_name(id).is_some())
             });
