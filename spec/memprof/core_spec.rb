@@ -165,7 +165,7 @@ RSpec.describe Memprof::Core do
         name = ->(address) { names[address.hex] }
         step = ->(step) { step && [step[:rule], name.(step[:from]), name.(step[:to])] }
         blocks = core.each(:allocation, of: FIRST, extend: ["->=>far", "far->"], comment_extensions: true).to_a
-        shared = ->(limit) { core.count(:used, min_size: 3500, max_size: 3512, min_incoming: limit)[:count] }
+        shared = ->(limit) { core.count(:allocation, of: SHARED, min_incoming: limit)[:count] }
         first = ->(**limit) { core.count(:allocation, of: FIRST, **limit)[:count] }
         puts JSON.generate(
           blocks: blocks.map { |block| [name.(block[:address]), step.(block[:added]), block[:again].map(&step)] },
