@@ -42,7 +42,7 @@ module Memprof
             end
             started = true
           ensure
-            abandon(payload) unless started # interrupted: nobody notifies of its end
+            abandon(payload) unless started # interrupted: no notification ends it
           end
         end
 

@@ -23,7 +23,7 @@ module Memprof
               Sql.guard { Sql.start(payload) }
               started = true
             ensure
-              Sql.abandon(payload) unless started # interrupted: nobody notifies of its end
+              Sql.abandon(payload) unless started # interrupted: no notification ends it
             end
           end
 

@@ -130,7 +130,7 @@ fn moment() -> Result<Ruby, String> {
 fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Option<serde_json::Value>, String> {
     heap::stand_alone();
     if let Some(disable) = symbols().gc_disable_no_rest {
-        // SAFETY: nobody else is here; what the copy allocates starts no collection then.
+        // SAFETY: no other thread is here; what the copy allocates starts no collection then.
         unsafe { disable() };
     }
     let asked = || -> Result<Option<serde_json::Value>, magnus::Error> {
