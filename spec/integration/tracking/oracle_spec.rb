@@ -77,7 +77,8 @@ RSpec.describe "Tracking" do
       class Wide
         def initialize = 30.times { |n| instance_variable_set(:"@v#{n}", n) }
       end
-      GC.auto_compact = true if GC.respond_to?(:auto_compact=)
+      # In this program Ruby 3.1 itself marks a freed method entry then, also without a report.
+      GC.auto_compact = true if GC.respond_to?(:auto_compact=) && RUBY_VERSION >= "3.2"
       {
         String: ->(n) { X * (n * 100) },
         Array: ->(n) { Array.new(n * 10) },
