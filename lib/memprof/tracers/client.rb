@@ -39,6 +39,20 @@ module Memprof
         # Called when a trace begins, for what hook can't do.
         def install; end
 
+        # The call that a notification has begun, among those that run in this fiber: these are nested in each
+        # other, the innermost under the name that the tracer gives as `inside`.
+        def call_of(event)
+          call = Thread.current[inside]
+          call = call.outer until call.nil? || call.event.equal?(event)
+          call
+        end
+
+        # Forgets a call that no notification will end.
+        def abandon(event)
+          call = call_of(event)
+          Thread.current[inside] = call.outer if call
+        end
+
         # Runs a call, and has the tracers count with #measured how long it took, and what it was about. (Two
         # arguments, as an Array of them would be an object of the program's.)
         def measure(one = nil, other = nil)

@@ -99,18 +99,7 @@ module Memprof
           entries
         end
 
-        # The statement of a notification was not sent.
-        def abandon(event)
-          call = call_of(event)
-          Thread.current[INSIDE] = call.outer if call
-        end
-
-        # The statement of a notification.
-        def call_of(event)
-          call = Thread.current[INSIDE]
-          call = call.outer until call.nil? || call.event.equal?(event)
-          call
-        end
+        def inside = INSIDE
 
         # A statement without its values.
         def normalize(text, adapter)

@@ -59,16 +59,7 @@ module Memprof
           end
         end
 
-        def call_of(event)
-          call = Thread.current[INSIDE]
-          call = call.outer until call.nil? || call.event.equal?(event)
-          call
-        end
-
-        def abandon(event)
-          call = call_of(event)
-          Thread.current[INSIDE] = call.outer if call
-        end
+        def inside = INSIDE
 
         def subscribe
           [*TEMPLATES, SERIALIZER, COMPONENT].each do |name|

@@ -24,7 +24,7 @@ module Memprof
         # The server said no.
         class Refused < StandardError; end
 
-        # A file as it is read, compressed with gzip or as it is; the block is told how much was read.
+        # A file as it is read, compressed with gzip or as it is; the block gets how many bytes were read.
         class Body
           PIECE = 262_144
           private_constant :PIECE
