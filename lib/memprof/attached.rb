@@ -1,34 +1,83 @@
 # frozen_string_literal: true
 
 module Memprof
-  # Does in a process what `memprof attach` asked it for, and takes it back. Request and answer are files.
+  # Does in a process what `memprof attach` asked it for, and takes it back when it is done, or when the
+  # connection with the command ends, however that comes. The answer is one line of JSON.
   class Attached
-    GLANCE = 0.05
-    LONGEST = 64 * 1024
-    private_constant :GLANCE, :LONGEST
+    # The command has ended, or wants its answer now.
+    class Ended < Exception; end # rubocop:disable Lint/InheritException -- code that is evaluated may rescue others
 
-    def initialize(directory, library)
-      @directory = directory
-      @library = library
+    LONGEST = 64 * 1024
+    TRIES = 3
+    MOMENT = 1 # seconds in which code that is told to stop should
+    private_constant :Ended, :LONGEST, :TRIES, :MOMENT
+
+    class << self
+      # In the child of a fork neither the command nor the thread that would stop it is there.
+      def after_fork = @current&.abandon
+
+      # @api private
+      attr_writer :current
     end
 
-    def run
+    # `input` and `output` are the same connection.
+    def initialize(input, output, library)
+      @input = input
+      @output = output
+      @library = library
+      @undo = nil
+    end
+
+    def run(request)
       Thread.current.name = "memprof attach"
+      AfterFork.register(Attached)
+      Attached.current = self
       Native.quiet do
         Loading.json
-        work(JSON.parse(File.read(path("started"))))
+        Thread.handle_interrupt(Ended => :never) { work(request) }
       end
+    ensure
+      Attached.current = nil
+    end
+
+    def abandon
+      Attached.current = nil
+      @undo&.call
+      @input.close
     end
 
     private
 
-    def path(name) = File.join(@directory, name)
-
     # A thread that is killed, perhaps by the code that it evaluates, has no outcome.
     def work(request)
+      watcher = watch(Thread.current)
       found = outcome(request)
     ensure
-      answer(found || { error: "the thread \"memprof attach\" was killed" })
+      watcher&.kill
+      answer(found || { killed: true })
+    end
+
+    # Ends the work when the connection ends, or anything comes over it. Returns when the thread that does it
+    # has begun, so that what the VM allocates for that is not counted.
+    def watch(worker)
+      begun = Thread::Queue.new
+      watcher = Thread.new do
+        Thread.current.name = "memprof attach: connection"
+        Thread.current.report_on_exception = false
+        Native.quiet { Malloc.quiet { await_end(begun, worker) } }
+      end
+      begun.pop
+      watcher
+    end
+
+    def await_end(begun, worker)
+      begun << true
+      IO.select([@input])
+      TRIES.times do
+        worker.raise(Ended)
+        break if worker.join(MOMENT)
+      end
+      worker.kill
     end
 
     def outcome(request)
@@ -53,43 +102,57 @@ module Memprof
 
     # Tracking that was on before stays on.
     def track(request)
-      started = Memprof.start(**options(request, "sample", "stack"))
+      @undo = -> { Memprof.stop } if Memprof.start(**options(request, "sample", "stack"))
       wait(request["duration"])
       { lines: Memprof.send(:session).stats_lines(limit: request["limit"]) }
     ensure
-      Memprof.stop if started
+      undo
     end
 
     def malloc(request)
       started = Malloc.start(**options(request, "sample", "stack"))
       raise Error, "a recording of malloc runs already" unless started
 
+      @undo = -> { [Malloc.stop, Malloc.reset] }
       wait(request["duration"])
       Malloc.stop
       { lines: Malloc.table(limit: request["limit"] || 20).to_s.lines.map(&:chomp) }
     ensure
-      if started
-        Malloc.stop
-        Malloc.reset
-      end
+      undo
+    end
+
+    def undo
+      @undo&.call
+      @undo = nil
     end
 
     def evaluate(request)
-      value = eval(request["code"], TOPLEVEL_BINDING.dup, request["file"], 1) # rubocop:disable Security/Eval -- what it is for
+      value = interruptible { eval(request["code"], TOPLEVEL_BINDING.dup, request["file"], 1) } # rubocop:disable Security/Eval -- what it is for
       { lines: [Printable.utf8(value.inspect.to_s)[0, LONGEST]] }
+    rescue Ended
+      { stopped: true }
     end
 
     def options(request, *names) = request.slice(*names).compact.transform_keys(&:to_sym)
 
-    # Until the command that asked is gone, at most.
     def wait(seconds)
-      deadline = Clock.now + seconds
-      sleep(GLANCE) until Clock.now >= deadline || File.exist?(path("stop"))
+      Malloc.quiet { interruptible { sleep(seconds) } }
+    rescue Ended
+      nil # what was found until now is the answer
     end
 
+    def interruptible(&) = Thread.handle_interrupt(Ended => :immediate, &)
+
+    # Without a signal if the command is gone: a program may let SIGPIPE end it.
     def answer(facts)
-      File.write(path("answer.new"), JSON.generate(facts), perm: 0o600)
-      File.rename(path("answer.new"), path("answer"))
+      rest = "#{JSON.generate(facts)}\n"
+      until rest.empty?
+        sent = Native.send_now(@input.fileno, rest)
+        rest = rest.byteslice(sent..)
+        IO.select(nil, [@output]) if sent.zero?
+      end
+    rescue SystemCallError, IOError
+      nil # the command is gone
     end
   end
 end

@@ -34,7 +34,7 @@ module Memprof
       Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page", Classic: "classic",
       Collection: "collection", Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
-      Dumping: "dumping", GrowthRows: "growth_rows", HeapCommand: "heap_command", HeapGrowth: "heap_growth",
+      Dumping: "dumping", ForeignFiles: "foreign_files", GrowthRows: "growth_rows", HeapCommand: "heap_command", HeapGrowth: "heap_growth",
       Listing: "listing", LiveProcess: "live_process", Loading: "loading", MallocPreload: "malloc_preload",
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
       Overview: "overview", Page: "page", Pager: "pager", ProcessCopy: "process_copy",

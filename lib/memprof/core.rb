@@ -124,7 +124,7 @@ module Memprof
 
         (1..).each do |attempt|
           threads = Dir.children("/proc/#{pid}/task").map(&:to_i).sort
-          kind, image = Native.image_of_snapshot(pid, threads[attempt % threads.size])
+          kind, image = Native.image_of_snapshot(pid, threads[attempt % threads.size]) || next_of_tracer
           unless kind.is_a?(Symbol)
             return kind, image unless image.damaged? && attempt < COPIES
 

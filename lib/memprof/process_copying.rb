@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "clock"
+
 module Memprof
   # What there is to do when a process could not be copied.
   module ProcessCopying
@@ -16,9 +18,23 @@ module Memprof
       gone: "it ended"
     }.freeze
     FOREIGN = "it belongs to another user; run memprof as that user, or as root"
-    private_constant :ATTEMPTS, :AGAIN, :REMEDIES, :FOREIGN
+    GLANCE = 0.1
+    SILENCE = 60 # seconds in which the process that traces has to say something
+    private_constant :ATTEMPTS, :AGAIN, :REMEDIES, :FOREIGN, :GLANCE, :SILENCE
 
     private
+
+    # What the process that traces says next. Yields meanwhile.
+    def next_of_tracer
+      deadline = Clock.now + SILENCE
+      loop do
+        found = Native.wait_for_tracer(GLANCE)
+        return found if found
+        return [:system, "it could not be stopped"] if Clock.now > deadline
+
+        yield if block_given?
+      end
+    end
 
     # Whether another attempt makes sense. Waits a moment before it, longer each time.
     def again?(kind, attempts)

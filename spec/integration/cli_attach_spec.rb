@@ -45,7 +45,8 @@ RSpec.describe "memprof attach" do
   programs.each do |what, code|
     it "evaluates code in a process #{what}, again and again" do
       attachable(code) do |pid, _|
-        expect(value(pid, "Thread.list.map(&:name).compact")).to eq("[\"memprof attach\"]\n")
+        expect(value(pid, "Thread.list.map(&:name).compact"))
+          .to eq("[\"memprof attach\", \"memprof attach: connection\"]\n")
         expect(value(pid, "Process.pid")).to eq("#{pid}\n")
         expect(Process.wait(pid, Process::WNOHANG)).to be_nil
       end

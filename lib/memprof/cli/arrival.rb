@@ -7,37 +7,35 @@ module Memprof
     # Waits for the dump that a process writes after its signal: a new file beside the existing ones.
     class Arrival
       STEP = 0.05
-      private_constant :STEP
+      SUFFIX = Memprof::Dump::InProgress::SUFFIX
+      private_constant :STEP, :SUFFIX
 
       def initialize(target)
         @target = target
         @before = target.dumps
       end
 
-      def begin(seconds) = poll(seconds) { (@target.dumps - @before).min }
-
-      def finish(path, seconds)
-        path = path.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
-        poll(seconds) do
-          yield(size(path + Memprof::Dump::InProgress::SUFFIX))
-          state(path)
-        end || :late
+      # The new file, as {ForeignFiles::Entry} under the name that it has when it is whole.
+      def begin(seconds)
+        found = poll(seconds) { (@target.dumps - @before).min_by(&:name) }
+        found&.without_suffix(SUFFIX)
       end
 
-      def size(path)
-        File.size(path)
-      rescue SystemCallError
-        0
+      def finish(dump, seconds)
+        poll(seconds) do
+          yield(dump.with_suffix(SUFFIX).stat&.size.to_i)
+          state(dump)
+        end || :late
       end
 
       private
 
       # A file that is gone may have got its name between two looks.
-      def state(path)
-        return :whole if File.exist?(path)
-        return if File.exist?(path + Memprof::Dump::InProgress::SUFFIX) && @target.running?
+      def state(dump)
+        return :whole if dump.stat
+        return if dump.with_suffix(SUFFIX).stat && @target.running?
 
-        File.exist?(path) ? :whole : :failed
+        dump.stat ? :whole : :failed
       end
 
       def poll(seconds)

@@ -16,9 +16,9 @@ module Memprof
 
         Unlike `memprof dump` and `memprof stack`, which ask a copy, this changes the
         process: a thread of memprof's runs in it until the answer is there. Then
-        tracking ends, hooks and interposed functions are taken back, and only the
-        loaded files stay. Ctrl-C ends it early. If memprof/signal is loaded there,
-        --track uses its socket.
+        tracking ends, all hooks are removed, and only the loaded files remain. Ctrl-C
+        ends it early. If this command is killed, the process undoes everything, too.
+        If memprof/signal is loaded there, --track uses its socket.
 
         Linux only; run it as the user of the process or as root, with the permission
         to trace it (ptrace). The process must see this installation of memprof.
@@ -81,7 +81,7 @@ module Memprof
         request = request()
         library = ProcessCopy.new(target).library
         directory = library[%r{\A.*(?=/memprof/(?:\d\.\d/)?memprof\.[a-z]+\z)}]
-        attachment = Attachment.new(target, directory)
+        attachment = Attachment.new(target, directory, @terminal)
         announce(target, "loads memprof when its VM next looks for interrupts, ")
         seconds = @options.fetch(:seconds, SECONDS)
         work = @mode == :eval ? Float::INFINITY : duration + SLACK
@@ -99,7 +99,7 @@ module Memprof
       end
 
       def request
-        common = { do: @mode }
+        common = { do: @mode.to_s }
         return common.merge(@options.slice(:sample, :limit), duration: duration) unless @mode == :eval
 
         file = @options[:eval]

@@ -1,169 +1,226 @@
 # frozen_string_literal: true
 
-require "fileutils"
-require "json"
-require "securerandom"
+require "socket"
+require_relative "../control/wire"
 require_relative "../native"
 require_relative "../process_copying"
 
 module Memprof
   module CLI
     # Has a process that has not loaded memprof load it, and do something. What is put into it from outside is
-    # a line of Ruby, which its VM evaluates when it next looks for interrupts; all else goes over files.
+    # a line of Ruby, which its VM evaluates when it next looks for interrupts. All else goes over a connection
+    # that the process is had to make for that, and whose end is the end of all that it does.
     class Attachment
       include ProcessCopying
 
-      GLANCE = 0.05
+      # Seconds in which the VM may evaluate the line by itself; only then a main thread that waits for the
+      # system is woken.
+      AT_EASE = 0.1
       AGAIN_AFTER = 0.2 # seconds in which the line may be evaluated, more each time
       LONGEST_WAIT = 2
-      LINE = "::Process.pid==%<pid>d&&::Thread.new{begin;" \
-             "::Thread.current[:memprof_attached]=%<directory>s;" \
-             "::Kernel.load(%<boot>s);rescue ::Exception;end}"
+      # May be evaluated more than once. The descriptor is looked at before it is taken: its number may be
+      # another file's by then.
+      LINE = "m=::Thread.main;::Process.pid==%<pid>d&&m.thread_variable_get(:memprof_attached)!=INODE&&" \
+             "(m.thread_variable_set(:memprof_attached,INODE);::Thread.new{begin;" \
+             "::Thread.current.report_on_exception=false;" \
+             "i=::IO.for_fd(DESCRIPTOR,\"rb\",autoclose:false);s=i.stat;" \
+             "if(s.socket?&&s.ino==INODE);begin;::Thread.current[:memprof_attached]=i;" \
+             "::RubyVM::InstructionSequence.compile(::Marshal.load(i),\"memprof attach\").eval;" \
+             "ensure;i.close;end;end;rescue ::Exception;end})"
+      OWN = %r{\A/(?:cli|control|signal|attached/)} # files that the process does not need
+      LIMIT = 64 << 20 # bytes of an answer
       PATIENCE = 5 # seconds for the process to stop what it does
-      private_constant :GLANCE, :AGAIN_AFTER, :LONGEST_WAIT, :LINE, :PATIENCE
+      MOMENT = 1 # second for a process to end whose threads have
+      private_constant :AT_EASE, :AGAIN_AFTER, :LONGEST_WAIT, :LINE, :OWN, :LIMIT, :PATIENCE, :MOMENT
 
       # The longest time in seconds for which its main thread was stopped.
       attr_reader :pause
 
-      def initialize(target, library)
+      def initialize(target, library, terminal)
         @target = target
         @library = library
-        @directory = File.join(target.temporary_directory, "memprof-#{SecureRandom.hex(8)}")
+        @terminal = terminal
         @pause = 0.0
+        @ahead = String.new
       end
 
       # Gives the answer. `seconds` is the time for the process to begin, `work` that for the rest.
       def run(request, seconds:, work:)
-        prepare(request)
         get_started(seconds)
+        send_rest(request)
         await_answer(work)
       rescue Interrupt
         ended_early || raise
       ensure
-        clean_up
+        @terminal.progress(nil)
+        withdraw unless @started
+        @socket&.close
+        Native.drop_snapshot
       end
 
       private
 
-      def outside(name) = File.join(@target.outside(@directory), name)
-
-      def prepare(request)
-        boot = File.join(@library, "memprof/attached/boot.rb")
-        unless File.exist?(@target.outside(boot))
-          raise UsageError, "process #{@target.pid} does not see #{@library}: install memprof where it runs"
-        end
-
-        Dir.mkdir(outside(""), 0o700)
-        @made = true
-        File.write(outside("request"), JSON.generate(request), perm: 0o600)
-        chown_request
-        @line = format(LINE, pid: @target.inner_pid, directory: @directory.dump, boot: boot.dump)
-      end
-
-      # To the user of the process.
-      def chown_request
-        status = File.read("/proc/#{@target.pid}/status")
-        uid, gid = %w[Uid Gid].map { |name| status[/^#{name}:\s+\d+\s+(\d+)/, 1].to_i }
-        [outside(""), outside("request")].each { |path| File.chown(uid, gid, path) }
-      end
-
       def get_started(seconds)
-        deadline = Clock.now + seconds
+        Native.attach(@target.pid, @target.held, format(LINE, pid: @target.inner_pid))
+        beginning = Clock.now
         attempt = 0
-        loop do
-          pause, why = ask(attempt += 1)
-          if pause.is_a?(Float)
-            @pause = pause
-          elsif !AGAIN.include?(pause)
-            refuse(pause, why)
-          end
-          await_start([AGAIN_AFTER * attempt, LONGEST_WAIT].min)
-          break if started?
+        until @started
+          why = ask(attempt += 1)
+          wait = (attempt == 1) ? AT_EASE : [AGAIN_AFTER * attempt, LONGEST_WAIT].min
+          next if begun?(wait) { progress("waits for its VM", Clock.now - beginning) }
 
-          time_out(seconds, why) if Clock.now > deadline
+          time_out(seconds, why) if Clock.now - beginning > seconds
         end
       end
 
       # The line may have to wait on a thread that sleeps on: then the next one is for the thread that woke.
       def ask(attempt)
-        asked = Native.attach_again if attempt > 1
-        asked.nil? || asked.first == :gone ? Native.attach(@target.pid, @line) : asked
+        Native.attach_step((attempt == 1) ? "ask" : "wake")
+        kind, why = take(next_of_tracer)
+        refuse(kind, why) unless kind.is_a?(Float) || AGAIN.include?(kind)
+        why
       end
 
-      def await_start(seconds)
+      # The first answer brings the connection.
+      def take(answer)
+        descriptor = answer.grep(Integer).first
+        if descriptor
+          @socket = UNIXSocket.for_fd(descriptor)
+          write(Marshal.dump(File.read(File.expand_path("../attached/boot.rb", __dir__))))
+        end
+        @pause = answer.first if answer.first.is_a?(Float)
+        answer
+      end
+
+      def begun?(seconds)
         deadline = Clock.now + seconds
-        sleep(GLANCE / 10) until started? || Clock.now > deadline
+        until @socket&.wait_readable(0.05)
+          return false if Clock.now > deadline
+
+          yield
+        end
+        @started = receive(PATIENCE)["begun"] == true
       end
 
-      def started? = File.exist?(outside("started"))
-
-      # Without the request the line does nothing any more, should it be evaluated later.
       def time_out(seconds, why)
-        File.unlink(outside("request"))
         why = "it is stopped, until it gets SIGCONT" if @target.stopped?
         why ||= "no thread of it looked for interrupts"
         raise UsageError, "process #{@target.pid} did not begin within #{seconds} s (--seconds): #{why}"
-      rescue Errno::ENOENT
-        nil # it begins just now
       end
 
-      # What was found until then. Code that is evaluated is not stopped.
-      def ended_early
-        return unless @made && started?
+      # The line does nothing any more, should it be evaluated later. If it is just being evaluated, its
+      # thread closes the connection; else the process is had to.
+      def withdraw
+        return unless @socket
 
-        File.write(outside("stop"), "")
-        await_answer(PATIENCE)
-      rescue UsageError
-        nil
+        Native.attach_step("withdraw")
+        next_of_tracer
+        return if @socket.wait_readable(AT_EASE)
+
+        Native.attach_step("close")
+        next_of_tracer
+      end
+
+      # In the order in which the files were loaded here, so that none of them has to be read there.
+      def sources
+        require "memprof"
+        require "memprof/attached"
+        root = File.expand_path("..", __dir__)
+        paths = $LOADED_FEATURES.select { |path| path.start_with?(root) && path.end_with?(".rb") }
+        paths.reject! { |path| OWN.match?(path.delete_prefix(root)) }
+        paths.to_h { |path| [path.sub(root, "#{@library}/memprof"), File.read(path)] }
+      end
+
+      def send_rest(request)
+        progress("loads memprof", 0)
+        write(Marshal.dump([@library, sources, request.transform_keys(&:to_s)]))
+        @asked = true
+      end
+
+      # Beside busy threads the process reads slowly.
+      def write(bytes)
+        beginning = Clock.now
+        until bytes.empty?
+          sent = @socket.sendmsg_nonblock(bytes, Socket::MSG_NOSIGNAL, exception: false)
+          next bytes = bytes.byteslice(sent..) unless sent == :wait_writable
+
+          progress("loads memprof", Clock.now - beginning)
+          @socket.wait_writable(AT_EASE)
+        end
+      rescue SystemCallError
+        ended
       end
 
       def await_answer(seconds)
-        deadline = Clock.now + seconds
-        loop do
-          answer = read("answer")
-          return parse(answer) if answer
-          if (failure = read("failed"))
-            refuse(:failed, Printable.line(failure.strip))
-          end
-          raise UsageError, "process #{@target.pid} ended" unless @target.running?
-          if Clock.now > deadline
-            raise UsageError, "process #{@target.pid} did not answer within #{seconds.round} s"
-          end
+        beginning = Clock.now
+        until @socket.wait_readable(AT_EASE)
+          time = Clock.now - beginning
+          raise UsageError, "process #{@target.pid} did not answer within #{seconds.round} s" if time > seconds
 
-          sleep(GLANCE)
+          progress("works", time)
         end
+        parse(receive(PATIENCE))
       end
 
-      # The process's user may have put anything there.
-      def read(name)
-        File.open(outside(name), File::RDONLY | File::NOFOLLOW | File::NONBLOCK) do |file|
-          file.read if file.stat.file?
-        end
-      rescue SystemCallError
-        nil
+      # The process's user may send anything.
+      def receive(seconds)
+        Control::Wire.read(@socket, seconds: seconds, limit: LIMIT, ahead: @ahead) || ended
+      rescue Control::Broken => e
+        refuse(:failed, "its answer can't be read: #{Printable.line(e.message)}")
       end
 
-      def parse(text)
-        answer = JSON.parse(text)
+      # All threads of a process that ends are killed before.
+      def parse(answer)
+        if answer["killed"]
+          ended if ended_within?(MOMENT)
+          refuse(:failed, "the thread \"memprof attach\" was killed")
+        end
         return answer unless answer["error"]
 
         place = answer["at"] ? " (#{answer["at"]})" : ""
-        refuse(:failed, Printable.line("#{answer["error"]}#{place}"))
-      rescue JSON::ParserError
-        refuse(:failed, "its answer can't be read")
+        refuse(:failed, Printable.line("#{explained(answer["error"].to_s)}#{place}"))
+      end
+
+      def explained(error)
+        return error unless error.match?(%r{\ALoadError: .*memprof/memprof})
+
+        "it does not see #{@library}: install memprof where it runs"
+      end
+
+      def ended
+        ended_within?(MOMENT)
+        raise UsageError, @target.running? ? "process #{@target.pid} broke off" : "process #{@target.pid} ended"
+      end
+
+      def ended_within?(seconds)
+        deadline = Clock.now + seconds
+        sleep(AT_EASE / 10) while @target.running? && Clock.now < deadline
+        !@target.running?
+      end
+
+      # What was found until then; nil if nothing was.
+      def ended_early
+        return unless @asked
+
+        @socket.close_write
+        unless @socket.wait_readable(PATIENCE)
+          @terminal.warn("process #{@target.pid} is still running the code, which does not look for " \
+                         "interrupts; its thread \"memprof attach\" ends as soon as it does")
+          return
+        end
+        answer = parse(receive(PATIENCE))
+        return answer unless answer["stopped"]
+
+        @terminal.warn("process #{@target.pid} has stopped the code")
+        nil
+      end
+
+      def progress(what, seconds)
+        @terminal.progress("process #{@target.pid} #{what}, #{seconds.to_i} s")
       end
 
       def refuse(kind, why)
         raise UsageError, "process #{@target.pid}: #{remedy(kind, why)}"
-      end
-
-      def clean_up
-        return unless @made
-
-        %w[request started stop answer answer.new failed].each { |name| FileUtils.rm_f(outside(name)) }
-        Dir.rmdir(outside(""))
-      rescue SystemCallError
-        nil # the process is not done yet, or has put something there
       end
     end
   end

@@ -57,20 +57,30 @@ module Memprof
 
       def run
         check
-        dump = @options[:file] || SignalDump.new(target, @terminal, @options[:seconds]).path
-        deliver(dump) unless @options[:test]
-        return unless @options.fetch(:delete, @options[:file].nil?)
+        return run_with_file(@options[:file]) if @options[:file]
 
-        File.unlink(dump)
+        keep = !@options.fetch(:delete, true)
+        SignalDump.new(target, @terminal, @options[:seconds]).take(keep: keep) do |path, dump|
+          deliver(path, dump) unless @options[:test]
+        end
+        @terminal.puts("Deleted dump file.") unless keep
+      end
+
+      def run_with_file(path)
+        deliver(path, path) unless @options[:test]
+        return unless @options[:delete]
+
+        File.unlink(path)
         @terminal.puts("Deleted dump file.")
       end
 
-      def deliver(dump)
-        return Upload.new(dump, @terminal, @options).run if @options[:url]
+      # `place` is where the dump stays if it can't be delivered.
+      def deliver(path, place)
+        return Upload.new(path, place, @terminal, @options).run if @options[:url]
 
-        Keep.new(dump, @terminal, @options).run
+        Keep.new(path, @terminal, @options).run
       rescue Error => e
-        raise Failure, "#{e.message.lines.first.chomp}. The dump is still at #{dump}"
+        raise Failure, "#{e.message.lines.first.chomp}. The dump is still at #{place}"
       end
 
       # In the order in which the old command asked.

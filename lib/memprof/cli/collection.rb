@@ -1,54 +1,28 @@
 # frozen_string_literal: true
 
-require "fileutils"
-
 module Memprof
   module CLI
     # Takes a dump from where its process left it.
     module Collection
-      READ = File::RDONLY | File::NOFOLLOW | File::NONBLOCK | File::BINARY
-      private_constant :READ
-
       class << self
-        # Moves a file; it is ours alone (mode 0600) when it appears under its new name.
-        def move(source, destination)
-          return copy(source, destination) unless File.owned?(source)
+        # Copies a file of a process (a {ForeignFiles::Entry}) to a path of this one, and removes it there.
+        def take(target, dump, destination)
+          dump.open do |file|
+            # Looked at once more: the name may be another file's by now.
+            raise Error, "can't read #{dump}: it does not belong to process #{target.pid}" unless
+              target.ours?(file.stat)
 
-          begin
-            File.chmod(0o600, source)
-            File.rename(source, destination)
-          rescue SystemCallError # another file system
-            copy(source, destination)
-          end
-        end
-
-        def copy(source, destination)
-          read(source) do |file|
             Output.open(destination) { |io| IO.copy_stream(file, io) }
+            dump.remove(file)
           end
-          FileUtils.rm_f(source) # if it is ours to remove
+        rescue Error => e
+          # The process has done its part: the dump stays where it is.
+          raise UsageError, "#{e.message}; the dump is #{dump}"
         end
 
         # The name of a stored dump unless one is given.
-        def name(target, source)
-          ending = File.basename(source)[/\.[a-z.]+\z/].to_s
+        def name(target, ending)
           "#{target.name}-#{target.pid}-#{Time.now.strftime("%Y%m%d-%H%M%S")}#{ending}"
-        end
-
-        private
-
-        # Not through a link: the directory may be one for all.
-        def read(source)
-          file = File.open(source, READ)
-          begin
-            raise Error, "can't read #{source}: not a regular file" unless file.stat.file?
-
-            yield(file)
-          ensure
-            file.close
-          end
-        rescue SystemCallError => e
-          raise Error, "can't read #{source}: #{Output.reason(e)}"
         end
       end
     end

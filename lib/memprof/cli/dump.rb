@@ -16,7 +16,7 @@ module Memprof
         A process that has loaded memprof/signal forks a child that writes the dump. If
         it has not, memprof copies the process, and the copy writes the dump (on Linux,
         as its user or as root, with permission to trace it). The process is paused only
-        for the fork. memprof moves the file here, readable by its owner only, and
+        for the fork. The file appears here, readable by its owner only, and memprof
         prints its name. A dump contains what the program has in memory, even passwords;
         --values hash, length or none leaves contents out.
 
@@ -98,23 +98,9 @@ module Memprof
       end
 
       def dump(target, out)
-        path = dump_of(target, @wanted, @options.fetch(:seconds, DEFAULT_SECONDS))
-        unless target.ours?(path)
-          raise UsageError, "#{target.shown(path)} does not belong to process #{target.pid}: not moved"
-        end
-
-        out ||= Collection.name(target, path)
-        move(target, path, out)
+        out = dump_of(target, out, @wanted, @options.fetch(:seconds, DEFAULT_SECONDS))
         @terminal.puts(out)
         @terminal.warn("#{Units.bytes(File.size(out))}; next: memprof leaks #{Shellwords.escape(out)}")
-      end
-
-      # The process has done its part: the dump stays where it is.
-      def move(target, path, out)
-        Collection.move(path, out)
-      rescue Error, SystemCallError => e
-        kept = "; the dump is #{target.shown(path)}" if File.exist?(path)
-        raise UsageError, "#{e.message}#{kept}"
       end
     end
   end

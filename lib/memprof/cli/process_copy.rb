@@ -1,16 +1,14 @@
 # frozen_string_literal: true
 
-require "fileutils"
 require "json"
-require "securerandom"
-require_relative "../dump/in_progress"
 require_relative "../native"
 require_relative "../process_copying"
 
 module Memprof
   module CLI
     # Asks a copy of a process, made for this question by one of its threads: the process itself loads
-    # nothing, and waits for some milliseconds. In the copy our library is loaded, and answers.
+    # nothing, and waits for some milliseconds. In the copy our library is loaded, and answers. Neither needs
+    # a file that the other one can name.
     class ProcessCopy
       include ProcessCopying
 
@@ -45,32 +43,30 @@ module Memprof
       # The path of memprof's library for that version, here.
       def library = library_for(ruby_version)
 
-      # Puts a request, and gives the answer. The block is called now and then.
-      def ask(request, seconds:, &progress)
+      # Puts a request, and gives the answer. What the copy writes goes to `output`, up to `limit` bytes. The
+      # block is called now and then.
+      def ask(request, seconds:, output: nil, limit: 0, &progress)
         library = self.library
         deadline = Clock.now + seconds
         busy = 0
         loop do
-          kind, answer = attempt(library, request.merge(alone: busy > PATIENT), deadline, &progress)
+          again(output) if @attempts.positive?
+          request = request.merge(alone: busy > PATIENT)
+          kind, answer = attempt(library, request, output, limit, deadline, &progress)
           return answer if kind == :answer
 
           busy += 1 if kind == :busy
-          if kind == :library && !@given
-            library = copy_library(library)
-          elsif !again?(kind, @attempts)
-            refuse(kind, answer)
-          end
+          refuse(kind, answer) unless again?(kind, @attempts)
         end
-      ensure
-        FileUtils.rm_f(@target.outside(@given)) if @given
       end
 
       private
 
-      def attempt(library, request, deadline, &progress)
+      def attempt(library, request, output, limit, deadline, &progress)
         thread = next_thread
         @attempts += 1
-        kind, copy = Native.snapshot(@target.pid, thread, library, JSON.generate(request))
+        Native.snapshot(@target.pid, @target.held, thread, library, JSON.generate(request), output&.fileno, limit)
+        kind, copy = next_of_tracer
         unless kind.is_a?(Symbol)
           @pause += kind
           kind, copy = wait(Work.new(copy), deadline, &progress)
@@ -79,7 +75,14 @@ module Memprof
         [kind, copy]
       ensure
         Native.drop_snapshot
-        discard(request[:path])
+      end
+
+      # What a copy has written that ended before its dump was complete is none.
+      def again(output)
+        output&.truncate(0)
+        output&.rewind
+      rescue SystemCallError, IOError
+        raise Error, "the copy of process #{@target.pid} ended before its dump was complete"
       end
 
       # Those that run no Ruby, or another Ractor, only if there is no other.
@@ -90,14 +93,9 @@ module Memprof
         fit[@attempts % fit.size]
       end
 
-      # What a copy has written that ended before its dump was complete.
-      def discard(path)
-        FileUtils.rm_f(@target.outside(path) + Memprof::Dump::InProgress::SUFFIX) if path
-      end
-
       def wait(work, deadline)
         loop do
-          text, why = Native.wait_for_snapshot(GLANCE)
+          text, why = Native.wait_for_tracer(GLANCE)
           return text, why if text.is_a?(Symbol)
           return parse(text) if text
           return :stuck, "the copy waits for a lock" if work.seconds_idle > STUCK
@@ -131,18 +129,6 @@ module Memprof
 
         raise UsageError, "process #{@target.pid} runs Ruby #{version}, and this memprof was built for " \
                           "#{RUBY_VERSION}: run the memprof of that Ruby"
-      end
-
-      # The process may be in a container, or may not be permitted to read our files.
-      def copy_library(library)
-        @given = "/tmp/memprof-#{SecureRandom.hex(8)}.so"
-        File.open(@target.outside(@given), File::WRONLY | File::CREAT | File::EXCL, 0o644) do |file|
-          IO.copy_stream(library, file)
-          file.chmod(0o644)
-        end
-        @given
-      rescue SystemCallError => e
-        refuse(:library, "can't put the library there: #{e.message}")
       end
 
       def refuse(kind, why)

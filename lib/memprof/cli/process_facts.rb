@@ -14,13 +14,19 @@ module Memprof
       WITH_WORD = /\A-[CEIrX]\z/
       private_constant :RUNNERS, :SERVERS, :CODE, :WITH_WORD
 
+      # The directory is held open: whatever is read there is of this process, also if another one gets its
+      # number.
       def initialize(pid)
+        @pid = pid
+        @held = File.open("/proc/#{pid}")
+        @directory = "/proc/self/fd/#{@held.fileno}"
+      rescue SystemCallError
         @directory = "/proc/#{pid}"
       end
 
       # Without the environment of the process, which may have secrets: Ruby shows this where a method is
       # missing.
-      def inspect = "#<#{self.class} #{@directory}>"
+      def inspect = "#<#{self.class} #{@pid}>"
 
       def name
         words = read("cmdline")&.split("\0")
@@ -35,14 +41,17 @@ module Memprof
 
       def uid = status("Uid")&.split&.fetch(1)&.to_i
 
-      def inner_pid = (status("NSpid")&.split&.last || File.basename(@directory)).to_i
+      def inner_pid = (status("NSpid")&.split&.last || @pid).to_i
 
-      # Where its files are, before the names that it has for them: also after it has ended.
-      def root = @root ||= find_root
+      # Its files. Those of its own root are reached also after it has ended.
+      def files = @files ||= ForeignFiles.new(root, shares_files? ? "" : "/proc/#{@pid}/root")
+
+      # Bytes in memory.
+      def resident = status("VmRSS").to_i * 1024
 
       # Threads: those that run, the first one, all others.
       def threads
-        first = File.basename(@directory).to_i
+        first = @pid
         all = Dir.children("#{@directory}/task").map(&:to_i)
         running, others = all.partition { |thread| read("task/#{thread}/stat").to_s[/.*\) (\S)/m, 1] == "R" }
         [*running, *([first] & others), *(others - [first])]
@@ -69,29 +78,31 @@ module Memprof
 
       def descendants
         parents = Dir.glob("/proc/[0-9]*/stat").to_h { |path| [path[/\d+/].to_i, parent(path)] }
-        found = [File.basename(@directory).to_i]
+        found = [@pid]
         found.each { |pid| found.concat(parents.select { |_, parent| parent == pid }.keys.sort) }
         found.drop(1)
       end
 
       private
 
-      # /proc/PID/root is there for as long as the process, and so is what is mounted in a namespace of its
-      # own, unless they are held open.
-      def find_root
-        path = "#{@directory}/root"
-        same = File.stat(path).then { |there| there == File.stat("/") && there.dev == File.stat("/").dev }
-        return "" if same && same_mounts?
-
-        begin
-          @held = [File.open(path), File.open("#{@directory}/ns/mnt")]
-          "/proc/self/fd/#{@held.first.fileno}"
-        rescue SystemCallError
-          path
-        end
+      # Its root directory, open. /proc/PID/root is there for as long as the process, and so is what is mounted
+      # in a namespace of its own, unless they are held open.
+      def root
+        @namespace = File.open("#{@directory}/ns/mnt")
+        File.open("#{@directory}/root")
       rescue SystemCallError
-        ""
+        File.open("/") if File.directory?("/proc/self")
       end
+
+      # Whether the same names are the same files here.
+      def shares_files?
+        same = File.stat("#{@directory}/root").then { |there| [there.dev, there.ino] == root_here }
+        same && same_mounts?
+      rescue SystemCallError
+        true
+      end
+
+      def root_here = File.stat("/").then { |here| [here.dev, here.ino] }
 
       # A namespace of its own may show other files under the same root.
       def same_mounts?

@@ -9,23 +9,28 @@ require_relative "../signal/settings"
 
 module Memprof
   module CLI
-    # A running process, seen from outside: how to reach it, and where its dumps are. Without /proc, as
-    # on macOS, it is assumed to be like this one.
+    # A running process, seen from outside: how to reach it, and where its dumps are. It is held by a
+    # descriptor, so that another process that gets its number is not taken for it. What it names is opened
+    # by {ForeignFiles}. Without /proc, as on macOS, it is assumed to be like this one.
     class Target
       extend Forwardable
 
       attr_reader :pid
 
       # `inner_pid` is its process id as it sees it itself.
-      def_delegators :@facts, :stopped?, :threads, :inner_pid
+      def_delegators :@facts, :stopped?, :threads, :inner_pid, :resident
 
       def initialize(pid)
         @pid = pid
+        @held = IO.for_fd(Native.hold_process(pid), "rb") if Native.respond_to?(:hold_process)
         @facts = ProcessFacts.new(pid)
       end
 
+      # The descriptor that holds it; nil where there is none.
+      def held = @held&.fileno
+
       def check
-        Process.kill(0, pid)
+        signal_with(0)
         raise Errno::ESRCH if @facts.zombie?
       end
 
@@ -37,8 +42,6 @@ module Memprof
       rescue SystemCallError
         false
       end
-
-      def stopped? = @facts.stopped?
 
       # What is asked of a stopped process would be done when no command waits for it any more.
       def refuse_stopped
@@ -65,12 +68,12 @@ module Memprof
         !client.nil? || answers_signal?
       end
 
-      def send_signal = Process.kill(signal, pid)
+      def send_signal = signal_with(Signal.list.fetch(signal))
 
       def connect
         directories.each do |directory|
-          client = Control::Client.connect(Control::Address.path(directory, @facts.inner_pid),
-            uid: @facts.uid)
+          entry = @facts.files.entry(directory, Control::Address.name(@facts.inner_pid))
+          client = entry&.connectable { |path| Control::Client.connect(path, pid: pid, uid: @facts.uid) }
           return client if client
         end
         nil
@@ -78,33 +81,27 @@ module Memprof
 
       def ruby? = Native.respond_to?(:ruby_version_of) && Native.ruby_version_of(pid).size == 1
 
-      # Where it keeps temporary files, as it sees it.
-      def temporary_directory
-        temporary_variables.find { |path| path.start_with?("/") && File.directory?(outside(path)) } || "/tmp"
+      def descendants
+        @facts.descendants.filter_map do |child|
+          Target.new(child)
+        rescue SystemCallError
+          nil # it has ended since
+        end
       end
 
-      def descendants = @facts.descendants.map { |child| Target.new(child) }
-
-      def outside(path) = "#{@facts.root}#{path}"
-
-      # The same for people: a root that this command holds open has that name only here.
-      def shown(path)
-        held = @facts.root.start_with?("/proc/self/") && path.delete_prefix(@facts.root)
-        Printable.line(held && held != path ? "/proc/#{pid}/root#{held}" : path)
-      end
-
+      # The dumps that it has written, as {ForeignFiles::Entry}. Anybody may put a file into a world-writable
+      # directory: those of others are left out.
       def dumps
-        prefix = "memprof-#{@facts.inner_pid}-"
-        paths = directories.flat_map { |directory| children(directory, prefix) }
-        paths.select { |path| ours?(path) }
+        pattern = /\Amemprof-#{@facts.inner_pid}-\d/
+        entries = directories.flat_map { |directory| @facts.files.entries(directory, pattern) }
+        entries.select { |entry| ours?(entry.stat) }
       end
 
-      # Whether the process itself wrote a file. Anybody may put a file into a world-writable directory.
-      def ours?(path)
-        stat = File.lstat(path)
-        stat.file? && (@facts.uid.nil? || stat.uid == @facts.uid)
-      rescue SystemCallError
-        false
+      # Whether a file is one that the process itself wrote.
+      def ours?(stat)
+        return false unless stat&.file?
+
+        @facts.uid.nil? || stat.uid == @facts.uid
       end
 
       private
@@ -114,15 +111,13 @@ module Memprof
         settings = OnSignal::Settings::DIRECTORY
         given = [@facts.environment(settings), ENV.fetch(settings, nil)]
         paths = [*given, *temporary_variables, "/tmp", Dir.tmpdir].compact.reject(&:empty?)
-        paths.uniq.map { |path| outside(path) }
+        paths.uniq.select { |path| path.start_with?("/") }
       end
 
       def temporary_variables = %w[TMPDIR TMP TEMP].filter_map { |name| @facts.environment(name) }
 
-      def children(directory, prefix)
-        Dir.children(directory).grep(/\A#{prefix}\d/).map { |name| File.join(directory, name) }
-      rescue SystemCallError
-        []
+      def signal_with(number)
+        @held ? Native.signal_process(@held.fileno, number) : Process.kill(number, pid)
       end
     end
   end

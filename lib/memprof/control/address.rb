@@ -10,7 +10,9 @@ module Memprof
       LONGEST = RUBY_PLATFORM.include?("linux") ? 107 : 103
 
       class << self
-        def path(directory, pid) = File.join(directory, "memprof-#{pid}.sock")
+        def path(directory, pid) = File.join(directory, name(pid))
+
+        def name(pid) = "memprof-#{pid}.sock"
 
         # Listens, mode 0600. A socket without a listener is replaced.
         def listen(path)

@@ -8,9 +8,12 @@
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::ops::Range;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
+use super::channel::{Channel, refused};
+use super::descriptors;
 use super::error::SnapshotError;
 use super::maps;
 use super::process_symbols::Symbols;
@@ -50,6 +53,9 @@ pub struct Attachment {
     register: Register,
     /// Where the line is in the process.
     line: u64,
+    /// The connection with the code that the line runs; the number of the process's end.
+    channel: Option<OwnedFd>,
+    there: i32,
     /// Ruby's handler of signals, and a signal.
     wake: Option<(u64, i32)>,
     /// Where the VM's code is.
@@ -77,9 +83,14 @@ enum Register {
 }
 
 impl Attachment {
-    /// Puts the line into a process, whose main thread is stopped for that. The VM evaluates it in a context in which Ruby
-    /// permits what it permits in a block of `trap`, and may do so more than once.
-    pub fn begin(pid: i32, line: &str) -> Result<Attachment, SnapshotError> {
+    /// Puts the line into the process that `held` holds, whose main thread is stopped for that, and makes a connection with it: the line has
+    /// `DESCRIPTOR` and `INODE` where its end is named. The VM evaluates it in a context in which Ruby permits what it permits in
+    /// a block of `trap`, and may do so more than once.
+    pub fn begin(
+        pid: i32,
+        held: BorrowedFd<'_>,
+        line: &str,
+    ) -> Result<Attachment, SnapshotError> {
         let symbols = Symbols::of(pid, &["libruby"])?;
         let eval = symbols.find("rb_eval_string")?;
         let register = match (
@@ -114,51 +125,89 @@ impl Attachment {
             eval,
             register,
             line: 0,
+            channel: None,
+            there: -1,
             wake: None,
             code: ranges(&|path| path == vm),
             loader: ranges(&is_loader),
             pause: Duration::ZERO,
         };
-        attachment.prepare(line)?;
+        attachment.prepare(held, line)?;
         Ok(attachment)
     }
 
-    fn prepare(&mut self, line: &str) -> Result<(), SnapshotError> {
+    fn prepare(&mut self, held: BorrowedFd<'_>, line: &str) -> Result<(), SnapshotError> {
         if line.len() as u64 + MAGIC.len() as u64 >= PAGE {
             return Err(SnapshotError::Refused(io::Error::from_raw_os_error(
                 libc::ENAMETOOLONG,
             )));
         }
         let stopped = Stopped::stop(self.pid)?;
+        // Its number may be another process's by now; while it is stopped it is the one that is held, or not.
+        if descriptors::ended(held) {
+            return Err(SnapshotError::Gone);
+        }
         let beginning = Instant::now();
         let page = page(self.pid).map_or_else(|| self.new_page(&stopped), Ok);
         let wake = self.waking(&stopped);
+        let room = registers::below_stack(&stopped.registers, 64);
+        let channel = Channel::open(self.pid, room, |number, arguments| {
+            stopped.call(self.instruction, number, arguments, &mut None)
+        });
         stopped.release()?;
         self.pause = beginning.elapsed();
-        let page = page?;
-        self.wake = wake?;
-        self.line = page + MAGIC.len() as u64;
+        let channel = channel?;
+        let line = line
+            .replace("DESCRIPTOR", &channel.there.to_string())
+            .replace("INODE", &channel.inode.to_string());
+        self.channel = Some(channel.here);
+        self.there = channel.there;
+        let placed = wake.and_then(|wake| {
+            self.wake = wake;
+            self.line = page? + MAGIC.len() as u64;
+            self.write(&line)
+        });
+        if placed.is_err() {
+            self.close()?;
+        }
+        placed
+    }
+
+    /// The process itself may not write there.
+    fn write(&self, line: &str) -> Result<(), SnapshotError> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(line.as_bytes());
         bytes.push(0);
-        // The process itself may not write there.
         let memory = format!("/proc/{}/mem", self.pid);
         let memory = OpenOptions::new().write(true).open(memory)?;
-        memory.write_all_at(&bytes, page)?;
+        memory.write_all_at(&bytes, self.line - MAGIC.len() as u64)?;
         Ok(())
+    }
+
+    /// This program's end of the connection, once.
+    pub fn channel(&mut self) -> Option<OwnedFd> {
+        self.channel.take()
+    }
+
+    /// The line does nothing any more, should it be evaluated later.
+    pub fn withdraw(&self) -> Result<(), SnapshotError> {
+        self.write("nil")
+    }
+
+    /// The end of the process is closed: for a line that was withdrawn before it was evaluated.
+    pub fn close(&self) -> Result<(), SnapshotError> {
+        let stopped = Stopped::stop(self.pid)?;
+        let arguments = [self.there as u64, 0, 0, 0, 0, 0];
+        let answer = stopped.call(self.instruction, libc::SYS_close, arguments, &mut None);
+        stopped.release()?;
+        answer.map(|_| ())
     }
 
     fn new_page(&self, stopped: &Stopped) -> Result<u64, SnapshotError> {
         let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let arguments = [0, PAGE, libc::PROT_READ as u64, kind, u64::MAX, 0];
         let page = stopped.call(self.instruction, libc::SYS_mmap, arguments, &mut None)?;
-        match page {
-            // As the kernel answers with errors.
-            -4095..=-1 => Err(SnapshotError::Refused(io::Error::from_raw_os_error(
-                -page as i32,
-            ))),
-            _ => Ok(page as u64),
-        }
+        Ok(refused(page)? as u64)
     }
 
     /// Ruby's signal handler, if it can be identified, and a signal that is ignored.
@@ -190,11 +239,12 @@ impl Attachment {
         Ok(None)
     }
 
-    /// Asks the VM to evaluate the line soon. May be repeated.
-    pub fn request(&mut self) -> Result<Outcome, SnapshotError> {
+    /// Asks the VM to evaluate the line soon. May be repeated. With `wake`, a main thread that waits for the system looks for
+    /// interrupts, too: its call returns EINTR, as it does for a signal.
+    pub fn request(&mut self, wake: bool) -> Result<Outcome, SnapshotError> {
         let mut main = Stopped::stop(self.pid)?;
         let beginning = Instant::now();
-        let outcome = self.request_in(&mut main);
+        let outcome = self.request_in(&mut main, wake);
         let released = main.release();
         self.pause = self.pause.max(beginning.elapsed());
         let outcome = outcome?;
@@ -202,7 +252,7 @@ impl Attachment {
         Ok(outcome)
     }
 
-    fn request_in(&self, main: &mut Stopped) -> Result<Outcome, SnapshotError> {
+    fn request_in(&self, main: &mut Stopped, wake: bool) -> Result<Outcome, SnapshotError> {
         let place = registers::place(&main.registers);
         // Functions are called there that it may have to look up itself.
         if self.loader.iter().any(|code| code.contains(&place)) {
@@ -236,7 +286,7 @@ impl Attachment {
                 }
             }
         }
-        if let Some((handler, signal)) = self.wake {
+        if let Some((handler, signal)) = self.wake.filter(|_| wake) {
             main.call_function(self.instruction, handler, [signal as u64, 0, 0, 0])?;
         }
         Ok(Outcome::Requested)

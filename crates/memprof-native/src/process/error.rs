@@ -25,6 +25,8 @@ pub enum SnapshotError {
     NoMemory,
     /// The thread did not stop in time: it waits for a device.
     Busy,
+    /// The kernel lacks a call that this takes.
+    TooOld,
     /// The call in the copy ended with a signal, or the copy ended: what happened.
     Died(String),
     /// Anything else that the system said.
@@ -49,6 +51,7 @@ impl fmt::Display for SnapshotError {
             SnapshotError::Busy => {
                 out.write_str("it can't be stopped while it waits for the kernel; try again")
             }
+            SnapshotError::TooOld => out.write_str("that takes Linux 5.6 or later"),
             SnapshotError::Died(how) => write!(out, "the copy ended: {how}"),
             SnapshotError::System(error) => error.fmt(out),
         }

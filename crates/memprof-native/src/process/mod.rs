@@ -8,10 +8,15 @@
 //! And a process itself: its VM is had to evaluate a line of Ruby, by calls of functions that signal handlers may make
 //! ([`Attachment`]).
 //!
-//! This is the only place that stops a process.
+//! This is the only place that stops a process. A process of its own does it ([`tracer`]), which ends in order when the program that
+//! asked is killed.
+//!
+//! No path leads from one process to the other: they are connected by a [`Channel`], which the other one is had to make.
 
 mod attachment;
 mod calls;
+mod channel;
+pub mod descriptors;
 mod error;
 mod live_calls;
 pub(crate) mod maps;
@@ -23,6 +28,7 @@ mod quiet;
 mod snapshot;
 mod stopped;
 mod thread_status;
+pub mod tracer;
 
 #[cfg(target_arch = "aarch64")]
 #[path = "registers_aarch64.rs"]
@@ -33,6 +39,7 @@ mod registers;
 
 pub use attachment::{Attachment, Outcome};
 pub use calls::{Answer, Argument, Call};
+pub use channel::Channel;
 pub use error::SnapshotError;
 pub use own_copy::OwnCopy;
 pub use process_symbols::Symbols;

@@ -1,8 +1,12 @@
 //! Makes the copy, and ends it.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use super::channel::{Channel, refused};
+use super::descriptors;
 use super::error::SnapshotError;
 use super::other_threads::OtherThreads;
 use super::ptrace::{self, Stop};
@@ -13,6 +17,9 @@ use super::thread_status;
 /// Arguments of `clone` for a child as `fork` makes it, but without a signal at its end. Its stack is none: should this
 /// program be killed before it has set the child's registers, the child faults at its first step.
 const CLONE: [u64; 6] = [0, 16, 0, 0, 0, 0];
+
+/// A file in memory whose contents may run (MFD_EXEC).
+const EXECUTABLE: u32 = 0x10;
 
 /// A copy of a process as one of its threads left it, stopped before its first step. To be used by the thread that made
 /// it: the kernel knows a tracer by its thread.
@@ -102,26 +109,61 @@ impl Snapshot {
 
     /// Nothing that the copy writes to the process's standard output or error is the process's.
     fn silence(&self) -> Result<(), SnapshotError> {
-        let path = registers::below_stack(&self.registers, 64);
+        let path = self.room();
         ptrace::write(self.copy, path, b"/dev/null\0")?;
-        let call = |number, arguments| {
-            run(
-                self.copy,
-                &self.registers,
-                self.instruction,
-                number,
-                arguments,
-                &mut None,
-            )
-        };
         let here = libc::AT_FDCWD as u64;
-        let null = call(libc::SYS_openat, [here, path, libc::O_RDWR as u64, 0, 0, 0])?;
+        let null = self.system(libc::SYS_openat, [here, path, libc::O_RDWR as u64, 0, 0, 0])?;
         if null >= 0 {
             for descriptor in [1, 2] {
-                call(libc::SYS_dup3, [null as u64, descriptor, 0, 0, 0, 0])?;
+                self.system(libc::SYS_dup3, [null as u64, descriptor, 0, 0, 0, 0])?;
             }
         }
         Ok(())
+    }
+
+    /// Connects this program with the copy.
+    pub fn channel(&self) -> Result<Channel, SnapshotError> {
+        Channel::open(self.copy, self.room(), |number, arguments| {
+            self.system(number, arguments)
+        })
+    }
+
+    /// Has the copy make a file in its memory, with these contents: its number there. Nothing of this program's is
+    /// opened by the copy, nor by its name.
+    pub fn file(&self, contents: &[u8]) -> Result<i32, SnapshotError> {
+        let name = self.room();
+        ptrace::write(self.copy, name, b"memprof\0")?;
+        let create = |flags: u32| {
+            let arguments = [name, u64::from(libc::MFD_CLOEXEC | flags), 0, 0, 0, 0];
+            self.system(libc::SYS_memfd_create, arguments)
+        };
+        let number = match create(EXECUTABLE)? {
+            // Before Linux 6.3 all of them are.
+            error if error == -i64::from(libc::EINVAL) => create(0)?,
+            other => other,
+        };
+        let number = refused(number)? as i32;
+        let held = descriptors::hold(self.copy)?;
+        let mut file = File::from(descriptors::take(held.as_fd(), number)?);
+        file.write_all(contents)?;
+        Ok(number)
+    }
+
+    /// Has the copy call the system.
+    fn system(&self, number: i64, arguments: [u64; 6]) -> Result<i64, SnapshotError> {
+        run(
+            self.copy,
+            &self.registers,
+            self.instruction,
+            number,
+            arguments,
+            &mut None,
+        )
+    }
+
+    /// Where the copy has 64 bytes that it does not use.
+    fn room(&self) -> u64 {
+        registers::below_stack(&self.registers, 64)
     }
 }
 

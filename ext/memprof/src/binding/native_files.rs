@@ -91,7 +91,7 @@ fn process_sizes() -> Option<(u64, u64)> {
 }
 
 /// The exception that Ruby's own functions raise.
-fn system_error(ruby: &Ruby, error: &io::Error) -> Error {
+pub fn system_error(ruby: &Ruby, error: &io::Error) -> Error {
     let exception = || -> Result<Exception, Error> {
         let class: ExceptionClass = ruby.class_object().const_get("SystemCallError")?;
         class.funcall("new", ((), error.raw_os_error()))

@@ -1,7 +1,13 @@
-//! `Memprof::Native`: a copy of another process, in which a function of this library is called, or whose memory is read. One
-//! at a time, by the thread that began it: the kernel knows a tracer by its thread.
+//! `Memprof::Native`: a copy of another process, in which a function of this library is called, or whose memory is read; or code in
+//! a process itself. One at a time in each thread. A process of its own does it, which this one waits for.
 
 use magnus::{Error, Object, RModule, Ruby};
+
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+mod jobs;
 
 #[cfg(not(all(
     target_os = "linux",
@@ -19,12 +25,16 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     use magnus::function;
 
     native.define_singleton_method("ruby_version_of", function!(linux::ruby_version_of, 1))?;
-    native.define_singleton_method("snapshot", function!(linux::snapshot, 4))?;
+    native.define_singleton_method("snapshot", function!(linux::snapshot, 7))?;
     native.define_singleton_method("image_of_snapshot", function!(linux::image, 2))?;
-    native.define_singleton_method("wait_for_snapshot", function!(linux::wait, 1))?;
-    native.define_singleton_method("attach", function!(linux::attach, 2))?;
-    native.define_singleton_method("attach_again", function!(linux::attach_again, 0))?;
-    native.define_singleton_method("drop_snapshot", function!(linux::drop_snapshot, 0))
+    native.define_singleton_method("attach", function!(linux::attach, 3))?;
+    native.define_singleton_method("attach_step", function!(linux::attach_step, 1))?;
+    native.define_singleton_method("wait_for_tracer", function!(linux::wait, 1))?;
+    native.define_singleton_method("drop_snapshot", function!(linux::drop_snapshot, 0))?;
+    native.define_singleton_method("hold_process", function!(linux::hold_process, 1))?;
+    native.define_singleton_method("signal_process", function!(linux::signal_process, 2))?;
+    native.define_singleton_method("open_beneath", function!(linux::open_beneath, 3))?;
+    native.define_singleton_method("send_now", function!(linux::send_now, 2))
 }
 
 #[cfg(all(
@@ -34,51 +44,47 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
 mod linux {
     use std::cell::RefCell;
     use std::collections::HashSet;
+    use std::ffi::CString;
     use std::fs;
+    use std::io;
+    use std::os::fd::{IntoRawFd, OwnedFd};
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
     use std::time::{Duration, Instant};
 
     use magnus::{Error, RArray, Ruby};
     use memprof_image::{Image, Machine, Thread, waiting_threads};
-    use memprof_native::process::{
-        Answer, Argument, Attachment, Outcome, OwnCopy, Snapshot, SnapshotError, Symbols,
-    };
+    use memprof_native::process::OwnCopy;
+    use memprof_native::process::descriptors::{self, Entry};
+    use memprof_native::process::tracer::Tracer;
 
+    use super::super::native_files::system_error;
     use super::super::native_image::NativeImage;
+    use super::jobs::{self, Message, Step};
+    use crate::vm::heap::binding::duplicate;
+    use crate::vm::{dump_files, gvl};
 
-    /// Time for a function that takes microseconds, or for a library to be loaded: one that takes longer waits for a lock
-    /// that another thread had.
+    /// Time for our own copy to begin to wait.
     const SHORT: Duration = Duration::from_secs(3);
-    const RTLD_NOW: u64 = libc::RTLD_NOW as u64;
-    const NONE: Argument<'_> = Argument::Number(0);
 
     thread_local! {
-        static SNAPSHOT: RefCell<Option<Copy>> = const { RefCell::new(None) };
-        static ATTACHMENT: RefCell<Option<Attachment>> = const { RefCell::new(None) };
+        static WORK: RefCell<Option<Work>> = const { RefCell::new(None) };
+    }
+
+    /// What is under way, and kept until it is dropped.
+    enum Work {
+        Tracer(Box<Tracer>),
+        /// A copy of the process with this id, and of this thread there.
+        Image(Box<Tracer>, u32, u32),
+        Own(#[expect(dead_code, reason = "it ends when it is dropped")] OwnCopy),
     }
 
     /// Why there is no copy, or no answer: a word for the caller, and a text.
-    type Failure = (&'static str, String);
-
-    fn failure(error: &SnapshotError) -> Failure {
-        let kind = match error {
-            SnapshotError::Gone => "gone",
-            SnapshotError::Forbidden => "forbidden",
-            SnapshotError::Traced => "traced",
-            SnapshotError::Foreign => "foreign",
-            SnapshotError::Missing(_) => "missing",
-            SnapshotError::Refused(_) => "refused",
-            SnapshotError::Filtered => "filtered",
-            SnapshotError::NoMemory => "no_memory",
-            SnapshotError::Busy => "busy",
-            SnapshotError::Died(_) => "died",
-            _ => "system",
-        };
-        (kind, error.to_string())
-    }
+    type Failure = (String, String);
 
     /// Ruby's version in a process, as `["3.3.8"]`, or why that is not known, as `[:missing, "..."]`.
     pub fn ruby_version_of(ruby: &Ruby, pid: i32) -> Result<RArray, Error> {
-        let found = symbols(pid).and_then(|symbols| {
+        let found = jobs::symbols(pid).and_then(|symbols| {
             let mut version = [0; 16];
             symbols.read(symbols.find("ruby_version")?, &mut version)?;
             Ok(version)
@@ -89,128 +95,194 @@ mod linux {
                 let text = version.split(|byte| *byte == 0).next().unwrap_or_default();
                 array.push(String::from_utf8_lossy(text).into_owned())?;
             }
-            Err(error) => push_failure(ruby, array, failure(&error))?,
+            Err(error) => {
+                let (kind, text) = jobs::failure(&error);
+                push_failure(ruby, array, (kind.into(), text))?;
+            }
         }
         Ok(array)
     }
 
-    /// Copies the process of a thread, and begins to call `memprof_answer_in_copy` of a library there. Returns the pause in
-    /// seconds and the process id of the copy, or why there is none.
+    /// Begins to copy the process that `held` holds, as one of its threads left it, and to call `memprof_answer_in_copy` of a library there. What that writes goes to the
+    /// descriptor `output`, if that is not nil, up to `limit` bytes. [`wait`] returns first the pause in seconds and the
+    /// process id of the copy, then the answer.
     pub fn snapshot(
         ruby: &Ruby,
         pid: i32,
+        held: i32,
         thread: i32,
         library: String,
         request: String,
-    ) -> Result<RArray, Error> {
+        output: Option<i32>,
+        limit: u64,
+    ) -> Result<(), Error> {
+        let begun = duplicate(held).and_then(|held| {
+            let output = output.map(duplicate).transpose()?;
+            jobs::ask(jobs::Question {
+                pid,
+                held: held.into(),
+                thread,
+                library,
+                request,
+                output: output.map(|output| (output, limit)),
+            })
+        });
+        keep(ruby, begun.map(|tracer| Work::Tracer(Box::new(tracer))))
+    }
+
+    /// Begins to copy the process of a thread, and returns nil. [`wait`] returns the pause in seconds and the memory of the copy, which can be
+    /// asked until the copy is dropped. Of this process both are returned at once.
+    pub fn image(ruby: &Ruby, pid: u32, thread: i32) -> Result<Option<RArray>, Error> {
         let array = ruby.ary_new();
-        match begin(pid, thread, &library, &request) {
-            Ok(snapshot) => {
-                array.push(snapshot.pause.as_secs_f64())?;
-                array.push(snapshot.pid())?;
-                SNAPSHOT.set(Some(Copy::Other(Box::new(snapshot))));
-            }
-            Err(why) => push_failure(ruby, array, why)?,
-        }
-        Ok(array)
-    }
-
-    fn symbols(pid: i32) -> Result<Symbols, SnapshotError> {
-        Symbols::of(pid, &["libruby", "libc.so", "libc-2", "libdl", "ld-musl"])
-    }
-
-    fn begin(pid: i32, thread: i32, library: &str, request: &str) -> Result<Snapshot, Failure> {
-        let system = |error: SnapshotError| failure(&error);
-        let symbols = symbols(pid).map_err(system)?;
-        let find = |name| symbols.find(name).map_err(system);
-        let (is_ruby, during_gc) = (find("ruby_native_thread_p")?, find("rb_during_gc")?);
-        let (dlopen, dlsym) = (find("dlopen")?, find("dlsym")?);
-        let mut copy = Snapshot::take(thread).map_err(system)?;
-        let mut ask = |function: u64, arguments: [Argument<'_>; 2]| {
-            copy.ask(function, arguments, SHORT).map_err(system)
-        };
-        // Functions of C that answer an int.
-        if ask(is_ruby, [NONE, NONE])? as u32 == 0 {
-            return Err(("no_ruby", "the thread runs no Ruby".into()));
-        }
-        if ask(during_gc, [NONE, NONE])? as u32 != 0 {
-            return Err(("collecting", "a garbage collection was running".into()));
-        }
-        let path = Argument::Text(library.as_bytes());
-        let handle = ask(dlopen, [path, Argument::Number(RTLD_NOW)])?;
-        if handle == 0 {
-            let why = ask(find("dlerror")?, [NONE, NONE])?;
-            let why = copy.text(why).unwrap_or_default();
-            let why = format!("it cannot load memprof: {}", String::from_utf8_lossy(&why));
-            return Err(("library", why));
-        }
-        let name = Argument::Text(b"memprof_answer_in_copy");
-        let answer = ask(dlsym, [Argument::Number(handle), name])?;
-        if answer == 0 {
-            return Err(("library", format!("{library} is another memprof")));
-        }
-        let text = Argument::Text(request.as_bytes());
-        copy.call(answer, [text, NONE]).map_err(system)?;
-        Ok(copy)
-    }
-
-    /// A copy that is kept until it is dropped: of another process, or of this one.
-    pub enum Copy {
-        Other(Box<Snapshot>),
-        Own(#[expect(dead_code, reason = "it ends when it is dropped")] OwnCopy),
-    }
-
-    /// Copies the process of a thread. Returns the pause in seconds and the memory of the copy, which can be asked until the
-    /// copy is dropped; or why there is none.
-    pub fn image(ruby: &Ruby, pid: u32, thread: i32) -> Result<RArray, Error> {
-        let array = ruby.ary_new();
-        match copied(pid, thread) {
-            Ok((pause, mut image, copy)) => {
-                image.pid = Some(pid);
-                // A copy has the name of the thread that was copied.
-                if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
-                    image.command = name.trim_end().to_owned();
-                }
-                array.push(pause)?;
-                array.push(NativeImage::of(ruby, image)?)?;
-                SNAPSHOT.set(Some(copy));
-            }
-            Err(why) => push_failure(ruby, array, why)?,
-        }
-        Ok(array)
-    }
-
-    fn copied(pid: u32, thread: i32) -> Result<(f64, Image, Copy), Failure> {
-        let unreadable = |error: memprof_image::Error| ("system", error.to_string());
-        if SNAPSHOT.with_borrow(Option::is_some) {
-            return Err(("system", "this thread reads another copy".into()));
+        if WORK.with_borrow(Option::is_some) {
+            let why = ("system".into(), "this thread reads another copy".into());
+            push_failure(ruby, array, why)?;
+            return Ok(Some(array));
         }
         if pid == std::process::id() {
-            let start = Instant::now();
-            let copy = OwnCopy::make().map_err(|error| ("system", error.to_string()))?;
-            let pause = start.elapsed().as_secs_f64();
-            let child = copy.pid() as u32;
-            // PID/task/TID
-            let own = fs::read_link("/proc/thread-self").unwrap_or_default();
-            let own = own.file_name().and_then(|name| name.to_str()?.parse().ok());
-            let others = waiting_threads(pid)
-                .into_iter()
-                .filter(|thread| Some(thread.id) != own);
-            let threads = wait_until_it_waits(child)
-                .into_iter()
-                .chain(others)
-                .collect();
-            let image = Image::of_process(child, threads).map_err(unreadable)?;
-            return Ok((pause, image, Copy::Own(copy)));
+            match own_copy(pid) {
+                Ok((pause, image, copy)) => {
+                    push_image(ruby, array, pid, (pause, image))?;
+                    WORK.set(Some(Work::Own(copy)));
+                }
+                Err(why) => push_failure(ruby, array, why)?,
+            }
+            return Ok(Some(array));
         }
-        let snapshot = Snapshot::take_with_threads(thread).map_err(|error| failure(&error))?;
-        let threads = threads_of(pid, thread as u32, &snapshot);
-        let image = Image::of_process(snapshot.pid() as u32, threads).map_err(unreadable)?;
-        Ok((
-            snapshot.pause.as_secs_f64(),
-            image,
-            Copy::Other(Box::new(snapshot)),
-        ))
+        let begun = jobs::copy(thread);
+        keep(
+            ruby,
+            begun.map(|tracer| Work::Image(Box::new(tracer), pid, thread as u32)),
+        )?;
+        Ok(None)
+    }
+
+    /// Begins to have a process evaluate a line of Ruby: the steps are [`attach_step`]'s.
+    pub fn attach(ruby: &Ruby, pid: i32, held: i32, line: String) -> Result<(), Error> {
+        let begun = duplicate(held).and_then(|held| jobs::attach(pid, held.into(), line));
+        keep(ruby, begun.map(|tracer| Work::Tracer(Box::new(tracer))))
+    }
+
+    /// A step of an attachment: `ask`, `wake`, `withdraw` or `close`. [`wait`] returns the longest pause in seconds, the first time
+    /// with the descriptor of the connection.
+    pub fn attach_step(ruby: &Ruby, name: String) -> Result<(), Error> {
+        let step = match name.as_str() {
+            "ask" => Step::Ask { wake: false },
+            "wake" => Step::Ask { wake: true },
+            "withdraw" => Step::Withdraw,
+            _ => Step::Close,
+        };
+        WORK.with_borrow(|work| match work {
+            // If it has ended, the next wait says so.
+            Some(Work::Tracer(tracer)) => jobs::step(tracer, &step).or(Ok(())),
+            _ => Ok(()),
+        })
+        .map_err(|error: io::Error| system_error(ruby, &error))
+    }
+
+    fn keep(ruby: &Ruby, work: io::Result<Work>) -> Result<(), Error> {
+        WORK.set(None);
+        WORK.set(Some(work.map_err(|error| system_error(ruby, &error))?));
+        Ok(())
+    }
+
+    /// What the tracer says next, or nil if it has said nothing in so many seconds: other threads go on meanwhile.
+    pub fn wait(ruby: &Ruby, seconds: f64) -> Result<Option<RArray>, Error> {
+        let limit = Duration::try_from_secs_f64(seconds).unwrap_or(SHORT);
+        let Some(mut work) = WORK.take() else {
+            let array = ruby.ary_new();
+            push_failure(ruby, array, ("gone".into(), "it ended".into()))?;
+            return Ok(Some(array));
+        };
+        let next = match &mut work {
+            Work::Tracer(tracer) | Work::Image(tracer, ..) => {
+                // Interrupted already: Ruby looks after that, and asks again.
+                gvl::without(|| jobs::next(tracer, limit)).unwrap_or(Ok(None))
+            }
+            Work::Own(_) => Ok(None),
+        };
+        let copied = match &work {
+            Work::Image(_, pid, thread) => Some((*pid, *thread)),
+            _ => None,
+        };
+        WORK.set(Some(work));
+        let array = ruby.ary_new();
+        match next {
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                let text = format!("the process that traces ended: {error}");
+                push_failure(ruby, array, ("died".into(), text))?;
+            }
+            Ok(Some((message, with))) => push(ruby, array, message, with, copied)?,
+        }
+        Ok(Some(array))
+    }
+
+    fn push(
+        ruby: &Ruby,
+        array: RArray,
+        message: Message,
+        with: Option<OwnedFd>,
+        copied: Option<(u32, u32)>,
+    ) -> Result<(), Error> {
+        match message {
+            Message::Failed(kind, text) => push_failure(ruby, array, (kind, text))?,
+            Message::Copied(pause, pid) => {
+                array.push(pause)?;
+                array.push(pid)?;
+            }
+            Message::Memory(pause, copy, registers, others) => {
+                let (pid, thread) = copied.unwrap_or_default();
+                let threads = threads_of(pid, thread, registers, others);
+                match Image::of_process(copy as u32, threads) {
+                    Ok(image) => push_image(ruby, array, pid, (pause, image))?,
+                    Err(error) => {
+                        push_failure(ruby, array, ("system".into(), error.to_string()))?;
+                    }
+                }
+            }
+            Message::Answer(text) => array.push(text)?,
+            Message::Asked(pause) => array.push(pause)?,
+        }
+        if let Some(descriptor) = with {
+            array.push(descriptor.into_raw_fd())?;
+        }
+        Ok(())
+    }
+
+    fn push_image(
+        ruby: &Ruby,
+        array: RArray,
+        pid: u32,
+        (pause, mut image): (f64, Image),
+    ) -> Result<(), Error> {
+        image.pid = Some(pid);
+        // A copy has the name of the thread that was copied.
+        if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
+            image.command = name.trim_end().to_owned();
+        }
+        array.push(pause)?;
+        array.push(NativeImage::of(ruby, image)?)
+    }
+
+    fn own_copy(pid: u32) -> Result<(f64, Image, OwnCopy), Failure> {
+        let start = Instant::now();
+        let copy = OwnCopy::make().map_err(|error| ("system".into(), error.to_string()))?;
+        let pause = start.elapsed().as_secs_f64();
+        let child = copy.pid() as u32;
+        // PID/task/TID
+        let own = fs::read_link("/proc/thread-self").unwrap_or_default();
+        let own = own.file_name().and_then(|name| name.to_str()?.parse().ok());
+        let others = waiting_threads(pid)
+            .into_iter()
+            .filter(|thread| Some(thread.id) != own);
+        let threads = wait_until_it_waits(child)
+            .into_iter()
+            .chain(others)
+            .collect();
+        let image = Image::of_process(child, threads);
+        let image = image.map_err(|error| ("system".into(), error.to_string()))?;
+        Ok((pause, image, copy))
     }
 
     /// The only thread of our copy, when it has begun to wait; it has done nothing by then but to return from a call.
@@ -227,88 +299,72 @@ mod linux {
 
     /// The thread that was copied and the others, with all their registers; of those that did not stop, and wait for the
     /// system, where their stacks end.
-    fn threads_of(pid: u32, copied: u32, snapshot: &Snapshot) -> Vec<Thread> {
+    fn threads_of(
+        pid: u32,
+        copied: u32,
+        registers: Vec<u64>,
+        others: Vec<(i32, Vec<u64>)>,
+    ) -> Vec<Thread> {
         let machine = Machine::own();
-        let mut threads: Vec<Thread> = Thread::of_registers(copied, snapshot.registers(), machine)
+        let others = (others.into_iter()).map(|(id, registers)| (id as u32, registers));
+        let mut threads: Vec<Thread> = [(copied, registers)]
             .into_iter()
+            .chain(others)
+            .filter_map(|(id, registers)| Thread::of_registers(id, registers, machine))
             .collect();
-        threads.extend(snapshot.others.iter().filter_map(|(id, registers)| {
-            Thread::of_registers(*id as u32, registers.clone(), machine)
-        }));
         let known: HashSet<u32> = threads.iter().map(|thread| thread.id).collect();
-        let others = waiting_threads(pid).into_iter();
-        threads.extend(others.filter(|thread| !known.contains(&thread.id)));
+        let waiting = waiting_threads(pid).into_iter();
+        threads.extend(waiting.filter(|thread| !known.contains(&thread.id)));
         threads
     }
 
-    /// Waits so many seconds for the answer: its text, nil if it is not there yet, or why there is none.
-    pub fn wait(ruby: &Ruby, seconds: f64) -> Result<RArray, Error> {
-        let array = ruby.ary_new();
-        let limit = Duration::try_from_secs_f64(seconds).unwrap_or(SHORT);
-        let outcome = SNAPSHOT.with_borrow_mut(|snapshot| {
-            let Some(Copy::Other(snapshot)) = snapshot else {
-                return Err(SnapshotError::Gone);
-            };
-            match snapshot.pending().wait(limit)? {
-                Answer::Running => Ok(None),
-                Answer::Returned(0) => Err(SnapshotError::Died("out of memory".into())),
-                Answer::Returned(address) => snapshot.text(address).map(Some),
-            }
-        });
-        match outcome {
-            Ok(Some(text)) => array.push(String::from_utf8_lossy(&text).into_owned())?,
-            Ok(None) => array.push(ruby.qnil())?,
-            Err(error) => push_failure(ruby, array, failure(&error))?,
-        }
-        Ok(array)
-    }
-
-    /// Has a process evaluate a line of Ruby soon. Returns the longest pause of its main thread in seconds, or why not.
-    pub fn attach(ruby: &Ruby, pid: i32, line: String) -> Result<RArray, Error> {
-        ATTACHMENT.set(None);
-        let attachment = Attachment::begin(pid, &line);
-        let outcome = attachment.and_then(|mut attachment| {
-            let outcome = attachment.request();
-            let pause = attachment.pause.as_secs_f64();
-            ATTACHMENT.set(Some(attachment));
-            Ok((outcome?, pause))
-        });
-        push_outcome(ruby, outcome)
-    }
-
-    /// Asks it once more.
-    pub fn attach_again(ruby: &Ruby) -> Result<RArray, Error> {
-        let outcome = ATTACHMENT.with_borrow_mut(|attachment| {
-            let attachment = attachment.as_mut().ok_or(SnapshotError::Gone)?;
-            let outcome = attachment.request()?;
-            Ok((outcome, attachment.pause.as_secs_f64()))
-        });
-        push_outcome(ruby, outcome)
-    }
-
-    fn push_outcome(
-        ruby: &Ruby,
-        outcome: Result<(Outcome, f64), SnapshotError>,
-    ) -> Result<RArray, Error> {
-        let array = ruby.ary_new();
-        match outcome {
-            Ok((Outcome::Requested, pause)) => array.push(pause)?,
-            Ok((Outcome::NotNow, _)) => {
-                let text = "its main thread is never at a place where it can be asked";
-                push_failure(ruby, array, ("busy", text.into()))?;
-            }
-            Err(error) => push_failure(ruby, array, failure(&error))?,
-        }
-        Ok(array)
-    }
-
-    /// Ends the copy, if there is one.
+    /// Ends what is under way, if anything is: returns when the process is as it was.
     pub fn drop_snapshot() {
-        SNAPSHOT.set(None);
+        WORK.set(None);
     }
 
     fn push_failure(ruby: &Ruby, array: RArray, (kind, text): Failure) -> Result<(), Error> {
         array.push(ruby.to_symbol(kind))?;
         array.push(text)
+    }
+
+    /// A descriptor by which a process is held, whatever becomes of its number.
+    pub fn hold_process(ruby: &Ruby, pid: i32) -> Result<i32, Error> {
+        let held = descriptors::hold(pid).map_err(|error| system_error(ruby, &error))?;
+        Ok(held.into_raw_fd())
+    }
+
+    /// Sends a signal to the process that a descriptor holds.
+    pub fn signal_process(ruby: &Ruby, held: i32, signal: i32) -> Result<(), Error> {
+        let sent = dump_files::borrowed(held).and_then(|held| descriptors::signal(held, signal));
+        sent.map_err(|error| system_error(ruby, &error))
+    }
+
+    /// Opens what is below the directory that a descriptor names, never outside of it: a `directory`, `anything` to look at or
+    /// connect to, or a `file` to read.
+    pub fn open_beneath(
+        ruby: &Ruby,
+        directory: i32,
+        path: PathBuf,
+        what: String,
+    ) -> Result<i32, Error> {
+        let entry = match what.as_str() {
+            "directory" => Entry::Directory,
+            "anything" => Entry::Anything,
+            _ => Entry::File,
+        };
+        let opened = dump_files::borrowed(directory).and_then(|directory| {
+            let path = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)?;
+            descriptors::open_beneath(directory, &path, entry)
+        });
+        let opened = opened.map_err(|error| system_error(ruby, &error))?;
+        Ok(opened.into_raw_fd())
+    }
+
+    /// Sends bytes over a socket as far as it takes them now: how many. No signal comes of a closed one.
+    pub fn send_now(ruby: &Ruby, socket: i32, text: String) -> Result<usize, Error> {
+        let sent = dump_files::borrowed(socket)
+            .and_then(|socket| descriptors::send_now(socket, text.as_bytes()));
+        sent.map_err(|error| system_error(ruby, &error))
     }
 }

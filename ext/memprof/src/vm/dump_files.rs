@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -110,6 +110,15 @@ pub fn size_at(descriptor: RawFd, path: &Path) -> io::Result<Option<u64>> {
     let there = fs::metadata(path).ok();
     let same = there.is_some_and(|there| (there.ino(), there.dev()) == (here.ino(), here.dev()));
     Ok(same.then_some(here.len()))
+}
+
+/// A descriptor of Ruby's, for the time of a call: the caller has it open.
+pub fn borrowed(descriptor: RawFd) -> io::Result<BorrowedFd<'static>> {
+    if descriptor < 0 {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: not -1; the system refuses a number that is not open.
+    Ok(unsafe { BorrowedFd::borrow_raw(descriptor) })
 }
 
 /// True if something has this name, be it a link to nothing.

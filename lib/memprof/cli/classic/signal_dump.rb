@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "tmpdir"
+
 module Memprof
   module CLI
     class Classic
@@ -14,14 +16,25 @@ module Memprof
           @seconds = seconds
         end
 
-        def path
+        # Yields the path of the dump: in a directory of this process, where it is copied to. With `keep` the
+        # process's own file stays where it is, too.
+        def take(keep:)
           refuse unless @target.answers_signal?
           arrival = Arrival.new(@target)
           signal
-          found = begun(arrival)
-          path = found.delete_suffix(Memprof::Dump::InProgress::SUFFIX)
-          wait(arrival, found) unless found == path
-          path
+          dump = begun(arrival)
+          wait(arrival, dump)
+          Dir.mktmpdir("memprof-") do |directory|
+            path = File.join(directory, dump.name)
+            dump.open do |file|
+              raise Failure, "#{dump} does not belong to process #{@target.pid}" unless
+                @target.ours?(file.stat)
+
+              Output.open(path) { |io| IO.copy_stream(file, io) }
+              yield(path, dump)
+              dump.remove(file) unless keep
+            end
+          end
         end
 
         private
@@ -37,13 +50,15 @@ module Memprof
           found = arrival.begin(seconds)
           raise Failure, "Timed out after waiting #{seconds} seconds" unless found
 
-          @terminal.puts("Found file #{Printable.line(found)}")
+          @terminal.puts("Found file #{Printable.line(found.to_s)}")
           found
         end
 
-        def wait(arrival, found)
+        def wait(arrival, dump)
+          return if dump.stat
+
           @terminal.puts("Dump in progress. Waiting #{@seconds} seconds for it to complete...")
-          case arrival.finish(found, @seconds) { |bytes| @terminal.progress("#{bytes} bytes") }
+          case arrival.finish(dump, @seconds) { |bytes| @terminal.progress("#{bytes} bytes") }
           when :late then raise Failure, "Timed out after waiting #{@seconds} seconds"
           when :failed then raise Failure, "Process #{@target.pid} aborted the dump; see its stderr"
           end

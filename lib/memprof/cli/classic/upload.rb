@@ -66,8 +66,10 @@ module Memprof
           raise Failure, "Invalid --url \"#{Printable.line(url)}\"; expected a server such as https://dumps.example"
         end
 
-        def initialize(dump, terminal, options)
+        # `place` is where the dump stays if it can't be sent.
+        def initialize(dump, place, terminal, options)
           @dump = dump
+          @place = place
           @terminal = terminal
           @options = options
           @uri = Upload.address(options.fetch(:url))
@@ -80,7 +82,7 @@ module Memprof
           @terminal.puts("View it: #{page(send_dump)}")
         rescue Refused, *TROUBLE => e
           raise Failure, "Can't upload to #{place}: #{Printable.line(e.message)}. To try again, use " \
-                         "--file #{@dump}"
+                         "--file #{@place}"
         ensure
           @terminal.progress(nil)
         end

@@ -3,6 +3,7 @@
 //! read: that would give the GVL up, to a thread that the copy does not have.
 
 use std::ffi::c_char;
+use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use magnus::value::ReprValue;
@@ -28,7 +29,8 @@ const FACTS: &str = include_str!("facts_of_copy.rb");
 enum Request {
     /// A dump of the heap.
     Dump {
-        path: String,
+        /// The descriptor to write to.
+        output: RawFd,
         format: String,
         compression: String,
         values: String,
@@ -78,7 +80,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
             )
         }
         Request::Dump {
-            path,
+            output,
             format,
             compression,
             values,
@@ -97,7 +99,8 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
                 pid: unsafe { libc::getppid() } as u32,
                 about: parsed(&about)?,
             };
-            let counts = file::dump_file_with(&ruby, &path, facts)?;
+            let file = heap::binding::duplicate(output).map_err(|error| error.to_string())?;
+            let counts = file::dump_with(&ruby, file, facts)?;
             serde_json::to_value(counts).map_err(|error| error.to_string())
         }
     }

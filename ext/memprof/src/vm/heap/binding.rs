@@ -3,7 +3,6 @@
 use std::ffi::c_int;
 use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
 use magnus::rb_sys::AsRawValue;
@@ -14,7 +13,7 @@ use rb_sys::{ID, VALUE};
 use super::finalizer_table::{FinalizerTable, Known};
 use super::locals::{LocalTable, Probe};
 use super::typed_data::{self, DataTypes, Samples};
-use crate::vm::layouts;
+use crate::vm::{dump_files, layouts};
 use crate::vm::protect::protect;
 
 /// One object of each type that is looked into; procs whose local variables are known, with different numbers of
@@ -113,11 +112,7 @@ pub fn address(value: Value) -> u64 {
 
 /// A descriptor of our own for the file that the caller's IO has open. A number that is none gives an error.
 pub fn duplicate(descriptor: c_int) -> io::Result<File> {
-    if descriptor < 0 {
-        return Err(io::Error::from_raw_os_error(libc::EBADF));
-    }
-    // SAFETY: borrowed for this call, during which the IO holds it.
-    let file = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let file = dump_files::borrowed(descriptor)?;
     Ok(file.try_clone_to_owned()?.into())
 }
 

@@ -51,17 +51,12 @@ impl Facts {
 /// Dumps the heap to a file, which appears under its name when it is whole. Called with the GVL, where allocating Ruby
 /// objects is allowed.
 pub fn dump_file(ruby: &Ruby, path: &str, format: &str) -> Result<Counts, String> {
-    dump_file_with(ruby, path, Facts::none(format)?)
-}
-
-/// The same with facts.
-pub fn dump_file_with(ruby: &Ruby, path: &str, facts: Facts) -> Result<Counts, String> {
     let unfinished = format!("{path}.IN_PROGRESS");
     dump_files::write_whole(
         Path::new(path),
         Path::new(&unfinished),
         |error| format!("cannot write {path}: {}", os_errors::text(error)),
-        |file| dump_with(ruby, file, facts),
+        |file| dump_to(ruby, file, format),
     )
 }
 
@@ -71,7 +66,8 @@ pub fn dump_to(ruby: &Ruby, file: File, format: &str) -> Result<Counts, String> 
     dump_with(ruby, file, Facts::none(format)?)
 }
 
-fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String> {
+/// The same with facts.
+pub fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String> {
     let mut data_types = binding::data_types(ruby).map_err(|error| error.to_string())?;
     for (thread, json) in &facts.threads {
         let fields: Map<String, serde_json::Value> =

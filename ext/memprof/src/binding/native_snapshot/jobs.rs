@@ -1,0 +1,314 @@
+//! What the process that traces does for this one ([`Tracer`]), and the messages in between. It runs nothing of Ruby's.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use memprof_native::process::descriptors::{self, receive_now};
+use memprof_native::process::tracer::{Line, Tracer, wait};
+use memprof_native::process::{
+    Answer, Argument, Attachment, Channel, Outcome, Snapshot, SnapshotError, Symbols,
+};
+use serde::{Deserialize, Serialize};
+
+/// Time for a function that takes microseconds, or for a library to be loaded: one that takes longer waits for a lock
+/// that another thread had.
+const SHORT: Duration = Duration::from_secs(3);
+/// How often a copy that works is looked at.
+const GLANCE: Duration = Duration::from_millis(2);
+/// Time until the next message, after which it is waited for again.
+const WHILE: Duration = Duration::from_secs(60);
+/// Bytes that are taken from a copy at once.
+const PIECE: usize = 1 << 18;
+/// Pieces after which the copy is looked at.
+const PIECES: usize = 64;
+const RTLD_NOW: u64 = libc::RTLD_NOW as u64;
+const NONE: Argument<'_> = Argument::Number(0);
+
+/// What the tracer says.
+#[derive(Serialize, Deserialize)]
+pub enum Message {
+    /// Why there is no copy, or no answer: a word for the caller, and a text.
+    Failed(String, String),
+    /// The pause in seconds, and the copy's process id.
+    Copied(f64, i32),
+    /// The same, registers of the thread that was copied, and of others.
+    Memory(f64, i32, Vec<u64>, Vec<(i32, Vec<u64>)>),
+    /// The copy's answer.
+    Answer(String),
+    /// The longest pause in seconds.
+    Asked(f64),
+}
+
+/// What an attachment is to do next.
+#[derive(Serialize, Deserialize)]
+pub enum Step {
+    /// Ask the VM, and wake the main thread if it waits.
+    Ask { wake: bool },
+    /// The line is to do nothing any more.
+    Withdraw,
+    /// The process's end of the connection is not needed.
+    Close,
+}
+
+type Failure = (&'static str, String);
+
+pub fn failure(error: &SnapshotError) -> Failure {
+    let kind = match error {
+        SnapshotError::Gone => "gone",
+        SnapshotError::Forbidden => "forbidden",
+        SnapshotError::Traced => "traced",
+        SnapshotError::Foreign => "foreign",
+        SnapshotError::Missing(_) => "missing",
+        SnapshotError::Refused(_) => "refused",
+        SnapshotError::Filtered => "filtered",
+        SnapshotError::NoMemory => "no_memory",
+        SnapshotError::Busy => "busy",
+        SnapshotError::Died(_) => "died",
+        _ => "system",
+    };
+    (kind, error.to_string())
+}
+
+fn system(error: SnapshotError) -> Failure {
+    failure(&error)
+}
+
+fn of_io(error: &io::Error) -> Failure {
+    ("system", error.to_string())
+}
+
+pub fn symbols(pid: i32) -> Result<Symbols, SnapshotError> {
+    Symbols::of(pid, &["libruby", "libc.so", "libc-2", "libdl", "ld-musl"])
+}
+
+fn say(line: &Line, message: &Message, with: Option<BorrowedFd<'_>>) {
+    // If this process has ended nothing is left to say, which the next look at the line shows.
+    let text = serde_json::to_vec(message).unwrap_or_default();
+    let _ = line.send(&text, with);
+}
+
+fn say_failed(line: &Line, (kind, text): Failure) {
+    say(line, &Message::Failed(kind.into(), text), None);
+}
+
+/// The next message of the tracer; `None` if it is not there in time.
+pub fn next(
+    tracer: &mut Tracer,
+    limit: Duration,
+) -> io::Result<Option<(Message, Option<OwnedFd>)>> {
+    let Some((text, with)) = tracer.line.receive(limit)? else {
+        return Ok(None);
+    };
+    Ok(Some((serde_json::from_slice(&text)?, with)))
+}
+
+/// What a copy is asked for.
+pub struct Question {
+    pub pid: i32,
+    /// What holds the process.
+    pub held: OwnedFd,
+    pub thread: i32,
+    /// The path of this library.
+    pub library: String,
+    /// In JSON.
+    pub request: String,
+    /// Where what the copy writes goes, and how many bytes of it at most.
+    pub output: Option<(File, u64)>,
+}
+
+/// Has a tracer copy the process of a thread, and ask the copy.
+pub fn ask(question: Question) -> io::Result<Tracer> {
+    let keep = question.output.as_ref().map(|(file, _)| file.as_fd());
+    let keep: Vec<_> = keep.into_iter().chain([question.held.as_fd()]).collect();
+    Tracer::start(&keep, |line| match begin(&question) {
+        Err(why) => say_failed(line, why),
+        Ok((mut copy, channel)) => {
+            say(line, &Message::Copied(copy.pause.as_secs_f64(), copy.pid()), None);
+            let pump = channel.zip(question.output.as_ref());
+            let pump = pump.map(|(channel, (file, left))| Pump {
+                channel,
+                file,
+                left: *left,
+            });
+            let answer = answer(&mut copy, pump, line);
+            // The process's memory is its own again before anything else.
+            drop(copy);
+            match answer {
+                Ok(text) => say(line, &Message::Answer(text), None),
+                Err(why) => say_failed(line, why),
+            }
+        }
+    })
+}
+
+fn begin(question: &Question) -> Result<(Snapshot, Option<Channel>), Failure> {
+    let symbols = symbols(question.pid).map_err(system)?;
+    let find = |name| symbols.find(name).map_err(system);
+    let (is_ruby, during_gc) = (find("ruby_native_thread_p")?, find("rb_during_gc")?);
+    let mut copy = Snapshot::take(question.thread).map_err(system)?;
+    // The thread's number may be another process's by now: of a process that is gone, nothing is copied.
+    if descriptors::ended(question.held.as_fd()) {
+        return Err(system(SnapshotError::Gone));
+    }
+    let ask = |copy: &mut Snapshot, function: u64, arguments: [Argument<'_>; 2]| {
+        copy.ask(function, arguments, SHORT).map_err(system)
+    };
+    // Functions of C that answer an int.
+    if ask(&mut copy, is_ruby, [NONE, NONE])? as u32 == 0 {
+        return Err(("no_ruby", "the thread runs no Ruby".into()));
+    }
+    if ask(&mut copy, during_gc, [NONE, NONE])? as u32 != 0 {
+        return Err(("collecting", "a garbage collection was running".into()));
+    }
+    let handle = load(&mut copy, &symbols, &question.library)?;
+    let name = Argument::Text(b"memprof_answer_in_copy");
+    let function = ask(&mut copy, find("dlsym")?, [Argument::Number(handle), name])?;
+    if function == 0 {
+        let text = format!("{} is another memprof", question.library);
+        return Err(("library", text));
+    }
+    let mut request: serde_json::Value =
+        serde_json::from_str(&question.request).map_err(|error| ("system", error.to_string()))?;
+    let mut channel = None;
+    if question.output.is_some() {
+        let made = copy.channel().map_err(system)?;
+        request["output"] = made.there.into();
+        channel = Some(made);
+    }
+    let request = request.to_string();
+    let text = Argument::Text(request.as_bytes());
+    copy.call(function, [text, NONE]).map_err(system)?;
+    Ok((copy, channel))
+}
+
+/// Loads the library as the copy sees it; where it does not, from memory. Returns a handle of `dlopen`.
+fn load(copy: &mut Snapshot, symbols: &Symbols, library: &str) -> Result<u64, Failure> {
+    let dlopen = symbols.find("dlopen").map_err(system)?;
+    let open = |copy: &mut Snapshot, path: &str| {
+        let arguments = [Argument::Text(path.as_bytes()), Argument::Number(RTLD_NOW)];
+        copy.ask(dlopen, arguments, SHORT).map_err(system)
+    };
+    let mut handle = open(copy, library)?;
+    if handle == 0 {
+        let contents = std::fs::read(library).map_err(|error| of_io(&error))?;
+        let number = copy.file(&contents).map_err(system)?;
+        handle = open(copy, &format!("/proc/self/fd/{number}"))?;
+    }
+    if handle == 0 {
+        let dlerror = symbols.find("dlerror").map_err(system)?;
+        let why = copy.ask(dlerror, [NONE, NONE], SHORT).map_err(system)?;
+        let why = copy.text(why).unwrap_or_default();
+        let why = format!("it cannot load memprof: {}", String::from_utf8_lossy(&why));
+        return Err(("library", why));
+    }
+    Ok(handle)
+}
+
+/// Waits for the answer, and moves what the copy writes meanwhile.
+fn answer(
+    copy: &mut Snapshot,
+    mut pump: Option<Pump<'_>>,
+    line: &Line,
+) -> Result<String, Failure> {
+    loop {
+        let busy = pump.as_mut().map_or(Ok(false), Pump::some)?;
+        match copy.pending().wait(Duration::ZERO).map_err(system)? {
+            Answer::Returned(0) => return Err(("died", "out of memory".into())),
+            Answer::Returned(address) => {
+                let text = copy.text(address).map_err(system)?;
+                while pump.as_mut().map_or(Ok(false), Pump::some)? {}
+                return Ok(String::from_utf8_lossy(&text).into_owned());
+            }
+            Answer::Running => {}
+        }
+        if !busy {
+            let channel = pump.iter().map(|pump| pump.channel.here.as_fd());
+            let sources: Vec<_> = channel.chain([line.as_fd()]).collect();
+            wait(&sources, GLANCE).map_err(|error| of_io(&error))?;
+        }
+        // Nothing comes on the line but its end.
+        if wait(&[line.as_fd()], Duration::ZERO).map_err(|error| of_io(&error))? {
+            return Err(("gone", "the command ended".into()));
+        }
+    }
+}
+
+/// Moves what a copy writes to a file.
+struct Pump<'a> {
+    channel: Channel,
+    file: &'a File,
+    /// Bytes that may still come.
+    left: u64,
+}
+
+impl Pump<'_> {
+    /// Moves what is there; false if that was nothing.
+    fn some(&mut self) -> Result<bool, Failure> {
+        let mut bytes = vec![0; PIECE];
+        for piece in 0..PIECES {
+            let count = receive_now(self.channel.here.as_fd(), &mut bytes);
+            let count = count.map_err(|error| of_io(&error))?;
+            if count == 0 {
+                return Ok(piece > 0);
+            }
+            self.left = (self.left.checked_sub(count as u64))
+                .ok_or_else(|| ("refused", "its dump has no end".to_owned()))?;
+            let written = self.file.write_all(&bytes[..count]);
+            written.map_err(|error| ("output", error.to_string()))?;
+        }
+        Ok(true)
+    }
+}
+
+/// Has a tracer copy the process of a thread, for its memory to be read; the copy ends with the tracer.
+pub fn copy(thread: i32) -> io::Result<Tracer> {
+    Tracer::start(&[], |line| match Snapshot::take_with_threads(thread) {
+        Err(error) => say_failed(line, failure(&error)),
+        Ok(copy) => {
+            let others = copy.others.clone();
+            let pause = copy.pause.as_secs_f64();
+            let message = Message::Memory(pause, copy.pid(), copy.registers(), others);
+            say(line, &message, None);
+            while line.receive(WHILE).is_ok() {}
+        }
+    })
+}
+
+/// Has a tracer make a process evaluate a line of Ruby, step by step.
+pub fn attach(pid: i32, held: OwnedFd, text: String) -> io::Result<Tracer> {
+    Tracer::start(&[held.as_fd()], |line| {
+        let mut attachment = match Attachment::begin(pid, held.as_fd(), &text) {
+            Ok(attachment) => attachment,
+            Err(error) => return say_failed(line, failure(&error)),
+        };
+        while let Ok(message) = line.receive(WHILE) {
+            let step = message.map(|(text, _)| serde_json::from_slice(&text));
+            let Some(Ok(step)) = step else { continue };
+            let outcome = match step {
+                Step::Ask { wake } => attachment.request(wake),
+                Step::Withdraw => attachment.withdraw().map(|()| Outcome::Requested),
+                Step::Close => attachment.close().map(|()| Outcome::Requested),
+            };
+            let channel = attachment.channel();
+            let message = match outcome {
+                Ok(Outcome::Requested) => Message::Asked(attachment.pause.as_secs_f64()),
+                Ok(Outcome::NotNow) => {
+                    let text = "its main thread is never at a place where it can be asked";
+                    Message::Failed("busy".into(), text.into())
+                }
+                Err(error) => {
+                    let (kind, text) = failure(&error);
+                    Message::Failed(kind.into(), text)
+                }
+            };
+            say(line, &message, channel.as_ref().map(AsFd::as_fd));
+        }
+    })
+}
+
+/// Asks for the next step of an attachment.
+pub fn step(tracer: &Tracer, step: &Step) -> io::Result<()> {
+    tracer.line.send(&serde_json::to_vec(step)?, None)
+}
