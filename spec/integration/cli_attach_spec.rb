@@ -107,18 +107,116 @@ RSpec.describe "memprof attach" do
     end
   end
 
+  # Starts the command, and yields its process id when its thread runs in the process.
+  def attaching(pid, *options)
+    memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
+    command = Process.spawn(*memprof, "attach", pid.to_s, *options, out: "out", err: "err")
+    eventually("the thread") { threads_of_memprof(pid).any? }
+    yield(command)
+    Process.wait2(command).last
+  end
+
+  def threads_of_memprof(pid)
+    names = Dir.glob("/proc/#{pid}/task/*/comm").map { |path| File.read(path) }
+    names.grep(/\Amemprof/)
+  rescue SystemCallError
+    retry # one ended meanwhile
+  end
+
+  keeping = "KEPT = []\nputs :ready\nloop { KEPT << Object.new.tap { sleep 0.001 } }"
+
   it "ends early at Ctrl-C" do
-    attachable("KEPT = []\nputs :ready\nloop { KEPT << Object.new.tap { sleep 0.001 } }") do |pid, _|
-      memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
-      command = Process.spawn(*memprof, "attach", pid.to_s, "--track", "--duration", "1000000",
-        out: "out", err: "err")
-      eventually("the thread") do
-        Dir.glob("/proc/#{pid}/task/*/comm").any? { |path| File.read(path).start_with?("memprof attach") }
-      end
-      Process.kill(:INT, command)
-      expect(Process.wait2(command).last.exitstatus).to eq(0)
+    attachable(keeping) do |pid, _|
+      status = attaching(pid, "--track", "--duration", "1000000") { |command| Process.kill(:INT, command) }
+      expect(status.exitstatus).to eq(0)
       expect(File.read("out")).to match(/\A(?: +\d+ -e:4:(?:Object|<\w+>)\n)*\z/)
       expect(value(pid, "Memprof.running?")).to eq("false\n")
+    end
+  end
+
+  [%w[KILL --track], %w[TERM --track], %w[HUP --malloc], %w[KILL --malloc]].each do |signal, mode|
+    it "has the process undo #{mode} if the command gets SIG#{signal}" do
+      attachable(keeping) do |pid, _|
+        2.times do
+          attaching(pid, mode, "--duration", "1000000") { |command| Process.kill(signal, command) }
+          eventually("the end of the threads") { threads_of_memprof(pid).empty? }
+        end
+        expect(value(pid, "[Memprof.running?, Memprof::Malloc.running?]")).to eq("[false, false]\n")
+      end
+    end
+  end
+
+  {
+    "loop {}" => [/has stopped the code$/, 130],
+    "begin\nloop {}\nrescue Exception\nretry\nend" => [/the thread "memprof attach" was killed$/, 2]
+  }.each do |code, (message, exit_status)|
+    it "stops #{code.lines.size} lines of endless code at Ctrl-C" do
+      attachable(keeping) do |pid, _|
+        File.write("code.rb", code)
+        status = attaching(pid, "--eval", "code.rb") { |command| Process.kill(:INT, command) }
+        expect(File.read("err").lines.last).to match(message)
+        expect(status.exitstatus).to eq(exit_status)
+        eventually("the end of the threads") { threads_of_memprof(pid).empty? }
+      end
+    end
+  end
+
+  it "says that code still runs that does not look for interrupts" do
+    code = "require 'fiddle'\nFiddle::Function.new(Fiddle::Handle::DEFAULT['sleep'], [Fiddle::TYPE_INT], " \
+           "Fiddle::TYPE_INT, need_gvl: true).call(12)"
+    need(client: "fiddle")
+    attachable(keeping) do |pid, _|
+      File.write("code.rb", code)
+      status = attaching(pid, "--eval", "code.rb") { |command| sleep(1) && Process.kill(:INT, command) }
+      expect(File.read("err").lines.last).to match(/is still running the code, which does not look for interrupts/)
+      expect(status.exitstatus).to eq(130)
+      eventually("the end of the threads") { threads_of_memprof(pid).empty? }
+    end
+  end
+
+  it "leaves no tracking in a child that the process forks meanwhile" do
+    code = <<~'RUBY'
+      on = -> { [Memprof.running?, Memprof::Malloc.running?] }
+      trap("USR1") do
+        sleep 0.01 until on.call.any?
+        fork { $stdout.syswrite("#{on.call}\n") }
+      end
+      puts :ready
+      sleep
+    RUBY
+    attachable(code) do |pid, lines|
+      %w[--track --malloc].each do |mode|
+        attaching(pid, mode, "--duration", "1000000") do |command|
+          Process.kill(:USR1, pid)
+          expect(lines.gets).to eq("[false, false]\n")
+          Process.kill(:INT, command)
+        end
+      end
+    end
+  end
+
+  it "says that the process ended" do
+    ["exit", "Process.kill(:KILL, Process.pid)"].each do |ending|
+      plain_program("trap('USR1') { #{ending} }\nputs :ready\nsleep") do |pid, _|
+        status = attaching(pid, "--track", "--duration", "1000000") { Process.kill(:USR1, pid) }
+        expect(File.read("err").lines.last).to eq("memprof: process #{pid} ended\n")
+        expect(status.exitstatus).to eq(2)
+      end
+    end
+  end
+
+  it "does not wake a main thread that waits for the system if another thread can evaluate the line" do
+    skip "from 3.3 on only the main thread can be asked" if RUBY_VERSION >= "3.3"
+    code = <<~RUBY
+      require "fiddle"
+      nanosleep = Fiddle::Function.new(Fiddle::Handle::DEFAULT["usleep"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT)
+      Thread.new { loop { sleep 0.01 } }
+      puts :ready
+      loop { puts nanosleep.call(500_000) }
+    RUBY
+    attachable(code) do |pid, lines|
+      expect(value(pid, "1")).to eq("1\n")
+      expect(Array.new(3) { lines.gets }).to all(eq("0\n"))
     end
   end
 
