@@ -33,7 +33,6 @@ module Memprof
       AfterFork.register(Attached)
       Attached.current = self
       Native.quiet do
-        Loading.json
         Thread.handle_interrupt(Ended => :never) { work(request) }
       end
     ensure
@@ -143,9 +142,19 @@ module Memprof
 
     def interruptible(&) = Thread.handle_interrupt(Ended => :immediate, &)
 
+    # Without the gem json, which the program may not have loaded.
+    def json(value)
+      case value
+      when Hash then "{#{value.map { |key, part| "#{json(key.name)}:#{json(part)}" }.join(",")}}"
+      when Array then "[#{value.map { |part| json(part) }.join(",")}]"
+      when String then "\"#{Printable.utf8(value).gsub(/["\\\u0000-\u001f]/) { |char| format("\\u%04x", char.ord) }}\""
+      else value.nil? ? "null" : value.to_s
+      end
+    end
+
     # Without a signal if the command is gone: a program may let SIGPIPE end it.
     def answer(facts)
-      rest = "#{JSON.generate(facts)}\n"
+      rest = "#{json(facts)}\n"
       until rest.empty?
         sent = Native.send_now(@input.fileno, rest)
         rest = rest.byteslice(sent..)

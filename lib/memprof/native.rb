@@ -7,11 +7,13 @@ module Memprof
 end
 
 # A precompiled gem, and a checkout that several Rubies share, have one library for each Ruby; a gem compiled
-# while it is installed has a single one.
-begin
-  require "memprof/#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof"
-rescue LoadError
-  require "memprof/memprof"
+# while it is installed has a single one. `memprof attach` has loaded it already.
+unless Memprof::Native.respond_to?(:own_file=)
+  begin
+    require "memprof/#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof"
+  rescue LoadError
+    require "memprof/memprof"
+  end
 end
 
 module Memprof

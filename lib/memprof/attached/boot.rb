@@ -1,22 +1,33 @@
 # frozen_string_literal: true
 
 # What a process evaluates first that `memprof attach` has connected to, on a thread of its own. The command
-# sends it, and then the files of memprof: the process reads none of them, as each that it read would take as
-# long as its busy threads please.
+# sends it, and then the files of memprof: of those the process reads none but the extension, as each file
+# that is looked for or read takes as long as busy threads please.
 input = Thread.current[:memprof_attached]
 output = IO.for_fd(input.fileno, "wb", autoclose: false)
 output.sync = true
 output.write("{\"begun\":true}\n")
 begin
-  library, sources, request = Marshal.load(input) # rubocop:disable Security/MarshalLoad -- sent by who traces it
+  # In few pieces, which IO#read does not do: each gives up the GVL.
+  rest = input.gets.to_i
+  bytes = "".b
+  bytes << input.readpartial(rest - bytes.bytesize) until bytes.bytesize == rest
+  sent = Marshal.load(bytes) # rubocop:disable Security/MarshalLoad -- sent by the process that traces this one
+  library, extension, sources, request = sent.values_at(:library, :extension, :sources, :request)
   added = !$LOAD_PATH.include?(library)
   $LOAD_PATH.push(library) if added
+  # RubyGems would look through all gems first.
+  load = respond_to?(:gem_original_require, true) ? method(:gem_original_require) : method(:require)
   sources.each do |path, code|
     next if $LOADED_FEATURES.include?(path)
 
     # Before it is evaluated: what memprof loads automatically would be read else.
     $LOADED_FEATURES << path
+    load.call(extension) if path == "#{library}/memprof/native.rb"
     RubyVM::InstructionSequence.compile(code, path, path).eval
+  rescue Exception # rubocop:disable Lint/RescueException -- raised again
+    $LOADED_FEATURES.delete(path)
+    raise
   end
   Memprof::Attached.new(input, output, library).run(request)
 rescue Exception => e # rubocop:disable Lint/RescueException -- goes to the command that asked

@@ -79,9 +79,7 @@ module Memprof
         return over_socket(target) if client
 
         request = request()
-        library = ProcessCopy.new(target).library
-        directory = library[%r{\A.*(?=/memprof/(?:\d\.\d/)?memprof\.[a-z]+\z)}]
-        attachment = Attachment.new(target, directory, @terminal)
+        attachment = Attachment.new(target, ProcessCopy.new(target).library, @terminal)
         announce(target, "loads memprof when its VM next looks for interrupts, ")
         seconds = @options.fetch(:seconds, SECONDS)
         work = @mode == :eval ? Float::INFINITY : duration + SLACK

@@ -27,18 +27,23 @@ module Memprof
              "if(s.socket?&&s.ino==INODE);begin;::Thread.current[:memprof_attached]=i;" \
              "::RubyVM::InstructionSequence.compile(::Marshal.load(i),\"memprof attach\").eval;" \
              "ensure;i.close;end;end;rescue ::Exception;end})"
+      REQUIRE = /^require(?:_relative)? "[^"]+"$/
+      AUTOLOAD = /^ *autoload :\w+, "([^"]+)"$/
       OWN = %r{\A/(?:cli|control|signal|attached/)} # files that the process does not need
       LIMIT = 64 << 20 # bytes of an answer
       PATIENCE = 5 # seconds for the process to stop what it does
       MOMENT = 1 # second for a process to end whose threads have
-      private_constant :AT_EASE, :AGAIN_AFTER, :LONGEST_WAIT, :LINE, :OWN, :LIMIT, :PATIENCE, :MOMENT
+      private_constant :AT_EASE, :AGAIN_AFTER, :LONGEST_WAIT, :LINE, :REQUIRE,
+        :AUTOLOAD, :OWN, :LIMIT, :PATIENCE, :MOMENT
 
       # The longest time in seconds for which its main thread was stopped.
       attr_reader :pause
 
-      def initialize(target, library, terminal)
+      # `extension` is the library for the Ruby of the process.
+      def initialize(target, extension, terminal)
         @target = target
-        @library = library
+        @extension = extension
+        @library = extension[%r{\A.*(?=/memprof/(?:\d\.\d/)?memprof\.[a-z]+\z)}]
         @terminal = terminal
         @pause = 0.0
         @ahead = String.new
@@ -128,12 +133,27 @@ module Memprof
         root = File.expand_path("..", __dir__)
         paths = $LOADED_FEATURES.select { |path| path.start_with?(root) && path.end_with?(".rb") }
         paths.reject! { |path| OWN.match?(path.delete_prefix(root)) }
-        paths.to_h { |path| [path.sub(root, "#{@library}/memprof"), File.read(path)] }
+        paths.to_h { |path| [path, loading_nothing(File.read(path), path, paths)] }
+          .transform_keys { |path| path.sub(root, "#{@library}/memprof") }
+      end
+
+      # A file without what it has Ruby load: files of memprof are there when they are wanted, and libraries of
+      # Ruby are loaded where they are used.
+      def loading_nothing(code, path, paths)
+        code.gsub(REQUIRE, "").gsub(AUTOLOAD) do |line|
+          name = $1.sub("\#{__dir__}", File.dirname(path)).sub(/\Amemprof/, File.expand_path("..", __dir__))
+          paths.include?("#{name}.rb") ? "" : line
+        end
+      end
+
+      def package(request)
+        { library: @library, extension: @extension, sources: sources, request: request.transform_keys(&:to_s) }
       end
 
       def send_rest(request)
         progress("loads memprof", 0)
-        write(Marshal.dump([@library, sources, request.transform_keys(&:to_s)]))
+        bytes = Marshal.dump(package(request))
+        write("#{bytes.bytesize}\n#{bytes}")
         @asked = true
       end
 
@@ -182,7 +202,7 @@ module Memprof
       end
 
       def explained(error)
-        return error unless error.match?(%r{\ALoadError: .*memprof/memprof})
+        return error unless error.match?(/\ALoadError: .*memprof\.(?:so|bundle)/)
 
         "it does not see #{@library}: install memprof where it runs"
       end

@@ -34,6 +34,7 @@ module Memprof
 
         # A name that is no text, or none at all, is no reason to have no dump.
         def hostname
+          Loading.load("etc") unless defined?(Etc) # not there in a process that `memprof attach` has entered
           Printable.utf8(Etc.uname[:nodename])
         rescue SystemCallError
           nil
