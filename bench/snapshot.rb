@@ -67,6 +67,7 @@ Dir.mktmpdir("memprof-bench-") do |directory|
   Bench.table(Bench::LIMITS, [
     Bench.limit("answers lost or wrong", COPIES - answers.values.flatten(1).count { |row| row[2] }, 0, 0),
     Bench.limit("requests failed", during.sum(&:errors), 0, 0),
+    Bench.limit("longest request, ms", (during.flat_map(&:latencies).max * 1000).round, 1_000, 100),
     Bench.limit("children left", states.values.last["children"], 0, 0)
   ])
 ensure

@@ -11,16 +11,19 @@ module Memprof
     # Bytes of a file that is read, and characters that are shown of a line.
     LARGEST = 2 * 1024 * 1024
     LONGEST = 240
-    private_constant :ENDINGS, :AROUND, :LARGEST, :LONGEST
+    OPEN = File::RDONLY | File::NOFOLLOW | File::NONBLOCK
+    private_constant :ENDINGS, :AROUND, :LARGEST, :LONGEST, :OPEN
 
     class << self
       # `any` file is read if it is known to be the program's, whatever its name ends with.
       def lines(file, line, around: AROUND, any: false)
-        return unless line.positive? && (any || ENDINGS.include?(File.extname(file))) && File.file?(file)
-        return if File.size(file) > LARGEST
+        return unless line.positive? && File.file?(file)
+
+        content = content(file, any)
+        return if content.nil? || content.bytesize > LARGEST
 
         first = [line - around, 1].max
-        rows = File.readlines(file, chomp: true, encoding: "UTF-8")[first - 1..line + around - 1]
+        rows = content.lines(chomp: true)[first - 1..line + around - 1]
         return if rows.nil? || rows.size < line - first + 1
 
         rows.each.with_index(first).map do |text, number|
@@ -34,6 +37,18 @@ module Memprof
       def line(file, line)
         text = lines(file, line, around: 0)&.first&.fetch(:text)&.strip
         text unless text.to_s.empty?
+      end
+
+      private
+
+      # A link may lead to a file of any name, and the file may be another one by now.
+      def content(file, any)
+        real = File.realpath(file)
+        return unless any || ENDINGS.include?(File.extname(real))
+
+        File.open(real, OPEN) do |io|
+          io.read(LARGEST + 1)&.force_encoding(Encoding::UTF_8) if io.stat.file?
+        end
       end
     end
   end

@@ -25,7 +25,8 @@ RSpec.describe Memprof::Source do
     File.write("large.rb", "#\n" * 2_000_000)
     Dir.mkdir("directory.rb")
     File.mkfifo("pipe.rb")
-    ["secret.txt", "large.rb", "directory.rb", "pipe.rb", "missing.rb"].each do |name|
+    File.symlink("secret.txt", "link.rb")
+    ["secret.txt", "large.rb", "directory.rb", "pipe.rb", "link.rb", "missing.rb"].each do |name|
       expect(lines(name, 1)).to be_nil, name
     end
     expect(described_class.lines("a\0.rb", 1)).to be_nil

@@ -2,10 +2,14 @@
 //! not fit together.
 
 use std::fs::{self, File};
+use std::io::Read;
 
 use crate::error::{Error, unreadable};
 use crate::image::{Image, Machine, Thread};
 use crate::segment::{Access, Segment};
+
+/// Bytes of the list of mappings that are read: a process may have many, with long names.
+const LONGEST_MAPS: u64 = 64 << 20;
 
 impl Image {
     /// Opens the memory of a process.
@@ -13,11 +17,13 @@ impl Image {
     /// # Errors
     /// If it may not be read.
     pub fn of_process(pid: u32, threads: Vec<Thread>) -> Result<Image, Error> {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+        let mut maps = Vec::new();
+        let file = File::open(format!("/proc/{pid}/maps"))?;
+        file.take(LONGEST_MAPS).read_to_end(&mut maps)?;
         let source = File::open(format!("/proc/{pid}/mem"))?;
         let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let mut files: Vec<String> = Vec::new();
-        let segments: Vec<Segment> = maps
+        let segments: Vec<Segment> = String::from_utf8_lossy(&maps)
             .lines()
             .filter_map(|line| segment(line, &mut files))
             .collect();
@@ -78,8 +84,9 @@ fn segment(line: &str, files: &mut Vec<String>) -> Option<Segment> {
         write: has(1, b'w'),
         execute: has(2, b'x'),
     };
-    // The path is the rest of the line, with its blanks.
-    let path = line.find('/').map(|at| &line[at..]);
+    // The path is the rest of the line, with its blanks. Memory may have a name in brackets, with anything in it.
+    let path = line.splitn(6, ' ').nth(5).map(str::trim_start);
+    let path = path.filter(|path| path.starts_with('/'));
     let file = path.map(|path| {
         if files.last().map(String::as_str) != Some(path) {
             files.push(path.to_owned());
@@ -101,4 +108,43 @@ fn segment(line: &str, files: &mut Vec<String>) -> Option<Segment> {
         access,
         file,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::process::Command;
+
+    #[test]
+    fn only_a_path_is_a_file() {
+        let mut files = Vec::new();
+        let mut file_of = |name: &str| {
+            let line = format!("7f00-7f10 rw-p 00001000 08:01 42        {name}");
+            segment(&line, &mut files).unwrap().file
+        };
+        assert_eq!(file_of("[anon:/usr/lib/libc.so]"), None);
+        assert_eq!(file_of(""), None);
+        assert_eq!(file_of("/usr/lib/a b.so (deleted)"), Some(0));
+        assert_eq!(files, ["/usr/lib/a b.so (deleted)"]);
+    }
+
+    #[test]
+    fn reads_a_process_whose_files_have_names_in_no_encoding() {
+        let directory = std::env::temp_dir().join(format!("memprof-image-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let program = directory.join(OsStr::from_bytes(b"sleep\xff"));
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = Command::new(&program).arg("1000").spawn().unwrap();
+        let image = Image::of_process(child.id(), Vec::new());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        fs::remove_dir_all(&directory).unwrap();
+        let files = image.unwrap().files;
+        assert!(
+            files.iter().any(|file| file.ends_with("sleep\u{fffd}")),
+            "{files:?}"
+        );
+    }
 }

@@ -43,6 +43,10 @@ fn narrowest(text: &str, root: &Path) -> Option<Cgroup> {
 
 /// A cgroup and those that it is in. In a container the path may be one that only the host knows.
 fn upwards(root: PathBuf, path: &str, limit: &str, used: &str) -> Vec<Cgroup> {
+    // That of a group outside of the namespace of groups that this program is in.
+    if path.split('/').any(|name| name == "..") {
+        return Vec::new();
+    }
     let full = root.join(path);
     let directories = full
         .ancestors()
@@ -100,5 +104,8 @@ mod tests {
             "9223372036854771712\n",
         );
         assert_eq!(narrowest("4:memory:/\n", root), None);
+        write(root, "elsewhere/memory.max", "10\n");
+        write(root, "elsewhere/memory.current", "5\n");
+        assert_eq!(narrowest("0::/../elsewhere\n", &root.join("app")), None);
     }
 }

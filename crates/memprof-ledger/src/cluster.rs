@@ -1,12 +1,15 @@
 //! A process and those that it has forked, such as the workers of a server, with the memory of each.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 
 use serde::Serialize;
 
 use super::process_stat::{self, Stat};
 use super::smaps::{self, Mapping};
+
+/// Bytes of a command line that are read.
+const LONGEST_TITLE: u64 = 1 << 16;
 
 /// A process and all that were forked from it, directly or not. Sizes are bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -121,7 +124,7 @@ fn measure(process: &Stat) -> io::Result<Option<Member>> {
         Err(error) if has_ended(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let name = command(&fs::read(format!("{directory}/cmdline")).unwrap_or_default());
+    let name = command(&title(&directory).unwrap_or_default());
     let same = process_stat::of(process.pid)
         .is_some_and(|now| now.started == process.started && !now.is_zombie);
     if !same || mappings.is_empty() {
@@ -143,6 +146,14 @@ fn measure(process: &Stat) -> io::Result<Option<Member>> {
         shared: rss.saturating_sub(private),
         swap: sum(|mapping| mapping.swap),
     }))
+}
+
+/// A process may claim that its command line is all of its memory (prctl).
+fn title(directory: &str) -> io::Result<Vec<u8>> {
+    let mut title = Vec::new();
+    let file = File::open(format!("{directory}/cmdline"))?;
+    file.take(LONGEST_TITLE).read_to_end(&mut title)?;
+    Ok(title)
 }
 
 /// Arguments are separated by zeros, and a title is followed by them.
@@ -204,6 +215,32 @@ mod tests {
         sleep.wait().unwrap();
         let gone = cluster(sleep.id()).unwrap_err();
         assert_eq!(gone.raw_os_error(), Some(ESRCH));
+    }
+
+    #[test]
+    fn reads_the_beginning_of_a_long_title() {
+        let own = process_stat::of(std::process::id());
+        if own.is_none() {
+            return;
+        }
+        let arguments = (0..10).map(|_| "x".repeat(100_000));
+        let mut shell = Command::new("sh")
+            .args(["-c", "read line"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let name = loop {
+            let stat = process_stat::of(shell.id()).unwrap();
+            // It is a copy of this process until it executes its program.
+            match measure(&stat) {
+                Ok(Some(member)) if member.name.starts_with("sh -c") => break member.name,
+                _ => assert!(!stat.is_zombie),
+            }
+        };
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert_eq!(name.len() as u64, LONGEST_TITLE);
     }
 
     #[test]

@@ -5,8 +5,11 @@
 ))]
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -180,6 +183,80 @@ fn what_is_not_there_is_said() {
         Err(SnapshotError::Missing(_))
     ));
     assert!(matches!(Snapshot::take(i32::MAX), Err(SnapshotError::Gone)));
+}
+
+/// Starts a program with a copy of libc in this directory.
+fn with_own_libc(directory: &Path, command: &mut Command) -> (Program, PathBuf) {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let libc = maps.split_whitespace().find(|word| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        word.starts_with('/') && (name.starts_with("libc.so") || name.starts_with("libc-"))
+    });
+    let libc = Path::new(libc.expect("libc is mapped"));
+    let own = directory.join("libc.so.6");
+    fs::copy(libc, &own).unwrap();
+    let program = Program::spawn(command.env("LD_LIBRARY_PATH", directory));
+    program.until("asleep", |text| {
+        text.contains("sleep") && text.contains("State:\tS")
+    });
+    let maps = fs::read_to_string(format!("/proc/{}/maps", program.pid())).unwrap();
+    assert!(maps.contains(own.to_str().unwrap()), "{maps}");
+    (program, own)
+}
+
+#[test]
+fn a_library_that_was_removed_has_its_symbols() {
+    let directory = tempfile::tempdir().unwrap();
+    let (program, libc) = with_own_libc(directory.path(), Command::new("sleep").arg("1000"));
+    fs::remove_file(libc).unwrap();
+    assert_eq!(parent_of_copy(&program), program.pid() as u64);
+}
+
+/// Mounts that the process makes are not those of this program.
+fn with_own_mounts() -> std::io::Result<()> {
+    let none = std::ptr::null();
+    let kind = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: makes two system calls, with texts that are constants.
+    let done = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(none, c"/".as_ptr(), none, kind, none.cast()) == 0
+    };
+    match done {
+        true => Ok(()),
+        false => Err(std::io::Error::last_os_error()),
+    }
+}
+
+#[test]
+fn a_file_that_never_ends_in_the_place_of_a_library_is_not_opened() {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("not run: only root may mount");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sleep");
+    // SAFETY: makes two system calls, and allocates nothing.
+    unsafe { command.arg("1000").pre_exec(with_own_mounts) };
+    let (program, libc) = with_own_libc(directory.path(), &mut command);
+    let fifo = directory.path().join("fifo");
+    let script = r#"mkfifo "$1" && exec nsenter --target "$0" --mount mount --bind "$1" "$2""#;
+    let mounted = Command::new("sh")
+        .args(["-c", script, &program.pid().to_string()])
+        .args([&fifo, &libc])
+        .status();
+    assert!(mounted.unwrap().success());
+    let seen = format!("/proc/{}/root{}", program.pid(), libc.display());
+    assert!(fs::metadata(seen).unwrap().file_type().is_fifo());
+    let (found, answer) = mpsc::channel();
+    let pid = program.pid();
+    thread::spawn(move || {
+        let symbols = Symbols::of(pid, &["libc.so", "libc-"]);
+        found.send(symbols.and_then(|symbols| symbols.find("getppid")))
+    });
+    let address = answer.recv_timeout(LIMIT).expect("it was opened").unwrap();
+    let mut snapshot = Snapshot::take(pid).unwrap();
+    assert_eq!(snapshot.ask(address, NOTHING, LIMIT).unwrap(), pid as u64);
 }
 
 /// Has the kernel kill the process when it calls `clone`.

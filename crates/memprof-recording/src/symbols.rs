@@ -57,8 +57,7 @@ fn name_in(path: &Path, frames: Vec<&mut Native>, debug_files: &Path) -> Option<
         let start = native.offset.checked_sub(native.distance)?;
         exported.insert(base.checked_add(start)?, &native.function);
     }
-    let has_them = (exported.iter()).all(|(&start, name)| elf.exports(start, name));
-    if !has_them {
+    if !elf.exports(&exported) {
         return None;
     }
     unknown.sort_unstable_by_key(|native| native.offset);

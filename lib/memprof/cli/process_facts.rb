@@ -142,8 +142,9 @@ module Memprof
 
       def status(name) = read("status")&.slice(/^#{name}:\s*(.*)$/, 1)
 
+      # A process may claim that its environment or command line is all of its memory (prctl).
       def read(name)
-        File.binread("#{@directory}/#{name}")
+        File.binread("#{@directory}/#{name}", (name == "maps") ? 64 << 20 : 4 << 20) || ""
       rescue SystemCallError
         nil
       end

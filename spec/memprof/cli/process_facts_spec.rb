@@ -17,6 +17,20 @@ RSpec.describe Memprof::CLI::ProcessFacts do
     expect([result.stderr, result.stdout]).to eq(["", "\"4711-secret\"\nfalse\nfalse\n"])
   end
 
+  it "reads no more than 4 MiB of an environment" do
+    skip "there is no /proc" unless File.readable?("/proc/self/environ")
+    env = (1..45).to_h { |number| ["PART_#{number}", "x" * 120_000] }
+    pid = Process.spawn(env, "sleep", "1000", rlimit_stack: 64 << 20, unsetenv_others: true)
+    sleep(0.001) until File.read("/proc/#{pid}/comm") == "sleep\n"
+    expect(File.binread("/proc/#{pid}/environ").bytesize).to be > 5_000_000
+    expect(described_class.new(pid).send(:read, "environ").bytesize).to eq(4 << 20)
+  ensure
+    if pid
+      Process.kill(:KILL, pid)
+      Process.wait(pid)
+    end
+  end
+
   it "finds the files of a process in another mount namespace, also when that has ended" do
     skip "needs unshare" unless system("unshare", "-m", "true", err: File::NULL)
     Dir.mktmpdir do |directory|

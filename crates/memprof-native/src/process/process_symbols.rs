@@ -1,10 +1,14 @@
-//! Addresses of functions in a process, from the tables of the files that it has mapped.
+//! Addresses of functions in a process, from the tables that its loader uses.
+//!
+//! They are read from its memory, and no file is opened: the process decides what its files are, and they may be gone. It
+//! also decides what is in its memory, so each loop has a limit, and sums of addresses wrap around.
 
-use std::collections::HashSet;
 use std::fs;
+use std::io;
 
 use super::error::SnapshotError;
 use super::maps::{self, Mapping};
+use super::ptrace;
 
 /// The objects that a process has loaded.
 pub struct Symbols {
@@ -12,158 +16,284 @@ pub struct Symbols {
     objects: Vec<Object>,
 }
 
+/// Where the tables of an object are.
 struct Object {
-    path: String,
-    /// What is added to an address in the file's tables.
+    pid: i32,
+    /// What is added to an address in the tables.
     bias: u64,
-    file: Vec<u8>,
+    symbols: u64,
+    strings: u64,
+    gnu_hash: Option<u64>,
+    hash: Option<u64>,
 }
 
-const ELF: &[u8] = b"\x7fELF";
+const ELF: [u8; 4] = *b"\x7fELF";
 /// 64 bits, least significant byte first.
 const CLASS: [u8; 2] = [2, 1];
-const DYNAMIC_SYMBOLS: u32 = 11;
-const LOAD: u32 = 1;
-const SYMBOL_BYTES: usize = 24;
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = 183;
 
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const PF_X: u32 = 1;
+const HEADER_BYTES: u64 = 56;
+
+const DT_NULL: u64 = 0;
+const DT_HASH: u64 = 4;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_GNU_HASH: u64 = 0x6fff_fef5;
+const DYNAMIC_BYTES: u64 = 16;
+
+const SYMBOL_BYTES: u64 = 24;
+
+/// Several times what real processes have.
+const MOST_OBJECTS: usize = 64;
+const MOST_HEADERS: u16 = 128;
+const MOST_DYNAMIC: u64 = 512;
+const MOST_IN_CHAIN: u64 = 1024;
+
 impl Symbols {
-    /// Reads the objects whose file names begin with one of these, and the program itself.
+    /// Finds the objects whose file names begin with one of these, and the program itself.
     pub fn of(pid: i32, names: &[&str]) -> Result<Symbols, SnapshotError> {
         let maps = maps::of(pid)?;
         if maps.is_empty() {
             return Err(SnapshotError::NoMemory);
         }
         let program = fs::read_link(format!("/proc/{pid}/exe"))?;
-        let program = program.to_string_lossy().into_owned();
-        let mut seen = HashSet::new();
-        let mut objects = Vec::new();
-        for mapping in maps {
+        let program = program.to_string_lossy();
+        let beginnings = maps.iter().filter(|mapping| {
             let name = mapping.path.rsplit('/').next().unwrap_or_default();
             let wanted = mapping.path == program || names.iter().any(|one| name.starts_with(one));
-            if wanted && mapping.offset == 0 && seen.insert(mapping.path.clone()) {
-                objects.extend(object(pid, &mapping));
+            wanted && mapping.offset == 0
+        });
+        let mut objects = Vec::new();
+        for mapping in beginnings.take(MOST_OBJECTS) {
+            if mapping.path == program && sound(is_foreign(pid, mapping.start))? == Some(true) {
+                return Err(SnapshotError::Foreign);
             }
-        }
-        let executable = objects.iter().find(|object| object.path == program);
-        if executable.is_some_and(|object| half(&object.file, 18) != Some(MACHINE)) {
-            return Err(SnapshotError::Foreign);
+            objects.extend(sound(Object::at(pid, mapping.start, &maps))?);
         }
         Ok(Symbols { pid, objects })
     }
 
     /// Address of a function or variable that an object exports.
     pub fn find(&self, name: &str) -> Result<u64, SnapshotError> {
-        let mut places = self.objects.iter().filter_map(|object| object.find(name));
-        places
-            .next()
-            .ok_or_else(|| SnapshotError::Missing(name.to_owned()))
+        for object in &self.objects {
+            if let Some(address) = sound(object.find(name.as_bytes()))?.flatten() {
+                return Ok(address);
+            }
+        }
+        Err(SnapshotError::Missing(name.to_owned()))
     }
 
     /// Copies memory of the process.
     pub fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), SnapshotError> {
-        super::ptrace::read(self.pid, address, bytes)?;
+        ptrace::read(self.pid, address, bytes)?;
         Ok(())
     }
 }
 
-/// The file is read as the process sees it, which may be in a container. A file that was replaced is not there any more,
-/// and /proc/PID/map_files has it still; as it has that of a process with a root of its own (chroot), whose maps name it as
-/// we see it. Who may not read that takes the file of this name, if both have the same mounts.
-fn object(pid: i32, mapping: &Mapping) -> Option<Object> {
-    let mapped = format!(
-        "/proc/{pid}/map_files/{:x}-{:x}",
-        mapping.start, mapping.end
-    );
-    let file = match mapping.path.ends_with(" (deleted)") {
-        true => fs::read(mapped).ok()?,
-        false => fs::read(format!("/proc/{pid}/root{}", mapping.path))
-            .or_else(|_| fs::read(mapped))
-            .ok()
-            .or_else(|| {
-                let mounts = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
-                let same = mounts("self").is_some() && mounts("self") == mounts(&pid.to_string());
-                same.then(|| fs::read(&mapping.path).ok()).flatten()
-            })?,
-    };
-    if !file.starts_with(ELF) || file.get(4..6) != Some(&CLASS) {
-        return None;
-    }
-    let first = headers(&file).find(|at| word(&file, *at) == Some(LOAD))?;
-    let bias = mapping
-        .start
-        .wrapping_sub(long(&file, first + 16)? & !0xfff);
-    Some(Object {
-        path: mapping.path.clone(),
-        bias,
-        file,
-    })
-}
-
 impl Object {
-    fn find(&self, name: &str) -> Option<u64> {
-        let file = &self.file;
-        let sections = long(file, 40)? as usize;
-        let (size, count) = (usize::from(half(file, 58)?), usize::from(half(file, 60)?));
-        let section = |index: usize| sections.checked_add(index.checked_mul(size)?);
-        let table = (0..count)
-            .filter_map(section)
-            .find(|at| word(file, at + 4) == Some(DYNAMIC_SYMBOLS))?;
-        let (start, length) = (
-            long(file, table + 24)? as usize,
-            long(file, table + 32)? as usize,
-        );
-        let names = long(file, section(word(file, table + 40)? as usize)? + 24)? as usize;
-        let symbols = file.get(start..start.checked_add(length)?)?;
-        let symbol = symbols.chunks_exact(SYMBOL_BYTES).find(|symbol| {
-            half(symbol, 6) != Some(0)
-                && word(symbol, 0)
-                    .and_then(|at| text(file, names.checked_add(at as usize)?))
-                    .is_some_and(|text| text == name.as_bytes())
-        })?;
-        Some(self.bias.wrapping_add(long(symbol, 8)?))
+    /// The object whose ELF header is at this address.
+    fn at(pid: i32, start: u64, maps: &[Mapping]) -> io::Result<Object> {
+        if bytes(pid, start)? != ELF || bytes(pid, start.wrapping_add(4))? != CLASS {
+            return Err(damaged());
+        }
+        let headers = start.wrapping_add(long(pid, start.wrapping_add(32))?);
+        let count = half(pid, start.wrapping_add(56))?.min(MOST_HEADERS);
+        let (mut first, mut code, mut dynamic) = (None, None, None);
+        for index in 0..u64::from(count) {
+            let header = entry(headers, index, HEADER_BYTES);
+            let address = || long(pid, header.wrapping_add(16));
+            match word(pid, header)? {
+                PT_LOAD => {
+                    first = first.or(Some(address()?));
+                    if word(pid, header.wrapping_add(4))? & PF_X != 0 {
+                        code = Some(address()?);
+                    }
+                }
+                PT_DYNAMIC => dynamic = Some(address()?),
+                _ => {}
+            }
+        }
+        let (Some(first), Some(code), Some(dynamic)) = (first, code, dynamic) else {
+            return Err(damaged());
+        };
+        let bias = start.wrapping_sub(first & !0xfff);
+        let code = bias.wrapping_add(code);
+        // A program may also have mapped the file only to read it.
+        let holds_code = |one: &Mapping| one.executable && (one.start..one.end).contains(&code);
+        if !maps.iter().any(holds_code) {
+            return Err(damaged());
+        }
+        Object::with_tables(pid, bias, bias.wrapping_add(dynamic))
+    }
+
+    fn with_tables(pid: i32, bias: u64, dynamic: u64) -> io::Result<Object> {
+        let (mut symbols, mut strings, mut gnu_hash, mut hash) = (None, None, None, None);
+        for index in 0..MOST_DYNAMIC {
+            let place = entry(dynamic, index, DYNAMIC_BYTES);
+            let table = match long(pid, place)? {
+                DT_NULL => break,
+                DT_SYMTAB => &mut symbols,
+                DT_STRTAB => &mut strings,
+                DT_GNU_HASH => &mut gnu_hash,
+                DT_HASH => &mut hash,
+                _ => continue,
+            };
+            let value = long(pid, place.wrapping_add(8))?;
+            // glibc has added the bias to addresses, musl has not.
+            *table = Some(match value < bias {
+                true => value.wrapping_add(bias),
+                false => value,
+            });
+        }
+        Ok(Object {
+            pid,
+            bias,
+            symbols: symbols.ok_or_else(damaged)?,
+            strings: strings.ok_or_else(damaged)?,
+            gnu_hash,
+            hash,
+        })
+    }
+
+    fn find(&self, name: &[u8]) -> io::Result<Option<u64>> {
+        match (self.gnu_hash, self.hash) {
+            (Some(table), _) => self.find_by_gnu_hash(table, name),
+            (None, Some(table)) => self.find_by_hash(table, name),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn find_by_gnu_hash(&self, table: u64, name: &[u8]) -> io::Result<Option<u64>> {
+        let hash = name.iter().fold(5381u32, |hash, &byte| {
+            hash.wrapping_mul(33).wrapping_add(u32::from(byte))
+        });
+        let count = word(self.pid, table)?;
+        let first = u64::from(word(self.pid, table.wrapping_add(4))?);
+        let filter = u64::from(word(self.pid, table.wrapping_add(8))?);
+        let buckets = entry(table.wrapping_add(16), filter, 8);
+        let chains = entry(buckets, u64::from(count), 4);
+        let bucket = hash.checked_rem(count).ok_or_else(damaged)?;
+        let start = u64::from(word(self.pid, entry(buckets, u64::from(bucket), 4))?);
+        if start < first.max(1) {
+            return Ok(None);
+        }
+        for index in start..start + MOST_IN_CHAIN {
+            let link = word(self.pid, entry(chains, index - first, 4))?;
+            if link | 1 == hash | 1 {
+                if let Some(address) = self.symbol(index, name)? {
+                    return Ok(Some(address));
+                }
+            }
+            if link & 1 == 1 {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_by_hash(&self, table: u64, name: &[u8]) -> io::Result<Option<u64>> {
+        let hash = name.iter().fold(0u32, |hash, &byte| {
+            let hash = (hash << 4).wrapping_add(u32::from(byte));
+            let high = hash & 0xf000_0000;
+            (hash ^ (high >> 24)) & !high
+        });
+        let count = word(self.pid, table)?;
+        let buckets = table.wrapping_add(8);
+        let chains = entry(buckets, u64::from(count), 4);
+        let bucket = hash.checked_rem(count).ok_or_else(damaged)?;
+        let mut index = u64::from(word(self.pid, entry(buckets, u64::from(bucket), 4))?);
+        for _ in 0..MOST_IN_CHAIN {
+            if index == 0 {
+                break;
+            }
+            if let Some(address) = self.symbol(index, name)? {
+                return Ok(Some(address));
+            }
+            index = u64::from(word(self.pid, entry(chains, index, 4))?);
+        }
+        Ok(None)
+    }
+
+    /// Address of the symbol of this number, if it has this name and the object defines it.
+    fn symbol(&self, index: u64, name: &[u8]) -> io::Result<Option<u64>> {
+        let symbol = entry(self.symbols, index, SYMBOL_BYTES);
+        if half(self.pid, symbol.wrapping_add(6))? == 0 {
+            return Ok(None);
+        }
+        let mut text = vec![0; name.len() + 1];
+        let place = entry(self.strings, u64::from(word(self.pid, symbol)?), 1);
+        // The memory may end behind a shorter name.
+        let read = sound(ptrace::read(self.pid, place, &mut text))?;
+        if read.is_none() || text.strip_suffix(&[0]) != Some(name) {
+            return Ok(None);
+        }
+        let value = long(self.pid, symbol.wrapping_add(8))?;
+        Ok(Some(self.bias.wrapping_add(value)))
     }
 }
 
-/// Offsets of the program headers.
-fn headers(file: &[u8]) -> impl Iterator<Item = usize> {
-    let start = long(file, 32).unwrap_or(0) as usize;
-    let size = usize::from(half(file, 54).unwrap_or(0));
-    let count = usize::from(half(file, 56).unwrap_or(0));
-    (0..count).filter_map(move |index| start.checked_add(index * size))
+/// Whether a program was built for another processor or word size.
+fn is_foreign(pid: i32, start: u64) -> io::Result<bool> {
+    let is_own = bytes(pid, start.wrapping_add(4))? == CLASS
+        && half(pid, start.wrapping_add(18))? == MACHINE;
+    Ok(bytes(pid, start)? == ELF && !is_own)
 }
 
-fn text(file: &[u8], at: usize) -> Option<&[u8]> {
-    let rest = file.get(at..)?;
-    rest.split(|byte| *byte == 0).next()
+/// The error of tables that make no sense is that of addresses where nothing is.
+fn damaged() -> io::Error {
+    io::Error::from_raw_os_error(libc::EFAULT)
 }
 
-fn bytes<const N: usize>(file: &[u8], at: usize) -> Option<[u8; N]> {
-    file.get(at..at.checked_add(N)?)?.try_into().ok()
+/// None if what was read is damaged. Other errors mean that nothing may be read, or that the process ended.
+fn sound<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Err(error) if error.raw_os_error() == Some(libc::EFAULT) => Ok(None),
+        read => read.map(Some),
+    }
 }
 
-fn half(file: &[u8], at: usize) -> Option<u16> {
-    bytes(file, at).map(u16::from_le_bytes)
+/// Address of an entry of a table.
+fn entry(table: u64, index: u64, size: u64) -> u64 {
+    table.wrapping_add(index.wrapping_mul(size))
 }
 
-fn word(file: &[u8], at: usize) -> Option<u32> {
-    bytes(file, at).map(u32::from_le_bytes)
+fn bytes<const N: usize>(pid: i32, address: u64) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    ptrace::read(pid, address, &mut bytes)?;
+    Ok(bytes)
 }
 
-fn long(file: &[u8], at: usize) -> Option<u64> {
-    bytes(file, at).map(u64::from_le_bytes)
+fn half(pid: i32, address: u64) -> io::Result<u16> {
+    bytes(pid, address).map(u16::from_le_bytes)
+}
+
+fn word(pid: i32, address: u64) -> io::Result<u32> {
+    bytes(pid, address).map(u32::from_le_bytes)
+}
+
+fn long(pid: i32, address: u64) -> io::Result<u64> {
+    bytes(pid, address).map(u64::from_le_bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LIBC: [&str; 2] = ["libc.so", "libc-"];
+
+    fn own_pid() -> i32 {
+        std::process::id() as i32
+    }
+
     #[test]
     fn finds_a_function_of_libc() {
-        let symbols = Symbols::of(std::process::id() as i32, &["libc.so", "libc-"]).unwrap();
+        let symbols = Symbols::of(own_pid(), &LIBC).unwrap();
         let expected = libc::getppid as *const () as u64;
         assert_eq!(symbols.find("getppid").unwrap(), expected);
         assert!(matches!(
@@ -173,15 +303,169 @@ mod tests {
     }
 
     #[test]
-    fn broken_files_have_no_symbols() {
-        let file = fs::read("/proc/self/exe").unwrap();
-        for length in (0..4096).step_by(7).chain([file.len() / 2]) {
-            let object = Object {
-                path: String::new(),
-                bias: 0,
-                file: file[..length].to_vec(),
-            };
-            assert_eq!(object.find("no_such_function"), None);
+    fn finds_a_function_of_another_process_until_it_ends() {
+        // SAFETY: the child calls one function that a forked child of a program with threads may call.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            loop {
+                // SAFETY: waits for a signal.
+                unsafe { libc::pause() };
+            }
         }
+        let symbols = Symbols::of(child, &LIBC);
+        let found = symbols.as_ref().map(|symbols| symbols.find("getppid"));
+        // SAFETY: ends the child, and waits for it.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+        let expected = libc::getppid as *const () as u64;
+        assert_eq!(found.unwrap().unwrap(), expected);
+        let found = symbols.unwrap().find("getppid");
+        assert!(matches!(found, Err(SnapshotError::Gone)), "{found:?}");
+    }
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Table {
+        Hash,
+        GnuHash,
+    }
+
+    const DYNAMIC: u64 = 176;
+    const TABLE: u64 = 272;
+    const SYMBOLS: u64 = 336;
+    const STRINGS: u64 = 408;
+    const IMAGE_BYTES: usize = 512;
+    /// What the image says of the function "b".
+    const VALUE: u64 = 0x1234;
+
+    /// An object with the functions "a" and "b", whose hashes are in one bucket.
+    fn image(kind: Table, bias: u64) -> Vec<u8> {
+        let mut image = Vec::new();
+        let mut put = |at: u64, bytes: &[u8]| {
+            image.resize(at as usize, 0);
+            image.extend(bytes);
+        };
+        put(0, &ELF);
+        put(4, &CLASS);
+        put(18, &MACHINE.to_le_bytes());
+        put(32, &64u64.to_le_bytes());
+        put(56, &2u16.to_le_bytes());
+        put(64, &PT_LOAD.to_le_bytes());
+        put(68, &PF_X.to_le_bytes());
+        put(64 + HEADER_BYTES, &PT_DYNAMIC.to_le_bytes());
+        put(64 + HEADER_BYTES + 16, &DYNAMIC.to_le_bytes());
+        let tag = match kind {
+            Table::Hash => DT_HASH,
+            Table::GnuHash => DT_GNU_HASH,
+        };
+        let dynamic = [(tag, TABLE), (DT_SYMTAB, SYMBOLS), (DT_STRTAB, STRINGS)];
+        for (index, (tag, value)) in (0..).zip(dynamic) {
+            put(entry(DYNAMIC, index, 16), &tag.to_le_bytes());
+            put(entry(DYNAMIC, index, 16) + 8, &(bias + value).to_le_bytes());
+        }
+        let gnu = |name: u32| (5381 * 33 + name) & !1;
+        let table = match kind {
+            // Buckets, symbols; first of the bucket; next of each.
+            Table::Hash => vec![1, 3, 1, 0, 2, 0],
+            // Buckets, first symbol, words of the filter, its shift; the filter; first of the bucket; hashes.
+            Table::GnuHash => vec![1, 1, 1, 0, 0, 0, 1, gnu(97), gnu(98) | 1],
+        };
+        for (index, value) in (0..).zip(table) {
+            put(entry(TABLE, index, 4), &u32::to_le_bytes(value));
+        }
+        for (index, name) in [(1, 1u32), (2, 3)] {
+            let symbol = entry(SYMBOLS, index, SYMBOL_BYTES);
+            put(symbol, &name.to_le_bytes());
+            put(symbol + 6, &1u16.to_le_bytes());
+            put(symbol + 8, &(VALUE * (index - 1)).to_le_bytes());
+        }
+        put(STRINGS, b"\0a\0b\0");
+        image.resize(IMAGE_BYTES, 0);
+        image
+    }
+
+    /// Looks for "b" in a copy of the image, which begins a page.
+    fn find_in(image: &[u8], page: &mut [u8], executable: bool) -> io::Result<Option<u64>> {
+        page[..image.len()].copy_from_slice(image);
+        let start = page.as_ptr() as u64;
+        let mapping = Mapping {
+            start,
+            end: start + page.len() as u64,
+            executable,
+            offset: 0,
+            path: String::new(),
+        };
+        Object::at(own_pid(), start, &[mapping])?.find(b"b")
+    }
+
+    fn with_page(check: impl Fn(&mut [u8])) {
+        let mut memory = vec![0; 3 * 4096];
+        let at = memory.as_ptr().align_offset(4096);
+        check(&mut memory[at..at + 4096]);
+    }
+
+    #[test]
+    fn finds_a_function_by_both_tables_relocated_or_not() {
+        with_page(|page| {
+            let start = page.as_ptr() as u64;
+            for kind in [Table::Hash, Table::GnuHash] {
+                for bias in [0, start] {
+                    let found = find_in(&image(kind, bias), page, true);
+                    assert_eq!(found.unwrap(), Some(start + VALUE));
+                    assert!(find_in(&image(kind, bias), page, false).is_err());
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn damaged_tables_neither_panic_nor_take_long() {
+        with_page(|page| {
+            let beginning = std::time::Instant::now();
+            let start = page.as_ptr() as u64;
+            let mut outcomes = [0; 3];
+            for kind in [Table::Hash, Table::GnuHash] {
+                let whole = image(kind, start);
+                let values = [0, 1, 2, 3, 0x7fff_ffff, u32::MAX - 23, u32::MAX].map(u64::from);
+                let longs = [
+                    1 << 47,
+                    1 << 63,
+                    u64::MAX - 7,
+                    u64::MAX,
+                    start,
+                    start + 4095,
+                ];
+                for at in (0..IMAGE_BYTES - 8).step_by(2) {
+                    let mut try_with = |bytes: &[u8]| {
+                        let mut damaged = whole.clone();
+                        damaged[at..at + bytes.len()].copy_from_slice(bytes);
+                        outcomes[match find_in(&damaged, page, true) {
+                            Ok(Some(_)) => 0,
+                            Ok(None) => 1,
+                            Err(_) => 2,
+                        }] += 1;
+                    };
+                    for value in values {
+                        try_with(&value.to_le_bytes()[..2]);
+                        try_with(&value.to_le_bytes()[..4]);
+                        try_with(&value.to_le_bytes());
+                    }
+                    longs.iter().for_each(|long| try_with(&long.to_le_bytes()));
+                }
+            }
+            assert!(outcomes.iter().all(|count| *count > 100), "{outcomes:?}");
+            assert!(beginning.elapsed().as_secs() < 60);
+        });
+    }
+
+    #[test]
+    fn chains_without_an_end_are_left() {
+        with_page(|page| {
+            let mut circle = image(Table::Hash, 0);
+            let own = entry(TABLE, 4, 4) as usize;
+            circle[own..own + 4].copy_from_slice(&1u32.to_le_bytes());
+            assert_eq!(find_in(&circle, page, true).unwrap(), None);
+        });
     }
 }

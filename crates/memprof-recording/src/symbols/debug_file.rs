@@ -2,12 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::elf_file::{Elf, ElfFile};
+use super::elf_file::{Elf, ElfFile, open};
 
 /// The file for a library: by the id of its build, or by the name that the library has of it.
 pub fn find(library: &Path, elf: &Elf<'_>, debug_files: &Path) -> Option<ElfFile> {
@@ -51,10 +50,7 @@ fn by_link(library: &Path, elf: &Elf<'_>, debug_files: &Path) -> Option<ElfFile>
 
 /// Of the bytes of a file: CRC-32, as in zip files.
 fn checksum(path: &Path) -> Option<u32> {
-    if !path.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut file = File::open(path).ok()?;
+    let mut file = open(path)?;
     let mut chunk = vec![0_u8; 1 << 16];
     let mut sum = crc32fast::Hasher::new();
     loop {

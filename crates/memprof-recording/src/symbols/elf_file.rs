@@ -1,8 +1,11 @@
 //! What is read of an ELF file, a part at a time: it may be large.
 
 use std::borrow::Cow;
-use std::fs::File;
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
 use std::io::Read;
+use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use object::elf::{self, FileHeader64, Sym64};
@@ -11,16 +14,43 @@ use object::read::elf::{
     CompressionHeader, FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym,
 };
 use object::{Endianness, ReadCache, ReadRef};
+use rustc_hash::FxHashMap;
 
 /// Of a table of symbols or lines. A browser has 20 MB.
 const MOST_BYTES: u64 = 1 << 28;
+/// Of all that is read of a file: a recording may name one that is damaged on purpose.
+pub const MOST_BYTES_OF_FILE: u64 = 1 << 30;
+/// An open of a pipe returns at once. Linux has this number on all processors that memprof runs on.
+#[cfg(target_os = "linux")]
+const NONBLOCK: i32 = 0o4000;
+#[cfg(not(target_os = "linux"))]
+const NONBLOCK: i32 = 4;
 const PAGE: u64 = 4096;
 
 type Header = FileHeader64<Endianness>;
-type Data<'d> = &'d ReadCache<File>;
+type Data<'d> = &'d ElfFile;
 
 /// An open file.
-pub struct ElfFile(ReadCache<File>);
+pub struct ElfFile {
+    cache: ReadCache<File>,
+    /// Bytes that may still be read.
+    left: Cell<u64>,
+}
+
+impl<'d> ReadRef<'d> for &'d ElfFile {
+    fn len(self) -> Result<u64, ()> {
+        (&self.cache).len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'d [u8], ()> {
+        self.left.set(self.left.get().checked_sub(size).ok_or(())?);
+        self.cache.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'d [u8], ()> {
+        self.cache.read_bytes_at_until(range, delimiter)
+    }
+}
 
 /// What it begins with.
 pub struct Elf<'d> {
@@ -47,18 +77,29 @@ impl Symbol<'_> {
     }
 }
 
+/// None if it cannot be read, or is not a file: neither before it is opened, as devices do something then, nor afterwards, when
+/// it may be another one.
+pub fn open(path: &Path) -> Option<File> {
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(NONBLOCK).open(path).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
 impl ElfFile {
     /// None if it cannot be read, or is no file.
     pub fn open(path: &Path) -> Option<ElfFile> {
-        let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-        Some(ElfFile(ReadCache::new(
-            File::open(path).ok().filter(|_| is_file)?,
-        )))
+        Some(ElfFile {
+            cache: ReadCache::new(open(path)?),
+            left: Cell::new(MOST_BYTES_OF_FILE),
+        })
     }
 
     /// None if it is no ELF file of 64 bits.
     pub fn parse(&self) -> Option<Elf<'_>> {
-        let data = &self.0;
+        let data = self;
         let header = Header::parse(data).ok()?;
         let endian = header.endian().ok()?;
         let sections = header.sections(endian, data).ok()?;
@@ -82,12 +123,14 @@ impl<'d> Elf<'d> {
         Some(first / PAGE * PAGE)
     }
 
-    /// Whether it exports this name there.
-    pub fn exports(&self, start: u64, name: &str) -> bool {
+    /// Whether it exports these names there.
+    pub fn exports(&self, all: &FxHashMap<u64, &str>) -> bool {
         let (names, symbols) = self.symbols(elf::SHT_DYNSYM).unwrap_or_default();
-        symbols.iter().any(|symbol| {
-            symbol.st_value(self.endian) == start
-                && symbol.name(self.endian, names) == Ok(name.as_bytes())
+        all.iter().all(|(start, name)| {
+            symbols.iter().any(|symbol| {
+                symbol.st_value(self.endian) == *start
+                    && symbol.name(self.endian, names) == Ok(name.as_bytes())
+            })
         })
     }
 

@@ -239,3 +239,27 @@ fn does_not_believe_a_file_that_has_changed_or_is_damaged() {
         named(std::slice::from_ref(&hidden), none);
     }
 }
+
+#[test]
+fn a_file_whose_tables_would_take_all_memory_is_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lib.so");
+    let mut header = [0_u8; 128];
+    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, b"\x7fELF\x02\x01\x01");
+    put(20, &[1]);
+    put(40, &64_u64.to_le_bytes());
+    put(58, &[64]);
+    put(62, &[1]);
+    // The first section has the number of all, as of those that have more than fit into the header.
+    let number = elf_file::MOST_BYTES_OF_FILE / 64;
+    put(64 + 32, &number.to_le_bytes());
+    fs::write(&path, header).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    // Takes no room on the disk.
+    file.set_len(2 * elf_file::MOST_BYTES_OF_FILE).unwrap();
+    assert!(ElfFile::open(&path).unwrap().parse().is_none());
+    let fewer = (number / 1024).to_le_bytes();
+    std::os::unix::fs::FileExt::write_all_at(&file, &fewer, 64 + 32).unwrap();
+    assert!(ElfFile::open(&path).unwrap().parse().is_some());
+}
