@@ -28,19 +28,25 @@ module Memprof
       end
 
       def over_socket(target, client, wanted, seconds)
-        path = target.outside(path_of(client.ask({ do: "dump" }.merge(wanted))))
-        wait(target, seconds, path) { client.wait(GLANCE) }
-        client.answer
+        reader, writer = IO.pipe(binmode: true)
+        answer = client.ask({ do: "dump" }.merge(wanted), pass: writer)
+        writer.close
+        options = Memprof::Dump::Options.new(format: answer["format"], compression: answer["compression"])
+        path = File.join(Dir.tmpdir, "memprof-#{SecureRandom.hex(8)}#{options.ending}")
+        unfinished = path + Memprof::Dump::InProgress::SUFFIX
+        File.open(unfinished, File::WRONLY | File::CREAT | File::EXCL | File::BINARY, 0o600) do |file|
+          copying = Thread.new { IO.copy_stream(reader, file) }
+          wait(target, seconds, path) { client.wait(GLANCE) }
+          client.answer
+          copying.value
+        end
+        File.rename(unfinished, path)
         path
-      rescue Control::Broken => e
+      rescue ArgumentError, Control::Broken => e
         raise UsageError, "process #{target.pid} aborted the dump: #{e.message}"
-      end
-
-      def path_of(answer)
-        path = answer["path"]
-        raise Control::Broken, "it named no file" unless path.is_a?(String) && !path.include?("\0")
-
-        path
+      ensure
+        [reader, writer].each { |io| io&.close }
+        FileUtils.rm_f(unfinished) if unfinished
       end
 
       def wait(target, seconds, path)

@@ -70,7 +70,7 @@ module Memprof
       def connect
         directories.each do |directory|
           client = Control::Client.connect(Control::Address.path(directory, @facts.inner_pid),
-            uid: @facts.uid)
+            pid: pid, uid: @facts.uid)
           return client if client
         end
         nil

@@ -73,12 +73,13 @@ module Memprof
       def after_fork
         # The signal may come anywhere in here, and its handler may do all this: so what is the parent's is
         # noted at one go.
-        inherited = [@pid, @server, @reader, @writer]
-        pid, server, *pipe = inherited
+        inherited = [@pid, @server, @dumper, @reader, @writer]
+        pid, server, dumper, *pipe = inherited
         return if pid == Process.pid
 
         start(delay: SOCKET_DELAY)
         server&.abandon
+        dumper&.abandon
         pipe.each(&:close)
       rescue SystemCallError, IOError => e
         OnSignal.warn_user("process #{Process.pid} can't wait for its signal: #{e.message}")
@@ -133,10 +134,10 @@ module Memprof
           @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?) unless @closed
         end
         loop do
-          ready, = IO.select([@reader, @server&.socket].compact)
+          ready, = IO.select([@reader, *@server&.sockets])
           next signalled if ready.include?(@reader)
 
-          @server.serve
+          @server.serve(ready)
         end
       rescue IOError
         nil # closed: the process ends, or has become another one
