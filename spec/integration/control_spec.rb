@@ -250,8 +250,8 @@ RSpec.describe "The control socket of memprof/signal" do
       File.chmod(0o777, directory)
       reader, writer = IO.pipe
       pid = Process.spawn({ "MEMPROF_DIR" => directory, "RUBYOPT" => nil }, "unshare", "--user",
-        RbConfig.ruby, "-I#{ChildRuby::LIB}", "-e", 'require "memprof/signal"; puts Process.euid; $stdout.flush; sleep',
-        out: writer, err: File::NULL)
+        RbConfig.ruby, "-I#{ChildRuby::LIB}", "-e",
+        'require "memprof/signal"; puts Process.euid; $stdout.flush; sleep', out: writer, err: File::NULL)
       writer.close
       skip "needs unshare --user" unless (user = reader.gets)
       expect(user.to_i).to eq(File.read("/proc/sys/kernel/overflowuid").to_i)

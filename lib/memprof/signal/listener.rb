@@ -154,16 +154,47 @@ module Memprof
     end
 
     # A signal handler that lets the one before it have the signal, too.
+    #
+    # A handler of C code, as rbtrace's, can neither be called nor put back: that keeps its signal.
     module Trap
-      def self.set(signal)
+      # Signals to take instead, if nothing uses them.
+      SPARE = %w[USR2 USR1].freeze
+      DEFAULTS = %w[DEFAULT SYSTEM_DEFAULT].freeze
+      private_constant :SPARE, :DEFAULTS
+
+      def self.set(signal, &wake)
+        return take(signal, &wake) unless owner(signal) == "other"
+
+        spare = SPARE.find { |name| take_free(name, &wake) }
+        instead = spare ? "#{spare} requests a dump instead" : "no signal requests a dump; `memprof dump` does"
+        OnSignal.warn_user("signal #{signal} has a handler of other code: #{instead}; " \
+                           "MEMPROF_SIGNAL selects another signal")
+      rescue ArgumentError, SystemCallError => e
+        OnSignal.warn_user("no dump on signal #{signal}: #{e.message}")
+      end
+
+      def self.owner(signal) = Native.signal_owner(::Signal.list.fetch(signal))
+
+      def self.take(signal)
         previous = nil
         previous = ::Signal.trap(signal) do |number|
           yield
           chain(previous, number)
         end
-      rescue ArgumentError, SystemCallError => e
-        OnSignal.warn_user("no dump on signal #{signal}: #{e.message}")
       end
+
+      # Ruby has a handler of its own for the default of some signals, and says only with what trap replaces
+      # whether it is that.
+      def self.take_free(signal, &wake)
+        return false unless %w[default ruby].include?(owner(signal))
+
+        previous = ::Signal.trap(signal, &wake)
+        return true if DEFAULTS.include?(previous)
+
+        ::Signal.trap(signal, previous)
+        false
+      end
+      private_class_method :owner, :take, :take_free
 
       # Calls what was there before. Names of Ruby's and the system's defaults stand for no code: for the
       # signals that may be chosen they mean to ignore it, or to end the program, which a request for a dump
