@@ -59,8 +59,8 @@ RSpec.describe "memprof/signal" do
     it "is left to it, and another one requests a dump" do
       live_program(still_there, before: "#{handlers}\nhandle('URG')") do |program|
         expect(program.line).to eq("true")
-        expect(program.stderr).to eq("memprof: signal URG has a handler of other code: USR2 requests a dump " \
-                                     "instead; MEMPROF_SIGNAL selects another signal\n")
+        expect(program.stderr).to eq("memprof: signal URG has a handler of other code: USR2 requests a " \
+                                     "dump instead; MEMPROF_SIGNAL selects another signal\n")
         program.signal
         program.signal(:USR2)
         one_dump(program)
@@ -323,6 +323,53 @@ RSpec.describe "memprof/signal" do
       program.signal
       expect(program.line).to eq("theirs")
       expect(program.dumps).to be_empty
+    end
+  end
+
+  describe "without a directory for temporary files" do
+    # Makes directories read-only for this program, in a mount namespace of its own.
+    def read_only(*directories)
+      <<~RUBY
+        require "fiddle"
+        Fiddle::Function.new(Fiddle::Handle::DEFAULT["unshare"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT).call(0x20000)
+        mount = ["mount --make-rprivate /"]
+        #{directories}.each { |path| mount << "mount --bind \#{path} \#{path}" << "mount -o remount,bind,ro \#{path}" }
+        exit!(3) unless system(mount.join(" && "))
+      RUBY
+    end
+
+    def environment(temporary = nil)
+      { "MEMPROF_DIR" => nil, "TMPDIR" => temporary, "TMP" => nil, "TEMP" => nil }
+    end
+
+    before { skip "needs root and mount namespaces" unless system("unshare", "-m", "true", err: File::NULL) }
+
+    it "takes that for shared memory if the others are read-only or full, and the command looks there" do
+      with_file_system("nr_inodes=1,mode=1777") do |full|
+        live_program(before: read_only("/tmp"), env: environment(full)) do |program|
+          path = "/dev/shm/memprof-#{program.pid}.sock"
+          eventually("the socket") { listened_to?(path) }
+          expect(run_memprof("stop", "--pid", program.pid).stdout).to include("tracking stopped")
+          program.signal
+          dump = eventually("a dump") { Dir.glob("/dev/shm/memprof-#{program.pid}-*.json").first }
+          expect_whole(dump)
+          expect(program.stderr).to be_empty
+        ensure
+          FileUtils.rm_f([path, dump].compact)
+        end
+      end
+    end
+
+    it "warns once, names the remedy, and runs if there is none" do
+      live_program(before: read_only("/tmp", "/dev/shm"), env: environment) do |program|
+        warning = "memprof: no directory takes dumps and the control socket, neither /tmp nor /dev/shm: " \
+                  "set MEMPROF_DIR to one that can be written\n"
+        expect(program.stderr).to eq(warning)
+        program.signal
+        eventually("a message") { program.stderr.lines.size == 2 }
+        expect(program.stderr)
+          .to eq("#{warning}memprof: process #{program.pid}: no dump: no directory for it: set MEMPROF_DIR\n")
+      end
     end
   end
 

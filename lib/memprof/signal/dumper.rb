@@ -80,6 +80,8 @@ module Memprof
       end
 
       def free_path(ending)
+        raise Error, "no directory for it: set #{Settings::DIRECTORY}" unless @settings.directory
+
         base = File.join(@settings.directory, "memprof-#{Process.pid}-#{Time.now.to_i}")
         names = [base].each + (1..).lazy.map { |number| "#{base}-#{number}" }
         names.map { |name| "#{name}#{ending}" }.find { |path| free?(path) }

@@ -131,7 +131,8 @@ module Memprof
         @reader.wait_readable(delay)
         # A signal in the middle of a fork may have made two of these threads.
         @opening.synchronize do
-          @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?) unless @closed
+          directory = @settings.directory unless @closed
+          @server ||= Control::Server.open(directory, @dumper, sweep: delay.zero?) if directory
         end
         loop do
           ready, = IO.select([@reader, *@server&.sockets])
@@ -148,7 +149,7 @@ module Memprof
         return if @reader.read_nonblock(4096, exception: false) == :wait_readable
 
         Native.quiet { @dumper.start }
-      rescue ThreadError => e
+      rescue Error, ThreadError => e
         OnSignal.warn_user("process #{@pid}: no dump: #{e.message}")
       end
     end
@@ -166,7 +167,8 @@ module Memprof
         return take(signal, &wake) unless owner(signal) == "other"
 
         spare = SPARE.find { |name| take_free(name, &wake) }
-        instead = spare ? "#{spare} requests a dump instead" : "no signal requests a dump; `memprof dump` does"
+        instead = "#{spare} requests a dump instead" if spare
+        instead ||= "no signal requests a dump; `memprof dump` does"
         OnSignal.warn_user("signal #{signal} has a handler of other code: #{instead}; " \
                            "MEMPROF_SIGNAL selects another signal")
       rescue ArgumentError, SystemCallError => e
