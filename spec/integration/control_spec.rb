@@ -188,6 +188,17 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
+  it "is not ended by a client that goes, though the program would end on SIGPIPE" do
+    live_program("trap('PIPE', 'SYSTEM_DEFAULT')\nputs :set\nsleep") do |program|
+      program.line
+      path = socket_of(program)
+      program.signal(:STOP)
+      20.times { UNIXSocket.open(path) { |socket| socket.write("{\"do\":\"ping\"}\n") } }
+      program.signal(:CONT)
+      expect(ask(path, { do: "ping" })["pid"]).to eq(program.pid)
+    end
+  end
+
   it "kills the child of a dump whose client reads no more" do
     live_program(<<~'RUBY') do |program|
       Memprof::Dump::Child.send(:remove_const, :STALLED)

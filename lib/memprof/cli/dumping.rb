@@ -36,6 +36,7 @@ module Memprof
         unfinished = path + Memprof::Dump::InProgress::SUFFIX
         File.open(unfinished, File::WRONLY | File::CREAT | File::EXCL | File::BINARY, 0o600) do |file|
           copying = Thread.new { IO.copy_stream(reader, file) }
+          copying.report_on_exception = false
           wait(target, seconds, path) { client.wait(GLANCE) }
           client.answer
           copying.value

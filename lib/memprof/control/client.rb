@@ -12,7 +12,7 @@ module Memprof
       LIMIT = 1 << 20
       LIMITS = { "stats" => 64 << 20 }.freeze
       SECONDS = 30
-      # Seconds to wait, again and again, while as many clients wait for a connection as the system lets.
+      # Seconds between two attempts while too many other clients wait for a connection.
       GLANCE = 0.02
       # LOCAL_PEERPID of macOS, at level SOL_LOCAL.
       PEER_PID = [0, 2].freeze

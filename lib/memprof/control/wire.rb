@@ -18,7 +18,9 @@ module Memprof
       CHUNK = 64 * 1024
       # Bytes for descriptors that come with a chunk. The kernel closes those that find no room.
       ROOM = 64
-      private_constant :CHUNK, :ROOM
+      # A program may have SIGPIPE end it.
+      FLAGS = Socket.const_defined?(:MSG_NOSIGNAL) ? Socket::MSG_NOSIGNAL : 0
+      private_constant :CHUNK, :ROOM, :FLAGS
 
       class << self
         # Adds passed descriptors to `passed`, as IOs, for the caller to close; without it they are not taken.
@@ -46,7 +48,7 @@ module Memprof
           until rest.empty?
             raise Broken, "the other end reads nothing" unless io.wait_writable(left(deadline))
 
-            written = io.sendmsg_nonblock(rest, 0, nil, *rights, exception: false)
+            written = io.sendmsg_nonblock(rest, FLAGS, nil, *rights, exception: false)
             next if written == :wait_writable
 
             rest = rest.byteslice(written..)
