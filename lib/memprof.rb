@@ -53,7 +53,11 @@ module Memprof
     #   @kept = Array.new(3) { "abc".dup }
     #   Memprof.stats
     #   Memprof.stop
-    def start(sample: nil, stack: 1) = Session.prepare(sample: sample, stack: stack).open_for(self)
+    def start(sample: nil, stack: 1)
+      started = Session.prepare(sample: sample, stack: stack).open_for(self)
+      @session&.leased = false
+      started
+    end
 
     # Stops tracking and forgets what was seen. Inside {track}, it ends that block's tracking.
     #

@@ -23,6 +23,17 @@ module Memprof
         write(target, options) { |file| fork ? Child.write(file, settings) : in_process(file, settings) }
       end
 
+      # Writes the whole heap into a pipe or a socket that another process reads, by a forked child, and
+      # closes it here as soon as the child has it.
+      def stream(io, options)
+        Loading.json
+        beginning = Clock.now
+        counts = named(nil) { Child.write(io, -> { Facts.whole(options) }) { io.close } }
+        Result.from(counts, path: nil, format: options.format, seconds: Clock.now - beginning)
+      ensure
+        io.close
+      end
+
       # Writes the live objects of a session.
       def session(target, session, options)
         pretty = target.nil? && options.text?

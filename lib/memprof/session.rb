@@ -19,6 +19,9 @@ module Memprof
     INLINE_CACHES = %w[<callcache> <callinfo> <constcache>].freeze
     private_constant :INLINE_CACHES
 
+    # Whether only leases want this session, see Control::Leases.
+    attr_accessor :leased
+
     # Opens a session for a block, and closes it however the block ends.
     def self.run(scope: :process, sample: nil, stack: 1, strings: false)
       session = prepare(scope: scope, sample: sample, stack: stack, strings: strings)
@@ -65,6 +68,7 @@ module Memprof
       @strings = strings
       @identities = identities
       @id = nil
+      @leased = false
     end
     private_class_method :new
 

@@ -2,15 +2,42 @@
 
 require "json"
 require "socket"
+require "timeout"
 require "memprof/control/client"
 
 RSpec.describe "The control socket of memprof/signal" do
-  def ask(path, request)
-    client = eventually("a connection") { Memprof::Control::Client.connect(path, uid: Process.euid) }
-    client.ask(request)
+  # By the process that the socket is named after, unless it is told.
+  def connect(path, pid: path[/(\d+)\.sock\z/, 1].to_i, uid: Process.euid)
+    Memprof::Control::Client.connect(path, pid: pid, uid: uid)
+  end
+
+  def ask(path, request, **options)
+    client = eventually("a connection") { connect(path) }
+    client.ask(request, **options)
   ensure
     client&.close
   end
+
+  # Yields the client and the read end of a pipe, of which it has passed the other one.
+  def dump(path, **wanted)
+    client = connect(path)
+    reader, writer = IO.pipe(binmode: true)
+    answer = client.ask({ do: "dump", **wanted }, pass: writer)
+    writer.close
+    yield(client, reader, answer)
+  ensure
+    [client, reader, writer].each { |io| io&.close }
+  end
+
+  # Names of what a process has open of a kind, "pipe" or "socket".
+  def open_files(pid, kind)
+    Dir.glob("/proc/#{pid}/fd/*").map { |path| File.readlink(path) }.grep(/\A#{kind}:/)
+  rescue Errno::ENOENT
+    retry # one was closed meanwhile
+  end
+
+  # All up to the end, which comes when it is open nowhere.
+  def rest(reader) = Timeout.timeout(120) { reader.read }
 
   # Whatever bytes, and what comes back.
   def raw(path, bytes)
@@ -83,16 +110,123 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
-  it "writes a dump with the given options, and reports when it is complete" do
+  it "writes a dump with the given options into the descriptor, and reports when it is complete" do
+    [%w[memprof gzip], %w[memprof none], %w[objspace zstd], %w[binary none], %w[heap_dump none]]
+      .each do |format, compression|
+      live_program do |program|
+        wanted = { format: format, values: "none", compression: compression }
+        dump(socket_of(program), **wanted) do |client, reader, answer|
+          expect(answer).to eq("ok" => true, "format" => format, "compression" => compression)
+          File.binwrite("#{program.directory}/heap", rest(reader))
+          answer = client.answer(seconds: 120)
+          expect(answer).to include("ok" => true, "format" => format,
+            "bytes" => File.size("#{program.directory}/heap"))
+          expect(answer["objects"]).to be > 1000
+          expect(answer).not_to include("path")
+          next if format == "heap_dump"
+
+          heap = Memprof::Heap.open("#{program.directory}/heap", index: false)
+          expect(heap.size).to be > 1000
+        end
+        expect(program.dumps).to be_empty
+      end
+    end
+  end
+
+  it "refuses a dump with an invalid option, without a descriptor, or with many, and closes them all" do
     live_program do |program|
-      client = Memprof::Control::Client.connect(socket_of(program))
-      path = client.ask({ do: "dump", format: "memprof", values: "none", compression: "gzip" })["path"]
-      expect(path).to match(%r{\A#{program.directory}/memprof-#{program.pid}-\d+\.json\.gz\z})
-      answer = client.answer(seconds: 120)
-      expect(answer).to include("ok" => true, "format" => "memprof", "bytes" => File.size(path))
+      path = socket_of(program)
+      before = open_files(program.pid, "pipe")
+      reader, writer = IO.pipe
+      refused = ->(message) { raise_error(Memprof::Control::Broken, message) }
+      expect { ask(path, { do: "dump", format: "xml" }, pass: writer) }
+        .to refused.call(/unknown format "xml"/)
+      expect { ask(path, { do: "dump" }) }.to refused.call(/no descriptor was passed/)
+      ask(path, { do: "ping" }, pass: writer)
+      [2, 100].each do |number|
+        UNIXSocket.open(path) do |socket|
+          rights = Socket::AncillaryData.unix_rights(*[writer] * number)
+          socket.sendmsg("{\"do\":\"dump\"}\n", 0, nil, rights)
+          expect(socket.gets).to include("more than one descriptor")
+        end
+      end
+      writer.close
+      expect(rest(reader)).to be_empty
+      expect(open_files(program.pid, "pipe")).to eq(before)
+      expect(program.stderr).to be_empty
+      reader.close
+    end
+  end
+
+  it "needs no file for a dump" do
+    with_file_system("size=64k") do |directory|
+      live_program(env: { "MEMPROF_DIR" => directory, "TMPDIR" => directory }) do |program|
+        path = File.join(directory, "memprof-#{program.pid}.sock")
+        eventually("the socket") { listened_to?(path) }
+        system("dd if=/dev/zero of=#{directory}/full", err: File::NULL)
+        system("mount", "-o", "remount,ro", directory) || skip("can't mount here")
+        dump(path) do |client, reader, _|
+          expect(reader.each_line.to_a.last).to include('"footer"')
+          expect(client.answer["bytes"]).to be > 1_000_000
+        end
+      end
+    end
+  end
+
+  it "ends a dump whose client goes, and writes the next one" do
+    live_program do |program|
+      path = socket_of(program)
+      dump(path) { |_, reader, _| reader.readpartial(10) }
+      answer = eventually("the next dump") do
+        dump(path) { |client, reader, _| rest(reader) && client.answer(seconds: 120) }
+      rescue Memprof::Control::Broken => e
+        raise unless e.message == "a dump is being written already"
+      end
       expect(answer["objects"]).to be > 1000
-      expect { ask(socket_of(program), { do: "dump", format: "xml" }) }
-        .to raise_error(Memprof::Control::Broken, /unknown format "xml"/)
+      expect(File.read("/proc/#{program.pid}/task/#{program.pid}/children")).to be_empty
+      expect(program.stderr).to be_empty
+    end
+  end
+
+  it "is not ended by a client that goes, though the program would end on SIGPIPE" do
+    live_program("trap('PIPE', 'SYSTEM_DEFAULT')\nputs :set\nsleep") do |program|
+      program.line
+      path = socket_of(program)
+      program.signal(:STOP)
+      20.times { UNIXSocket.open(path) { |socket| socket.write("{\"do\":\"ping\"}\n") } }
+      program.signal(:CONT)
+      expect(ask(path, { do: "ping" })["pid"]).to eq(program.pid)
+    end
+  end
+
+  it "kills the child of a dump whose client reads no more" do
+    live_program(<<~'RUBY') do |program|
+      Memprof::Dump::Child.send(:remove_const, :STALLED)
+      Memprof::Dump::Child::STALLED = 2
+      puts :made
+      sleep
+    RUBY
+      program.line
+      dump(socket_of(program)) do |client, reader, _|
+        expect { client.answer(seconds: 120) }
+          .to raise_error(Memprof::Control::Broken, /made no progress for 2 s and was killed/)
+        expect(rest(reader)).not_to be_empty
+      end
+      expect(File.read("/proc/#{program.pid}/task/#{program.pid}/children")).to be_empty
+    end
+  end
+
+  it "has the pipe of a dump end with its child, whatever the program forks meanwhile" do
+    live_program("#{LivePrograms::HALTING}\ngets\nputs fork { sleep }\nsleep") do |program|
+      dump(socket_of(program)) do |client, reader, _|
+        child = program.line.to_i
+        program.continue
+        forked = program.line.to_i
+        Process.kill(:CONT, child)
+        expect(rest(reader)).to end_with("}\n")
+        expect(client.answer(seconds: 120)["ok"]).to be(true)
+        expect { Process.kill(0, forked) }.not_to raise_error
+      end
     end
   end
 
@@ -100,13 +234,169 @@ RSpec.describe "The control socket of memprof/signal" do
     code = "x = Array.new(40_000) { |i| i.to_s * 3 }\nputs :made\nsleep"
     live_program("#{LivePrograms::HALTING}\n#{code}") do |program|
       program.line
-      first = Memprof::Control::Client.connect(socket_of(program))
-      first.ask({ do: "dump" })
-      child = program.line.to_i
-      expect { ask(socket_of(program), { do: "dump" }) }
-        .to raise_error(Memprof::Control::Broken, "a dump is being written already")
-      Process.kill(:CONT, child)
-      expect(first.answer(seconds: 120)["objects"]).to be > 40_000
+      dump(socket_of(program)) do |first, reader, _|
+        child = program.line.to_i
+        expect { dump(socket_of(program)) { raise "begun" } }
+          .to raise_error(Memprof::Control::Broken, "a dump is being written already")
+        Process.kill(:CONT, child)
+        rest(reader)
+        expect(first.answer(seconds: 120)["objects"]).to be > 40_000
+      end
+    end
+  end
+
+  it "answers thirty clients that come at once" do
+    live_program do |program|
+      path = socket_of(program)
+      program.signal(:STOP) # so that all of them wait
+      answers = Array.new(30) { Thread.new { connect(path).ask({ do: "stats", limit: 1 })["ok"] } }
+      eventually("the connections") { answers.all? { |thread| thread.status == "sleep" } }
+      program.signal(:CONT)
+      expect(answers.map(&:value)).to all(be(true))
+    end
+  end
+
+  it "accepts no user where a namespace makes all users look the same" do
+    Dir.mktmpdir do |directory|
+      File.chmod(0o777, directory)
+      reader, writer = IO.pipe
+      pid = Process.spawn({ "MEMPROF_DIR" => directory, "RUBYOPT" => nil }, "unshare", "--user",
+        RbConfig.ruby, "-I#{ChildRuby::LIB}", "-e",
+        'require "memprof/signal"; puts Process.euid; $stdout.flush; sleep', out: writer, err: File::NULL)
+      writer.close
+      skip "needs unshare --user" unless (user = reader.gets)
+      expect(user.to_i).to eq(File.read("/proc/sys/kernel/overflowuid").to_i)
+      path = File.join(directory, "memprof-#{pid}.sock")
+      eventually("the socket") { listened_to?(path) }
+      expect { ask(path, { do: "ping" }) }
+        .to raise_error(Memprof::Control::Broken, "this is not your process")
+    ensure
+      Process.kill(:KILL, pid)
+      Process.wait(pid)
+      reader.close
+    end
+  end
+
+  describe "a lease" do
+    def tracking?(program) = ask(socket_of(program), { do: "ping" })["tracking"]
+
+    def lease(program, **options)
+      connect(socket_of(program)).tap { |client| client.ask({ do: "start", lease: true, **options }) }
+    end
+
+    def live(code = "sleep", &block) = live_program(code, env: { "MEMPROF_TRACK" => "off" }, &block)
+
+    it "has the process track until the last one ends" do
+      live do |program|
+        leases = Array.new(3) { lease(program) }
+        expect(leases.map { |client| [client.close, tracking?(program)].last }).to eq([true, true, false])
+        again = lease(program, sample: 5)
+        expect(tracking?(program)).to be(true)
+        again.close
+        expect(tracking?(program)).to be(false)
+      end
+    end
+
+    it "does not end what was on before, or was started meanwhile" do
+      live("gets\nputs Memprof.start\nsleep") do |program|
+        ask(socket_of(program), { do: "start" })
+        lease(program).close
+        expect(tracking?(program)).to be(true)
+        ask(socket_of(program), { do: "stop" })
+        client = lease(program)
+        program.continue
+        expect(program.line).to eq("false")
+        client.close
+        expect(tracking?(program)).to be(true)
+        ask(socket_of(program), { do: "stop" })
+        client = lease(program)
+        ask(socket_of(program), { do: "stop" })
+        ask(socket_of(program), { do: "start" })
+        client.close
+        expect(tracking?(program)).to be(true)
+      end
+    end
+
+    it "is refused to too many, and with invalid options" do
+      live do |program|
+        leases = Array.new(16) { lease(program) }
+        expect { lease(program) }.to raise_error(Memprof::Control::Broken, /16 commands have this process/)
+        leases.each(&:close)
+        expect { lease(program, sample: 0) }.to raise_error(Memprof::Control::Broken, /sample must be/)
+        expect(tracking?(program)).to be(false)
+      end
+    end
+
+    it "is not inherited by a forked child" do
+      live("gets\nputs fork { puts Memprof.running?; sleep }\nsleep") do |program|
+        client = lease(program)
+        connections = open_files(program.pid, "socket")
+        program.continue
+        lines = [program.line, program.line]
+        expect(lines).to include("false")
+        child = lines.map(&:to_i).max
+        socket_of(program, child)
+        expect(connections.size).to be >= 2
+        expect(open_files(child, "socket") & connections).to be_empty
+        client.close
+        expect(tracking?(program)).to be(false)
+      end
+    end
+
+    it "ends with the command that has it, however that ends" do
+      live do |program|
+        socket_of(program)
+        memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
+        %i[KILL TERM HUP INT].each do |signal|
+          command = Process.spawn({ "MEMPROF_DIR" => program.directory }, *memprof, "attach", "--track",
+            "--duration", "1000000", program.pid.to_s, out: File::NULL, err: File::NULL)
+          eventually("tracking") { tracking?(program) }
+          Process.kill(signal, command)
+          Process.wait(command)
+          eventually("the end of tracking", seconds: 20) { !tracking?(program) }
+        end
+      end
+    end
+  end
+
+  it "connects to exactly the given process of the given user, also by a descriptor" do
+    live_program do |program|
+      path = socket_of(program)
+      expect(connect(path, pid: Process.pid)).to be_nil
+      expect(connect(path, uid: Process.euid + 1)).to be_nil
+      expect(connect("#{path}.not", pid: program.pid)).to be_nil
+      expect(connect(program.directory, pid: program.pid)).to be_nil
+      skip "Linux only" unless File.exist?("/proc/self/fd")
+      opened = IO.sysopen(path, 0o10000000) # O_PATH
+      file = IO.for_fd(opened)
+      File.unlink(path)
+      client = connect("/proc/self/fd/#{opened}", pid: program.pid)
+      expect(client.ask({ do: "ping" })["pid"]).to eq(program.pid)
+      client.close
+    ensure
+      file&.close
+    end
+  end
+
+  it "reads no more of an answer than the request needs" do
+    Dir.mktmpdir do |directory|
+      path = File.join(directory, "memprof-#{Process.pid}.sock")
+      server = UNIXServer.new(path)
+      %w[ping stats].zip([1, 64]).each do |request, mebibytes|
+        thread = Thread.new do
+          peer = server.accept
+          (mebibytes + 1).times { peer.write("x" * (1 << 20)) }
+        rescue SystemCallError
+          nil # the client has had enough
+        ensure
+          peer.close
+        end
+        expect { ask(path, { do: request }) }
+          .to raise_error(Memprof::Control::Broken, "a line is longer than #{mebibytes << 20} bytes")
+        thread.join
+      end
+    ensure
+      server&.close
     end
   end
 

@@ -45,6 +45,75 @@ RSpec.describe "memprof/signal" do
     end
   end
 
+  describe "a signal with a handler of C code" do
+    # Installs abs(3) for signals, and prints whether it is still there for URG.
+    handlers = <<~'RUBY'
+      require "fiddle"
+      SIGNAL = Fiddle::Function.new(Fiddle::Handle::DEFAULT["signal"], [Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP],
+        Fiddle::TYPE_VOIDP)
+      ABS = Fiddle::Handle::DEFAULT["abs"]
+      def handle(*names) = names.map { |name| SIGNAL.call(Signal.list.fetch(name), ABS).to_i }
+    RUBY
+    still_there = "\nputs handle('URG') == [ABS]\nsleep"
+
+    it "is left to it, and another one requests a dump" do
+      live_program(still_there, before: "#{handlers}\nhandle('URG')") do |program|
+        expect(program.line).to eq("true")
+        expect(program.stderr).to eq("memprof: signal URG has a handler of other code: USR2 requests a " \
+                                     "dump instead; MEMPROF_SIGNAL selects another signal\n")
+        program.signal
+        program.signal(:USR2)
+        one_dump(program)
+        eventually("the end") { at_rest?(program) }
+        expect(program.dumps.size).to eq(1)
+      end
+    end
+
+    it "is left to it if MEMPROF_SIGNAL names it, and the next free one is taken" do
+      env = { "MEMPROF_SIGNAL" => "USR2" }
+      before = "#{handlers}\nhandle('USR2')\ntrap('USR1') { STDOUT.syswrite(%(theirs\n)) }"
+      live_program("sleep 0.1 while true", before: before, env: env) do |program|
+        expect(program.stderr).to eq(
+          "memprof: signal USR2 has a handler of other code: no signal requests a dump; `memprof dump` " \
+          "does; MEMPROF_SIGNAL selects another signal\n"
+        )
+        program.signal(:USR1)
+        expect(program.line).to eq("theirs")
+        program.signal(:USR2)
+        socket_of(program)
+        expect(program.dumps).to be_empty
+      end
+      live_program(before: "#{handlers}\nhandle('URG', 'USR2')") do |program|
+        expect(program.stderr).to include("URG has a handler of other code: USR1 requests a dump instead")
+        program.signal(:USR1)
+        one_dump(program)
+      end
+    end
+
+    def expect_traced(program)
+      result = run_command("rbtrace", "-p", program.pid, "-e", "40 + 2")
+      expect(result.stdout).to include("=> 42"), result.stderr
+      expect(program.dumps).to be_empty
+    end
+
+    it "may be rbtrace's, loaded before or after" do
+      skip "needs rbtrace" unless system("rbtrace", "--help", out: File::NULL, err: File::NULL)
+      env = { "HOME" => "/root" }
+      live_program("sleep 0.1 while true", before: 'require "rbtrace"', env: env) do |program|
+        expect(program.stderr).to include("signal URG has a handler of other code: USR2 requests")
+        expect_traced(program)
+        program.signal(:USR2)
+        one_dump(program)
+      end
+      live_program("require 'rbtrace'\nputs :made\nsleep 0.1 while true", env: env) do |program|
+        program.line
+        socket_of(program)
+        expect_traced(program)
+        expect(run_memprof("stats", "--pid", program.pid)).to be_success
+      end
+    end
+  end
+
   it "ends the program where that is what the handler did" do
     live_program(before: 'trap("URG", "EXIT")') do |program|
       program.signal
@@ -254,6 +323,53 @@ RSpec.describe "memprof/signal" do
       program.signal
       expect(program.line).to eq("theirs")
       expect(program.dumps).to be_empty
+    end
+  end
+
+  describe "without a directory for temporary files" do
+    # Makes directories read-only for this program, in a mount namespace of its own.
+    def read_only(*directories)
+      <<~RUBY
+        require "fiddle"
+        Fiddle::Function.new(Fiddle::Handle::DEFAULT["unshare"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT).call(0x20000)
+        mount = ["mount --make-rprivate /"]
+        #{directories}.each { |path| mount << "mount --bind \#{path} \#{path}" << "mount -o remount,bind,ro \#{path}" }
+        exit!(3) unless system(mount.join(" && "))
+      RUBY
+    end
+
+    def environment(temporary = nil)
+      { "MEMPROF_DIR" => nil, "TMPDIR" => temporary, "TMP" => nil, "TEMP" => nil }
+    end
+
+    before { skip "needs root and mount namespaces" unless system("unshare", "-m", "true", err: File::NULL) }
+
+    it "takes that for shared memory if the others are read-only or full, and the command looks there" do
+      with_file_system("nr_inodes=1,mode=1777") do |full|
+        live_program(before: read_only("/tmp"), env: environment(full)) do |program|
+          path = "/dev/shm/memprof-#{program.pid}.sock"
+          eventually("the socket") { listened_to?(path) }
+          expect(run_memprof("stop", "--pid", program.pid).stdout).to include("tracking stopped")
+          program.signal
+          dump = eventually("a dump") { Dir.glob("/dev/shm/memprof-#{program.pid}-*.json").first }
+          expect_whole(dump)
+          expect(program.stderr).to be_empty
+        ensure
+          FileUtils.rm_f([path, dump].compact)
+        end
+      end
+    end
+
+    it "warns once, names the remedy, and runs if there is none" do
+      live_program(before: read_only("/tmp", "/dev/shm"), env: environment) do |program|
+        warning = "memprof: no directory takes dumps and the control socket, neither /tmp nor /dev/shm: " \
+                  "set MEMPROF_DIR to one that can be written\n"
+        expect(program.stderr).to eq(warning)
+        program.signal
+        eventually("a message") { program.stderr.lines.size == 2 }
+        expect(program.stderr)
+          .to eq("#{warning}memprof: process #{program.pid}: no dump: no directory for it: set MEMPROF_DIR\n")
+      end
     end
   end
 

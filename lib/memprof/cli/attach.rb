@@ -76,7 +76,7 @@ module Memprof
 
       def answer(target)
         client = target.connect if @mode == :track
-        return over_socket(target) if client
+        return over_socket(target, client) if client
 
         request = request()
         attachment = Attachment.new(target, ProcessCopy.new(target).library, @terminal)
@@ -109,14 +109,16 @@ module Memprof
       end
 
       # Tracking that was on before stays on.
-      def over_socket(target)
+      # The process stops when the connection of the client is closed, however this command ends.
+      def over_socket(target, client)
+        target.refuse_stopped
         announce(target, "has loaded memprof/signal; asked over its socket, it ")
-        started = ask_process(target, { do: "start" }.merge(@options.slice(:sample)))["changed"]
+        started = client.ask({ do: "start", lease: true }.merge(@options.slice(:sample)))["changed"]
         @terminal.warn("tracking was on before: older objects count, too, and it stays on") unless started
         sleep(duration)
         ask_process(target, { do: "stats" }.merge(@options.slice(:limit)))
-      ensure
-        ask_process(target, { do: "stop" }) if started
+      rescue Control::Broken => e
+        raise UsageError, "process #{target.pid}: #{e.message}"
       end
     end
   end

@@ -9,11 +9,9 @@ module Memprof
       GLANCE = 0.1
       BAR = 20
       CHUNK = 256 * 1024
-      ENDING = /\A\.(?:json|memprof)(?:\.gz|\.zst)?\z/
-      # Bytes of a dump at most: what a process sends has an end, however much it would like to send.
-      SMALLEST_LIMIT = 1 << 30
-      LIMIT_FACTOR = 100 # times its memory
-      private_constant :TO_BEGIN, :GLANCE, :BAR, :CHUNK, :ENDING, :SMALLEST_LIMIT, :LIMIT_FACTOR
+      SMALLEST_LIMIT = 1 << 30 # bytes of a dump at most
+      LIMIT_FACTOR = 100 # or that times the memory of its process
+      private_constant :TO_BEGIN, :GLANCE, :BAR, :CHUNK, :SMALLEST_LIMIT, :LIMIT_FACTOR
 
       private
 
@@ -35,33 +33,41 @@ module Memprof
         reader, writer = IO.pipe(binmode: true)
         answer = client.ask({ do: "dump" }.merge(wanted), pass: writer)
         writer.close
-        out ||= Collection.name(target, answer["ending"].to_s[ENDING] || ".json")
-        Output.open(out) do |file|
-          receive(target, reader, file, seconds)
-          client.answer
-        end
+        options = Memprof::Dump::Options.new(format: answer["format"], compression: answer["compression"])
+        out ||= Collection.name(target, options.ending)
+        Output.open(out) { |file| receive(target, client, reader, file, seconds) }
         out
-      rescue Control::Broken => e
+      rescue ArgumentError, Control::Broken => e
         raise UsageError, "process #{target.pid} aborted the dump: #{e.message}"
       ensure
         [reader, writer].compact.each(&:close)
       end
 
-      # Copies until the process has closed its end.
-      def receive(target, reader, file, seconds)
+      # Copies until the process says that the dump is complete: its end of the pipe may be open longer, in a
+      # child that it has forked meanwhile.
+      def receive(target, client, reader, file, seconds)
         beginning = Clock.now
         bytes = 0
-        chunk = String.new
-        until reader.wait_readable(GLANCE) && reader.read_nonblock(CHUNK, chunk, exception: false).nil?
-          raise UsageError, too_late(target, seconds) if Clock.now - beginning > seconds
+        loop do
+          answered = client.wait(0) # looked at first: all of the dump is in the pipe then
+          chunk = reader.read_nonblock(CHUNK, exception: false)
+          break if chunk.nil? || (answered && chunk == :wait_readable)
 
-          file.write(chunk)
-          bytes += chunk.bytesize
-          raise UsageError, "the dump of process #{target.pid} has no end" if bytes > limit(target)
-
-          chunk.clear
-          show(target, bytes, Clock.now - beginning)
+          if chunk == :wait_readable
+            show(target, bytes, Clock.now - beginning)
+            reader.wait_readable(GLANCE)
+          else
+            bytes += file.write(chunk)
+          end
+          check(target, bytes, Clock.now - beginning, seconds)
         end
+        client.answer
+      end
+
+      # What a process sends has an end, however much it would like to send.
+      def check(target, bytes, time, seconds)
+        raise UsageError, too_late(target, seconds) if time > seconds
+        raise UsageError, "the dump of process #{target.pid} has no end" if bytes > limit(target)
       end
 
       def limit(target) = [SMALLEST_LIMIT, target.resident * LIMIT_FACTOR].max

@@ -110,7 +110,8 @@ module Memprof
       def directories
         settings = OnSignal::Settings::DIRECTORY
         given = [@facts.environment(settings), ENV.fetch(settings, nil)]
-        paths = [*given, *temporary_variables, "/tmp", Dir.tmpdir].compact.reject(&:empty?)
+        spare = OnSignal::Settings::SHARED_MEMORY
+        paths = [*given, *temporary_variables, "/tmp", Dir.tmpdir, spare].compact
         paths.uniq.select { |path| path.start_with?("/") }
       end
 

@@ -8,6 +8,9 @@ module Memprof
     module Address
       # Bytes that a Unix socket's path may have (sun_path, with the null byte at its end).
       LONGEST = RUBY_PLATFORM.include?("linux") ? 107 : 103
+      # Clients that may wait for their turn.
+      WAITING = 128
+      private_constant :WAITING
 
       class << self
         def path(directory, pid) = File.join(directory, name(pid))
@@ -48,7 +51,7 @@ module Memprof
           end
           socket.bind(Addrinfo.unix(path))
           File.chmod(0o600, path)
-          socket.listen(4)
+          socket.listen(WAITING)
           socket
         rescue SystemCallError
           socket&.close

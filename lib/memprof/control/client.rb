@@ -8,37 +8,85 @@ module Memprof
   module Control
     # Asks a process that has loaded `memprof/signal`.
     class Client
-      # Of an answer: the sites of a large program are many.
-      LIMIT = 1 << 30
+      # Bytes of an answer. Only the sites of a large program are many.
+      LIMIT = 1 << 20
+      LIMITS = { "stats" => 64 << 20 }.freeze
       SECONDS = 30
-      private_constant :LIMIT, :SECONDS
+      # Seconds between two attempts while too many other clients wait for a connection.
+      GLANCE = 0.02
+      # LOCAL_PEERPID of macOS, at level SOL_LOCAL.
+      PEER_PID = [0, 2].freeze
+      private_constant :LIMIT, :LIMITS, :SECONDS, :GLANCE, :PEER_PID
 
-      def self.connect(path, uid: nil)
-        return unless File.lstat(path).socket? && path.bytesize <= Address::LONGEST
+      class << self
+        # A connection to the process `pid` of the user `uid` (nil where that is unknown). Nil if another one
+        # listens there, or none. The path may be that of a descriptor, /proc/self/fd/N.
+        def connect(path, pid:, uid:)
+          return unless File.stat(path).socket? && path.bytesize <= Address::LONGEST
 
-        socket = Socket.unix(path)
-        return new(socket) if uid.nil? || [uid, 0].include?(socket.getpeereid.first)
+          socket = dial(path) or return
+          return new(socket) if peer?(socket, pid, uid)
 
-        socket.close
-        nil
-      rescue SystemCallError
-        nil
+          socket.close
+          nil
+        rescue SystemCallError
+          socket&.close
+          nil
+        end
+
+        private
+
+        def dial(path)
+          socket = Socket.new(:UNIX, :STREAM)
+          deadline = Clock.now + SECONDS
+          begin
+            socket.connect_nonblock(Addrinfo.unix(path))
+            return socket
+          rescue IO::WaitWritable, Errno::EAGAIN
+            sleep(GLANCE)
+            retry if Clock.now < deadline
+          end
+          socket.close
+          nil
+        rescue SystemCallError
+          socket&.close
+          raise
+        end
+
+        # By the credentials that the kernel noted when that process called listen(2): it may have been root then,
+        # and given that up since.
+        def peer?(socket, pid, uid)
+          if Socket.const_defined?(:SO_PEERCRED)
+            peer, user = socket.getsockopt(:SOCKET, :PEERCRED).unpack("iI")
+          else
+            peer = peer_pid(socket) || pid
+            user, = socket.getpeereid
+          end
+          peer == pid && (uid.nil? || [uid, 0].include?(user))
+        end
+
+        def peer_pid(socket)
+          socket.getsockopt(*PEER_PID).int if RUBY_PLATFORM.include?("darwin")
+        end
       end
 
       def initialize(socket)
         @socket = socket
         @ahead = String.new # a second answer may come with the first
+        @limit = LIMIT
       end
 
-      def ask(request, seconds: SECONDS)
-        Wire.write(@socket, request, seconds: seconds)
+      # Asks, and passes a descriptor along with the request: `pass` is an IO, which stays open here.
+      def ask(request, pass: nil, seconds: SECONDS)
+        @limit = LIMITS.fetch(request[:do], LIMIT)
+        Wire.write(@socket, request, seconds: seconds, pass: pass)
         answer(seconds: seconds)
       end
 
       def answer(seconds: SECONDS)
-        answer = Wire.read(@socket, seconds: seconds, limit: LIMIT, ahead: @ahead)
+        answer = Wire.read(@socket, seconds: seconds, limit: @limit, ahead: @ahead)
         raise Broken, "the process ended, or broke off" unless answer
-        # Whoever listens there may have written anything, for a terminal to act on.
+        # The listener may have written anything, for a terminal to act on.
         raise Broken, Printable.line(answer["error"]) unless answer["ok"]
 
         answer

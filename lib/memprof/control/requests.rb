@@ -1,27 +1,32 @@
 # frozen_string_literal: true
 
+require_relative "leases"
 require_relative "wire"
 require_relative "../dump"
 
 module Memprof
   module Control
-    # What a process can be asked for: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`,
-    # `dump`. Each answer has
-    # `"ok"`, and `"error"` if that is false.
+    # What a process can be asked for: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`, `dump`. Each
+    # answer has `"ok"`, and `"error"` if that is false. A `start` with `"lease":true` keeps the connection:
+    # tracking ends with it.
     class Requests
       SECONDS = 5
       private_constant :SECONDS
 
+      attr_reader :leases
+
       def initialize(dumper)
         @dumper = dumper
+        @leases = Leases.new
       end
 
-      # Answers, at once or, for a dump, once more when it is whole.
-      def handle(request, client)
+      # Answers, at once or, for a dump, once more when it is whole. Takes from `passed` what it closes
+      # itself, and returns whether it keeps the connection, too.
+      def handle(request, client, passed)
         case request["do"]
-        when "dump" then return dump(request, client)
+        when "dump" then return dump(request, client, passed)
         when "ping" then reply(client, ping)
-        when "start" then reply(client, start(request))
+        when "start" then return start(request, client)
         when "stop" then reply(client, changed: Memprof.stop)
         when "stats" then reply(client, stats(request))
         when "memory" then reply(client, memory: Memprof.memory.to_h)
@@ -45,9 +50,14 @@ module Memprof
 
       def ping = { pid: Process.pid, memprof: VERSION, ruby: RUBY_DESCRIPTION, tracking: Memprof.running? }
 
-      def start(request)
+      def start(request, client)
         options = { sample: request["sample"], stack: request["stack"] }.compact
-        { changed: Memprof.start(**options) }
+        lease = request["lease"] == true
+        reply(client, changed: lease ? @leases.add(client, **options) : Memprof.start(**options))
+        lease
+      rescue Broken
+        @leases.close([client]) if lease
+        raise
       end
 
       def stats(request)
@@ -59,18 +69,22 @@ module Memprof
         { lines: rows.map { |row| Printable.line(row) } }
       end
 
-      # The dump's own thread may end before the first answer is out: it waits for its turn.
-      def dump(request, client)
+      # Writes into the descriptor that the client has passed. The dump's own thread may end before the first
+      # answer is out: it waits for its turn.
+      def dump(request, client, passed)
+        raise Error, "no descriptor was passed for the dump to be written to" if passed.empty?
+
         turn = Thread::Queue.new
         options = options(request)
-        path = @dumper.start(options) do |outcome|
+        begun = @dumper.stream(passed.first, options) do |outcome|
           turn.pop
           finish(client, outcome)
         end
-        return refuse(client, "a dump is being written already") && false unless path
+        raise Error, "a dump is being written already" unless begun
 
         begin
-          reply(client, path: Printable.utf8(path))
+          passed.clear
+          reply(client, format: options.format, compression: options.compression)
           true
         ensure
           turn << true
@@ -94,7 +108,7 @@ module Memprof
           reply(client, outcome.to_h.except(:path))
         end
       rescue Broken
-        nil # the client is gone; the dump is there
+        nil # the client is gone
       ensure
         client.close
       end

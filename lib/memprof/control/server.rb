@@ -10,9 +10,10 @@ module Memprof
       LIMIT = 64 * 1024
       SECONDS = 5
       GLANCE = 0.1
-      private_constant :LIMIT, :SECONDS, :GLANCE
-
-      attr_reader :socket
+      # The map of user ids where there is no namespace: all to themselves.
+      ALL_USERS = [0, 0, (1 << 32) - 1].freeze
+      OVERFLOW_UID = 65_534
+      private_constant :LIMIT, :SECONDS, :GLANCE, :ALL_USERS, :OVERFLOW_UID
 
       def self.open(directory, dumper, sweep: false)
         path = Address.path(directory, Process.pid)
@@ -33,10 +34,15 @@ module Memprof
         @pid = Process.pid
       end
 
-      def serve
+      # What to wait for until something is to read.
+      def sockets = [@socket, *@requests.leases.connections]
+
+      def serve(ready)
         Native.quiet do
-          client, = @socket.accept_nonblock(exception: false)
-          answer(client) unless client == :wait_readable
+          # A lease has no more to say: it has ended, or is ended.
+          ended = ready & @requests.leases.connections
+          @requests.leases.close(ended) unless ended.empty?
+          accept if ready.include?(@socket)
         end
       rescue SystemCallError
         # The client went away; or no descriptor is left, and it will still be waiting: give way meanwhile.
@@ -44,27 +50,40 @@ module Memprof
       end
 
       def close
+        @requests.leases.close
         File.unlink(@path)
         @socket.close
       rescue SystemCallError
         nil # removed already
       end
 
-      # In a forked child: the socket is its parent's.
-      def abandon = @socket.close
+      # In a forked child: the socket and all connections are its parent's.
+      def abandon
+        @requests.leases.close
+        [@socket, *@serving&.flatten].each(&:close)
+      end
 
       private
 
+      def accept
+        client, = @socket.accept_nonblock(exception: false)
+        answer(client) unless client == :wait_readable
+      end
+
       def answer(client)
         kept = false
+        passed = []
+        @serving = [client, passed]
         return reject(client) unless allowed?(client)
 
         # One request, one line: what is after it is taken for nothing.
-        request = Wire.read(client, seconds: SECONDS, limit: LIMIT)
-        kept = @requests.handle(request, client) if request
+        request = Wire.read(client, seconds: SECONDS, limit: LIMIT, passed: passed)
+        kept = @requests.handle(request, client, passed) if request
       rescue StandardError => e
         refuse(client, e)
       ensure
+        @serving = nil
+        passed.each(&:close)
         client.close unless kept
       end
 
@@ -77,7 +96,16 @@ module Memprof
 
       def allowed?(client)
         uid, = client.getpeereid
-        [0, Process.euid].include?(uid)
+        uid.zero? || (uid == Process.euid && !anyone?(uid))
+      end
+
+      # Whether a user id may be that of any user: all that a user namespace does not map look the same in it.
+      def anyone?(uid)
+        return false unless uid == File.read("/proc/sys/kernel/overflowuid").to_i
+
+        File.read("/proc/self/uid_map").split.map(&:to_i) != ALL_USERS
+      rescue SystemCallError
+        RUBY_PLATFORM.include?("linux") && uid == OVERFLOW_UID
       end
 
       def refuse(client, error)

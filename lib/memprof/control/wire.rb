@@ -2,6 +2,7 @@
 
 require "io/wait"
 require "json"
+require "socket"
 require_relative "../clock"
 require_relative "../errors"
 
@@ -12,13 +13,18 @@ module Memprof
     # The other side broke off, took too long, or said what makes no sense.
     class Broken < Error; end
 
-    # Lines over a socket, with an end to waiting.
+    # Lines over a socket, with an end to waiting. One descriptor may be passed along with a line.
     module Wire
       CHUNK = 64 * 1024
-      private_constant :CHUNK
+      # Bytes for descriptors that come with a chunk. The kernel closes those that find no room.
+      ROOM = 64
+      # A program may have SIGPIPE end it.
+      FLAGS = Socket.const_defined?(:MSG_NOSIGNAL) ? Socket::MSG_NOSIGNAL : 0
+      private_constant :CHUNK, :ROOM, :FLAGS
 
       class << self
-        def read(io, seconds:, limit:, ahead: String.new)
+        # Adds passed descriptors to `passed`, as IOs, for the caller to close; without it they are not taken.
+        def read(io, seconds:, limit:, ahead: String.new, passed: nil)
           deadline = Clock.now + seconds
           looked = 0
           until (stop = ahead.index("\n", looked))
@@ -26,7 +32,7 @@ module Memprof
             raise Broken, "a line is longer than #{limit} bytes" if looked > limit
             raise Broken, "no answer within #{seconds} s" unless io.wait_readable(left(deadline))
 
-            chunk = take(io)
+            chunk = passed ? take_passed(io, passed) : take(io)
             return if chunk.nil? && ahead.empty?
             raise Broken, "the connection broke off" if chunk.nil?
 
@@ -35,14 +41,18 @@ module Memprof
           parse(ahead.slice!(0..stop))
         end
 
-        def write(io, object, seconds:)
+        def write(io, object, seconds:, pass: nil)
           deadline = Clock.now + seconds
           rest = "#{JSON.generate(object)}\n".b
+          rights = [Socket::AncillaryData.unix_rights(pass)] if pass
           until rest.empty?
             raise Broken, "the other end reads nothing" unless io.wait_writable(left(deadline))
 
-            written = io.write_nonblock(rest, exception: false)
-            rest = rest.byteslice(written..) unless written == :wait_writable
+            written = io.sendmsg_nonblock(rest, FLAGS, nil, *rights, exception: false)
+            next if written == :wait_writable
+
+            rest = rest.byteslice(written..)
+            rights = nil # they went with the first bytes
           end
         rescue SystemCallError, IOError => e
           raise Broken, e.message
@@ -54,6 +64,20 @@ module Memprof
 
         def take(io)
           io.read_nonblock(CHUNK, exception: false)
+        rescue SystemCallError, IOError => e
+          raise Broken, e.message
+        end
+
+        def take_passed(io, passed)
+          chunk, _, flags, *controls = io.recvmsg_nonblock(CHUNK, 0, ROOM, scm_rights: true, exception: false)
+          return chunk if chunk == :wait_readable
+
+          controls.each { |control| passed.concat(control.unix_rights) if control.cmsg_is?(:SOCKET, :RIGHTS) }
+          if passed.size > 1 || flags.anybits?(Socket::MSG_CTRUNC)
+            raise Broken, "more than one descriptor was passed, or none is left for it"
+          end
+
+          chunk unless chunk.to_s.empty?
         rescue SystemCallError, IOError => e
           raise Broken, e.message
         end

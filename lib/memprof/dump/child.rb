@@ -11,14 +11,16 @@ module Memprof
       # Seconds to wait at most for a collection that is under way, which the child would have to finish.
       PATIENCE = 0.25
       STEP = 0.005
-      # Seconds without a byte written after which the child is taken for stuck.
+      # Seconds without progress after which the child is taken for stuck.
       STALLED = 60
       LINE = 64 * 1024
       private_constant :PATIENCE, :STEP, :LINE
 
+      # Yields as soon as the child has the file.
       def self.write(file, settings)
         child = new(file)
         child.start(settings)
+        yield if block_given?
         child.result
       ensure
         child&.finish
@@ -91,14 +93,26 @@ module Memprof
 
       # True when there is something to read, false if the child is stuck.
       def wait
-        size = @file.size
+        before = progress
         since = Clock.now
         until reader.wait_readable(1) || @stalled
-          since = Clock.now if @file.size != size
-          size = @file.size
+          now = progress
+          since = Clock.now if now != before || now.nil?
+          before = now
           @stalled = Clock.now - since > STALLED
         end
         !@stalled
+      end
+
+      # Grows while the child works: the size of its file, or, as a pipe has none, its processor time. Nil
+      # where the system keeps that to itself.
+      def progress = @file.respond_to?(:size) ? @file.size : processor_time
+
+      # By the number that clock_getcpuclockid(3) has for a process on Linux.
+      def processor_time
+        Process.clock_gettime((~pid << 3) | 2) if RUBY_PLATFORM.include?("linux")
+      rescue SystemCallError
+        nil # it has ended
       end
 
       def kill

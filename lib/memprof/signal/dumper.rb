@@ -13,50 +13,75 @@ module Memprof
 
       def options = @settings.options
 
-      # Starts a dump, unless one is being written.
-      def start(options = self.options, &block)
+      # Starts a dump into a file, unless one is being written.
+      def start
         return busy if writing?
 
         @warned = false
         path = @path = free_path(options.ending)
-        @thread = OnSignal.thread("memprof dump") { Native.quiet { write(path, options, block) } }
-        path
+        run(path, method(:warn)) do
+          Dump::InProgress.sweep(File.dirname(path))
+          Memprof.dump_all(path, fork: true, format: options.format, values: options.values,
+            compression: options.compression)
+        end
+      end
+
+      # Starts a dump into a pipe or a socket, which it closes; false if one is being written. The block gets
+      # the outcome.
+      def stream(io, options, &block)
+        return false if writing?
+
+        @path = nil
+        run(io, block) { Dump.stream(io, options) }
+        true
+      end
+
+      # In a forked child: while this process has the pipe open, too, its reader would wait for the end.
+      def abandon
+        @target.close if @target.respond_to?(:close)
       end
 
       private
 
-      # Not when the file has its name: all that is left to its thread is to say so.
-      def writing? = @thread&.alive? && !Native.taken?(@path)
+      # Not when the file has its name, or the dump is over: all that is left to its thread is to say so.
+      def writing? = @target && @thread&.alive? && !(@path && Native.taken?(@path))
 
       def busy
-        unless @warned
-          @warned = true
-          OnSignal.warn_user("process #{Process.pid}: a dump is being written already: #{@path}")
-        end
-        nil
+        return if @warned
+
+        @warned = true
+        OnSignal.warn_user("process #{Process.pid}: a dump is being written already#{": #{@path}" if @path}")
       end
 
-      # Whoever asked gets an answer in any case, also if this thread is ended. Then the child is, too, and
+      def run(target, answer, &work)
+        @target = target
+        @thread = OnSignal.thread("memprof dump") { Native.quiet { write(answer, &work) } }
+      rescue ThreadError
+        @target = nil
+        raise
+      end
+
+      # The asker gets an answer in any case, also if this thread is ended. Then the child is, too, and
       # its file is gone (Dump::Child, Dump::InProgress).
-      def write(path, options, block)
+      def write(answer)
         outcome = Error.new("the thread that waited for it was ended")
-        Dump::InProgress.sweep(File.dirname(path))
-        outcome = Memprof.dump_all(path, fork: true, format: options.format, values: options.values,
-          compression: options.compression)
+        outcome = yield
       rescue StandardError => e
         outcome = e
       ensure
-        report(outcome, block)
+        @target = nil
+        answer.call(outcome)
       end
 
-      def report(outcome, block)
-        if outcome.is_a?(Exception)
-          OnSignal.warn_user("process #{Process.pid}: no dump: #{outcome.message.lines.first.to_s.chomp}")
-        end
-        block&.call(outcome)
+      def warn(outcome)
+        return unless outcome.is_a?(Exception)
+
+        OnSignal.warn_user("process #{Process.pid}: no dump: #{outcome.message.lines.first.to_s.chomp}")
       end
 
       def free_path(ending)
+        raise Error, "no directory for it: set #{Settings::DIRECTORY}" unless @settings.directory
+
         base = File.join(@settings.directory, "memprof-#{Process.pid}-#{Time.now.to_i}")
         names = [base].each + (1..).lazy.map { |number| "#{base}-#{number}" }
         names.map { |name| "#{name}#{ending}" }.find { |path| free?(path) }

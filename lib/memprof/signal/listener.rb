@@ -73,12 +73,13 @@ module Memprof
       def after_fork
         # The signal may come anywhere in here, and its handler may do all this: so what is the parent's is
         # noted at one go.
-        inherited = [@pid, @server, @reader, @writer]
-        pid, server, *pipe = inherited
+        inherited = [@pid, @server, @dumper, @reader, @writer]
+        pid, server, dumper, *pipe = inherited
         return if pid == Process.pid
 
         start(delay: SOCKET_DELAY)
         server&.abandon
+        dumper&.abandon
         pipe.each(&:close)
       rescue SystemCallError, IOError => e
         OnSignal.warn_user("process #{Process.pid} can't wait for its signal: #{e.message}")
@@ -130,13 +131,14 @@ module Memprof
         @reader.wait_readable(delay)
         # A signal in the middle of a fork may have made two of these threads.
         @opening.synchronize do
-          @server ||= Control::Server.open(@settings.directory, @dumper, sweep: delay.zero?) unless @closed
+          directory = @settings.directory unless @closed
+          @server ||= Control::Server.open(directory, @dumper, sweep: delay.zero?) if directory
         end
         loop do
-          ready, = IO.select([@reader, @server&.socket].compact)
+          ready, = IO.select([@reader, *@server&.sockets])
           next signalled if ready.include?(@reader)
 
-          @server.serve
+          @server.serve(ready)
         end
       rescue IOError
         nil # closed: the process ends, or has become another one
@@ -147,22 +149,54 @@ module Memprof
         return if @reader.read_nonblock(4096, exception: false) == :wait_readable
 
         Native.quiet { @dumper.start }
-      rescue ThreadError => e
+      rescue Error, ThreadError => e
         OnSignal.warn_user("process #{@pid}: no dump: #{e.message}")
       end
     end
 
     # A signal handler that lets the one before it have the signal, too.
+    #
+    # A handler of C code, as rbtrace's, can neither be called nor put back: that keeps its signal.
     module Trap
-      def self.set(signal)
+      # Signals to take instead, if nothing uses them.
+      SPARE = %w[USR2 USR1].freeze
+      DEFAULTS = %w[DEFAULT SYSTEM_DEFAULT].freeze
+      private_constant :SPARE, :DEFAULTS
+
+      def self.set(signal, &wake)
+        return take(signal, &wake) unless owner(signal) == "other"
+
+        spare = SPARE.find { |name| take_free(name, &wake) }
+        instead = "#{spare} requests a dump instead" if spare
+        instead ||= "no signal requests a dump; `memprof dump` does"
+        OnSignal.warn_user("signal #{signal} has a handler of other code: #{instead}; " \
+                           "MEMPROF_SIGNAL selects another signal")
+      rescue ArgumentError, SystemCallError => e
+        OnSignal.warn_user("no dump on signal #{signal}: #{e.message}")
+      end
+
+      def self.owner(signal) = Native.signal_owner(::Signal.list.fetch(signal))
+
+      def self.take(signal)
         previous = nil
         previous = ::Signal.trap(signal) do |number|
           yield
           chain(previous, number)
         end
-      rescue ArgumentError, SystemCallError => e
-        OnSignal.warn_user("no dump on signal #{signal}: #{e.message}")
       end
+
+      # Ruby has a handler of its own for the default of some signals, and says only with what trap replaces
+      # whether it is that.
+      def self.take_free(signal, &wake)
+        return false unless %w[default ruby].include?(owner(signal))
+
+        previous = ::Signal.trap(signal, &wake)
+        return true if DEFAULTS.include?(previous)
+
+        ::Signal.trap(signal, previous)
+        false
+      end
+      private_class_method :owner, :take, :take_free
 
       # Calls what was there before. Names of Ruby's and the system's defaults stand for no code: for the
       # signals that may be chosen they mean to ignore it, or to end the program, which a request for a dump

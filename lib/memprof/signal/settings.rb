@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-require "tmpdir"
+require "etc"
+require "socket"
 require_relative "../dump/options"
 require_relative "../printable"
 require_relative "../session"
@@ -21,6 +22,9 @@ module Memprof
       # Those that Ruby keeps for itself, and those that can't be caught.
       REFUSED = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD].freeze
       DEFAULT_SIGNAL = "URG"
+      TEMPORARY = %w[TMPDIR TMP TEMP].freeze
+      # Where there is no other directory to write to: a read-only container has this one, too.
+      SHARED_MEMORY = "/dev/shm"
 
       def self.catchable(text)
         name = text.upcase.delete_prefix("SIG")
@@ -32,7 +36,7 @@ module Memprof
       def initialize(env)
         @problems = []
         @signal = signal_of(text(env, SIGNAL) || DEFAULT_SIGNAL)
-        @directory = directory_of(text(env, DIRECTORY))
+        @directory = given_directory(text(env, DIRECTORY)) || temporary_directory(env)
         @options = options_of(text(env, FORMAT), text(env, VALUES), text(env, COMPRESSION))
         @track, @sample = tracking_of(text(env, TRACK) || "on")
       end
@@ -55,16 +59,40 @@ module Memprof
         nil
       end
 
-      def directory_of(text)
-        return Dir.tmpdir unless text
+      def given_directory(text)
+        return unless text
 
         path = File.expand_path(text)
         @problems << "#{DIRECTORY}=#{text} is not a writable directory: there will be no dumps" unless
           File.directory?(path) && File.writable?(path)
         path
-      rescue ArgumentError => e # that there is no directory for temporary files
-        @problems << "no place for dumps: #{e.message}; set #{DIRECTORY}"
-        "/tmp"
+      end
+
+      # Not Dir.tmpdir: that ends with the current directory, where no command looks.
+      def temporary_directory(env)
+        known = [*TEMPORARY.map { |name| text(env, name) }, Etc.systmpdir, "/tmp", SHARED_MEMORY].compact.uniq
+        found = known.find { |path| path.start_with?("/") && takes_socket?(path) }
+        @problems << "no directory takes dumps and the control socket, neither #{known.join(" nor ")}: " \
+                     "set #{DIRECTORY} to one that can be written" unless found
+        found
+      end
+
+      # Tries, as it may be read-only, full, or of a kind without sockets. Like Dir.tmpdir, takes no directory
+      # in which any user can replace files.
+      def takes_socket?(directory)
+        stat = File.stat(directory)
+        return false if !stat.directory? || (stat.world_writable? && !stat.sticky?)
+
+        # As long as the name of the socket.
+        path = File.join(directory, "memprof-#{Random.urandom(4).unpack1("H*")}.tmp")
+        socket = Socket.new(:UNIX, :STREAM)
+        socket.bind(Addrinfo.unix(path))
+        File.unlink(path)
+        true
+      rescue SystemCallError, ArgumentError # a path that is too long
+        false
+      ensure
+        socket&.close
       end
 
       # Whether to track, and one object in how many.

@@ -38,8 +38,8 @@ RSpec.describe Memprof::Control::Wire do
 
   it "has the client see both answers, though they come at once" do
     client = Memprof::Control::Client.new(ours)
-    theirs.write("{\"ok\":true,\"path\":\"x\"}\n{\"ok\":false,\"error\":\"disk full\"}\n")
-    expect(client.ask({ do: "dump" })).to include("path" => "x")
+    theirs.write("{\"ok\":true,\"format\":\"x\"}\n{\"ok\":false,\"error\":\"disk full\"}\n")
+    expect(client.ask({ do: "dump" })).to include("format" => "x")
     expect(client.wait(0)).to be(true)
     expect { client.answer }.to raise_error(Memprof::Control::Broken, "disk full")
   end

@@ -7,7 +7,10 @@ use memprof_profile::sessions::SessionId;
 
 use super::count_objects;
 use super::native_profile::NativeProfile;
-use crate::vm::{after_fork, entry, frame_keys, guard, naming, peak, ractors, sessions, tracker};
+use crate::vm::signals::Disposition;
+use crate::vm::{
+    after_fork, entry, frame_keys, guard, naming, peak, ractors, sessions, signals, tracker,
+};
 
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_class("Guard", ruby.class_object())?;
@@ -52,6 +55,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("short_path", function!(short_path, 1))?;
     native.define_singleton_method("library_path", function!(library_path, 1))?;
     native.define_singleton_method("own_file=", function!(own_file, 1))?;
+    native.define_singleton_method("signal_owner", function!(signal_owner, 1))?;
     native.define_singleton_method("quiet", function!(quiet, 0))
 }
 
@@ -282,6 +286,17 @@ fn library_path(path: String) -> Option<String> {
 /// Sets where memprof's own Ruby files are.
 fn own_file(path: String) {
     frame_keys::set_own(&path);
+}
+
+/// Whose code a signal runs: "default", "ignored", "ruby", or "other" if C code has installed a handler.
+fn signal_owner(ruby: &Ruby, signal: i32) -> Result<&'static str, Error> {
+    match signals::disposition(signal) {
+        Ok(Disposition::Default) => Ok("default"),
+        Ok(Disposition::Ignored) => Ok("ignored"),
+        Ok(Disposition::Ruby) => Ok("ruby"),
+        Ok(Disposition::Other) => Ok("other"),
+        Err(error) => Err(Error::new(ruby.exception_arg_error(), error.to_string())),
+    }
 }
 
 /// Yields; what this thread allocates meanwhile is not recorded.

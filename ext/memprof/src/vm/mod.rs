@@ -62,6 +62,7 @@ pub mod ruby_object;
 pub mod ruby_thread;
 pub mod seed;
 pub mod sessions;
+pub mod signals;
 pub mod slots;
 mod stack_buffer;
 mod stack_memo;

@@ -48,6 +48,7 @@ pub fn fork(file: File, request: Request) -> io::Result<Child> {
 
 fn child(file: File, report: &OwnedFd, request: Option<Request>) -> ! {
     isolate(&[file.as_raw_fd(), report.as_raw_fd()]);
+    wait_to_write(&file);
     // Whatever is raised must not leave this function: the child would go on as a second copy of the program.
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         protect(|| match request {
@@ -101,6 +102,18 @@ fn isolate(keep: &[c_int]) {
         libc::nice(NICE);
     }
     close_all_but(keep);
+}
+
+/// Has the child sleep while a pipe is full. One that does not block, as Ruby's pipes, would be tried again and again, and
+/// a child that no one reads from would seem to make progress, see `Dump::Child`.
+fn wait_to_write(file: &File) {
+    // SAFETY: changes a flag of an open file.
+    unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        if flags != -1 {
+            libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK);
+        }
+    }
 }
 
 /// Closes inherited descriptors, but for standard error and those that are kept.
