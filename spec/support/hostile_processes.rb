@@ -78,12 +78,21 @@ module HostileProcesses
 
   def as(uid) = %W[setpriv --reuid #{uid} --regid #{uid} --clear-groups]
 
-  # A directory of root's that no other user may enter, with files; the block gets its path.
-  def with_victim(files = {})
+  # A directory of root's that no other user may enter, with files of a user; the block gets its path.
+  def with_victim(*names, uid: 0)
     Dir.mktmpdir("memprof-victim-", "/tmp") do |path|
-      files.each { |name, text| File.write(File.join(path, name), text, perm: 0o600) }
+      names.each { |name| plant(File.join(path, name), uid) }
       yield(path)
     end
+  end
+
+  # A heap dump, as any command would take it for.
+  def plant(path, uid)
+    File.write(path, <<~JSON, perm: 0o600)
+      {"type":"ROOT", "root":"vm", "references":["0x100000"]}
+      {"address":"0x100000", "type":"STRING", "class":"0x8", "value":"secret", "memsize":40}
+    JSON
+    File.chown(uid, uid, path)
   end
 
   # Everything in a directory, and the directory itself: what it is, whose, and what is in it.
