@@ -7,14 +7,14 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
   include HostileProcesses
 
   # A second process of that user, which watches the directory of the first one.
-  def attacker(code, home)
+  def attacker(code, home, &block)
     prelude = <<~RUBY
       home = ENV.fetch("TMPDIR")
       victim = ENV.fetch("VICTIM")
       # Directories that the command has there.
       found = -> { Dir.children(home).grep(/memprof-/).map { |name| File.join(home, name) } }
     RUBY
-    foreign_program("#{prelude}#{code}", home: home, env: { "VICTIM" => @victim }) { |program| yield(program) }
+    foreign_program("#{prelude}#{code}", home: home, env: { "VICTIM" => @victim }, &block)
   end
 
   def victim(*names)
@@ -30,8 +30,8 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
     false
   end
 
-  # Attaches while both programs run, and interrupts it once the target tracks and the attacker has done what it
-  # can, if there is something to be done.
+  # Attaches while both programs run, and interrupts it once the target tracks and the attacker has done what
+  # it can, if there is something to be done.
   def attach_and_interrupt(program)
     command = start_memprof("attach", program.pid, "--track", "--duration", 1000)
     eventually("tracking: #{command.stderr}") { thread_of?(program.pid) || !command.running? }

@@ -82,8 +82,8 @@ RSpec.describe "memprof, asking a process whose socket is hostile" do
   }
   wrong.each do |what, answer|
     it "does not crash over an answer #{what}" do
-      code = "ANSWER = #{answer.b.dump}\n#{answering("2.times { client.write(ANSWER, \"\\n\") }; client.close")}"
-      foreign_program(code) { |program| all_bounded(verbs(program.pid)) }
+      lines = "2.times { client.write(#{answer.b.dump}, \"\\n\") }; client.close"
+      foreign_program(answering(lines)) { |program| all_bounded(verbs(program.pid)) }
     end
   end
 

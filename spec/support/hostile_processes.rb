@@ -66,7 +66,9 @@ module HostileProcesses
   end
 
   def self.included(group)
-    group.around { |example| Dir.mktmpdir("memprof-root-", "/tmp") { |path| Dir.chdir(path) { example.run } } }
+    group.around do |example|
+      Dir.mktmpdir("memprof-root-", "/tmp") { |directory| Dir.chdir(directory) { example.run } }
+    end
     group.before do
       skip "needs root, to be somebody else" unless Process.euid.zero?
       skip "needs setpriv and unshare" unless system(*as(MALLORY), "true", err: File::NULL) &&
@@ -132,8 +134,8 @@ module HostileProcesses
     end
   end
 
-  # Runs Ruby code as another user, which prints "ready" when it is. `wrapper` is a command that runs it; without
-  # `uid` it is the wrapper that changes the user.
+  # Runs Ruby code as another user, which prints "ready" when it is. `wrapper` is a command that runs it;
+  # without `uid` it is the wrapper that changes the user.
   def foreign_program(code, *wrapper, uid: MALLORY, home: nil, env: {}, ruby_args: [])
     return with_home(uid) { |path|
       foreign_program(code, *wrapper, uid: uid, home: path, env: env, ruby_args: ruby_args) { |program|
@@ -158,9 +160,10 @@ module HostileProcesses
     end
   end
 
-  # The same in a root of its own. Its home is /home there, and `prepare` a shell script that is run in the new
-  # root before.
-  def contained_program(code, kind, prepare: "", library: ChildRuby::LIB, tmp: "mode=1777", env: {}, **options)
+  # The same in a root of its own. Its home is /inside there, and `prepare` is a shell script that is run in the
+  # new root before.
+  def contained_program(code, kind, prepare: "", library: ChildRuby::LIB, tmp: "mode=1777", env: {},
+    **options)
     Dir.mktmpdir("memprof-container-", "/tmp") do |root|
       given = { "PREPARE" => "mkdir -p inside && chown #{MALLORY} inside\n#{prepare}", "LIBRARY" => library,
                 "TMP_OPTIONS" => tmp, "TMPDIR" => "/inside", "MEMPROF_DIR" => "/inside" }
