@@ -72,7 +72,7 @@ RSpec.describe "memprof dump --pid, of a process that lies about its dump" do
     end
   end
 
-  # Code of a process that handles the signal, and has a directory `real` for its dumps, to which `dumps` leads.
+  # Code of a process that handles the signal, with a directory `real` for its dumps, to which `dumps` leads.
   def handling(code)
     <<~RUBY
       require "socket"

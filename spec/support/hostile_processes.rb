@@ -160,8 +160,8 @@ module HostileProcesses
     end
   end
 
-  # The same in a root of its own. Its home is /inside there, and `prepare` is a shell script that is run in the
-  # new root before.
+  # The same in a root of its own. Its home is /inside there, and `prepare` is a shell script that is run in
+  # the new root before.
   def contained_program(code, kind, prepare: "", library: ChildRuby::LIB, tmp: "mode=1777", env: {},
     **options)
     Dir.mktmpdir("memprof-container-", "/tmp") do |root|
