@@ -192,7 +192,9 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
 
     def attach(program)
       File.write("code.rb", "1 + 1")
-      all_bounded([["attach", program.pid, "--eval", "code.rb", "--seconds", 20]], seconds: 100).first
+      command = bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 20, seconds: 100)
+      eventually("the end of its files") { program.files.empty? }
+      command
     end
 
     it "takes no more of it than it has memory for" do
@@ -242,6 +244,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
     it "waits no longer than --seconds for one that stops at its middle" do
       foreign_program(answering("sleep")) do |program|
         bounded("attach", program.pid, "--track", "--duration", 0.1, "--seconds", 1, seconds: 100)
+        expect(program.files).to be_empty
       end
     end
   end

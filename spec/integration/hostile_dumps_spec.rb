@@ -207,19 +207,53 @@ RSpec.describe "memprof dump --pid, of a process that lies about its dump" do
         end
       end
 
-      it "reads no program from a pipe that lies where its library was (#{kind})" do
-        hide = <<~'RUBY'
-          library = File.read("/proc/self/maps")[%r{/\S*libruby\S*}] || RbConfig.ruby
-          shown = File.exist?(library) ? library : library[%r{/(?:usr|lib)/.*}]
-          File.mkfifo("/inside/pipe")
-          system("mount", "--bind", "/inside/pipe", shown) or abort
-          puts "ready"
-          sleep
-        RUBY
-        contained_program(hide, kind, uid: 0) do |program|
-          all_bounded([["stack", program.pid], ["dump", "--pid", program.pid, "--seconds", 10],
-            ["attach", program.pid, "--track", "--seconds", 5, "--duration", 0.1], ["core", program.pid]])
+      # It puts something else where root looks for the library that it has loaded.
+      { "a pipe" => "/inside/pipe", "an endless file" => "/dev/zero" }.each do |what, source|
+        it "reads no library from #{what} that lies where it was (#{kind})" do
+          hiding = <<~RUBY
+            require "fileutils"
+            File.mkfifo("/inside/pipe")
+            puts "ready"
+            path = gets.chomp
+            FileUtils.mkdir_p(File.dirname(path))
+            File.write(path, "") unless File.exist?(path)
+            system("mount", "--bind", "#{source}", path) or abort
+            puts "hidden"
+            sleep
+          RUBY
+          contained_program(hiding, kind, uid: 0) do |program|
+            mapped = File.read("/proc/#{program.pid}/maps")[%r{/\S*libruby\S*}]
+            mapped ||= File.readlink("/proc/#{program.pid}/exe")
+            expect(program.ask(mapped)).to eq("hidden")
+            pid = program.pid
+            all_bounded([["stack", pid], ["dump", "--pid", pid, "--seconds", 10], ["core", pid],
+              ["attach", pid, "--track", "--seconds", 5, "--duration", 0.1]])
+          end
         end
+      end
+    end
+
+    it "prints its names as text only" do
+      hostile = <<~'RUBY'
+        name = "a\e]0;owned\a\u202e\nmemprof: well"
+        $0 = name
+        Object.define_method(name) { |&block| block.call }
+        Thread.new { Thread.current.name = name.delete("\n"); public_send(name) { sleep } }
+        Object.const_set(:Hostile, Class.new { define_singleton_method(:name) { name } })
+        KEPT = [Hostile.new]
+        Thread.pass until Thread.list.last.stop?
+        puts "ready"
+        public_send(name) { sleep }
+      RUBY
+      File.write("code.rb", "KEPT.first.class.name")
+      foreign_program(hostile) do |program|
+        lines = [["stack"], ["dump", "--pid"], ["memory"], ["memory", "--workers"], ["core"],
+          ["attach", "--eval", "code.rb"]]
+        commands = lines.map { |words| bounded(*words, program.pid) }
+        expect(commands.map { |command| command.status.exitstatus }).to all(eq(0))
+        said = commands.map { |command| command.stdout + command.stderr }.join
+        expect(said.lines).not_to include("memprof: well\n")
+        expect(program.files).to be_empty
       end
     end
   end

@@ -26,7 +26,8 @@ RSpec.describe "memprof, asking a process whose socket is hostile" do
   # All that is asked over the socket.
   def verbs(pid)
     [["dump", "--pid", pid, "--seconds", 5], ["start", "--pid", pid], ["stats", "--pid", pid],
-      ["stop", "--pid", pid], ["memory", pid], ["attach", pid, "--track", "--duration", 0.1]]
+      ["stop", "--pid", pid], ["memory", pid], ["memory", "--workers", pid],
+      ["attach", pid, "--track", "--duration", 0.1]]
   end
 
   it "takes no more of an endless line than it has memory for" do
