@@ -10,6 +10,8 @@ module HostileProcesses
   MALLORY = 65_534
   CONTAINER = File.join(__dir__, "hostile/container.sh")
   MEMPROF = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")].freeze
+  # In files that only root may read.
+  SECRET = "for root's eyes only"
   # What Ruby, Rust or memprof prints for a fault of its own.
   CRASH = /\.rb:\d+:in |internal error|\[BUG\]|panicked|stack level too deep|failed to allocate/
   # Bytes that the command may take, and when it is killed because it will not stop.
@@ -92,7 +94,7 @@ module HostileProcesses
   def plant(path, uid)
     File.write(path, <<~JSON, perm: 0o600)
       {"type":"ROOT", "root":"vm", "references":["0x100000"]}
-      {"address":"0x100000", "type":"STRING", "class":"0x8", "value":"secret", "memsize":40}
+      {"address":"0x100000", "type":"STRING", "class":"0x8", "value":"#{SECRET}", "memsize":40}
     JSON
     File.chown(uid, uid, path)
   end

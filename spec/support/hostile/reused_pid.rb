@@ -83,7 +83,14 @@ env = { "MEMPROF_DIR" => home, "TMPDIR" => home, "RUBYOPT" => nil }
 
 case kind
 when "signal"
-  code = "trap('URG') { noticed << 'signal' }"
+  # Has loaded memprof/signal, but has no socket.
+  code = <<~'RUBY'
+    require "memprof/signal"
+    socket = "#{ENV["MEMPROF_DIR"]}/memprof-#{$$}.sock"
+    sleep(0.01) until File.socket?(socket)
+    File.unlink(socket)
+    trap("URG") { noticed << "signal" }
+  RUBY
   options = "nr_inodes=#{2 * MANY}"
   system("mount", "-t", "tmpfs", "-o", options, "names", home) or abort("not staged: no tmpfs")
   File.write("#{home}/0", "")
