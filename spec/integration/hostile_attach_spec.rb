@@ -1,0 +1,251 @@
+# frozen_string_literal: true
+
+require "json"
+
+# Files of `memprof attach` in a directory of the target's user, and answers of a target.
+RSpec.describe "memprof attach, to a process of a hostile user" do
+  include HostileProcesses
+
+  # A second process of that user, which watches the directory of the first one.
+  def attacker(code, home, &block)
+    prelude = <<~RUBY
+      home = ENV.fetch("TMPDIR")
+      victim = ENV.fetch("VICTIM")
+      # Directories that the command has there.
+      found = -> { Dir.children(home).grep(/memprof-/).map { |name| File.join(home, name) } }
+    RUBY
+    foreign_program("#{prelude}#{code}", home: home, env: { "VICTIM" => @victim }, &block)
+  end
+
+  def victim(*names)
+    with_victim(*names) do |path|
+      @victim = path
+      with_home { |home| yield(path, home) }
+    end
+  end
+
+  def thread_of?(pid)
+    Dir.glob("/proc/#{pid}/task/*/comm").any? { |path| File.read(path).start_with?("memprof attach") }
+  rescue SystemCallError
+    false
+  end
+
+  # Attaches while both programs run, and interrupts it once the target tracks and the attacker has done what
+  # it can, if there is something to be done.
+  def attach_and_interrupt(program)
+    command = start_memprof("attach", program.pid, "--track", "--duration", 1000)
+    eventually("tracking: #{command.stderr}") { thread_of?(program.pid) || !command.running? }
+    eventually("the attack") { !command.running? || yield }
+    sleep(0.05) # for more than one look
+    Process.kill(:INT, command.pid) if command.running?
+    failure = command.finish(60)
+    expect(failure).to be_nil
+    expect(command.stderr).not_to match(HostileProcesses::CRASH)
+  end
+
+  names = %w[request started stop answer answer.new failed]
+
+  it "writes and removes nothing through links at Ctrl-C" do
+    victim("mine") do |path, home|
+      foreign_program("puts :ready; sleep", home: home) do |program|
+        attacker(<<~RUBY, home) do |links|
+          puts "ready"
+          loop do
+            found.call.each do |directory|
+              next unless File.exist?("\#{directory}/started")
+
+              %w[stop answer.new failed].each { |name| File.symlink("\#{victim}/mine", "\#{directory}/\#{name}") }
+              puts "planted"
+              sleep
+            end
+          rescue SystemCallError
+            nil
+          end
+        RUBY
+          leaves_alone(path) do
+            attach_and_interrupt(program) { links.output.wait_readable(0) || found_nothing?(home) }
+          end
+        end
+      end
+    end
+  end
+
+  it "writes and removes nothing in a directory that takes the place of its own at Ctrl-C" do
+    victim(*names) do |path, home|
+      foreign_program("puts :ready; sleep", home: home) do |program|
+        attacker(<<~RUBY, home) do |links|
+          puts "ready"
+          loop do
+            found.call.each do |directory|
+              next unless File.exist?("\#{directory}/started")
+
+              File.rename(directory, "\#{home}/aside")
+              File.symlink(victim, directory)
+              puts "planted"
+              sleep
+            end
+          rescue SystemCallError
+            nil
+          end
+        RUBY
+          leaves_alone(path) do
+            attach_and_interrupt(program) { links.output.wait_readable(0) || found_nothing?(home) }
+          end
+        end
+      end
+    end
+  end
+
+  def found_nothing?(home) = Dir.children(home).grep(/memprof-/).empty?
+
+  # A race; today it is won in most tries.
+  it "gives no directory or file of root's away" do
+    victim("mine") do |path, home|
+      foreign_program("puts :ready; sleep", home: home) do |program|
+        attacker(<<~RUBY, home) do
+          puts "ready"
+          loop do
+            found.call.each do |directory|
+              next if File.symlink?(directory)
+
+              File.rename(directory, "\#{home}/aside-\#{rand}")
+              File.symlink(victim, directory)
+            end
+          rescue SystemCallError
+            nil
+          end
+        RUBY
+          File.write("code.rb", "1 + 1")
+          15.times do
+            leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 2) }
+          end
+        end
+      end
+    end
+  end
+
+  it "gives no file of root's away that takes the place of its request" do
+    victim("mine") do |path, home|
+      foreign_program("puts :ready; sleep", home: home) do |program|
+        attacker(<<~RUBY, home) do
+          puts "ready"
+          seen = {}
+          loop do
+            found.call.each do |directory|
+              next if seen[directory] || File.basename(directory).start_with?("memprof-mine")
+
+              mine = "\#{home}/memprof-mine-\#{rand}"
+              Dir.mkdir(mine)
+              File.symlink("\#{victim}/mine", "\#{mine}/request")
+              seen[directory] = true
+              File.rename(directory, "\#{home}/aside-\#{rand}")
+              File.rename(mine, directory)
+            end
+          rescue SystemCallError
+            nil
+          end
+        RUBY
+          File.write("code.rb", "1 + 1")
+          15.times do
+            leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 2) }
+          end
+        end
+      end
+    end
+  end
+
+  %i[chroot pivot].each do |kind|
+    it "makes nothing on the host for a process whose directory is a link (#{kind})" do
+      with_victim do |path|
+        contained_program("puts :ready; sleep", kind, prepare: "ln -s #{path} inside/tmp",
+          env: { "TMPDIR" => "/inside/tmp" }) do |program|
+          File.write("code.rb", "1 + 1")
+          leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 3) }
+        end
+      end
+    end
+
+    it "takes nothing on the host for its own library (#{kind})" do
+      with_victim do |path|
+        library = File.dirname(ChildRuby::LIB)
+        contained_program("puts :ready; sleep", kind, library: "",
+          prepare: "mkdir -p .#{File.dirname(library)} && ln -s #{path} .#{library}") do |program|
+          File.write("code.rb", "1 + 1")
+          leaves_alone(path) { refused("attach", program.pid, "--eval", "code.rb", "--seconds", 3) }
+        end
+      end
+    end
+  end
+
+  # The target itself decides what memprof's own code there does, which writes answers as JSON.
+  describe "with an answer of its own" do
+    def answering(expression)
+      <<~RUBY
+        require "json"
+        JSON.singleton_class.prepend(Module.new do
+          define_method(:generate) { |*| #{expression} }
+        end)
+        puts "ready"
+        loop { sleep(0.01) }
+      RUBY
+    end
+
+    def attach(program)
+      File.write("code.rb", "1 + 1")
+      command = bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 20, seconds: 100)
+      eventually("the end of its files") { program.files.empty? }
+      command
+    end
+
+    it "takes no more of it than it has memory for" do
+      foreign_program(answering('"{" + " " * (700 << 20)')) do |program|
+        expect(attach(program).status.exitstatus).to eq(2)
+      end
+    end
+
+    it "takes no sparse file for an answer" do
+      victim do |_, home|
+        foreign_program("puts :ready; sleep", home: home) do |program|
+          attacker(<<~RUBY, home) do
+            puts "ready"
+            loop do
+              found.call.each do |directory|
+                next unless File.exist?("\#{directory}/started")
+
+                File.write("\#{directory}/large", "")
+                File.truncate("\#{directory}/large", 3 << 30)
+                File.rename("\#{directory}/large", "\#{directory}/answer")
+                sleep
+              end
+            rescue SystemCallError
+              nil
+            end
+          RUBY
+            File.write("code.rb", "sleep(1)")
+            bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 20)
+          end
+        end
+      end
+    end
+
+    {
+      "nested deeply" => '"[" * 50_000 + "]" * 50_000', "an array" => '"[1,2]"', "a number" => '"7"',
+      "null" => '"null"', "a string" => '"\"error\""', "nothing" => '""',
+      "lines that are none" => '"{\"lines\":{\"a\":[{}]}}"',
+      "an error that is none" => '"{\"error\":{\"a\":1},\"at\":[7]}"',
+      "bytes that are not text" => '"{\"error\":\"\xFF\"}".b',
+      "escape sequences" => '"{\"error\":\"\\\\u001b]0;x\\\\u0007\\\\u202e\",\"lines\":[\"\\\\u001b[31m\"]}"'
+    }.each do |what, expression|
+      it "does not crash over #{what}" do
+        foreign_program(answering(expression)) { |program| attach(program) }
+      end
+    end
+
+    it "waits no longer than --seconds for one that stops at its middle" do
+      foreign_program(answering("sleep")) do |program|
+        bounded("attach", program.pid, "--track", "--duration", 0.1, "--seconds", 1, seconds: 100)
+        expect(program.files).to be_empty
+      end
+    end
+  end
+end
