@@ -363,7 +363,7 @@ RSpec.describe "The control socket of memprof/signal" do
     live_program do |program|
       path = socket_of(program)
       expect(connect(path, pid: Process.pid)).to be_nil
-      expect(connect(path, uid: Process.euid + 1)).to be_nil
+      expect(connect(path, uid: Process.euid + 1)).to be_nil unless Process.euid.zero?
       expect(connect("#{path}.not", pid: program.pid)).to be_nil
       expect(connect(program.directory, pid: program.pid)).to be_nil
       skip "Linux only" unless File.exist?("/proc/self/fd")

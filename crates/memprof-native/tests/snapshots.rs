@@ -5,7 +5,10 @@
 ))]
 
 use std::fs;
+use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -257,6 +260,32 @@ fn a_file_that_never_ends_in_the_place_of_a_library_is_not_opened() {
     let address = answer.recv_timeout(LIMIT).expect("it was opened").unwrap();
     let mut snapshot = Snapshot::take(pid).unwrap();
     assert_eq!(snapshot.ask(address, NOTHING, LIMIT).unwrap(), pid as u64);
+}
+
+#[test]
+fn a_copy_does_not_hold_open_what_the_process_closes() {
+    let directory = tempfile::tempdir().unwrap();
+    let go = directory.path().join("go");
+    let script =
+        "exec 5<&0 </dev/null; until [ -e \"$0\" ]; do sleep 0.01; done; exec 5<&-; sleep 1000";
+    let (mut theirs, own) = UnixStream::pair().unwrap();
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script])
+        .arg(&go)
+        .stdin(OwnedFd::from(own));
+    let program = Program::spawn(&mut command);
+    drop(command);
+    let descriptor = format!("/proc/{}/fd/5", program.pid());
+    let beginning = Instant::now();
+    while fs::symlink_metadata(&descriptor).is_err() {
+        assert!(beginning.elapsed() < LIMIT);
+    }
+    let snapshot = Snapshot::take(program.pid()).unwrap();
+    fs::write(&go, "").unwrap();
+    theirs.set_read_timeout(Some(LIMIT)).unwrap();
+    assert_eq!(theirs.read(&mut [0]).expect("it is closed"), 0);
+    drop(snapshot);
 }
 
 /// Has the kernel kill the process when it calls `clone`.

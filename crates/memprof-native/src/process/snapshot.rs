@@ -107,7 +107,7 @@ impl Snapshot {
         words(&self.registers)
     }
 
-    /// Nothing that the copy writes to the process's standard output or error is the process's.
+    /// Nothing that the copy writes to the process's standard output or error is the process's, and it has no other files.
     fn silence(&self) -> Result<(), SnapshotError> {
         let path = self.room();
         ptrace::write(self.copy, path, b"/dev/null\0")?;
@@ -118,6 +118,9 @@ impl Snapshot {
                 self.system(libc::SYS_dup3, [null as u64, descriptor, 0, 0, 0, 0])?;
             }
         }
+        // The copy would hold connections open that the process closes. A kernel before 5.9 does not know this call.
+        let all = [3, u64::from(u32::MAX), 0, 0, 0, 0];
+        self.system(libc::SYS_close_range, all)?;
         Ok(())
     }
 
