@@ -204,14 +204,11 @@ module HostileProcesses
   end
 
   # The same for what must fail.
-  def all_refused(lines, **options)
-    commands = all_bounded(lines, **options)
-    expect(commands.map { |command| command.status.exitstatus }).to all(eq(2)),
-      commands.map { |command| command.stdout + command.stderr }.join
-    commands
+  def refused(*arguments, **options)
+    command = bounded(*arguments, **options)
+    expect(command.status.exitstatus).to eq(2), command.stdout + command.stderr
+    command
   end
-
-  def refused(*arguments, **options) = all_refused([arguments], **options).first
 
   private
 
