@@ -31,7 +31,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
     end
   end
 
-  it "names the dump that it cannot move, and takes no standard output for a file" do
+  it "says that it cannot write the dump, and takes no standard output for a file" do
     skip "no /dev/full here" unless File.exist?("/dev/full")
     live_program("puts :made\nsleep") do |program|
       program.line
@@ -39,10 +39,8 @@ RSpec.describe "memprof dump, start, stop and stats" do
       _, stderr, status = run_memprof("dump", "--pid", program.pid, "--output", "-")
       expect([stderr, status.exitstatus]).to eq(["memprof: cannot write --output -: a file is required\n", 2])
       _, stderr, status = run_memprof("dump", "--pid", program.pid, "--output", "/dev/full")
-      expect([stderr, status.exitstatus]).to match(
-        [%r{\Amemprof: can't write /dev/full: No space left on device; the dump is (\S+)\n\z}, 2]
-      )
-      File.unlink(stderr[/\S+$/])
+      expect([stderr, status.exitstatus])
+        .to eq(["memprof: can't write /dev/full: No space left on device\n", 2])
       expect(program.dumps).to be_empty
     end
   end

@@ -122,7 +122,7 @@ RSpec.describe "memprof dump --pid, of a process that lies about its dump" do
       # The process gets the signal, so the stage is set; and whatever it planted, the command ends.
       define_method(:expect_spared) do |program, victim|
         aggregate_failures do
-          leaves_alone(victim) { bounded(*arguments.call(program.pid), env: env, seconds: 30) }
+          leaves_alone(victim) { bounded(*arguments.call(program.pid), env: env, seconds: 60) }
           expect(stored).not_to include(HostileProcesses::SECRET)
         end
         expect(program.output.wait_readable(10) && program.line).to eq("planted")

@@ -168,6 +168,7 @@ module HostileProcesses
     **options)
     Dir.mktmpdir("memprof-container-", "/tmp") do |root|
       given = { "PREPARE" => "mkdir -p inside && chown #{MALLORY} inside\n#{prepare}", "LIBRARY" => library,
+                "HIDDEN" => File.dirname(ChildRuby::ROOT),
                 "TMP_OPTIONS" => tmp, "TMPDIR" => "/inside", "MEMPROF_DIR" => "/inside" }
       wrapper = ["unshare", "-m", "sh", CONTAINER, kind.to_s, root]
       foreign_program(code, *wrapper, home: "/inside", env: given.merge(env), **options) do |program|

@@ -76,7 +76,8 @@ module Memprof
         refuse_wanted(target) if wanted.any?
         arrival = Arrival.new(target)
         target.send_signal
-        dump = arrival.begin(TO_BEGIN) or raise UsageError, no_response(target)
+        to_begin = [TO_BEGIN, seconds].min
+        dump = arrival.begin(to_begin) or raise UsageError, no_response(target, to_begin)
         beginning = Clock.now
         state = arrival.finish(dump, seconds) { |bytes| show(target, bytes, Clock.now - beginning) }
         raise UsageError, "#{too_late(target, seconds)}: #{dump}" if state == :late
@@ -113,10 +114,10 @@ module Memprof
                           "omit --output, --format and --values, and use `memprof convert` afterwards"
       end
 
-      def no_response(target)
+      def no_response(target, seconds)
         return "process #{target.pid} ended" unless target.running?
 
-        "no response from #{target.pid}: no dump begun within #{TO_BEGIN} s; see its stderr"
+        "no response from #{target.pid}: no dump begun within #{seconds} s; see its stderr"
       end
 
       def too_late(target, seconds)

@@ -47,12 +47,26 @@ module Memprof
       def live(pid)
         target = target_of(pid)
         answers = !target.stopped? && target.connect
-        answer = ask_process(target, { do: "memory" })["memory"] if answers
+        answer = ask_process(target, { do: "memory" }) if answers
         load_library
-        answer ? measured(answer) : Memprof::Memory.of(target.pid)
+        return measured(answer["memory"]) if answer
+
+        memory = Memprof::Memory.of(target.pid)
+        # Its number may be another process's by now.
+        target.running? ? memory : raise(UsageError, "process #{pid} ended")
+      rescue Control::Broken => e
+        raise UsageError, "process #{pid}: #{e.message}"
       end
 
-      def measured(answer) = Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true))
+      # A process may answer anything: whether it can be shown is tried before it is.
+      def measured(answer)
+        memory = Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true))
+        text = Memprof::Memory::MemoryText.new(memory)
+        JSON.generate([memory.to_h, text.heading, text.sentences, listing(memory).to_text, memory.items.sum(&:bytes)])
+        memory
+      rescue StandardError
+        raise Control::Broken, "its answer can't be read"
+      end
 
       def workers(of)
         master = target_of(of)

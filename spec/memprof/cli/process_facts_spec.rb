@@ -38,13 +38,17 @@ RSpec.describe Memprof::CLI::ProcessFacts do
              "exec sleep 1000"
       IO.popen(["unshare", "-m", "sh", "-c", code]) do |output|
         expect(output.gets).to eq("ready\n")
-        facts = described_class.new(output.pid)
-        file = "#{facts.root}#{directory}/file"
-        expect(File.read(file)).to eq("theirs\n")
+        file = described_class.new(output.pid).files.entry(directory, "file")
+        expect(file.open(&:read)).to eq("theirs\n")
         Process.kill(:KILL, output.pid)
         output.read
-        expect(File.read("#{facts.root}#{directory}/file")).to eq("theirs\n")
-        File.unlink(file)
+        file.open do |opened|
+          expect(opened.read).to eq("theirs\n")
+          file.remove(opened)
+        end
+        expect(file.stat).to be_nil
+      ensure
+        Process.kill(:KILL, output.pid) if output
       end
     end
   end

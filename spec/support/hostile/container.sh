@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs a command in a root of its own, as a container does: a tmpfs with the host's directories in it, except
-# /tmp, which is a file system of its own with the options of $TMP_OPTIONS. $LIBRARY is bound there, too,
-# unless it is empty. $PREPARE is evaluated in the new root before it is entered. To be run by `unshare -m`.
+# /tmp, which is a file system of its own with the options of $TMP_OPTIONS, and $HIDDEN, which is empty.
+# $LIBRARY is bound there, too, unless it is empty. $PREPARE is evaluated in the new root before it is entered.
+# To be run by `unshare -m`.
 #
 #   container.sh chroot|pivot ROOT COMMAND...
 set -e
@@ -19,6 +20,8 @@ for entry in /*; do
 done
 mkdir "$root/tmp"
 mount -t tmpfs -o "${TMP_OPTIONS:-mode=1777}" container "$root/tmp"
+mkdir -p "$root$HIDDEN"
+mount -t tmpfs container "$root$HIDDEN"
 if [ -n "$LIBRARY" ]; then
   mkdir -p "$root$LIBRARY"
   mount --bind "$LIBRARY" "$root$LIBRARY"

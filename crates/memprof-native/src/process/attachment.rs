@@ -86,11 +86,7 @@ impl Attachment {
     /// Puts the line into the process that `held` holds, whose main thread is stopped for that, and makes a connection with it: the line has
     /// `DESCRIPTOR` and `INODE` where its end is named. The VM evaluates it in a context in which Ruby permits what it permits in
     /// a block of `trap`, and may do so more than once.
-    pub fn begin(
-        pid: i32,
-        held: BorrowedFd<'_>,
-        line: &str,
-    ) -> Result<Attachment, SnapshotError> {
+    pub fn begin(pid: i32, held: BorrowedFd<'_>, line: &str) -> Result<Attachment, SnapshotError> {
         let symbols = Symbols::of(pid, &["libruby"])?;
         let eval = symbols.find("rb_eval_string")?;
         let register = match (

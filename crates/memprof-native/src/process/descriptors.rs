@@ -48,11 +48,7 @@ pub enum Entry {
 
 /// Opens a file below a directory; what the path names is never outside of it, however the file system changes
 /// meanwhile.
-pub fn open_beneath(
-    directory: BorrowedFd<'_>,
-    path: &CStr,
-    entry: Entry,
-) -> io::Result<OwnedFd> {
+pub fn open_beneath(directory: BorrowedFd<'_>, path: &CStr, entry: Entry) -> io::Result<OwnedFd> {
     let strictly = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS;
     let (flags, resolve) = match entry {
         Entry::Directory => (libc::O_PATH | libc::O_DIRECTORY, libc::RESOLVE_IN_ROOT),
@@ -102,9 +98,8 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], with: Option<BorrowedFd<'_>>) 
             },
         };
         // SAFETY: reads the bytes and the control buffer, which live until it returns.
-        let sent = unsafe {
-            libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
-        };
+        let sent =
+            unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
         if sent < 0 {
             let error = io::Error::last_os_error();
             if error.kind() == io::ErrorKind::Interrupted {
@@ -127,9 +122,8 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, V
     let mut control = [0u64; 8];
     let mut message = message(&mut part, &mut control);
     // SAFETY: writes no more bytes than there is room for.
-    let count = unsafe {
-        libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC)
-    };
+    let count =
+        unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     if count < 0 {
         return Err(io::Error::last_os_error());
     }

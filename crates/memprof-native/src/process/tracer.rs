@@ -232,7 +232,9 @@ mod tests {
     fn messages_go_both_ways_and_no_signal_comes() {
         let mut tracer = Tracer::start(&[], |line| {
             while let Ok(message) = line.receive(PATIENCE) {
-                let Some((message, _)) = message else { continue };
+                let Some((message, _)) = message else {
+                    continue;
+                };
                 let _ = line.send(&message, None);
             }
         })

@@ -50,7 +50,9 @@ module Memprof
           found = arrival.begin(seconds)
           raise Failure, "Timed out after waiting #{seconds} seconds" unless found
 
-          @terminal.puts("Found file #{Printable.line(found.to_s)}")
+          unfinished = found.with_suffix(Memprof::Dump::InProgress::SUFFIX)
+          shown = found.stat ? found : unfinished
+          @terminal.puts("Found file #{Printable.line(shown.to_s)}")
           found
         end
 

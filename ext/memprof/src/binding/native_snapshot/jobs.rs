@@ -125,7 +125,11 @@ pub fn ask(question: Question) -> io::Result<Tracer> {
     Tracer::start(&keep, |line| match begin(&question) {
         Err(why) => say_failed(line, why),
         Ok((mut copy, channel)) => {
-            say(line, &Message::Copied(copy.pause.as_secs_f64(), copy.pid()), None);
+            say(
+                line,
+                &Message::Copied(copy.pause.as_secs_f64(), copy.pid()),
+                None,
+            );
             let pump = channel.zip(question.output.as_ref());
             let pump = pump.map(|(channel, (file, left))| Pump {
                 channel,
@@ -207,11 +211,7 @@ fn load(copy: &mut Snapshot, symbols: &Symbols, library: &str) -> Result<u64, Fa
 }
 
 /// Waits for the answer, and moves what the copy writes meanwhile.
-fn answer(
-    copy: &mut Snapshot,
-    mut pump: Option<Pump<'_>>,
-    line: &Line,
-) -> Result<String, Failure> {
+fn answer(copy: &mut Snapshot, mut pump: Option<Pump<'_>>, line: &Line) -> Result<String, Failure> {
     loop {
         let busy = pump.as_mut().map_or(Ok(false), Pump::some)?;
         match copy.pending().wait(Duration::ZERO).map_err(system)? {

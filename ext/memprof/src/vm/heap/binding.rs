@@ -13,8 +13,8 @@ use rb_sys::{ID, VALUE};
 use super::finalizer_table::{FinalizerTable, Known};
 use super::locals::{LocalTable, Probe};
 use super::typed_data::{self, DataTypes, Samples};
-use crate::vm::{dump_files, layouts};
 use crate::vm::protect::protect;
+use crate::vm::{dump_files, layouts};
 
 /// One object of each type that is looked into; procs whose local variables are known, with different numbers of
 /// parameters and of others.
