@@ -147,7 +147,9 @@ module Memprof
       case value
       when Hash then "{#{value.map { |key, part| "#{json(key.name)}:#{json(part)}" }.join(",")}}"
       when Array then "[#{value.map { |part| json(part) }.join(",")}]"
-      when String then "\"#{Printable.utf8(value).gsub(/["\\\u0000-\u001f]/) { |char| format("\\u%04x", char.ord) }}\""
+      when String
+        escaped = Printable.utf8(value).gsub(/["\\\u0000-\u001f]/) { |char| format("\\u%04x", char.ord) }
+        "\"#{escaped}\""
       else value.nil? ? "null" : value.to_s
       end
     end

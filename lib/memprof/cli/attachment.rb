@@ -8,8 +8,8 @@ require_relative "../process_copying"
 module Memprof
   module CLI
     # Has a process that has not loaded memprof load it, and do something. What is put into it from outside is
-    # a line of Ruby, which its VM evaluates when it next looks for interrupts. All else goes over a connection
-    # that the process is had to make for that, and whose end is the end of all that it does.
+    # a line of Ruby, which its VM evaluates when it next looks for interrupts. All else goes over a
+    # connection that the process is had to make for that, and whose end is the end of all that it does.
     class Attachment
       include ProcessCopying
 
@@ -137,8 +137,8 @@ module Memprof
           .transform_keys { |path| path.sub(root, "#{@library}/memprof") }
       end
 
-      # A file without what it has Ruby load: files of memprof are there when they are wanted, and libraries of
-      # Ruby are loaded where they are used.
+      # A file without what it has Ruby load: files of memprof are there when they are wanted, and libraries
+      # of Ruby are loaded where they are used.
       def loading_nothing(code, path, paths)
         code.gsub(REQUIRE, "").gsub(AUTOLOAD) do |line|
           name = $1.sub("\#{__dir__}", File.dirname(path)).sub(/\Amemprof/, File.expand_path("..", __dir__))
@@ -147,7 +147,8 @@ module Memprof
       end
 
       def package(request)
-        { library: @library, extension: @extension, sources: sources, request: request.transform_keys(&:to_s) }
+        { library: @library, extension: @extension, sources: sources,
+          request: request.transform_keys(&:to_s) }
       end
 
       def send_rest(request)
@@ -175,11 +176,14 @@ module Memprof
         beginning = Clock.now
         until @socket.wait_readable(AT_EASE)
           time = Clock.now - beginning
-          raise UsageError, "process #{@target.pid} did not answer within #{seconds.round} s" if time > seconds
-
+          too_late(seconds) if time > seconds
           progress("works", time)
         end
         parse(receive(PATIENCE))
+      end
+
+      def too_late(seconds)
+        raise UsageError, "process #{@target.pid} did not answer within #{seconds.round} s"
       end
 
       # The process's user may send anything.
@@ -209,7 +213,7 @@ module Memprof
 
       def ended
         ended_within?(MOMENT)
-        raise UsageError, @target.running? ? "process #{@target.pid} broke off" : "process #{@target.pid} ended"
+        raise UsageError, "process #{@target.pid} #{@target.running? ? "broke off" : "ended"}"
       end
 
       def ended_within?(seconds)

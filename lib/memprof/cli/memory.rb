@@ -62,7 +62,8 @@ module Memprof
       def measured(answer)
         memory = Memprof::Memory.new(JSON.parse(JSON.generate(answer), symbolize_names: true))
         text = Memprof::Memory::MemoryText.new(memory)
-        JSON.generate([memory.to_h, text.heading, text.sentences, listing(memory).to_text, memory.items.sum(&:bytes)])
+        shown = [text.heading, text.sentences, listing(memory).to_text]
+        JSON.generate([memory.to_h, memory.items.sum(&:bytes), shown])
         memory
       rescue StandardError
         raise Control::Broken, "its answer can't be read"

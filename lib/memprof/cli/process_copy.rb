@@ -65,7 +65,8 @@ module Memprof
       def attempt(library, request, output, limit, deadline, &progress)
         thread = next_thread
         @attempts += 1
-        Native.snapshot(@target.pid, @target.held, thread, library, JSON.generate(request), output&.fileno, limit)
+        output &&= [output.fileno, limit]
+        Native.snapshot([@target.pid, @target.held], thread, library, JSON.generate(request), output)
         kind, copy = next_of_tracer
         unless kind.is_a?(Symbol)
           @pause += kind

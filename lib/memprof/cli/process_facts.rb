@@ -85,8 +85,8 @@ module Memprof
 
       private
 
-      # Its root directory, open. /proc/PID/root is there for as long as the process, and so is what is mounted
-      # in a namespace of its own, unless they are held open.
+      # Its root directory, open. /proc/PID/root is there for as long as the process, and so is what is
+      # mounted in a namespace of its own, unless they are held open.
       def root
         @namespace = File.open("#{@directory}/ns/mnt")
         File.open("#{@directory}/root")
@@ -96,13 +96,11 @@ module Memprof
 
       # Whether the same names are the same files here.
       def shares_files?
-        same = File.stat("#{@directory}/root").then { |there| [there.dev, there.ino] == root_here }
-        same && same_mounts?
+        there, here = ["#{@directory}/root", "/"].map { |path| File.stat(path) }
+        there.dev == here.dev && there.ino == here.ino && same_mounts?
       rescue SystemCallError
         true
       end
-
-      def root_here = File.stat("/").then { |here| [here.dev, here.ino] }
 
       # A namespace of its own may show other files under the same root.
       def same_mounts?

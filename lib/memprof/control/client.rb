@@ -53,8 +53,8 @@ module Memprof
           raise
         end
 
-        # By the credentials that the kernel noted when that process called listen(2): it may have been root then,
-        # and given that up since.
+        # By the credentials that the kernel noted when that process called listen(2): it may have been root
+        # then, and given that up since.
         def peer?(socket, pid, uid)
           if Socket.const_defined?(:SO_PEERCRED)
             peer, user = socket.getsockopt(:SOCKET, :PEERCRED).unpack("iI")

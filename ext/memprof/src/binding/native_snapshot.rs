@@ -25,7 +25,7 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     use magnus::function;
 
     native.define_singleton_method("ruby_version_of", function!(linux::ruby_version_of, 1))?;
-    native.define_singleton_method("snapshot", function!(linux::snapshot, 7))?;
+    native.define_singleton_method("snapshot", function!(linux::snapshot, 5))?;
     native.define_singleton_method("image_of_snapshot", function!(linux::image, 2))?;
     native.define_singleton_method("attach", function!(linux::attach, 3))?;
     native.define_singleton_method("attach_step", function!(linux::attach_step, 1))?;
@@ -103,28 +103,26 @@ mod linux {
         Ok(array)
     }
 
-    /// Begins to copy the process that `held` holds, as one of its threads left it, and to call `memprof_answer_in_copy` of a library there. What that writes goes to the
-    /// descriptor `output`, if that is not nil, up to `limit` bytes. [`wait`] returns first the pause in seconds and the
-    /// process id of the copy, then the answer.
+    /// Begins to copy the process that `held` holds, as one of its threads left it, and to call `memprof_answer_in_copy` of a
+    /// library there. What that writes goes to the descriptor `output`, if there is one, up to so many bytes. [`wait`] returns
+    /// first the pause in seconds and the process id of the copy, then the answer.
     pub fn snapshot(
         ruby: &Ruby,
-        pid: i32,
-        held: i32,
+        (pid, held): (i32, i32),
         thread: i32,
         library: String,
         request: String,
-        output: Option<i32>,
-        limit: u64,
+        output: Option<(i32, u64)>,
     ) -> Result<(), Error> {
         let begun = duplicate(held).and_then(|held| {
-            let output = output.map(duplicate).transpose()?;
+            let output = output.map(|(output, limit)| duplicate(output).map(|file| (file, limit)));
             jobs::ask(jobs::Question {
                 pid,
                 held: held.into(),
                 thread,
                 library,
                 request,
-                output: output.map(|output| (output, limit)),
+                output: output.transpose()?,
             })
         });
         keep(ruby, begun.map(|tracer| Work::Tracer(Box::new(tracer))))
