@@ -52,7 +52,7 @@ module Memprof
       # Gives the answer. `seconds` is the time for the process to begin, `work` that for the rest.
       def run(request, seconds:, work:)
         get_started(seconds)
-        send_rest(request)
+        send_rest(request, seconds)
         await_answer(work)
       rescue Interrupt
         ended_early || raise
@@ -66,7 +66,6 @@ module Memprof
       private
 
       def get_started(seconds)
-        Native.attach(@target.pid, @target.held, format(LINE, pid: @target.inner_pid))
         beginning = Clock.now
         attempt = 0
         until @started
@@ -80,18 +79,19 @@ module Memprof
 
       # The line may have to wait on a thread that sleeps on: then the next one is for the thread that woke.
       def ask(attempt)
+        Native.attach(@target.pid, @target.held, format(LINE, pid: @target.inner_pid)) unless @socket
         Native.attach_step((attempt == 1) ? "ask" : "wake")
         kind, why = take(next_of_tracer)
         refuse(kind, why) unless kind.is_a?(Float) || AGAIN.include?(kind)
         why
       end
 
-      # The first answer brings the connection.
+      # The first answer brings the connection, unless the process could not be stopped.
       def take(answer)
         descriptor = answer.grep(Integer).first
         if descriptor
           @socket = UNIXSocket.for_fd(descriptor)
-          write(Marshal.dump(File.read(File.expand_path("../attached/boot.rb", __dir__))))
+          write(Marshal.dump(File.read(File.expand_path("../attached/boot.rb", __dir__))), PATIENCE)
         end
         @pause = answer.first if answer.first.is_a?(Float)
         answer
@@ -151,21 +151,23 @@ module Memprof
           request: request.transform_keys(&:to_s) }
       end
 
-      def send_rest(request)
+      def send_rest(request, seconds)
         progress("loads memprof", 0)
         bytes = Marshal.dump(package(request))
-        write("#{bytes.bytesize}\n#{bytes}")
+        write("#{bytes.bytesize}\n#{bytes}", seconds)
         @asked = true
       end
 
       # Beside busy threads the process reads slowly.
-      def write(bytes)
+      def write(bytes, seconds)
         beginning = Clock.now
         until bytes.empty?
           sent = @socket.sendmsg_nonblock(bytes, Socket::MSG_NOSIGNAL, exception: false)
           next bytes = bytes.byteslice(sent..) unless sent == :wait_writable
 
-          progress("loads memprof", Clock.now - beginning)
+          time = Clock.now - beginning
+          too_late(seconds) if time > seconds
+          progress("loads memprof", time)
           @socket.wait_writable(AT_EASE)
         end
       rescue SystemCallError

@@ -8,7 +8,7 @@ use super::registers;
 use super::snapshot::Snapshot;
 
 /// Longest text that is read from a copy.
-const LONGEST: usize = 1 << 28;
+const LONGEST: usize = 1 << 25;
 /// Bytes that are read at a time: no more than are surely on one page are asked for at once.
 const PIECE: u64 = 4096;
 
