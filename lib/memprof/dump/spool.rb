@@ -44,7 +44,7 @@ module Memprof
 
         # The directory for files without a given place.
         def directory
-          Loading.load("tmpdir") unless Dir.respond_to?(:tmpdir) # as for the header
+          Loading.load("tmpdir") unless defined?(Dir.tmpdir) # as for the header
           # It rescues all that is raised in it.
           Thread.handle_interrupt(StandardError => :never) { Dir.tmpdir }
         rescue ArgumentError => e
