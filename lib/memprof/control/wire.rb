@@ -70,7 +70,8 @@ module Memprof
 
         def take_passed(io, passed)
           chunk, _, flags, *controls = io.recvmsg_nonblock(CHUNK, 0, ROOM, scm_rights: true, exception: false)
-          return chunk if chunk == :wait_readable
+          # Nil at the end, from Ruby 3.3 on.
+          return chunk if chunk.nil? || chunk == :wait_readable
 
           controls.each { |control| passed.concat(control.unix_rights) if control.cmsg_is?(:SOCKET, :RIGHTS) }
           if passed.size > 1 || flags.anybits?(Socket::MSG_CTRUNC)
