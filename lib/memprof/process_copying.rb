@@ -5,9 +5,10 @@ require_relative "clock"
 module Memprof
   # What there is to do when a process could not be copied.
   module ProcessCopying
-    # The moment may be a bad one: in a garbage collection, or while another thread has a lock.
+    # The moment may be a bad one: in a garbage collection, while another thread has a lock, or while another
+    # command traces the process.
     ATTEMPTS = 30
-    AGAIN = %i[died busy collecting no_ruby stuck].freeze
+    AGAIN = %i[died busy collecting no_ruby stuck traced].freeze
     REMEDIES = {
       forbidden: "tracing it is not permitted: run memprof as root, or set " \
                  "/proc/sys/kernel/yama/ptrace_scope to 0; in a container add the capability SYS_PTRACE",

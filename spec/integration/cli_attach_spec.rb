@@ -174,6 +174,29 @@ RSpec.describe "memprof attach" do
     end
   end
 
+  it "lets several commands in at the same time, and leaves no descriptor behind" do
+    attachable("puts :ready\nloop { sleep 0.05 }") do |pid, _|
+      value(pid, "1")
+      before = Dir.children("/proc/#{pid}/fd").size
+      results = Array.new(5) { Thread.new { evaluate(pid, "1") } }.map(&:value)
+      expect(results.map { |result| [result.stdout, result.status.exitstatus] }).to all(eq(["1\n", 0])),
+        results.map(&:stderr).join
+      eventually("the end of the threads") { threads_of_memprof(pid).empty? }
+      expect(Dir.children("/proc/#{pid}/fd").size).to eq(before)
+    end
+  end
+
+  it "enters a program that reads its input in whole, and kills threads that it does not know" do
+    plain_program("puts :ready\nsleep", RbConfig.ruby, "-0777", "-e",
+      "Process.setproctitle(ARGV[0]); puts :ready; sleep") do |pid, _|
+      expect(value(pid, "1")).to eq("1\n")
+    end
+    code = "known = Thread.list\nputs :ready\nloop { (Thread.list - known).each(&:kill); sleep 0.003 }"
+    attachable(code) do |pid, _|
+      expect(evaluate(pid, "sleep").stderr).to match(/ (?:broke off|the thread "memprof attach" was killed)$/)
+    end
+  end
+
   it "leaves no tracking in a child that the process forks meanwhile" do
     code = <<~'RUBY'
       on = -> { [Memprof.running?, Memprof::Malloc.running?] }

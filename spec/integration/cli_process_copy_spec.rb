@@ -70,6 +70,34 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     end
   end
 
+  it "leaves no copy behind when several commands ask at the same time" do
+    plain_program("puts :ready\nloop { sleep 0.05 }") do |pid, _|
+      results = Array.new(6) { Thread.new { run_memprof("stack", pid, timeout: 300) } }.map(&:value)
+      expect(results).to all(be_success), results.map(&:stderr).join
+      expect(children(pid)).to be_empty
+    end
+  end
+
+  it "does no harm to a process that begins another program meanwhile" do
+    code = "#{planting}\nMORE = Array.new(200_000, &:to_s)\nputs :ready\n$stdin.read(1)\nexec('sleep', '1')"
+    3.times do
+      pid, status = nil
+      read, write = IO.pipe
+      output, ready = IO.pipe
+      pid = Process.spawn({ "RUBYOPT" => nil }, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}",
+        in: read, out: ready)
+      output.gets
+      dump = Thread.new { run_memprof("dump", "--pid", pid, "--output", "heap.json", timeout: 300) }
+      eventually("the copy") { !children(pid).empty? || !dump.alive? }
+      write.write("x")
+      dump.value
+      status = Process.wait2(pid).last
+      expect(status).to be_success, status.inspect
+    ensure
+      [read, write, output, ready].each(&:close)
+    end
+  end
+
   it "shows what each thread does" do
     code = <<~RUBY
       def wait_here(queue) = queue.pop

@@ -9,7 +9,7 @@ output.sync = true
 output.write("{\"begun\":true}\n")
 begin
   # In few pieces, which IO#read does not do: each gives up the GVL.
-  rest = input.gets.to_i
+  rest = input.gets("\n").to_i
   bytes = "".b
   bytes << input.readpartial(rest - bytes.bytesize) until bytes.bytesize == rest
   sent = Marshal.load(bytes) # rubocop:disable Security/MarshalLoad -- sent by the process that traces this one

@@ -24,7 +24,7 @@ module Memprof
              "(m.thread_variable_set(:memprof_attached,INODE);::Thread.new{begin;" \
              "::Thread.current.report_on_exception=false;" \
              "i=::IO.for_fd(DESCRIPTOR,\"rb\",autoclose:false);s=i.stat;" \
-             "if(s.socket?&&s.ino==INODE);begin;::Thread.current[:memprof_attached]=i;" \
+             "if(s.socket?&&s.ino==INODE);begin;i.autoclose=true;::Thread.current[:memprof_attached]=i;" \
              "::RubyVM::InstructionSequence.compile(::Marshal.load(i),\"memprof attach\").eval;" \
              "ensure;i.close;end;end;rescue ::Exception;end})"
       REQUIRE = /^require(?:_relative)? "[^"]+"$/
@@ -52,6 +52,7 @@ module Memprof
       # Gives the answer. `seconds` is the time for the process to begin, `work` that for the rest.
       def run(request, seconds:, work:)
         get_started(seconds)
+        step("withdraw") # another command may attach now
         send_rest(request, seconds)
         await_answer(work)
       rescue Interrupt
@@ -69,7 +70,8 @@ module Memprof
         beginning = Clock.now
         attempt = 0
         until @started
-          why = ask(attempt += 1)
+          kind, why = ask(attempt += 1)
+          refuse(kind, why) if kind == :traced && Clock.now - beginning > PATIENCE
           wait = (attempt == 1) ? AT_EASE : [AGAIN_AFTER * attempt, LONGEST_WAIT].min
           next if begun?(wait) { progress("waits for its VM", Clock.now - beginning) }
 
@@ -83,7 +85,7 @@ module Memprof
         Native.attach_step((attempt == 1) ? "ask" : "wake")
         kind, why = take(next_of_tracer)
         refuse(kind, why) unless kind.is_a?(Float) || AGAIN.include?(kind)
-        why
+        [kind, why]
       end
 
       # The first answer brings the connection, unless the process could not be stopped.
@@ -118,11 +120,12 @@ module Memprof
       def withdraw
         return unless @socket
 
-        Native.attach_step("withdraw")
-        next_of_tracer
-        return if @socket.wait_readable(AT_EASE)
+        step("withdraw")
+        step("close") unless @socket.wait_readable(AT_EASE)
+      end
 
-        Native.attach_step("close")
+      def step(name)
+        Native.attach_step(name)
         next_of_tracer
       end
 
@@ -229,15 +232,20 @@ module Memprof
         return unless @asked
 
         @socket.close_write
-        unless @socket.wait_readable(PATIENCE)
-          @terminal.warn("process #{@target.pid} is still running the code, which does not look for " \
-                         "interrupts; its thread \"memprof attach\" ends as soon as it does")
-          return
-        end
+        return still_running unless @socket.wait_readable(PATIENCE)
+
         answer = parse(receive(PATIENCE))
         return answer unless answer["stopped"]
 
         @terminal.warn("process #{@target.pid} has stopped the code")
+        nil
+      rescue Interrupt
+        still_running
+      end
+
+      def still_running
+        @terminal.warn("process #{@target.pid} is still running the code, which does not look for " \
+                       "interrupts; its thread \"memprof attach\" ends as soon as it does")
         nil
       end
 

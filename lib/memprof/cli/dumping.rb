@@ -31,7 +31,7 @@ module Memprof
 
       def over_socket(target, client, out, wanted, seconds)
         reader, writer = IO.pipe(binmode: true)
-        answer = client.ask({ do: "dump" }.merge(wanted), pass: writer)
+        answer = client.ask({ do: "dump" }.merge(wanted), pass: writer, seconds: [TO_BEGIN, seconds].min)
         writer.close
         options = Memprof::Dump::Options.new(format: answer["format"], compression: answer["compression"])
         out ||= Collection.name(target, options.ending)

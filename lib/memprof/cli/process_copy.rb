@@ -107,13 +107,17 @@ module Memprof
         end
       end
 
+      # The process may have the copy answer anything.
       def parse(text)
         answer = JSON.parse(text)
+        return :died, "its answer can't be read" unless answer.is_a?(Hash)
         raise UsageError, "process #{@target.pid}: #{Printable.line(answer["error"])}" if answer["error"]
         return :busy, answer["busy"] if answer["busy"]
         return :no_ruby, answer["unfit"] if answer["unfit"]
 
         [:answer, answer]
+      rescue JSON::ParserError
+        [:died, "its answer can't be read"]
       end
 
       # Another Ruby needs another library, and one that reads its structs.
@@ -133,6 +137,8 @@ module Memprof
       end
 
       def refuse(kind, why)
+        raise Error, "can't write the dump: #{why}" if kind == :output
+
         raise UsageError, "process #{@target.pid}: #{remedy(kind, why)}"
       end
 

@@ -27,6 +27,9 @@ module Memprof
         copy = ProcessCopy.new(target)
         found = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS))
         threads, ractors = found.values_at("threads", "ractors")
+        unless ractors.is_a?(Integer) && threads.is_a?(Array) && threads.all?(Hash)
+          raise UsageError, "process #{pid}: its answer can't be read"
+        end
         present(answer(copy, threads, ractors)) do |page|
           render(page, target, copy, threads)
           page.paragraph(others(ractors - 1)) if ractors > 1
@@ -57,7 +60,7 @@ module Memprof
         name = thread["main"] ? "main thread" : "thread"
         name += " \"#{thread["name"]}\"" if thread["name"] && !thread["main"]
         page.heading("#{name}, #{thread["status"]}")
-        frames = thread.fetch("backtrace", [])
+        frames = Array(thread["backtrace"]).grep(String)
         page.text("no Ruby frame") if frames.empty?
         frames.each { |frame| page.note(frame) }
       end

@@ -23,6 +23,8 @@ use super::stopped::{Stopped, instruction};
 
 /// What the page with the line begins with. It stays in the process, for the next time: a job may still name it.
 const MAGIC: &[u8; 16] = b"memprof attach\0\0";
+/// A line that does nothing.
+const NOTHING: [u8; 4] = *b"nil\0";
 const PAGE: u64 = 4096;
 /// Signals that Ruby handles from its start, all by one function.
 const HANDLED: [i32; 7] = [
@@ -145,28 +147,37 @@ impl Attachment {
         }
         let beginning = Instant::now();
         let page = page(self.pid).map_or_else(|| self.new_page(&stopped), Ok);
+        // Another command's line, which is not evaluated yet: it withdraws it when it is.
+        if page.as_ref().is_ok_and(|page| self.is_taken(*page)) {
+            return Err(SnapshotError::Busy);
+        }
         let wake = self.waking(&stopped);
         let room = registers::below_stack(&stopped.registers, 64);
         let channel = Channel::open(self.pid, room, |number, arguments| {
             stopped.call(self.instruction, number, arguments, &mut None)
         });
-        stopped.release()?;
-        self.pause = beginning.elapsed();
-        let channel = channel?;
-        let line = line
-            .replace("DESCRIPTOR", &channel.there.to_string())
-            .replace("INODE", &channel.inode.to_string());
-        self.channel = Some(channel.here);
-        self.there = channel.there;
-        let placed = wake.and_then(|wake| {
-            self.wake = wake;
+        let placed = channel.and_then(|channel| {
+            let line = line
+                .replace("DESCRIPTOR", &channel.there.to_string())
+                .replace("INODE", &channel.inode.to_string());
+            self.channel = Some(channel.here);
+            self.there = channel.there;
+            self.wake = wake?;
             self.line = page? + MAGIC.len() as u64;
             self.write(&line)
         });
-        if placed.is_err() {
+        stopped.release()?;
+        self.pause = beginning.elapsed();
+        if placed.is_err() && self.channel.is_some() {
             self.close()?;
         }
         placed
+    }
+
+    fn is_taken(&self, page: u64) -> bool {
+        let mut line = [0; NOTHING.len()];
+        let read = ptrace::read(self.pid, page + MAGIC.len() as u64, &mut line);
+        read.is_ok() && line[0] != 0 && line != NOTHING
     }
 
     /// The process itself may not write there.
@@ -187,7 +198,7 @@ impl Attachment {
 
     /// The line does nothing any more, should it be evaluated later.
     pub fn withdraw(&self) -> Result<(), SnapshotError> {
-        self.write("nil")
+        self.write("nil\0")
     }
 
     /// The end of the process is closed: for a line that was withdrawn before it was evaluated.

@@ -33,6 +33,7 @@ impl Stopped {
         function: u64,
         arguments: [u64; 4],
     ) -> Result<u64, SnapshotError> {
+        self.check(instruction)?;
         if self.vectors.is_none() {
             self.vectors = Some(ptrace::vectors(self.thread)?);
         }

@@ -21,6 +21,10 @@ const CLONE: [u64; 6] = [0, 16, 0, 0, 0, 0];
 /// A file in memory whose contents may run (MFD_EXEC).
 const EXECUTABLE: u32 = 0x10;
 
+/// Time for a process to reap its copy, and between two attempts.
+const REAPING: Duration = Duration::from_secs(4);
+const AGAIN: Duration = Duration::from_millis(5);
+
 /// A copy of a process as one of its threads left it, stopped before its first step. To be used by the thread that made
 /// it: the kernel knows a tracer by its thread.
 pub struct Snapshot {
@@ -182,13 +186,17 @@ impl Drop for Snapshot {
                 }
             }
         }
-        // Its parent has to know that it ended, else a zombie stays as long as the parent lives.
+        // Its parent has to know that it ended, else a zombie stays as long as the parent lives. Another command may just
+        // trace the parent.
         let mut threads = vec![self.thread];
         threads.extend(process_of(self.thread).or_else(|| process_of(self.copy)));
-        for thread in threads {
-            if reap(thread, self.inner, self.instruction).is_ok() {
-                break;
-            }
+        let until = Instant::now() + REAPING;
+        while !threads
+            .iter()
+            .any(|thread| is_settled(&reap(*thread, self.inner)))
+            && Instant::now() < until
+        {
+            std::thread::sleep(AGAIN);
         }
     }
 }
@@ -202,8 +210,20 @@ fn words(registers: &Registers) -> Vec<u64> {
     words.to_vec()
 }
 
-/// Has a process wait for its copy.
-fn reap(thread: i32, inner: i32, instruction: u64) -> Result<(), SnapshotError> {
+/// Whether a copy was reaped, or never will be.
+fn is_settled(reaped: &Result<(), SnapshotError>) -> bool {
+    !matches!(
+        reaped,
+        Err(SnapshotError::Traced
+            | SnapshotError::Busy
+            | SnapshotError::Forbidden
+            | SnapshotError::Gone)
+    )
+}
+
+/// Has a process wait for its copy. It may run another program by now.
+fn reap(thread: i32, inner: i32) -> Result<(), SnapshotError> {
+    let instruction = instruction(thread)?;
     let stopped = Stopped::stop(thread)?;
     let options = (libc::__WCLONE | libc::WNOHANG) as u64;
     let arguments = [inner as u64, 0, options, 0, 0, 0];

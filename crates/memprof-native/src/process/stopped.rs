@@ -57,6 +57,7 @@ impl Stopped {
         arguments: [u64; 6],
         copy: &mut Option<i32>,
     ) -> Result<i64, SnapshotError> {
+        self.check(instruction)?;
         ptrace::block_signals(self.thread, u64::MAX)?;
         run(
             self.thread,
@@ -66,6 +67,16 @@ impl Stopped {
             arguments,
             copy,
         )
+    }
+
+    /// Fails if the process has begun to run another program, where the instruction is not.
+    pub(super) fn check(&self, instruction: u64) -> Result<(), SnapshotError> {
+        let mut code = [0; registers::SYSTEM_CALL.len()];
+        let read = ptrace::read(self.thread, instruction, &mut code);
+        match read.is_ok() && code == registers::SYSTEM_CALL {
+            true => Ok(()),
+            false => Err(SnapshotError::Gone),
+        }
     }
 
     pub(super) fn release(mut self) -> Result<(), SnapshotError> {

@@ -4,7 +4,9 @@ use std::fs;
 
 /// A line of it, by its name.
 pub fn field(thread: impl std::fmt::Display, name: &str) -> Option<String> {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    // The name of a process may be any bytes.
+    let status = fs::read(format!("/proc/{thread}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
     let mut lines = status.lines().filter_map(|line| line.split_once(':'));
     let (_, value) = lines.find(|(key, _)| *key == name)?;
     Some(value.trim().to_owned())

@@ -305,6 +305,8 @@ pub fn attach(pid: i32, held: OwnedFd, text: String) -> io::Result<Tracer> {
             };
             say(line, &message, channel.as_ref().map(AsFd::as_fd));
         }
+        // However the command ended: the next one finds the page free. If the process has ended nothing is left to do.
+        let _ = attachment.withdraw();
     })
 }
 
