@@ -81,7 +81,7 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   it "does no harm to a process that begins another program meanwhile" do
     code = "#{planting}\nMORE = Array.new(200_000, &:to_s)\nputs :ready\n$stdin.read(1)\nexec('sleep', '1')"
     3.times do
-      pid, status = nil
+      pid = nil
       read, write = IO.pipe
       output, ready = IO.pipe
       pid = Process.spawn({ "RUBYOPT" => nil }, RbConfig.ruby, "-e", "$stdout.sync = true\n#{code}",

@@ -20,8 +20,13 @@ for entry in /*; do
 done
 mkdir "$root/tmp"
 mount -t tmpfs -o "${TMP_OPTIONS:-mode=1777}" container "$root/tmp"
-mkdir -p "$root$HIDDEN"
-mount -t tmpfs container "$root$HIDDEN"
+case "$HIDDEN/" in
+  /tmp/*) ;; # the new /tmp is empty
+  *)
+    mkdir -p "$root$HIDDEN"
+    mount -t tmpfs container "$root$HIDDEN"
+    ;;
+esac
 if [ -n "$LIBRARY" ]; then
   mkdir -p "$root$LIBRARY"
   mount --bind "$LIBRARY" "$root$LIBRARY"
