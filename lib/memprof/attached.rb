@@ -9,7 +9,7 @@ module Memprof
 
     LONGEST = 64 * 1024
     TRIES = 3
-    MOMENT = 1 # seconds in which code that is told to stop should
+    MOMENT = 1 # second for the code to stop after each exception
     private_constant :Ended, :LONGEST, :TRIES, :MOMENT
 
     class << self

@@ -10,7 +10,7 @@ module Memprof
       LIMIT = 64 * 1024
       SECONDS = 5
       GLANCE = 0.1
-      # The map of user ids where there is no namespace: all to themselves.
+      # The map of user ids outside of user namespaces: each id to itself.
       ALL_USERS = [0, 0, (1 << 32) - 1].freeze
       OVERFLOW_UID = 65_534
       private_constant :LIMIT, :SECONDS, :GLANCE, :ALL_USERS, :OVERFLOW_UID

@@ -61,7 +61,7 @@ module Memprof
         raise
       end
 
-      # The asker gets an answer in any case, also if this thread is ended. Then the child is, too, and
+      # The client gets an answer in any case, also if this thread is ended. Then the child is, too, and
       # its file is gone (Dump::Child, Dump::InProgress).
       def write(answer)
         outcome = Error.new("the thread that waited for it was ended")

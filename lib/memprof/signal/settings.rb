@@ -23,7 +23,7 @@ module Memprof
       REFUSED = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD].freeze
       DEFAULT_SIGNAL = "URG"
       TEMPORARY = %w[TMPDIR TMP TEMP].freeze
-      # Where there is no other directory to write to: a read-only container has this one, too.
+      # The directory of last resort: a read-only container can write to this one, too.
       SHARED_MEMORY = "/dev/shm"
 
       def self.catchable(text)

@@ -50,7 +50,7 @@ impl Channel {
     }
 }
 
-/// An answer of the system, if it is no error.
+/// An answer of the system, unless it is an error.
 pub(super) fn refused(answer: i64) -> Result<i64, SnapshotError> {
     match answer {
         // As the kernel answers with errors.
