@@ -75,6 +75,11 @@ end
 
 def ended?(command) = !Process.wait2(command, Process::WNOHANG).nil?
 
+def halt(command)
+  Process.kill(:STOP, command)
+  wait_for("the command stops") { ticks(command).first == "T" }
+end
+
 def ticks(pid) = File.read("/proc/#{pid}/stat")[/\) (.*)/m, 1].split.values_at(0, 11, 12)
 
 kind, *memprof = ARGV
@@ -103,8 +108,7 @@ when "signal"
     abort("not staged: the command has ended") if ended?(command)
     links(command).any? { |link| link == home || link.match?(%r{pidfd|\A/proc/#{old.pid}\b}) }
   end
-  Process.kill(:STOP, command)
-  wait_for("the command stops") { ticks(command).first == "T" }
+  halt(command)
   abort("not staged: it was too fast") unless old.ask.empty?
   new = exchange(old, code, env)
   Process.kill(:CONT, command)
@@ -139,7 +143,12 @@ when "socket"
   code = <<~RUBY
     require "memprof/signal"
     tracks = ENV["MEMPROF_TRACK"] == "on"
-    Thread.new { sleep(0.001) until Memprof.running? != tracks; noticed << "tracking" }
+    Thread.new do
+      sleep(0.001) until Memprof.running? != tracks
+      noticed << "tracking"
+      sleep(0.001) until Memprof.running? == tracks
+      noticed << "untracked"
+    end
     sleep(0.01) until File.socket?("\#{ENV["MEMPROF_DIR"]}/memprof-\#{$$}.sock")
   RUBY
   old = subject(code, env.merge("MEMPROF_TRACK" => "off"))
@@ -147,9 +156,11 @@ when "socket"
   command = Process.spawn(*memprof, "attach", old.pid.to_s, "--track", "--duration", "4",
     out: File::NULL, err: File::NULL)
   wait_for("tracking") { !old.ask.empty? }
+  halt(command)
+  abort("not staged: it was too fast") if old.ask.include?("untracked")
   FileUtils.rm_f("#{home}/memprof-#{old.pid}.sock")
   new = exchange(old, code, env.merge("MEMPROF_TRACK" => "on"))
-  abort("not staged: the command has ended") if ended?(command)
+  Process.kill(:CONT, command)
   wait_for("the end") { ended?(command) }
 end
 
