@@ -163,6 +163,8 @@ module Memprof
     # - `:writable`, all of it, and `:tops`, the free ends of arenas, in bytes;
     # - `:command`, `:pid`, `:signal`, `:machine`, `:threads`, `:allocator`;
     # - `:missing` bytes that were cut off the file, `:corruptions` of the heap, `:skipped` bytes of it;
+    # - `:unknown`: nil, or why blocks are not known: then all numbers of them are nil; `:uncounted`: nil, or
+    #   an allocator besides glibc's whose blocks are in no number;
     # - `:recording`: nil, or used blocks that it has (`:known`) and that it does not have (`:unknown`);
     #   whether it `:ended` before; `:sample` (bytes between samples, or nil) and `:damaged_at`.
     #
@@ -174,7 +176,8 @@ module Memprof
     # @param set [Symbol, String] see {Core}
     # @param restrictions [Hash] see {Core}
     # @return [Hash{Symbol => Integer}] `:count` and `:bytes`
-    # @raise [ArgumentError] if there is no such set or restriction
+    # @raise [ArgumentError] if there is no such set, restriction, signature or pattern
+    # @raise [Unsupported] if the process uses another allocator than glibc's: its blocks are not known
     # @example
     #   Memprof::Core.of { |core| core.count(:used, min_size: 1 << 20) }
     def count(set = :allocations, **restrictions) = ask(:count, selection(set, restrictions))
@@ -275,7 +278,8 @@ module Memprof
     def arenas = ask(:arenas)
 
     # Objects of Ruby: `:rows` with `:type`, `:count`, `:bytes` of slots, those that are `:garbage`, and the
-    # `:blocks` that they own; and `:empty` slots.
+    # `:blocks` that they own; and `:empty` slots. Where blocks are not known, `:unknown` says why, and the
+    # two are nil.
     #
     # @return [Hash{Symbol => Object}]
     # @example

@@ -49,7 +49,9 @@ module Memprof
     MAX_SAMPLE = (1 << 32) - 1
     MAX_STACK = 512
     RUNS = "a recording of malloc runs already"
-    private_constant :MAX_SAMPLE, :MAX_STACK, :RUNS
+    # Beginnings of the locations of memprof's own code.
+    OWN = [File.join(__dir__, ""), "#{__dir__}.rb:"].freeze
+    private_constant :MAX_SAMPLE, :MAX_STACK, :RUNS, :OWN
 
     class << self
       # Starts recording; what an earlier recording counted is dropped.
@@ -156,7 +158,7 @@ module Memprof
       def each(min = 0)
         return enum_for(:each, min) unless block_given?
 
-        Native::Malloc.sites.each do |location, (allocations, total, frees, _freed, age_total, max_lifespan)|
+        sites.each do |location, (allocations, total, frees, _freed, age_total, max_lifespan)|
           yield location, total, allocations, frees, age_total, max_lifespan if total > min
         end
         nil
@@ -173,7 +175,7 @@ module Memprof
       # @return [Array<Location>] all locations that allocated something, in no particular order
       # @example
       #   Memprof::Malloc.locations.sum(&:live_bytes)
-      def locations = Native::Malloc.sites.map { |name, _| Location.new(name) }
+      def locations = sites.map { |name, _| Location.new(name) }
 
       # Leaves out what this thread allocates in the block. Calls nest. A fiber that leaves the block leaves
       # the thread so until it comes back, or is garbage collected.
@@ -202,12 +204,12 @@ module Memprof
       # @return [Integer] bytes allocated since the start or the last {reset}
       # @example
       #   Memprof::Malloc.total_bytes_allocated.positive?
-      def total_bytes_allocated = Native::Malloc.sites.sum { |_, counts| counts[1] }
+      def total_bytes_allocated = sites.sum { |_, counts| counts[1] }
 
       # @return [Integer] bytes of recorded blocks that were freed since the start or the last {reset}
       # @example
       #   Memprof::Malloc.total_bytes_freed <= Memprof::Malloc.total_bytes_allocated
-      def total_bytes_freed = Native::Malloc.sites.sum { |_, counts| counts[3] }
+      def total_bytes_freed = sites.sum { |_, counts| counts[3] }
 
       # @return [Integer] blocks that were not recorded, as a signal handler allocated them inside the
       #   recorder, or there was no memory to record them
@@ -289,6 +291,10 @@ module Memprof
       # @example
       #   Memprof::Malloc.write("malloc.folded", format: :collapsed)
       def write(path_or_io, format:, value: :live) = Stacks.write(path_or_io, format, value)
+
+      # @api private
+      # @return [Array] locations with their counts, without lines of memprof's own
+      def sites = Native::Malloc.sites.reject { |location, _| location.start_with?(*OWN) }
 
       private
 

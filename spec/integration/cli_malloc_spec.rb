@@ -20,6 +20,16 @@ RSpec.describe "memprof malloc" do
     end
   end
 
+  it "counts none of its own lines" do
+    code = "kept = Array.new(50) { \"x\" * 20_000 }; require \"json\""
+    all = run_memprof("malloc", "--limit", "1000", "--", RbConfig.ruby, "--disable=gems", "-e", code).stderr
+    expect(all).to match(/ -e:1$/)
+    expect(all).not_to include("memprof/")
+    rows = all.scan(/^ *[\d.]+ \w+ +([\d,]+) +[\d.]+ \w+ +[\d,]+  /)
+    listed = rows.sum { |(blocks)| blocks.delete(",").to_i }
+    expect(all[/live in ([\d,]+) blocks/, 1].delete(",").to_i).to eq(listed)
+  end
+
   it "records programs that are no Ruby, and leaves them and what they start as they are" do
     skip "this Ruby has no libruby" unless File.read("/proc/self/maps").include?("/libruby")
     Dir.mktmpdir do |directory|
@@ -73,10 +83,9 @@ RSpec.describe "memprof malloc" do
     Dir.mktmpdir do |directory|
       old = File.join(directory, "old.json")
       File.write(old, "{}")
-      expect(run_memprof("malloc", old).stderr).to eq(<<~TEXT)
-        memprof: cannot start #{old}: Permission denied
-        memprof: #{old} is no recording of malloc, either
-      TEXT
+      refused = run_memprof("malloc", old)
+      expect([refused.stderr, refused.status.exitstatus])
+        .to eq(["memprof: #{old} is neither a command nor a malloc recording\n", 2])
     end
     expect(run_memprof("malloc", "no-such.malloc").stderr)
       .to end_with("memprof: there is no recording no-such.malloc, either\n")

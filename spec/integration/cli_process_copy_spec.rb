@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require "memprof"
 require "tmpdir"
 
 # Of programs that have not loaded memprof.
@@ -54,6 +55,17 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
       expect(header).to include("pid" => pid, "program" => "-e", "ruby" => RUBY_DESCRIPTION)
       expect(run_memprof("stats", "heap.0.json").stdout)
         .to match(/^Dump +memprof, written #{header["time"][0, 10]} [\d:]{8} UTC$/)
+    end
+  end
+
+  it "does not count what it allocates in the copy" do
+    plain_program("#{planting}\nGC.start\nputs :ready\nsleep") do |pid, _|
+      run_memprof("dump", "--pid", pid, "--output", "heap.memprof")
+      heap = Memprof::Heap.open("heap.memprof")
+      # It needs some before the moment from which on it knows what is its own, and for the walk itself.
+      image = Memprof::Core.of(pid) { |core| core.objects[:rows].sum { |row| row[:count] } }
+      expect(heap.ask(:overview)[:objects][:count]).to be_within(300).of(image)
+      expect(heap.where("not reachable").size).to be < 100
     end
   end
 

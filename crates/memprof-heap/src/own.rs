@@ -3,11 +3,12 @@
 
 use std::io;
 
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{FOLDED, Heap, Sizes};
 use crate::graph::{BitSet, Graph, Stop, reachable_without};
-use memprof_dump::record::{Flags, Kind, Value};
+use memprof_dump::record::{Flags, Kind, NameId, NoteKind, Value};
 
 /// memprof's namespace.
 const NAMESPACE: &str = "Memprof";
@@ -45,6 +46,13 @@ pub(super) fn leave_out(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// What is read of it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Header {
+    own_objects: Vec<String>,
+}
+
 struct Search<'h> {
     heap: &'h Heap,
     groups: &'h [u32],
@@ -64,10 +72,16 @@ impl<'h> Search<'h> {
 
     fn own(&self) -> io::Result<BitSet> {
         let mut own = self.named();
+        for id in self.listed() {
+            own.insert(id);
+        }
         if own.iter().next().is_none() {
             return Ok(own);
         }
         self.add_singleton_classes(&mut own);
+        for id in self.blocks(&own) {
+            own.insert(id);
+        }
         if !self.heap.categories().is_empty() {
             self.add_parts(&mut own);
         }
@@ -105,6 +119,19 @@ impl<'h> Search<'h> {
         )
     }
 
+    /// What the header lists: memprof allocated it in a copy of a process that has not loaded it.
+    fn listed(&self) -> Vec<u32> {
+        let header = |(kind, _): &&(NoteKind, String)| *kind == NoteKind::Header;
+        let header = (self.heap.notes().iter()).find(header);
+        let header = header.and_then(|(_, json)| serde_json::from_str(json).ok());
+        let Header { own_objects } = header.unwrap_or_default();
+        let address = |text: &String| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+        let addresses = own_objects.iter().filter_map(address);
+        addresses
+            .filter_map(|address| self.heap.at(address))
+            .collect()
+    }
+
     fn group(&self, id: u32) -> Option<&'h super::Group> {
         let group = *self.groups.get(id as usize)?;
         self.heap.groups().get(group as usize)
@@ -137,6 +164,46 @@ impl<'h> Search<'h> {
         (flags & Flags::SINGLETON.0 != 0).then_some(group.class)
     }
 
+    /// Procs that were written in memprof's files, and environments of its frames, whatever holds them. A block that a
+    /// program handed to memprof was written in a file of the program.
+    fn blocks(&self, own: &BitSet) -> Vec<u32> {
+        let Some(name) = self.heap.names().find("source_file") else {
+            return Vec::new();
+        };
+        let file = |id| match self.heap.facts().get(id, name)? {
+            Value::Name(file) => Some(file),
+            _ => None,
+        };
+        let files = self.files(own, file);
+        let is_written_there = |id| file(id).is_some_and(|file| files.contains(&file));
+        let held = |id| self.graph.row(id).iter().copied();
+        let is_own = |&id: &u32| {
+            if self.is_data(id, &["proc"]) {
+                return is_written_there(id);
+            }
+            self.is_imemo(id, "env")
+                && held(id).any(|held| self.is_imemo(held, "iseq") && is_written_there(held))
+        };
+        (0..self.groups.len() as u32).filter(is_own).collect()
+    }
+
+    /// The files of the methods of memprof's classes.
+    fn files(&self, own: &BitSet, file: impl Fn(u32) -> Option<NameId>) -> FxHashSet<NameId> {
+        let held = |id, name| {
+            let held = self.graph.row(id).iter().copied();
+            held.filter(move |&held| self.is_imemo(held, name))
+        };
+        let is_class = |&id: &u32| matches!(self.kind(id), Some(Kind::CLASS | Kind::MODULE));
+        own.iter()
+            .filter(is_class)
+            .flat_map(|class| held(class, "ment"))
+            .flat_map(|method| held(method, "iseq"))
+            .filter_map(file)
+            // The standard library defines methods of its own in classes that ask for it.
+            .filter(|&file| self.heap.name(file).contains("memprof"))
+            .collect()
+    }
+
     /// memprof's threads, by their names, and their stacks. What is on a stack may be anybody's.
     fn threads(&self) -> Vec<u32> {
         let Some(name) = self.heap.names().find("name") else {
@@ -155,6 +222,10 @@ impl<'h> Search<'h> {
 
     fn is_thread(&self, id: u32) -> bool {
         self.is_data(id, &["VM/thread", "thread"])
+    }
+
+    fn is_imemo(&self, id: u32, name: &str) -> bool {
+        self.kind(id) == Some(Kind::IMEMO) && self.name(id) == name
     }
 
     fn is_data(&self, id: u32, names: &[&str]) -> bool {

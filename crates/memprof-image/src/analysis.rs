@@ -158,8 +158,13 @@ impl Analysis {
     #[must_use]
     pub fn signature(&self, block: Block) -> Option<u64> {
         let word = (block.size >= 8).then(|| self.image.word(block.address))??;
-        let segment = self.image.segment(word)?;
-        (segment.file.is_some() && !segment.access.write).then_some(word)
+        self.is_constant(word).then_some(word)
+    }
+
+    /// Whether an address lies in memory of a file that is never written to.
+    pub(crate) fn is_constant(&self, address: u64) -> bool {
+        let segment = self.image.segment(address);
+        segment.is_some_and(|segment| segment.file.is_some() && !segment.access.write)
     }
 
     /// A file and the offset of an address in it, as `libpq.so.5+0x1f2`.
@@ -167,8 +172,30 @@ impl Analysis {
     pub fn in_file(&self, address: u64) -> Option<String> {
         let file = self.image.segment(address)?.file?;
         let path = self.image.files.get(file as usize)?;
-        let first = (self.image.segments.iter()).find(|segment| segment.file == Some(file))?;
         let name = path.rsplit('/').next().unwrap_or(path);
-        Some(format!("{name}+{:#x}", address - first.start))
+        Some(format!("{name}+{:#x}", address - self.start_of(file)?))
+    }
+
+    /// Whether such a place is in memory that is never written to.
+    pub(crate) fn has_constant_place(&self, place: &str) -> bool {
+        let Some((name, offset)) = place.rsplit_once("+0x") else {
+            return false;
+        };
+        let Ok(offset) = u64::from_str_radix(offset, 16) else {
+            return false;
+        };
+        let files = (0..).zip(&self.image.files);
+        let mut named = files.filter(|(_, path)| path.rsplit('/').next() == Some(name));
+        named.any(|(file, _)| {
+            let start = self.start_of(file);
+            let address = start.and_then(|start| start.checked_add(offset));
+            address.is_some_and(|address| self.is_constant(address))
+        })
+    }
+
+    fn start_of(&self, file: u32) -> Option<u64> {
+        let mut segments = self.image.segments.iter();
+        let first = segments.find(|segment| segment.file == Some(file))?;
+        Some(first.start)
     }
 }

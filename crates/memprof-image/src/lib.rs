@@ -6,6 +6,7 @@
 //! Nothing here knows a VM or stops a process.
 
 mod address_index;
+mod allocator;
 mod analysis;
 mod blocks;
 pub mod dump;

@@ -9,8 +9,8 @@ use crate::references::References;
 /// The node of the object that owns each block, or [`NONE`]: one that references it, else the one from which it is reached
 /// through the fewest blocks; of several the one at the lowest address. An address inside of a block counts only where no
 /// reference to its beginning leads to an object: who owns a block has the address that it was given for it, while others
-/// may have a part, as a substring does. What is reached through blocks has none if it is in `native`: variables of C code
-/// lead there, too.
+/// may have a part, as a substring does. What is reached through blocks, or only referenced inside, has none if it is in
+/// `native`: variables of C code lead there, too. The stack of the VM's main thread is such a block.
 #[must_use]
 pub fn owners(references: &References, native: &BitSet) -> Vec<u32> {
     let edges = |node| references.edges(node);
@@ -33,8 +33,8 @@ fn owners_of<E: Iterator<Item = (u32, bool)>>(
         let owned = (0..slots.start).filter(|block| owners[*block as usize] != NONE);
         let mut next: Vec<u32> = owned.collect();
         for slot in slots.clone() {
-            for (target, _) in targets(slot) {
-                if owners[target as usize] == NONE {
+            for (target, inner) in targets(slot) {
+                if owners[target as usize] == NONE && !(inner && native(target)) {
                     owners[target as usize] = slot;
                     next.push(target);
                 }
@@ -87,5 +87,13 @@ mod tests {
         let edges = [(4, 0, false), (0, 1, false), (5, 1, false), (6, 1, false)];
         assert_eq!(owners_by(&edges, &[1])[..2], [4, 5]);
         assert_eq!(owners_by(&edges[..2], &[1])[..2], [4, NONE]);
+    }
+
+    #[test]
+    fn a_place_inside_of_a_native_block_does_not_make_it_an_objects() {
+        // 0 is a stack of the VM, and 4 what was thrown: it knows the frame that catches it.
+        assert_eq!(owners_by(&[(4, 0, true)], &[0])[0], NONE);
+        assert_eq!(owners_by(&[(4, 0, true)], &[])[0], 4);
+        assert_eq!(owners_by(&[(4, 0, true), (5, 0, false)], &[0])[0], 5);
     }
 }

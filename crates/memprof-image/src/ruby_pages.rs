@@ -229,6 +229,11 @@ impl ObjectType {
         (!NAMES[number as usize].is_empty()).then_some(ObjectType(number))
     }
 
+    /// The names of all types.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.into_iter().filter(|name| !name.is_empty())
+    }
+
     /// The name as in dumps.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -169,6 +169,32 @@ fn ask(analysis: &Analysis, question: &str, parameters: serde_json::Value) -> se
 }
 
 #[test]
+fn blocks_of_another_allocator_are_not_counted_as_none() {
+    let planted = Planted::start();
+    let mut image = planted.image();
+    image.files.push("/usr/lib/libjemalloc.so.2".to_owned());
+    let both = ask(&Analysis::new(image), "overview", serde_json::json!({}));
+    assert_eq!(
+        (&both["uncounted"], &both["unknown"]),
+        (&"jemalloc".into(), &serde_json::Value::Null)
+    );
+    assert!(both["used"]["count"].as_u64() > Some(1000));
+
+    let mut image = planted.image();
+    image.segments.retain(|segment| !segment.access.write);
+    let without = Analysis::new(image);
+    let overview = ask(&without, "overview", serde_json::json!({}));
+    assert!(overview["leaked"].is_null() && overview["unknown"].is_string());
+    for question in ["arenas", "count", "list", "summarize"] {
+        let refusal = questions::ask(&without, question, serde_json::json!({}));
+        assert!(
+            matches!(refusal, Err(questions::Refusal::Unknown(_))),
+            "{question}"
+        );
+    }
+}
+
+#[test]
 fn a_recording_knows_where_blocks_were_allocated() {
     let planted = Planted::start();
     let analysis = Analysis::new(planted.image());

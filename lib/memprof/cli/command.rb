@@ -134,8 +134,18 @@ module Memprof
           elsif !File.exist?(path) then "no such file"
           elsif File.directory?(path) then "is a directory"
           elsif !File.readable?(path) then "permission denied"
+          elsif !stdin && File.pipe?(path) then "a file is required, not a pipe"
           end
         raise UsageError, "cannot read #{path}: #{problem}" if problem
+      end
+
+      # Says what a file is that is not what the verb reads, if it is one of memprof's files.
+      def refuse_other_kind(path, wanted, *kinds)
+        require_relative "../file_kind"
+        kind = FileKind.of(path)
+        return if kind.nil? || kinds.include?(kind)
+
+        raise UsageError, "#{path} is not #{wanted} (it is #{FileKind.sentence(kind, path)})"
       end
 
       # Checks the argument OUT: without --force only new files, devices and pipes are written.

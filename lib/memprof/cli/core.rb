@@ -61,8 +61,16 @@ module Memprof
         opened(file) do |core|
           next Summary.new(self, @terminal, source(file), core).render if words.empty?
 
-          warn_of_faults(core)
-          to_output { requests.all? { |request, path| answer_to(path, core, request) } ? 0 : 2 }
+          incomplete = warn_of_faults(core).any?
+          counted = false
+          status = to_output do
+            done = requests.all? do |request, path|
+              counted ||= request.counts?
+              answer_to(path, core, request)
+            end
+            done ? 0 : 2
+          end
+          incomplete && counted ? 2 : status
         end
       rescue ArgumentError => e
         raise UsageError, e.message
@@ -73,10 +81,10 @@ module Memprof
 
       private
 
-      # Answers about memory that is incomplete, or damaged, are so, too.
+      # Numbers are those of less memory than there was. Questions without an answer say why themselves.
       def warn_of_faults(core)
         require_relative "../core/writable"
-        Memprof::Core::Writable.faults(core.overview).each { |fault| @terminal.warn(fault) }
+        Memprof::Core::Writable.faults(core.overview.except(:unknown)).each { |fault| @terminal.warn(fault) }
       end
 
       # What names the memory in the commands that come next.
@@ -89,6 +97,7 @@ module Memprof
         end
         check_readable(of, stdin: false)
         load_library
+        refuse_other_kind(of, "a core file", :core)
         block.call(@terminal.busy { Memprof::Core.open(of, recording: @options[:recording]) })
       end
 

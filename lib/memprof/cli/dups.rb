@@ -7,7 +7,8 @@ module Memprof
       SUMMARY = "finds duplicate strings and empty collections in a dump"
       USAGE = "[OPTIONS] FILE"
       DETAILS = <<~TEXT
-        Wasted is the memory that sharing one copy of each string would free.
+        Wasted is the memory that sharing one copy of each string would free. Garbage is
+        not counted: the next GC frees it.
         --collections shows arrays, hashes, structs and sets instead: how many are
         empty, what references the empty ones, and which have the most unused capacity.
 
@@ -78,6 +79,7 @@ module Memprof
           page.listing(sums, heading: "Collections") unless output_format == :csv
           page.listing(largest(answer[:rows]), heading: "By #{answer[:sort]}")
           more(page, answer[:more], "collection") unless answer[:rows].empty?
+          warn(page, answer[:warnings])
         end
       end
 

@@ -11,6 +11,12 @@ module Memprof
       FORMATS = %i[text json csv markdown].freeze
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
 
+      # Numbers of a dump that lacks a part are not those of the heap.
+      def start(arguments)
+        status = super
+        @incomplete ? 2 : status
+      end
+
       private
 
       # Options may also follow the file.
@@ -48,10 +54,29 @@ module Memprof
         check_readable(path)
         load_library
         require_relative "../heap"
-        Loading.new(@terminal, path).open(index: !@options[:no_index],
+        heap = Loading.new(@terminal, path).open(index: !@options[:no_index],
           ignore_stack_roots: @options.fetch(:ignore_stack_roots, false))
+        warn_of_missing_parts(heap.source, path)
+        heap
       rescue Memprof::Error => e
+        refuse_other_kind(path, "a heap dump", :heap, :core)
         raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("can't read #{path}: ")}"
+      end
+
+      def warn_of_missing_parts(source, path)
+        name = path == "-" ? "the dump" : path
+        faults = []
+        faults << "#{name} is truncated: objects of its missing part are not counted" if source[:truncated]
+        faults << "#{name}: #{skipped(source)}" if source[:skipped].to_i.positive?
+        return if faults.empty?
+
+        (@incomplete ||= {})[path] ||= faults.each { |fault| @terminal.warn(fault) }
+      end
+
+      def skipped(source)
+        part = source[:format] == "binary" ? "block" : "line"
+        parts = Units.plural(source[:skipped], "invalid #{part}")
+        "skipped #{parts}, the first is #{part} #{source[:first_skipped]}"
       end
 
       def ask(heap, question, **parameters) = busy { heap.ask(question, **parameters) }
@@ -89,7 +114,8 @@ module Memprof
 
       def next_steps(steps)
         # What came from a pipe is gone.
-        return if output_format != :text || steps.empty? || steps.flatten.include?("-")
+        gone = steps.flatten.any? { |word| word == "-" || File.pipe?(word) }
+        return if output_format != :text || steps.empty? || gone
 
         commands = steps.map { |arguments, _| "memprof #{arguments.map { |text| shell(text) }.join(" ")}" }
         width = commands.map(&:length).max

@@ -4,10 +4,11 @@ require_relative "../wording"
 
 module Memprof
   module CLI
-    # Opens a dump, and shows on a terminal how far that is.
+    # Opens a dump, and shows on a terminal how far that is. It says when it waits for a pipe.
     class Loading
       BAR = 24
-      private_constant :BAR
+      PATIENCE = 2 # seconds
+      private_constant :BAR, :PATIENCE
 
       def initialize(terminal, path)
         @terminal = terminal
@@ -15,16 +16,34 @@ module Memprof
       end
 
       def open(**options)
-        @terminal.busy do
+        reading do
           next Memprof::Heap.read($stdin, **options.except(:index), &method(:show)) if @path == "-"
 
           Memprof::Heap.open(@path, **options, &method(:show))
         end
       end
 
-      def show(stage, done, total) = @terminal.progress(line(stage, done, total))
+      def show(stage, done, total)
+        @heard ||= done.positive?
+        @terminal.progress(line(stage, done, total))
+      end
+
+      # What the block reads calls {show}.
+      def reading(&block)
+        hint = Thread.new { say_that_it_waits } if pipe?
+        @terminal.busy(&block)
+      ensure
+        hint&.kill
+      end
 
       private
+
+      def pipe? = @path == "-" ? !$stdin.stat.file? : File.pipe?(@path)
+
+      def say_that_it_waits
+        sleep(PATIENCE)
+        @terminal.warn("waiting for input from #{@path == "-" ? "stdin" : @path}") unless @heard
+      end
 
       def line(stage, done, total)
         name = @path == "-" ? "stdin" : File.basename(@path)

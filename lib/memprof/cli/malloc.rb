@@ -55,6 +55,7 @@ module Memprof
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
         return show(arguments) if recording?(arguments.first)
         refuse_options(RECORDINGS_ONLY, "is for recordings; see `memprof help malloc`")
+        refuse_file(arguments.first)
         environment = { "MEMPROF_MALLOC" => settings }
         environment.merge!(preload(arguments.first)) unless Program.ruby?(arguments.first)
         run(arguments, environment)
@@ -91,10 +92,20 @@ module Memprof
         @terminal.warn("no report: #{command} #{why}")
       end
 
+      # A file that cannot be run is meant as a recording.
+      def refuse_file(path)
+        return if Program.which(path) || File.executable?(path) || !(File.file?(path) || File.pipe?(path))
+
+        check_readable(path, stdin: false)
+        load_library
+        refuse_other_kind(path, "a malloc recording", :malloc)
+        raise UsageError, "#{path} is neither a command nor a malloc recording"
+      end
+
       # What can't be started may be meant as a recording.
       def mention_recordings(path)
         if File.file?(path)
-          @terminal.warn("#{path} is no recording of malloc, either")
+          @terminal.warn("#{path} is not a malloc recording, either")
         elsif path.end_with?(".malloc")
           @terminal.warn("there is no recording #{path}, either")
         end

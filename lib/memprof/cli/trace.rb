@@ -54,25 +54,28 @@ module Memprof
       def read(file, **options)
         check_readable(file)
         load_library
-        sum = file == "-" ? sum_up($stdin, file, options) : File.open(file) { |io| sum_up(io, file, options) }
+        loading = Loading.new(@terminal, file)
+        sum = loading.reading do
+          file == "-" ? sum_up($stdin, loading, options) : File.open(file) { |io|
+                                                             sum_up(io, loading, options)
+                                                           }
+        end
         JSON.parse(sum, symbolize_names: true)
       rescue Memprof::Error => e
         raise UsageError, "cannot read #{file}: #{e.message}"
       end
 
-      def sum_up(io, file, options)
+      def sum_up(io, loading, options)
         total = io.stat.file? ? io.stat.size : 0
-        loading = Loading.new(@terminal, file)
-        @terminal.busy do
-          Native.sum_up_requests(io.fileno, JSON.generate(options)) do |done|
-            loading.show(:reading, done, total)
-          end
-        end
+        Native.sum_up_requests(io.fileno, JSON.generate(options)) { |done|
+          loading.show(:reading, done, total)
+        }
       end
 
       def check(answer, file, sort)
         kinds = answer.delete(:kinds)
         if answer[:requests].zero?
+          refuse_other_kind(file, "a log of traced requests", :trace)
           broken = "; #{skipped(answer)}" if answer[:broken].positive?
           raise UsageError, "no traced requests in #{file}#{broken}"
         end

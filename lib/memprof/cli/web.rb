@@ -120,8 +120,8 @@ module Memprof
       end
 
       def add(heaps, file)
-        kind = Memprof::Web::Records::Kind.of(file)
-        return heaps.records.add(file, kind) unless kind == :heap
+        kind = FileKind.of(file)
+        return heaps.records.add(file, kind) unless [nil, :heap, :core].include?(kind)
 
         heaps.add(file, **reading)
       end

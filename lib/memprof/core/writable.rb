@@ -14,24 +14,37 @@ module Memprof
           all.select { |part| part[:bytes].positive? }.sort_by { |part| -part[:bytes] }
         end
 
-        # What is wrong with the file, or the heap in it, in sentences.
+        # Why numbers are unknown, or those of less than there was, in sentences: the file, or the heap in it.
         def faults(overview)
-          corruptions, missing, skipped = overview.values_at(:corruptions, :missing, :skipped)
-          faults = corruptions.first(3).map { |one| corruption(one) }
-          faults << "#{corruptions.size - 3} places more are damaged" if corruptions.size > 3
-          faults << "#{Units.bytes(skipped)} of arenas could not be read as blocks" if skipped.positive?
-          return faults unless missing.positive?
-
-          ["#{Units.bytes(missing)} are cut off the file; what is known is incomplete", *faults]
+          [*missing(overview[:missing]), overview[:unknown], *uncounted(overview[:uncounted]),
+            *damage(overview)].compact
         end
 
         private
+
+        def missing(bytes)
+          ["#{Units.bytes(bytes)} are cut off the file; what is known is incomplete"] if bytes.positive?
+        end
+
+        def uncounted(allocator)
+          ["the process uses #{allocator}, too, whose blocks memprof cannot read"] if allocator
+        end
+
+        def damage(overview)
+          corruptions, skipped = overview.values_at(:corruptions, :skipped)
+          faults = corruptions.first(3).map { |one| corruption(one) }
+          faults << "#{corruptions.size - 3} places more are damaged" if corruptions.size > 3
+          faults << "#{Units.bytes(skipped)} of arenas could not be read as blocks" if skipped.positive?
+          faults
+        end
 
         def part(what, total, set = nil)
           { what: what, bytes: total[:bytes], count: total[:count], set: set }
         end
 
         def blocks(overview)
+          return [] if overview[:unknown]
+
           owned, garbage = overview.values_at(:owned, :garbage)
           {
             ["blocks of Ruby objects", :owned] => owned.to_h { |key, value| [key, value - garbage[key]] },
@@ -43,7 +56,7 @@ module Memprof
 
         def others(overview)
           {
-            "free ends of arenas" => { bytes: overview[:tops] },
+            "free ends of arenas" => { bytes: overview[:tops].to_i },
             "pages of Ruby's heap" => overview[:ruby_pages] || { bytes: 0 },
             "stacks in use" => overview[:stacks], "variables of libraries" => overview[:statics],
             "other mappings" => overview[:external],

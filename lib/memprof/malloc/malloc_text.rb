@@ -24,7 +24,7 @@ module Memprof
       private
 
       def rows
-        Native::Malloc.sites.map do |name, (allocations, total, *, live, live_bytes)|
+        Malloc.sites.map do |name, (allocations, total, *, live, live_bytes)|
           Row.new(name, live_bytes, live, total, allocations)
         end
       end

@@ -6,43 +6,8 @@ require "objspace"
 require "tmpdir"
 
 RSpec.describe Memprof::Web::Records do
-  include HeapDumps
 
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
-
-  def kind(text)
-    File.binwrite("file", text)
-    Memprof::Web::Records::Kind.of("file")
-  end
-
-  describe described_class::Kind do
-    it "knows what memprof writes" do
-      Memprof.trace("trace.json") { Array.new(3) { Object.new } }
-      Memprof.trace_filename = "request.json"
-      Memprof.trace_request({ "PATH_INFO" => "/", "REQUEST_METHOD" => "GET" }) { [200, {}, []] }
-      report = Memprof.report(stack: 8) { "abc".dup }
-      File.write("report.json", report.to_json)
-      report.write("report.folded", format: :collapsed)
-      Memprof.dump_all("heap.json")
-      File.open("objspace.json", "w") { |file| ObjectSpace.dump_all(output: file) }
-      kinds = Dir["*"].sort.to_h { |file| [file, described_class.of(file)] }
-      expect(kinds).to eq("heap.json" => :heap, "objspace.json" => :heap, "report.folded" => :tracked,
-        "report.json" => :tracked, "request.json" => :trace, "trace.json" => :trace)
-    ensure
-      Memprof.trace_filename = nil
-    end
-
-    it "takes all else for a heap, which then says what is wrong" do
-      {
-        "" => :heap, "{" => :heap, "\x00\xFF" => :heap, "[1, 2]" => :heap, "{}\n" => :heap,
-        '{"type":"ROOT","root":"vm","references":[]}' => :heap, "     12 app.rb:3:String\n" => :tracked,
-        "   12 C:/a b.rb:3:Foo::Bar\n" => :tracked, "main (a.rb:1);String 12\n" => :tracked,
-        "memprof malloc 1\n" => :malloc,
-        "\n\n{\"tracers\":{}}\n" => :trace, "{\"start\":1,\"tracers\":#{"x" * 300_000}" => :trace
-      }.each { |text, expected| expect(kind(text)).to eq(expected), text[0, 40] }
-      expect(described_class.of(cache_dump)).to eq(:heap)
-    end
-  end
 
   describe described_class::Tracked do
     def read(text) = described_class.read(StringIO.new(text))

@@ -1,4 +1,5 @@
-//! `collections`: arrays, hashes, structs and sets: the largest, those that are empty, and room that is not used.
+//! `collections`: arrays, hashes, structs and sets: the largest, those that are empty, and room that is not used. Those that
+//! are garbage waste nothing.
 
 mod room;
 #[cfg(test)]
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::computed::slots;
 use super::describe::{Described, Describer};
+use super::duplicates::with_garbage;
 use super::holders::{Holder, holders};
 use super::tally::percent;
 use super::top::largest_of as largest;
@@ -98,6 +100,10 @@ pub struct Answer {
     pub more: usize,
     /// Sums by kind.
     pub types: Vec<OfKind>,
+    /// Whether garbage was left out: not if the dump has no roots.
+    pub without_garbage: bool,
+    /// What is not known, and why.
+    pub warnings: Vec<String>,
 }
 
 /// In the order of answers.
@@ -240,7 +246,7 @@ impl Question {
     /// # Errors
     /// If the filter is not right, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
-        let selection = Selection::new(heap, self.r#where.as_deref())?;
+        let selection = Selection::live(heap, self.r#where.as_deref())?;
         let all = Collections::new(heap)?;
         let retained = heap.retained()?;
         let describer = Describer::new(heap)?;
@@ -281,6 +287,8 @@ impl Question {
             more: (count as usize).saturating_sub(rows.len()),
             rows,
             types,
+            without_garbage: !heap.categories().is_empty(),
+            warnings: with_garbage(heap).into_iter().collect(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! `duplicates`: strings that are equal.
+//! `duplicates`: strings that are equal. Garbage wastes nothing: the next GC frees it.
 //!
 //! Texts are compared by their hash and length, read in the order in which they are stored. A bit table says which hashes
 //! may be there more than once; only these are counted. Nothing is sorted but the texts that are shown. So it takes 20
@@ -88,7 +88,7 @@ pub struct Answer {
     pub rows: Vec<Row>,
     /// Texts behind those that are shown.
     pub more: usize,
-    /// Strings that were looked at.
+    /// Strings that were looked at: those that are not garbage.
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
@@ -102,8 +102,16 @@ pub struct Answer {
     pub unknown_count: u64,
     /// Sum of their memsizes.
     pub unknown_size: u64,
+    /// Whether garbage was left out: not if the dump has no roots.
+    pub without_garbage: bool,
     /// What is not known, and why.
     pub warnings: Vec<String>,
+}
+
+/// A line for dumps without roots, in which garbage cannot be left out.
+pub(super) fn with_garbage(heap: &Heap) -> Option<String> {
+    let unknown = heap.categories().is_empty() && !heap.is_empty();
+    unknown.then(|| "The dump has no roots, so garbage is counted, too.".to_owned())
 }
 
 /// Characters that are shown of a text.
@@ -118,7 +126,7 @@ impl Question {
     /// # Errors
     /// If the filter is not right, or the index or a text cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
-        let mut found = Found::of(heap, &Selection::new(heap, self.r#where.as_deref())?)?;
+        let mut found = Found::of(heap, &Selection::live(heap, self.r#where.as_deref())?)?;
         let (texts, strings) = found.equals(heap.memsizes()?);
         let least = self.min.unwrap_or(2).max(2);
         let repeated = |number: &u32| texts[*number as usize].count >= least;
@@ -150,7 +158,10 @@ impl Question {
             percent: percent(wasted, whole),
             unknown_count: found.unknown_count,
             unknown_size: found.unknown_size,
-            warnings: found.warnings(heap),
+            without_garbage: !heap.categories().is_empty(),
+            warnings: (found.warnings(heap).into_iter())
+                .chain(with_garbage(heap))
+                .collect(),
         })
     }
 }

@@ -77,6 +77,24 @@ impl<'h> Selection<'h> {
         })
     }
 
+    /// The same without garbage, if the dump has roots by which that is known.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
+    pub fn live(heap: &'h Heap, filter: Option<&str>) -> Result<Selection<'h>, Error> {
+        let selection = Selection::new(heap, filter)?;
+        if heap.categories().is_empty() {
+            return Ok(selection);
+        }
+        let dominators = heap.dominators()?;
+        let is_live = |(): &mut (), id| selection.contains(id) && dominators.reaches(id);
+        let (live, _) = BitSet::filled(heap.len() as usize, || (), is_live);
+        Ok(Selection {
+            chosen: Some(live),
+            ..selection
+        })
+    }
+
     /// True if the object is chosen.
     #[inline]
     pub fn contains(&self, id: u32) -> bool {

@@ -13,7 +13,7 @@ use super::object::{Reference, json};
 use super::{Error, Selection};
 use crate::order;
 use memprof_dump::record::Kind;
-use memprof_heap::{Heap, Label, Packed};
+use memprof_heap::{FOLDED, Heap, Label, Packed};
 
 /// `threads`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -113,8 +113,13 @@ fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Res
     let environments = edges(thread).filter(is_env).map(|edge| words.target(edge));
     let mut seen = FxHashSet::default();
     let environments: Vec<u32> = environments.filter(|&node| seen.insert(node)).collect();
-    // Frames on a stack, and the VM's own objects, are no answer to who holds something.
-    let ours = |edge: &usize| heap.kind(words.target(*edge)).ok().flatten() != Some(Kind::IMEMO);
+    let flags = heap.flag_words()?;
+    // Frames on a stack, the VM's own objects and memprof's are no answer to who holds something.
+    let ours = |edge: &usize| {
+        let target = words.target(*edge);
+        let is_folded = (flags.get(target as usize)).is_some_and(|flags| flags & FOLDED.0 != 0);
+        !is_folded && heap.kind(target).ok().flatten() != Some(Kind::IMEMO)
+    };
     let mut listed = FxHashSet::default();
     let places = std::iter::once(thread).chain(environments);
     let locals: Vec<usize> = places

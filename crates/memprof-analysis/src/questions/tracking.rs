@@ -1,5 +1,8 @@
 //! Whether a dump says where objects were allocated, and what it takes for the next one to say it.
 
+use serde_json::Value;
+
+use super::overview::process_facts::header;
 use super::units::{bytes, thousands};
 use memprof_heap::Heap;
 
@@ -51,4 +54,13 @@ pub(super) fn left_out(heap: &Heap) -> Option<String> {
         let (count, size) = (thousands(own.count), bytes(own.size));
         format!("Not counted: {count} {objects} of memprof's own ({size}).")
     })
+}
+
+/// A line about what could not be learned of the Ruby in a core file, if there is anything.
+pub(super) fn not_learned(heap: &Heap) -> Option<String> {
+    let header = header(heap);
+    let unknown: Vec<&str> = (header.get("unknown")?.as_array()?.iter())
+        .filter_map(Value::as_str)
+        .collect();
+    (!unknown.is_empty()).then(|| format!("Not known of this Ruby: {}.", unknown.join(", ")))
 }

@@ -1,7 +1,7 @@
 //! memprof's own objects are in no answer.
 
 use memprof_dump::record::Kind;
-use memprof_heap::testing::{Fact, Thing, address, class, heap, random, string, thing};
+use memprof_heap::testing::{Fact, Thing, address, class, heap, heap_of, random, string, thing};
 use memprof_heap::{FOLDED, Heap, Own};
 use serde_json::json;
 
@@ -127,6 +127,62 @@ fn what_the_program_handed_over_is_still_held() {
     let retained = heap.retained().expect("sizes");
     let app = heap.at(address(5)).expect("an object");
     assert!(retained.get(app) >= 5000);
+}
+
+#[test]
+fn blocks_are_those_of_the_file_that_they_were_written_in() {
+    const OWN: &str = "/gems/memprof-1.0/lib/memprof/signal.rb";
+    let code = |at: u64, file: &str| {
+        let code = thing(address(at), Kind::IMEMO, "").named("iseq");
+        code.written(file, 3)
+    };
+    let block = |at: u64, file: &str| {
+        let block = thing(address(at), Kind::DATA, "Proc").named("proc");
+        block.written(file, 4).to("env", address(at + 1))
+    };
+    let env = |at: u64| thing(address(at), Kind::IMEMO, "").named("env");
+    let method = |at: u64| thing(address(at), Kind::IMEMO, "").named("ment");
+    let things = [
+        class(address(0), "Object", 0).to("Memprof", address(1)),
+        module(1, "Memprof")
+            .to("", address(2))
+            .to("", address(9))
+            .to("@block", address(6)),
+        method(2).to("", address(3)),
+        code(3, OWN),
+        block(4, OWN),
+        env(5).to("", address(3)).to("local text", address(8)),
+        block(6, "app.rb"),
+        env(7).to("", address(11)).to("local cache", address(12)),
+        string(address(8), "a text of memprof's"),
+        // What the standard library defines in classes that ask for it.
+        method(9).to("", address(10)),
+        code(10, "/lib/ruby/forwardable.rb"),
+        code(11, "app.rb"),
+        string(address(12), "a text of the program's"),
+        block(13, "/lib/ruby/forwardable.rb"),
+        env(14),
+    ];
+    // A trap holds memprof's block, too.
+    let heap = heap(&[("vm", &[address(0), address(4), address(13)])], &things);
+    let left_out: Vec<u64> = (0..15).filter(|&id| is_left_out(&heap, id)).collect();
+    assert_eq!(left_out, [1, 2, 3, 4, 5, 8, 9, 10]);
+}
+
+#[test]
+fn what_the_header_lists_is_left_out() {
+    let things = [
+        class(address(0), "Object", 0).to("CACHE", address(1)),
+        thing(address(1), Kind::ARRAY, "Array").to("", address(2)),
+        string(address(2), "the program's"),
+        string(address(3), "of the copy"),
+        thing(address(4), Kind::ARRAY, "Array").to("", address(2)),
+    ];
+    let listed = [3, 4, 99].map(|number| format!("{:#x}", address(number)));
+    let header = json!({ "own_objects": listed }).to_string();
+    let heap = heap_of(&header, &[("vm", &[address(0)])], &things);
+    let left_out: Vec<u64> = (0..5).filter(|&id| is_left_out(&heap, id)).collect();
+    assert_eq!(left_out, [3, 4]);
 }
 
 #[test]

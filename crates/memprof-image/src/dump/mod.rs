@@ -50,6 +50,8 @@ pub struct Written {
     pub bytes: u64,
     /// What could not be learned about this build of Ruby.
     pub unknown: Vec<&'static str>,
+    /// Whether a part of the image is missing, so that the dump is marked as cut.
+    pub truncated: bool,
 }
 
 /// Writes the heap of the Ruby in an image.
@@ -76,11 +78,13 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
     dump.header(request.header, &unknown)?;
     dump.roots()?;
     dump.objects()?;
-    let counts = dump.writer.finish(&dump.tables, true)?;
+    let truncated = analysis.image.missing > 0;
+    let counts = dump.writer.finish(&dump.tables, !truncated)?;
     Ok(Written {
         counts,
         bytes: dump.writer.bytes(),
         unknown,
+        truncated,
     })
 }
 

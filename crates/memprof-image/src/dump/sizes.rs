@@ -1,8 +1,10 @@
 //! Bytes of blocks that belong to an object: those that its type says where that is known, else those that it owns.
 
+use std::ops::Range;
+
 use memprof_dump::record::Kind;
 
-use crate::ruby_heap::{Object, RubyHeap};
+use crate::ruby_heap::{Object, RubyHeap, Values};
 
 /// Bytes of the blocks that each slot owns.
 pub struct Sizes(Vec<u64>);
@@ -24,11 +26,38 @@ impl Sizes {
 
     /// Bytes that an object has outside of its slot.
     pub fn of(&self, heap: &RubyHeap<'_>, object: &Object) -> u64 {
+        if !heap.knows_blocks {
+            let contents = contents(heap, object).filter(|range| heap.room(range.start).is_some());
+            return contents.map_or(0, |range| range.end - range.start);
+        }
         let owned = object.node - heap.analysis.references().slots().start;
         let owned = self.0.get(owned as usize).copied().unwrap_or(0);
         // A slot may have rests of what was there before, which look like references.
         exact(heap, object).unwrap_or(owned)
     }
+}
+
+/// What an object has in memory of its own, where blocks are not known. It is in the slot, too, if it is small.
+fn contents(heap: &RubyHeap<'_>, object: &Object) -> Option<Range<u64>> {
+    Some(match object.kind() {
+        Kind::STRING => {
+            let string = heap.string(object)?;
+            let bytes = string.capacity.unwrap_or(string.length);
+            let own = string.shared.is_none().then_some(string.at)?;
+            own..own.saturating_add(bytes).saturating_add(1)
+        }
+        Kind::ARRAY => {
+            let array = heap.array(object)?;
+            array.shared.is_none().then_some(array.elements.range())?
+        }
+        Kind::STRUCT => heap.structure(object)?.range(),
+        Kind::OBJECT => match heap.values(object)? {
+            Values::Cells(cells) => cells.range(),
+            Values::Table { table, .. } => table.range(),
+        },
+        Kind::HASH => heap.hash(object)?.entries.range(),
+        _ => return None,
+    })
 }
 
 fn exact(heap: &RubyHeap<'_>, object: &Object) -> Option<u64> {

@@ -47,6 +47,16 @@ const DIRECTIONS: [(&str, Direction); 3] = [
     ("<-", Direction::Incoming),
 ];
 
+/// The signatures that rules name: what is not a state of one of them.
+pub fn signatures(rules: &[Rule]) -> impl Iterator<Item = &str> {
+    let is_state = |name: &str| (rules.iter()).any(|rule| rule.state.as_deref() == Some(name));
+    let members = rules.iter().filter_map(|rule| rule.member.name.as_deref());
+    let extensions = (rules.iter()).filter_map(|rule| rule.extension.name.as_deref());
+    members
+        .filter(move |name| !is_state(name))
+        .chain(extensions)
+}
+
 impl TryFrom<String> for Rule {
     type Error = String;
 

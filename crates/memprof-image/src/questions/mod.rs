@@ -19,6 +19,8 @@ mod selection;
 mod signature;
 mod summarize;
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -28,11 +30,44 @@ use crate::analysis::Analysis;
 pub(crate) use selection::LastMembers;
 pub use selection::Selection;
 
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such question, or its parameters make no sense.
+    Wrong(String),
+    /// The image does not say.
+    Unknown(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Refusal::Wrong(reason) | Refusal::Unknown(reason)) = self;
+        formatter.write_str(reason)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Refusal {
+        Refusal::Wrong(message)
+    }
+}
+
+/// Questions that cannot be answered where the blocks are not known. The others have null in place of numbers of blocks, or
+/// are about one address.
+const ABOUT_BLOCKS: [&str; 4] = ["arenas", "count", "list", "summarize"];
+
 /// Answers a question in JSON.
 ///
 /// # Errors
-/// If there is no such question, or its parameters make no sense.
-pub fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Result<String, String> {
+/// If there is no such question, its parameters make no sense, or the image does not say.
+pub fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Result<String, Refusal> {
+    if ABOUT_BLOCKS.contains(&question)
+        && let Some(reason) = analysis.unknown_blocks()
+    {
+        return Err(Refusal::Unknown(reason));
+    }
     match question {
         "arenas" => answer(analysis, parameters, arenas::Question::answer),
         "contents" => answer(analysis, parameters, contents::Question::answer),
@@ -45,7 +80,7 @@ pub fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Result<Str
         "overview" => answer(analysis, parameters, overview::Question::answer),
         "regions" => answer(analysis, parameters, regions::Question::answer),
         "summarize" => answer(analysis, parameters, summarize::Question::answer),
-        _ => Err(format!("no such question: {question:?}")),
+        _ => Err(Refusal::Wrong(format!("no such question: {question:?}"))),
     }
 }
 
@@ -53,9 +88,9 @@ fn answer<Q: DeserializeOwned, A: Serialize>(
     analysis: &Analysis,
     parameters: Value,
     compute: impl Fn(&Q, &Analysis) -> Result<A, String>,
-) -> Result<String, String> {
+) -> Result<String, Refusal> {
     let question = serde_json::from_value(parameters).map_err(|error| error.to_string())?;
-    serde_json::to_string(&compute(&question, analysis)?).map_err(|error| error.to_string())
+    Ok(serde_json::to_string(&compute(&question, analysis)?).map_err(|error| error.to_string())?)
 }
 
 /// An address.

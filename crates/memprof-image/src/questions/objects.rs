@@ -19,6 +19,8 @@ pub struct Answer {
     rows: Vec<Row>,
     /// Slots that are empty.
     empty: Total,
+    /// Why blocks are not known.
+    unknown: Option<String>,
 }
 
 #[derive(Default, Serialize)]
@@ -27,10 +29,10 @@ struct Row {
     /// Objects, and bytes of their slots.
     #[serde(flatten)]
     slots: Total,
-    /// Objects that nothing references any more.
-    garbage: u64,
+    /// Objects that nothing references any more; None if blocks are not known, through which references lead.
+    garbage: Option<u64>,
     /// Blocks that they own.
-    blocks: Total,
+    blocks: Option<Total>,
 }
 
 impl Question {
@@ -39,6 +41,13 @@ impl Question {
         let mut rows: BTreeMap<ObjectType, Row> = BTreeMap::new();
         let mut empty = Total::default();
         let mut words = analysis.image.words(1 << 16);
+        let unknown = analysis.unknown_blocks();
+        let is_known = unknown.is_none();
+        let new = || Row {
+            garbage: is_known.then_some(0),
+            blocks: is_known.then(Total::default),
+            ..Row::default()
+        };
         for page in &analysis.ruby.pages {
             for slot in page.each_slot() {
                 let flags = words.at(slot);
@@ -46,11 +55,14 @@ impl Question {
                     empty.add(page.slot_size);
                     continue;
                 };
-                let row = rows.entry(object).or_default();
+                let row = rows.entry(object).or_insert_with(new);
                 row.slots.add(page.slot_size);
+                let Some(garbage) = &mut row.garbage else {
+                    continue;
+                };
                 let node = analysis.node_at(slot);
                 if !node.is_some_and(|node| analysis.is_anchored(node)) {
-                    row.garbage += 1;
+                    *garbage += 1;
                 }
             }
         }
@@ -60,8 +72,9 @@ impl Question {
             }
             let owner = analysis.owner(number as u32);
             let object = owner.and_then(|(owner, _)| analysis.object_type(owner));
-            if let Some(row) = object.and_then(|object| rows.get_mut(&object)) {
-                row.blocks.add(block.size);
+            let row = object.and_then(|object| rows.get_mut(&object));
+            if let Some(blocks) = row.and_then(|row| row.blocks.as_mut()) {
+                blocks.add(block.size);
             }
         }
         let mut rows: Vec<Row> = rows
@@ -71,7 +84,12 @@ impl Question {
                 ..row
             })
             .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.slots.bytes + row.blocks.bytes));
-        Ok(Answer { rows, empty })
+        let bytes = |row: &Row| row.slots.bytes + row.blocks.unwrap_or_default().bytes;
+        rows.sort_by_key(|row| std::cmp::Reverse(bytes(row)));
+        Ok(Answer {
+            rows,
+            empty,
+            unknown,
+        })
     }
 }

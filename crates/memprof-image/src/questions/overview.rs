@@ -24,13 +24,17 @@ pub struct Answer {
     /// Bytes that the file should have and has not.
     missing: u64,
     /// `glibc`, or that of the library that is loaded; None if nothing is known.
-    allocator: Option<String>,
+    allocator: Option<&'static str>,
+    /// Why blocks are not known: then all numbers of them are null.
+    unknown: Option<String>,
+    /// An allocator that is used beside glibc's, whose blocks are in no number.
+    uncounted: Option<&'static str>,
     /// Writable memory that the image has.
     writable: u64,
     /// Memory of arenas, and how many there are.
     arenas: Total,
     /// Blocks with a mapping of their own.
-    mapped: Total,
+    mapped: Option<Total>,
     /// Pages of Ruby's heap; None if it is no Ruby.
     ruby_pages: Option<Total>,
     stacks: Total,
@@ -39,16 +43,16 @@ pub struct Answer {
     external: Total,
     /// Pages of them that consist of zeros.
     zeros: u64,
-    used: Total,
-    free: Total,
-    thread_cached: Total,
+    used: Option<Total>,
+    free: Option<Total>,
+    thread_cached: Option<Total>,
     /// Free bytes at the ends of arenas.
-    tops: u64,
-    owned: Total,
-    native: Total,
-    garbage: Total,
-    leaked: Total,
-    unreferenced: Total,
+    tops: Option<u64>,
+    owned: Option<Total>,
+    native: Option<Total>,
+    garbage: Option<Total>,
+    leaked: Option<Total>,
+    unreferenced: Option<Total>,
     corruptions: Vec<Corruption>,
     /// Bytes of arenas that could not be read as chunks.
     skipped: u64,
@@ -78,6 +82,8 @@ impl Question {
             ranges.for_each(|range| total.add(range.end - range.start));
             total
         };
+        let unknown = analysis.unknown_blocks();
+        let is_known = unknown.is_none();
         let of = |set| {
             let mut total = Total::default();
             for (number, block) in heap.blocks.iter().enumerate() {
@@ -85,7 +91,7 @@ impl Question {
                     total.add(block.size);
                 }
             }
-            total
+            is_known.then_some(total)
         };
         let ruby = sum(&mut analysis.ruby.ranges());
         let external = sum(&mut map.external.iter().cloned());
@@ -104,13 +110,14 @@ impl Question {
             },
             threads: image.threads.len(),
             missing: image.missing,
-            allocator: allocator(analysis),
+            allocator: analysis.allocator(),
+            uncounted: analysis.uncounted_allocator(),
             writable: sum(&mut image.writable_runs(|_| true).into_iter()).bytes,
             arenas: Total {
                 count: heap.arenas.len() as u64,
                 bytes: sum(&mut heap.heaps()).bytes,
             },
-            mapped: sum(&mut heap.mapped.iter().cloned()),
+            mapped: is_known.then(|| sum(&mut heap.mapped.iter().cloned())),
             ruby_pages: (ruby.count > 0).then_some(ruby),
             stacks: sum(&mut map.stacks.iter().cloned()),
             statics: sum(&mut map.statics.iter().cloned()),
@@ -122,7 +129,7 @@ impl Question {
             used: of(SetName::Used),
             free: of(SetName::Free),
             thread_cached: of(SetName::ThreadCached),
-            tops: heap.tops.iter().sum(),
+            tops: is_known.then(|| heap.tops.iter().sum()),
             owned: of(SetName::Owned),
             native: of(SetName::Native),
             garbage: of(SetName::Garbage),
@@ -131,6 +138,7 @@ impl Question {
             corruptions: heap.corruptions.clone(),
             skipped: heap.skipped,
             recording: recording(analysis),
+            unknown,
         })
     }
 }
@@ -152,28 +160,6 @@ fn recording(analysis: &Analysis) -> Option<Recording> {
         sample: recorded.sample,
         damaged_at: recorded.damaged_at,
     })
-}
-
-/// The allocator that the process used, by its library.
-fn allocator(analysis: &Analysis) -> Option<String> {
-    const OTHERS: [(&str, &str); 5] = [
-        ("libjemalloc", "jemalloc"),
-        ("libtcmalloc", "tcmalloc"),
-        ("libmimalloc", "mimalloc"),
-        ("ld-musl", "musl"),
-        ("libc.musl", "musl"),
-    ];
-    let names = || {
-        let files = analysis.image.files.iter();
-        files.map(|path| path.rsplit('/').next().unwrap_or(path))
-    };
-    let other = OTHERS
-        .iter()
-        .find(|(library, _)| names().any(|name| name.starts_with(library)));
-    match other {
-        Some((_, allocator)) => Some((*allocator).to_owned()),
-        None => (!analysis.heap.arenas.is_empty()).then(|| "glibc".to_owned()),
-    }
 }
 
 /// Bytes of pages that consist of zeros: most of them were never written to.

@@ -36,7 +36,8 @@ impl Limit {
         }
     }
 
-    fn signatures(&self) -> Vec<Option<&str>> {
+    /// The signatures that it is about; None stands for all references.
+    pub fn signatures(&self) -> Vec<Option<&str>> {
         match self {
             Limit::All(_) => vec![None],
             Limit::BySignature(limits) => limits.keys().map(|name| signature(name)).collect(),

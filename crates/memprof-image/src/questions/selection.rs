@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 
 use super::Address;
-use super::extension::{Extension, Rule, extended};
+use super::extension::{self, Extension, Rule, extended};
 use super::reference_limits::{Incoming, Limit, distinct, has};
 use super::related::{is_related, related};
+use super::signature::Signature;
 use crate::analysis::Analysis;
 use crate::blocks::{Block, Kind};
 use crate::references::Node;
@@ -77,6 +78,7 @@ impl Selection {
         first: u32,
         mut visit: impl FnMut(u32, u32, Block) -> bool,
     ) -> Result<(), String> {
+        self.check_signatures(analysis)?;
         let mut take = |place, number| match analysis.block(number) {
             Some(block) => visit(place, number, block),
             None => true,
@@ -98,6 +100,22 @@ impl Selection {
             }
         }
         Ok(())
+    }
+
+    fn check_signatures(&self, analysis: &Analysis) -> Result<(), String> {
+        let limits = [
+            &self.min_incoming,
+            &self.max_incoming,
+            &self.min_outgoing,
+            &self.max_outgoing,
+            &self.min_free_outgoing,
+            &self.max_free_outgoing,
+        ];
+        let of_limits = limits.into_iter().flatten().flat_map(Limit::signatures);
+        let mut signatures = (self.signature.as_deref().into_iter())
+            .chain(of_limits.flatten())
+            .chain(extension::signatures(&self.extend));
+        signatures.try_for_each(|signature| Signature::check(analysis, signature))
     }
 
     /// Whether it takes more to find the members than a look at each block.

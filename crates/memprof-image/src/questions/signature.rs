@@ -2,6 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::blocks::{Block, Kind};
+use crate::ruby_pages::ObjectType;
 
 /// What distinguishes blocks of one kind from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,19 +41,47 @@ impl Signature {
         }
     }
 
+    /// Whether blocks may have a signature: one that is misspelled is found nowhere.
+    pub fn check(analysis: &Analysis, wanted: &str) -> Result<(), String> {
+        if matches!(wanted, "-" | "?") {
+            return Ok(());
+        }
+        if wanted.starts_with('%') {
+            let mut patterns = ObjectType::names().map(pattern);
+            if patterns.any(|pattern| pattern == wanted) {
+                return Ok(());
+            }
+            let patterns: Vec<String> = ObjectType::names().map(pattern).collect();
+            return Err(format!(
+                "there is no pattern \"{wanted}\"; expected one of: {}",
+                patterns.join(", ")
+            ));
+        }
+        let is_constant = |word| analysis.is_constant(word);
+        if hexadecimal(wanted).is_some_and(is_constant) || analysis.has_constant_place(wanted) {
+            return Ok(());
+        }
+        Err(format!(
+            "invalid signature \"{wanted}\"; expected an address of constant data (7f12a0, libc.so.6+0x12a0), a pattern such as %RubyString, - or ?"
+        ))
+    }
+
     /// Whether it is the one that is asked for: a word, a place in a file, a pattern, `-` or `?`.
     pub fn matches(self, analysis: &Analysis, wanted: &str) -> bool {
         match (self, wanted) {
             (Signature::Unknown, "-" | "?") | (Signature::Ruby(_), "-") => true,
             (Signature::Ruby(name), wanted) => pattern(name) == wanted,
             (Signature::Word(word), wanted) => {
-                let digits = wanted.strip_prefix("0x").unwrap_or(wanted);
-                u64::from_str_radix(digits, 16) == Ok(word)
+                hexadecimal(wanted) == Some(word)
                     || analysis.in_file(word).is_some_and(|place| place == wanted)
             }
             (Signature::Unknown, _) => false,
         }
     }
+}
+
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
 }
 
 /// `%RubyString` for STRING.

@@ -142,7 +142,7 @@ impl Classes {
             return Vec::new();
         };
         let table = word_at(heap, class, Place::Block(offset, inner));
-        let table = table.filter(|table| heap.block(*table).is_some());
+        let table = table.filter(|table| heap.room(*table).is_some());
         let Some(table) = table.and_then(|table| heap.st_table(table)) else {
             return Vec::new();
         };
@@ -167,7 +167,7 @@ impl RubyHeap<'_> {
     pub(super) fn blocks_of_slot(&self, class: &Object) -> impl Iterator<Item = (u64, u64)> {
         offsets(class).filter_map(|offset| {
             let word = self.memory.word(class.address + offset)?;
-            self.block(word).map(|_| (offset, word))
+            self.room(word).map(|_| (offset, word))
         })
     }
 }
@@ -186,12 +186,12 @@ pub(super) fn word_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Opti
         Place::Slot(offset) => heap.memory.word(class.address + offset),
         Place::Block(offset, inner) => {
             let block = heap.memory.word(class.address + offset)?;
-            (heap.block(block)? >= inner + WORD).then_some(())?;
+            (heap.room(block)? >= inner + WORD).then_some(())?;
             heap.memory.word(block + inner)
         }
         Place::Variable(offset, inner, key) => {
             let table = word_at(heap, class, Place::Block(offset, inner))?;
-            heap.block(table)?;
+            heap.room(table)?;
             let table = heap.st_table(table)?;
             heap.st_entries(table)
                 .find_map(|(found, value)| (found == key).then_some(value))
@@ -235,7 +235,7 @@ fn each_place(heap: &RubyHeap<'_>, class: &Object, mut visit: impl FnMut(Place, 
         }
     }
     for (offset, block) in heap.blocks_of_slot(class) {
-        let size = heap.block(block).unwrap_or(0).min(BLOCK * WORD);
+        let size = heap.room(block).unwrap_or(0).min(BLOCK * WORD);
         for inner in (0..size & !(WORD - 1)).step_by(WORD as usize) {
             let Some(word) = heap.memory.word(block + inner) else {
                 continue;
@@ -243,7 +243,7 @@ fn each_place(heap: &RubyHeap<'_>, class: &Object, mut visit: impl FnMut(Place, 
             if heap.is(word, Kind::STRING) {
                 visit(Place::Block(offset, inner), word);
             } else if heap
-                .block(word)
+                .room(word)
                 .is_some_and(|size| size >= super::st_tables::SIZE)
             {
                 let entries = heap.st_table(word).into_iter();

@@ -49,7 +49,7 @@ impl Constants {
 
 fn places(heap: &RubyHeap<'_>, class: &Object) -> Vec<Place> {
     let blocks = heap.blocks_of_slot(class).flat_map(|(offset, block)| {
-        let words = (heap.block(block).unwrap_or(0) / WORD).min(BLOCK);
+        let words = (heap.room(block).unwrap_or(0) / WORD).min(BLOCK);
         (0..words).map(move |word| Place::Block(offset, word * WORD))
     });
     offsets(class).map(Place::Slot).chain(blocks).collect()
@@ -58,13 +58,13 @@ fn places(heap: &RubyHeap<'_>, class: &Object) -> Vec<Place> {
 /// Names and values of the table at a place, if nearly all of it looks like constants.
 fn constants_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Option<Vec<(String, u64)>> {
     let table = word_at(heap, class, place)?;
-    heap.block(table)?;
+    heap.room(table)?;
     let pairs = heap.id_table(table)?;
     let count = pairs.len();
     let constant = |(number, entry)| {
         let name = heap.ids.as_ref()?.of_number(heap, number)?;
         let first = name.chars().next()?;
-        (first.is_uppercase() && heap.block(entry)? >= ENTRY).then_some(())?;
+        (first.is_uppercase() && heap.room(entry)? >= ENTRY).then_some(())?;
         let value = heap.memory.word(entry + VALUE)?;
         heap.is_value(value).then_some((name, value))
     };

@@ -15,7 +15,7 @@ impl RubyHeap<'_> {
         let used = u64::from(self.memory.half(address + 8)?);
         let items = self.memory.word(address + ITEM)?;
         let makes_sense = count > 0 && count <= used && used <= capacity && capacity < MOST;
-        if !makes_sense || self.block(items)? < capacity * ITEM {
+        if !makes_sense || self.room(items)? < capacity * ITEM {
             return None;
         }
         let mut pairs = Vec::new();

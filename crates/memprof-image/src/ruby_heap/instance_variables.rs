@@ -80,7 +80,7 @@ impl Variables {
         let classes: FxHashSet<u64> = objects.map(|object| object.class).collect();
         for class in classes.iter().filter_map(|class| heap.object(*class)) {
             for (offset, block) in heap.blocks_of_slot(&class) {
-                let words = (heap.block(block).unwrap_or(0) / WORD).min(BLOCK);
+                let words = (heap.room(block).unwrap_or(0) / WORD).min(BLOCK);
                 for place in (0..words).map(|word| Place::Block(offset, word * WORD)) {
                     let names = names_at(heap, &class, place).unwrap_or_default();
                     if is_likely(&names) {
@@ -147,12 +147,12 @@ impl RubyHeap<'_> {
 /// The names in the table at a place, if it looks like one of instance variables.
 fn names_at(heap: &RubyHeap<'_>, class: &Object, place: Place) -> Option<Vec<VariableName>> {
     let table = word_at(heap, class, place)?;
-    heap.block(table)?;
+    heap.room(table)?;
     let table = heap.st_table(table)?;
     let mut names = vec![None; usize::try_from(table.count).ok()?.min(MOST as usize)];
     let mut places = FxHashSet::default();
     for (id, entry) in heap.st_entries(table) {
-        heap.block(entry)?;
+        heap.room(entry)?;
         let place = heap.memory.half(entry)? as usize;
         // The VM has variables of its own, without @.
         let name = heap.id_name(id);

@@ -22,6 +22,7 @@ use memprof_dump::record::Kind;
 
 use crate::analysis::Analysis;
 use crate::image::WORD;
+use crate::ranges;
 use crate::references::Node;
 
 pub(crate) use hashes::Entries;
@@ -85,6 +86,8 @@ impl Cells {
 pub(crate) struct RubyHeap<'a> {
     pub analysis: &'a Analysis,
     pub memory: CachedImage<'a>,
+    /// Whether it is known which blocks there are.
+    pub knows_blocks: bool,
     /// The type of each slot, 0 if it is empty.
     kinds: Vec<u8>,
     strings: strings::Layout,
@@ -101,6 +104,7 @@ impl<'a> RubyHeap<'a> {
         let mut heap = RubyHeap {
             analysis,
             memory: CachedImage::new(&analysis.image),
+            knows_blocks: analysis.unknown_blocks().is_none(),
             kinds: Vec::new(),
             strings: strings::Layout::default(),
             hashes: hashes::Layout::default(),
@@ -131,6 +135,7 @@ impl<'a> RubyHeap<'a> {
                 !matches!(self.variables, instance_variables::Variables::Unknown),
             ),
             ("constants", self.constants.is_some()),
+            ("memory of classes and C types", self.knows_blocks),
         ];
         let unknown = facts.into_iter().filter(|(_, known)| !known);
         unknown.map(|(what, _)| what).collect()
@@ -218,6 +223,17 @@ impl<'a> RubyHeap<'a> {
         let number = self.analysis.heap.blocks.at(address)?;
         let block = self.analysis.heap.blocks.get(number)?;
         (block.kind == crate::blocks::Kind::Used).then_some(block.size)
+    }
+
+    /// Bytes from an address on that may belong to what begins there: those of a block. Where it is not known which blocks
+    /// there are, all of the memory of the other allocator.
+    pub fn room(&self, address: u64) -> Option<u64> {
+        if self.knows_blocks {
+            return self.block(address);
+        }
+        let external = &self.analysis.map.external;
+        let range = &external[ranges::containing(external, address)?];
+        (address % WORD == 0).then(|| range.end - address)
     }
 
     /// The words of an object behind its header.

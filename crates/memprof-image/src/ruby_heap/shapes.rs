@@ -147,7 +147,7 @@ impl Shapes {
         let body = object.address + HEADER;
         let first = heap.memory.word(body)?;
         let embedded = heap.body(object);
-        let block = heap.block(first);
+        let block = heap.room(first);
         if count == 0 && block.is_some() {
             return None;
         }
@@ -163,7 +163,7 @@ impl Shapes {
     fn table(&self, heap: &RubyHeap<'_>, object: &Object) -> Option<Values> {
         let count = self.count_of(heap, self.table + id_of(object) * self.size)?;
         let at = heap.memory.word(object.address + HEADER)?;
-        (count == 0 && heap.block(at).is_some()).then_some(())?;
+        (count == 0 && heap.room(at).is_some()).then_some(())?;
         let table = heap.st_table(at)?;
         let mut names = heap.st_entries(table).map(|(id, _)| heap.id_name(id));
         let named = names.all(|name| name.is_some());

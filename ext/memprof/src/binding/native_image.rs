@@ -11,6 +11,7 @@ use memprof_dump::values::Values;
 use memprof_dump::{Options, Policy};
 use memprof_image::{
     Analysis, Error as Unreadable, Image, Mismatch, dump as image_dump, questions,
+    questions::Refusal,
 };
 use memprof_recording::{Error as NoRecording, LiveBlocks};
 
@@ -81,7 +82,12 @@ fn ask(
         let parameters = serde_json::from_str(&parameters).map_err(|error| error.to_string())?;
         questions::ask(&analysis, &question, parameters)
     })?;
-    answer.map_err(|message| Error::new(ruby.exception_arg_error(), message))
+    answer.map_err(|refusal| match refusal {
+        Refusal::Wrong(message) => Error::new(ruby.exception_arg_error(), message),
+        Refusal::Unknown(reason) => {
+            failure(ruby, &io::Error::new(io::ErrorKind::Unsupported, reason))
+        }
+    })
 }
 
 /// Learns from a recording of malloc where blocks were allocated: from a file descriptor, which is read up to a time in
@@ -150,5 +156,6 @@ fn dump(
     let hash = RHash::try_convert(to_ruby(ruby, &written.counts)?)?;
     hash.aset("bytes", written.bytes)?;
     hash.aset("unknown", written.unknown)?;
+    hash.aset("truncated", written.truncated)?;
     Ok(hash)
 }

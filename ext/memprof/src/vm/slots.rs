@@ -4,11 +4,58 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rb_sys::VALUE;
+use rb_sys::{VALUE, ruby_value_type};
+use rustc_hash::FxHashSet;
 
 use super::protect::protect;
 use super::ruby_object::Flags;
 use super::symbols::symbols;
+
+/// The slots that are free at a moment, by which later ones are known to be new.
+pub struct FreeSlots {
+    /// First slots of the pages that there are.
+    pages: FxHashSet<usize>,
+    free: FxHashSet<usize>,
+}
+
+impl FreeSlots {
+    /// Those that are free now.
+    ///
+    /// # Errors
+    /// As [`each_page`].
+    pub fn now() -> Result<FreeSlots, String> {
+        let mut now = FreeSlots {
+            pages: FxHashSet::default(),
+            free: FxHashSet::default(),
+        };
+        each_page(|slots, size| {
+            now.pages.insert(slots.start);
+            now.free
+                .extend(slots.step_by(size).filter(|slot| is_free(*slot)));
+        })?;
+        Ok(now)
+    }
+
+    /// The objects that are in them, or in new pages, since then.
+    ///
+    /// # Errors
+    /// As [`each_page`].
+    pub fn used_since(&self) -> Result<Vec<usize>, String> {
+        let mut used = Vec::new();
+        each_page(|slots, size| {
+            let is_old_page = self.pages.contains(&slots.start);
+            let was_free = |slot: &usize| !is_old_page || self.free.contains(slot);
+            used.extend((slots.step_by(size)).filter(|slot| was_free(slot) && !is_free(*slot)));
+        })?;
+        Ok(used)
+    }
+}
+
+/// Whether there is no object in a slot, which the walk is at.
+fn is_free(slot: usize) -> bool {
+    // SAFETY: a slot of the heap page that the walk is at.
+    unsafe { Flags::of(slot as VALUE) }.is(ruby_value_type::RUBY_T_NONE)
+}
 
 struct Visitor<F> {
     visit: F,

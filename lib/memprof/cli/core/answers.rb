@@ -211,11 +211,16 @@ module Memprof
         def objects
           answer = @core.objects
           answer[:rows].each do |row|
-            blocks = row[:blocks]
-            line("#{row[:type]} has #{instances(row)}, #{Units.count(row[:garbage])} of them garbage, " \
-                 "which own #{Units.count(blocks[:count])} allocations of #{bytes(blocks[:bytes])} bytes.")
+            line("#{row[:type]} has #{instances(row)}#{owned(row)}.")
           end
           line("#{Units.count(answer[:empty][:count])} slots are empty.")
+          line("Their blocks are not known: #{answer[:unknown]}.") if answer[:unknown]
+        end
+
+        def owned(row)
+          blocks = row[:blocks] or return
+          ", #{Units.count(row[:garbage])} of them garbage, " \
+            "which own #{Units.count(blocks[:count])} allocations of #{bytes(blocks[:bytes])} bytes"
         end
 
         def regions

@@ -54,6 +54,10 @@ module Memprof
 
         def dump? = verb == "dump"
         def region? = REGIONS.include?(set)
+        def of_blocks? = !dump? && !region? && !%w[arenas objects].include?(set)
+
+        # Whether the answer is less than it should be where blocks are missing.
+        def counts? = !dump? && !region?
 
         # What is asked of Core#each.
         def listed = @comment_extensions ? { **@restrictions, comment_extensions: true } : @restrictions
@@ -103,7 +107,7 @@ module Memprof
             word = @words.shift
             word.start_with?("/") ? read_switch(word) : read_signature(word)
           end
-          refuse("#{set} takes no restrictions") if region? && @restrictions.any?
+          refuse("#{set} takes no restrictions") if @restrictions.any? && !of_blocks?
         end
 
         def read_signature(word)

@@ -22,26 +22,29 @@ module Memprof
         end
 
         def render
+          faults.each { |fault| @terminal.warn(fault) } if @command.output_format == :json
           status = @command.present(data) { |page| lay_out(page) }
           @command.next_steps(steps)
-          status
+          faults.empty? ? status : 2
         end
 
         private
 
+        def faults = @faults ||= Memprof::Core::Writable.faults(@answer)
+
         def data
           return @answer unless @command.output_format == :json
 
-          @answer.merge(leaks: leaks, objects: @core.objects)
+          @answer.merge(leaks: (leaks unless @answer[:unknown]), objects: @core.objects)
         end
 
         def lay_out(page)
           page.heading(heading)
+          faults.each { |fault| page.text("Note: #{fault}.") }
           page.facts(facts)
           page.listing(memory, heading: "Writable memory")
           lay_out_leaks(page) if leaked?
           page.listing(objects, heading: "Objects of Ruby") if @answer[:ruby_pages]
-          Memprof::Core::Writable.faults(@answer).each { |fault| page.paragraph("Note: #{fault}.") }
         end
 
         def lay_out_leaks(page)
@@ -73,7 +76,7 @@ module Memprof
 
         def allocator(arenas)
           name = @answer[:allocator] or return "unknown"
-          return "#{name}, whose blocks memprof cannot read" if arenas[:count].zero?
+          return name if @answer[:unknown]
 
           "#{name}, #{Units.plural(arenas[:count], "arena")}, #{Units.bytes(arenas[:bytes])}; " \
             "#{Units.plural(@answer[:mapped][:count], "block")} outside of them"
@@ -91,7 +94,7 @@ module Memprof
             .rows(Memprof::Core::Writable.parts(@answer))
         end
 
-        def leaked? = @answer[:leaked][:count].positive?
+        def leaked? = @answer[:leaked] && @answer[:leaked][:count].positive?
 
         def leaks = @leaks ||= @core.summarize(:leaked)
         def recording = @answer[:recording]
@@ -130,14 +133,14 @@ module Memprof
         end
 
         def objects
-          Listing.new.column("Blocks", :bytes, :blocks) { |row| row[:blocks][:bytes] }
+          Listing.new.column("Blocks", :bytes, :blocks) { |row| row.dig(:blocks, :bytes) }
             .column("Slots", :bytes, :bytes).column("Objects", :count, :count)
             .column("Garbage", :count, :garbage).column("Type", :name, :type)
             .rows(@core.objects[:rows].first(TYPES))
         end
 
         def steps
-          return [] unless @answer[:arenas][:count].positive?
+          return [] if @answer[:unknown]
 
           file = ["core", *@source]
           steps = [[[*file, "summarize", "used"], "by signature and owner"]]

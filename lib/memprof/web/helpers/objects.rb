@@ -38,9 +38,10 @@ module Memprof
         # A list in a cell.
         def list(things) = Html.join(things.map { |thing| Html.tag(:div, yield(thing)) })
 
-        def equal_strings(row)
+        def equal_strings(row, live)
           whole = row[:text] && row[:text].bytesize == row[:length]
-          link(count(row[:count]), whole ? objects_url("value = #{Filter.quoted(row[:text])}") : nil)
+          link(count(row[:count]),
+            whole ? objects_url(Filter.all("value = #{Filter.quoted(row[:text])}", live)) : nil)
         end
 
         def generation(number) = number && link(count(number), objects_url("generation = #{number}"))

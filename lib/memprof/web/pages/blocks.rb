@@ -19,7 +19,7 @@ module Memprof
         def core(question, *arguments, **parameters)
           image # which says if there is none
           entry.core_answer(question, *arguments, **parameters)
-        rescue ArgumentError => e
+        rescue ArgumentError, Unsupported => e
           raise BadRequest, e.message
         end
 
@@ -49,17 +49,23 @@ module Memprof
 
         def data
           overview = core(:overview)
+          known = {
+            overview: overview, parts: Core::Writable.parts(overview), faults: Core::Writable.faults(overview)
+          }
+          overview[:unknown] ? known : known.merge(counted)
+        end
+
+        private
+
+        def counted
           arenas = core(:arenas)
           {
-            overview: overview, parts: Core::Writable.parts(overview),
-            faults: Core::Writable.faults(overview), leaked: groups(:leaked), native: groups(:native),
+            leaked: groups(:leaked), native: groups(:native),
             objects: core(:objects)[:rows].select { |row| row[:blocks][:count].positive? }.first(MOST),
             largest: core(:largest, :used, limit: MOST), arenas: arenas[:arenas].first(MOST),
             more_arenas: [arenas[:arenas].size - MOST, 0].max, mapped: arenas[:mapped]
           }
         end
-
-        private
 
         # Blocks that are alike, most bytes first: by what they begin with, by their owner, or by their size.
         def groups(set)

@@ -72,7 +72,9 @@ module Memprof
         private
 
         # Of malloc, which a core file has.
-        def blocks = entry.core? ? { blocks: entry.core_answer(:overview).slice(:used, :leaked) } : {}
+        def blocks
+          entry.core? ? { blocks: entry.core_answer(:overview).slice(:used, :leaked, :unknown) } : {}
+        end
 
         def slots = ask(:slots).except(:rows)
       end

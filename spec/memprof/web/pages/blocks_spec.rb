@@ -129,6 +129,21 @@ RSpec.describe "Memprof::Web, pages of blocks" do
     expect([answer.status, answer.body]).to match([404, include("only these have blocks of malloc")])
   end
 
+  it "does not count blocks of another allocator" do
+    library = Dir["/usr/lib/{,*/}libjemalloc.so.2"].first or skip "jemalloc is not installed"
+    heaps = Memprof::Web::Heaps.new
+    heaps.add(core_of("env", "LD_PRELOAD=#{library}", RbConfig.ruby, "-e", CoreFiles::LEAKING))
+    other = Memprof::Web.new(heaps: heaps, gate: WebBrowser::Open.new)
+    overview = ask(other, "/heaps/1/") until overview && overview.status != 202
+    reason = "the process uses jemalloc, whose blocks memprof cannot read"
+    expect([overview.status, overview.body]).to match([200, include("Blocks of malloc: #{reason}.")])
+    blocks = ask(other, "/heaps/1/blocks")
+    expect([blocks.status, blocks.body]).to match([200, include("The process uses jemalloc, whose blocks")])
+    expect(blocks.body).not_to match(/none is leaked|No leaked blocks|0 used/)
+    list = ask(other, "/heaps/1/blocks/list?set=leaked")
+    expect([list.status, list.body]).to match([400, include(reason)])
+  end
+
   it "shows the blocks of a program that is no Ruby" do
     plain = core_of("sh", "-c", "echo ready; read line")
     heaps = Memprof::Web::Heaps.new

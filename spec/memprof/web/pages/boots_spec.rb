@@ -26,7 +26,7 @@ RSpec.describe "the requires of a boot in Memprof::Web" do
 
   let(:answer) { JSON.parse(File.read(@file), symbolize_names: true) }
   let(:app) do
-    web_app.tap { |app| app.heaps.records.add(@file, Memprof::Web::Records::Kind.of(@file)) }
+    web_app.tap { |app| app.heaps.records.add(@file, Memprof::FileKind.of(@file)) }
   end
 
   def json(path) = ask(app, path.sub(/(\?|\z)/, '.json\1')).json
@@ -38,7 +38,7 @@ RSpec.describe "the requires of a boot in Memprof::Web" do
   end
 
   it "is recognised" do
-    expect(Memprof::Web::Records::Kind.of(@file)).to eq(:boot)
+    expect(Memprof::FileKind.of(@file)).to eq(:boot)
     expect(ask(app, "/boots").headers["location"]).to end_with("/boots/1")
   end
 

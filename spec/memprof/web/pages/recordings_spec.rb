@@ -56,7 +56,7 @@ RSpec.describe "recordings of malloc in Memprof::Web" do
   def line(number) = "#{recorded_file}:#{number}"
 
   it "shows the peak, what is live at the end, lines and sizes" do
-    expect(Memprof::Web::Records::Kind.of("app.malloc")).to eq(:malloc)
+    expect(Memprof::FileKind.of("app.malloc")).to eq(:malloc)
     data = json("/malloc/1")
     summary = Memprof::Malloc::Recording.new("app.malloc").to_h
     same = %i[total peak_ms sizes command]

@@ -1,9 +1,10 @@
 use super::room::Room;
 use super::{Answer, Question, Sort};
+use crate::questions::Selection;
 use crate::tests::ask;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::Heap;
-use memprof_heap::testing::{class, heap, random, thing};
+use memprof_heap::testing::{Thing, class, heap, random, thing};
 
 fn answer(heap: &Heap, sort: Sort) -> Answer {
     Question {
@@ -74,7 +75,7 @@ fn lists_the_largest_the_empty_and_the_unused() {
             .flags(Flags::SHARED),
         thing(0x1168, Kind::STRUCT, "Point").length(1),
     ];
-    let heap = heap(&[("vm", &[0x1118, 0x10f0])], &things);
+    let heap = heap(&[("vm", &[0x1118, 0x10f0, 0x1140, 0x1168])], &things);
     let by_length = answer(&heap, Sort::Length);
     let lengths: Vec<Option<u64>> = by_length.rows.iter().map(|row| row.length).collect();
     assert_eq!(
@@ -115,9 +116,11 @@ fn adds_up() {
     for seed in 0..10 {
         let (things, heap) = random(seed, 80);
         let answer = answer(&heap, Sort::Size);
+        let live = Selection::new(&heap, Some("reachable")).expect("a query");
+        let is_live = |thing: &Thing| heap.at(thing.address).is_some_and(|id| live.contains(id));
         let arrays: Vec<_> = things
             .iter()
-            .filter(|thing| thing.kind == Kind::ARRAY)
+            .filter(|thing| thing.kind == Kind::ARRAY && is_live(thing))
             .collect();
         let empty = arrays.iter().filter(|thing| thing.length == Some(0));
         let of = &answer.types[0];

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::{Answer, Question};
+use crate::questions::Selection;
 use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
@@ -15,7 +16,10 @@ fn finds_equal_texts() {
     for seed in 0..12 {
         let (things, heap) = random(seed, 120);
         let mut texts: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for thing in things.iter().filter(|thing| thing.kind == Kind::STRING) {
+        let live = Selection::new(&heap, Some("reachable")).expect("a query");
+        let is_live = |thing: &Thing| heap.at(thing.address).is_some_and(|id| live.contains(id));
+        let strings = things.iter().filter(|thing| thing.kind == Kind::STRING);
+        for thing in strings.filter(|thing| is_live(thing)) {
             let text = String::from_utf8(thing.text.clone().expect("a text")).expect("UTF-8");
             texts.entry(text).or_default().push(thing.size);
         }
@@ -95,7 +99,30 @@ fn works_with_marks_and_says_what_it_does_not_know() {
         ),
         (None, 2, 80)
     );
-    assert_eq!(answer.warnings.len(), 2);
+    assert_eq!(answer.warnings.len(), 3);
+}
+
+#[test]
+fn garbage_is_not_wasted() {
+    let things = [
+        class(0x1000, "Session", 0),
+        thing(0x1100, Kind::ARRAY, "Array")
+            .to("[0]", 0x2000)
+            .to("[1]", 0x2100),
+        string(0x2000, "kept"),
+        string(0x2100, "kept"),
+        string(0x2200, "kept"),
+        string(0x2300, "gone"),
+        string(0x2400, "gone"),
+    ];
+    let kept = answer(&heap(&[("vm", &[0x1100])], &things), &Question::default());
+    assert_eq!((kept.count, kept.duplicates, kept.wasted), (2, 1, 40));
+    assert_eq!((kept.rows.len(), kept.rows[0].count), (1, 2));
+    assert!(kept.warnings.is_empty());
+    // Without roots it is not known what is garbage.
+    let unknown = answer(&heap(&[], &things), &Question::default());
+    assert_eq!((unknown.count, unknown.duplicates), (5, 3));
+    assert!(unknown.warnings[0].contains("garbage is counted"));
 }
 
 #[test]

@@ -70,6 +70,7 @@ pub(super) fn of(heap: &Heap, answer: &Answer, header: &Map<String, Value>) -> V
             "Contents of strings are not known: dump with values: :full or :truncate.".to_owned(),
         );
     }
+    warnings.extend(tracking::not_learned(heap));
     warnings.extend(tracking::left_out(heap));
     warnings
 }

@@ -93,6 +93,7 @@ impl Search<'_> {
                 "The dump was cut: what its missing part retains is missing here.".to_owned(),
             );
         }
+        remarks.extend(tracking::not_learned(self.heap));
         remarks.extend(tracking::left_out(self.heap));
         remarks
     }

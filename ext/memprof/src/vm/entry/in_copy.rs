@@ -18,6 +18,7 @@ use crate::vm::heap::{
     file::{self, Facts},
 };
 use crate::vm::protect::protect;
+use crate::vm::slots::FreeSlots;
 use crate::vm::symbols::symbols;
 
 /// Evaluates to a lambda.
@@ -88,7 +89,13 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
         } => {
             let policy: Policy = values.parse()?;
             let contents = matches!(policy, Policy::Full | Policy::Truncate);
+            let before = FreeSlots::now()?;
             let (threads, globals, about) = facts(&ruby, contents)?;
+            let mut about: Map<String, serde_json::Value> = parsed(&about)?;
+            // What was allocated to learn this is no part of the process.
+            let own = before.used_since()?;
+            let own = own.iter().map(|object| format!("{object:#x}"));
+            about.insert("own_objects".to_owned(), own.collect());
             let facts = Facts {
                 format: format.parse()?,
                 compression: compression.parse()?,
@@ -97,7 +104,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
                 globals,
                 // SAFETY: asks the kernel: the copy is the process's child.
                 pid: unsafe { libc::getppid() } as u32,
-                about: parsed(&about)?,
+                about,
             };
             let file = heap::binding::duplicate(output).map_err(|error| error.to_string())?;
             let counts = file::dump_with(&ruby, file, facts)?;

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require_relative "malloc"
+require_relative "native"
+
+module Memprof
+  # What a file is, by what it begins with, and which verb of the command reads it.
+  module FileKind
+    HEAD = 262_144 # bytes: a traced request is a line
+    # Texts that begin with one of these are of that kind; a heap dump may also be compressed.
+    BEGINNINGS = {
+      core: /\A\x7FELF/,
+      heap: /\A(?:memprof\uFFFD|\s*(?:\[\s*\{\s*"id"|\{\s*"(?:_id|address)"|\{\s*"type"\s*:\s*"ROOT"))/,
+      tracked: /\A\s*\{\s*"format"\s*:\s*"memprof-report"/,
+      boot: /\A\s*\{\s*"format"\s*:\s*"memprof-boot"/
+    }.freeze
+    STATS = /\A\s*\d+ .+:\d+:.+$/
+    STACKS = /\A[^\s{\[].*;.* \d+$/
+    # What each kind is called, and the verb that shows it.
+    SHOWN = {
+      heap: ["a heap dump", "stats"], core: ["a core file", "core"], malloc: ["a malloc recording", "malloc"],
+      trace: ["a log of traced requests", "trace"], tracked: ["a report of allocations", "web"],
+      boot: ["a report of `memprof boot`", "web"]
+    }.freeze
+    private_constant :HEAD, :BEGINNINGS, :STATS, :STACKS, :SHOWN
+
+    class << self
+      # A key of SHOWN; nil if the file does not look like any of them. A pipe cannot be looked into.
+      def of(path)
+        return unless File.file?(path)
+        return :malloc if Malloc::Recording.file?(path)
+
+        head = (File.binread(path, HEAD) || +"").force_encoding(Encoding::UTF_8).scrub
+        of_text(head)
+      rescue SystemCallError
+        nil
+      end
+
+      # "a heap dump: `memprof stats FILE`"
+      def sentence(kind, path)
+        name, verb = SHOWN.fetch(kind)
+        "#{name}: `memprof #{verb} #{path}`"
+      end
+
+      private
+
+      def of_text(head)
+        kind, = BEGINNINGS.find { |_, beginning| head.match?(beginning) }
+        return kind if kind
+
+        first = head.each_line.find { |line| !line.strip.empty? }.to_s
+        return :trace if request?(first)
+
+        :tracked if first.match?(STATS) || first.match?(STACKS)
+      end
+
+      # The first request may be longer than what was read of it.
+      def request?(line)
+        Native.request?(line) || (line.bytesize >= HEAD && line.start_with?('{"start":'))
+      end
+    end
+  end
+end
