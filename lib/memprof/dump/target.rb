@@ -36,7 +36,7 @@ module Memprof
         # For a stream, too: its name leads to what it is.
         def path_of(target)
           path = target.respond_to?(:to_path) ? target.to_path : target
-          File.expand_path(path) if path.is_a?(String) && !Output.file_path(path)
+          Output.full_path(path) if path.is_a?(String) && !Output.file_path(path)
         end
 
         def device?(path) = File.stat(path).chardev?
