@@ -49,7 +49,7 @@ module Memprof
       verb, *rest = arguments
       status(terminal) do
         case verb
-        when "--version", "-v" then terminal.puts("memprof #{VERSION}")
+        when "--version", "-v", "-V" then terminal.puts("memprof #{VERSION}")
         when "--help", "-h" then command("help", terminal).start([])
         when nil then raise UsageError, "no command given; see `memprof --help`"
         when /\A-/ then Classic.new(terminal).start(arguments)

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../output"
+require_relative "../paint"
 
 module Memprof
   module Dump
@@ -23,7 +24,7 @@ module Memprof
         end
 
         def terminal?(target)
-          return target.tty? if target.respond_to?(:tty?)
+          return Paint.terminal?(target) if %i[isatty tty?].any? { |name| target.respond_to?(name) }
 
           path = path_of(target)
           path && device?(path) ? File.open(path, LOOK, &:tty?) : false
