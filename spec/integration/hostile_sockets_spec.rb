@@ -63,7 +63,8 @@ RSpec.describe "memprof, asking a process whose socket is hostile" do
   it "does without the answer of a process that is silent, where /proc knows enough" do
     foreign_program(answering("sleep")) do |program|
       memory = bounded("memory", program.pid)
-      expect(memory.stderr).to include("process #{program.pid}: no answer within 5 s; shown is what /proc knows")
+      reason = "no answer within 5 s; shown is what /proc knows"
+      expect(memory.stderr).to include("process #{program.pid}: #{reason}")
       expect([memory.stdout, memory.status.exitstatus]).to match([/\A#{program.pid}: RSS: /, 0])
     end
   end

@@ -33,7 +33,7 @@ RSpec.describe Memprof::Paint do
       plain = Object.new
       string = StringIO.new
       [plain, string].each { |io| io.define_singleton_method(name) { answer } }
-      expect([plain, string].map { |io| described_class.wanted?(io) }).to eq([answer] * 2), "#{name}"
+      expect([plain, string].map { |io| described_class.wanted?(io) }).to eq([answer] * 2), name.to_s
     end
     other_way = instance_double(IO, tty?: true)
     other_way.define_singleton_method(:isatty) { false }
