@@ -46,10 +46,11 @@ module Memprof
     # Runs a command line.
     def self.start(arguments)
       terminal = Terminal.new
+      arguments = arguments.map { |argument| text_or_bytes(argument) }
       verb, *rest = arguments
       status(terminal) do
         case verb
-        when "--version", "-v" then terminal.puts("memprof #{VERSION}")
+        when "--version", "-v", "-V" then terminal.puts("memprof #{VERSION}")
         when "--help", "-h" then command("help", terminal).start([])
         when nil then raise UsageError, "no command given; see `memprof --help`"
         when /\A-/ then Classic.new(terminal).start(arguments)
@@ -57,6 +58,9 @@ module Memprof
         end
       end
     end
+
+    # Names of files need not be text, which OptionParser and Shellwords insist on; they take bytes.
+    def self.text_or_bytes(text) = text.valid_encoding? ? text : text.b
 
     def self.command(verb, terminal)
       name = VERBS[verb]

@@ -43,8 +43,9 @@ module Memprof
       # @param ignore_stack_roots [Boolean] leave out what only the machine stack refers to, which may be
       #   numbers that look like addresses
       # @param max_bytes [Integer, nil] bytes that the dump may have without its compression, for a dump of
-      #   unknown origin: then one record of it (a long String, a large Array) may take 512 MiB of memory,
-      #   else 1 GiB. An index that is there is read in any case
+      #   unknown origin: then one record of it (a long String, a large Array) may take a sixteenth of that
+      #   in memory, at least 64 MiB and at most 512 MiB, else 1 GiB. An index that is there is read in any
+      #   case
       # @yield about ten times a second, until the heap is open. What the block raises ends the opening
       # @yieldparam stage [Symbol] `:opening`, `:reading`, `:linking`, `:computing` or `:writing`
       # @yieldparam done [Integer] bytes that were read

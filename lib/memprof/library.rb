@@ -32,6 +32,9 @@ module Memprof
     # One dump is too large.
     class TooLarge < Error; end
 
+    # One dump ends early.
+    class Truncated < Error; end
+
     def self.default_directory(env = ENV)
       given, data, home = [VARIABLE, "XDG_DATA_HOME", "HOME"].map { |name| env[name].to_s }
       return File.expand_path(given) unless given.empty?
@@ -66,12 +69,15 @@ module Memprof
 
     def room = @max_size && [@max_size - size, 0].max
 
-    # Takes in a dump: as a file without a name, which gets one when it is known to be a dump.
-    def take(app:, name: nil, limit: nil, facts: {}, progress: nil)
+    # Takes in a dump: as a file without a name, which gets one when it is known to be a dump. With `whole`,
+    # one that ends early is refused.
+    def take(app:, name: nil, limit: nil, facts: {}, whole: false, progress: nil)
       Part.open(@directory, limit: limit, room: room) do |part|
         yield(part)
         part.finish
         heap = heap_of(part, limit, &progress)
+        raise Truncated, "the dump is truncated, so it was not stored" if whole && heap.source[:truncated]
+
         about = Entry.about(heap, part.size, app: app, name: name, facts: facts)
         locked { keep(part, about) }
       end

@@ -2,6 +2,7 @@
 
 require "memprof"
 require_relative "middleware/body"
+require_relative "middleware/pending"
 require_relative "middleware/request"
 
 module Memprof
@@ -56,7 +57,8 @@ module Memprof
     # @param report [Symbol] `:live` prints the lines of objects that are alive; `:allocations` the URL, the
     #   totals, and the lines that allocated most, also of objects that were freed, by class and by gem
     # @param permit [#call, false, nil] is called with the Rack env; says whether the request may ask for its
-    #   report with `?memprof=allocations`, `retained` or `flame`, and gets that in place of the response.
+    #   report with `?memprof=allocations`, `retained` or `flame`, and gets that in place of the response (for
+    #   `retained`, a redirect to it). If it raises, the request may not.
     #   nil: if Rails or RACK_ENV is in development; false: never
     # @raise [ArgumentError] if an option cannot work
     #
@@ -84,6 +86,7 @@ module Memprof
       @allocations = report == :allocations
       # Loaded with the first request that asks: this may be a signal handler, which can load nothing.
       @permit = permit.nil? ? ->(env) { Endpoint.development?(env) } : permit
+      @pending = Pending.new
       @warned = false
     end
 
@@ -97,8 +100,8 @@ module Memprof
     #   app = Memprof::Middleware.new(->(_env) { [204, {}, []] }, io: StringIO.new)
     #   app.call({}).first # => 204
     def call(env)
-      view = asked_for(env) if @permit
-      return Endpoint.new(@app, env, view, limit: @limit).call if view
+      wish = asked_for(env) if @permit
+      return Endpoint.new(@app, env, wish, @pending, limit: @limit).call if wish
       return @app.call(env) if @only && !@only.call(env)
 
       request = open_request
@@ -133,8 +136,11 @@ module Memprof
       query = env["QUERY_STRING"]
       return unless query&.include?(SWITCH)
 
-      view = Endpoint.view(query)
-      view if view && @permit.call(env)
+      wish = Endpoint.wish(query)
+      wish if wish && @permit.call(env)
+    rescue StandardError, ScriptError => error
+      warn_once("permits nothing", error)
+      nil
     end
 
     def open_request
@@ -150,7 +156,8 @@ module Memprof
     end
 
     def summary(session, env, status)
-      summary = Summary.new(session.report, env, status, collected: @force_gc, limit: @limit)
+      request = Summary::Request.of(env, status)
+      summary = Summary.new(session.report, request, retained: @force_gc, limit: @limit)
       "\n#{RULE}\n#{summary}"
     end
 

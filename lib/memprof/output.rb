@@ -64,7 +64,7 @@ module Memprof
       end
 
       path = path_of(path_or_io)
-      full = File.expand_path(path)
+      full = full_path(path)
       return if stream(full)
 
       # Not by Ruby's own functions: since 3.2 these let all other threads run first. And the extension is
@@ -75,6 +75,13 @@ module Memprof
 
       # A link is replaced, whatever it points to.
       full unless kind == "other"
+    end
+
+    # The path from the root on. A working directory that was removed has none.
+    def self.full_path(path)
+      File.expand_path(path)
+    rescue SystemCallError => e
+      raise Error, "can't write #{path}: the working directory can't be named: #{reason(e)}"
     end
 
     # What went wrong at a path, in words.
@@ -114,22 +121,18 @@ module Memprof
         # A full disk shows itself here, not when the process ends and an error can no longer be reported.
         io.flush if io.respond_to?(:flush)
         value
-      rescue Errno::EPIPE
-        raise
       rescue SystemCallError, IOError => e
         raise Error, "can't write to #{io_name(io)}: #{reason(e)}"
       end
 
       def to_path(path, &block)
-        full = File.expand_path(path)
+        full = full_path(path)
         name = stream(full)
         return to_stream(name, &block) if name
         raise Error, "can't write #{path}: it is a directory" if File.directory?(full)
 
         is_device = File.exist?(full) && !File.file?(full)
         is_device ? File.open(path, File::WRONLY | File::BINARY, &block) : to_file(path, &block)
-      rescue Errno::EPIPE
-        raise
       rescue SystemCallError, IOError => e
         raise failure(path, e)
       end

@@ -36,6 +36,11 @@ module Memprof
     # Whether the file is one of memprof's own.
     def self.own?(path) = path.start_with?(*OWN_FILES)
 
+    # Whether the file belongs to the application: to no gem, not to the standard library, the VM or memprof.
+    def self.application?(path)
+      !path.start_with?(INTERNAL, "(") && !own?(path) && Native.library_path(path).nil?
+    end
+
     # The directory that paths are written relative to; nil if it has been removed under the process.
     def self.working_directory
       # In a locale without them, letters beyond ASCII would not compare with those of a profile.

@@ -137,7 +137,7 @@ module Memprof
         @security.cross_site_refusal(request) || page(request)
     rescue BadRequest => e
       Response.text(400, "#{e.message}\n")
-    rescue StandardError => e
+    rescue StandardError, ScriptError => e
       failed(request, e)
     end
 

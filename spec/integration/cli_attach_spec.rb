@@ -29,6 +29,78 @@ RSpec.describe "memprof attach" do
     result.stdout
   end
 
+  describe "a program that is in its way" do
+    def refused(pid, *options)
+      stdout, stderr, status = run_memprof("attach", pid, *options, "--duration", 0.1, "--seconds", 120,
+        timeout: 300)
+      expect([stdout, status.exitstatus]).to eq(["", 2])
+      stderr.lines.last
+    end
+
+    it "is named where it has frozen the lists of what is loaded" do
+      attachable("[$LOAD_PATH, $LOADED_FEATURES].each(&:freeze); puts :ready; sleep") do |pid, _|
+        expect(refused(pid, "--track")).to end_with("nothing can be loaded: $LOADED_FEATURES is frozen\n")
+      end
+      attachable("$LOAD_PATH.freeze; puts :ready; sleep") do |pid, _|
+        expect(value(pid, "6 * 7")).to eq("42\n")
+      end
+    end
+
+    it "is named where it has redefined methods, and is not warned when memprof comes again" do
+      code = <<~RUBY
+        $stderr.reopen("stderr")
+        File.write("program.rb", <<~PROGRAM)
+          class Module
+            alias_method :own, :private_constant
+            def private_constant(*names) = File.exist?("fine") ? own(*names) : raise("no such thing")
+          end
+        PROGRAM
+        load "./program.rb"
+        puts :ready
+        sleep
+      RUBY
+      attachable(code) do |pid, _|
+        2.times do
+          expect(refused(pid, "--track")).to match(%r{RuntimeError: no such thing \(\S*program\.rb:3:in })
+        end
+        File.write("fine", "")
+        expect(value(pid, "6 * 7")).to eq("42\n")
+      end
+      expect(File.read("stderr")).to be_empty
+    end
+
+    it "gets the reason that its system has, if no descriptor is left" do
+      code = <<~RUBY
+        Process.setrlimit(:NOFILE, 30)
+        kept = []
+        begin
+          loop { kept << File.open(File::NULL) }
+        rescue Errno::EMFILE
+          STDOUT.puts "ready"
+        end
+        sleep
+      RUBY
+      attachable(code) do |pid, _|
+        expect(refused(pid, "--track")).to match(/: it can't open a socket: Too many open files/)
+      end
+    end
+
+    it "is left alone where it may have too little memory" do
+      code = <<~RUBY
+        size = File.read("/proc/self/status")[/VmSize:\\s+(\\d+)/, 1].to_i * 1024
+        Process.setrlimit(:AS, size + 80_000_000)
+        puts :ready
+        sleep
+      RUBY
+      attachable(code) do |pid, _|
+        expect(refused(pid, "--malloc"))
+          .to match(/: RLIMIT_AS leaves it [67]\d\.\d MiB of address space, and memprof needs 512\.0 MiB$/)
+        expect(Process.kill(0, pid)).to eq(1)
+        expect(run_memprof("stack", pid)).to be_success
+      end
+    end
+  end
+
   programs = {
     "that sleeps" => "puts :ready; sleep",
     # From 3.2 on reading a file gives up the GVL: beside four threads that never wait, each file that memprof

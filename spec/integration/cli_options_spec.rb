@@ -60,6 +60,15 @@ RSpec.describe "Options of the command" do
     end
   end
 
+  it "are known whatever was loaded before" do
+    result = run_ruby(<<~RUBY)
+      require "memprof"
+      require "memprof/cli"
+      Memprof::CLI::VERBS.each_key { |verb| Memprof::CLI.command(verb, Memprof::CLI::Terminal.new).help }
+    RUBY
+    expect([result.stderr, result.status.exitstatus]).to eq(["", 0])
+  end
+
   it "are the same for what is printed everywhere" do
     lacking = (verbs - without_output).reject { |verb| long(verb).intersect?(%w[--output]) }
     expect(lacking).to eq([])

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "csv"
 require "json"
 require "memprof"
 require "tmpdir"
@@ -16,6 +17,47 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
 
   def planted(path)
     File.foreach(path).count { |line| line.include?('"class_name":"Order"') }
+  end
+
+  it "name the method that the program has redefined" do
+    code = <<~RUBY
+      File.write("program.rb", "class Array; def each = raise('no such thing'); end")
+      load "./program.rb"
+      puts :ready
+      sleep
+    RUBY
+    plain_program(code) do |pid, _|
+      [["stack", pid], ["dump", "--pid", pid, "-o", "heap.memprof"]].each do |line|
+        _, stderr, status = run_memprof(*line)
+        expect([stderr, status.exitstatus])
+          .to match([%r{Ruby code raised RuntimeError in the copy: no such thing \(\S*program\.rb:1:in }, 2])
+      end
+    end
+  end
+
+  it "print as CSV a row for each frame" do
+    code = "thread = Thread.new { sleep }\nthread.name = 'a,b'\nputs :ready\nsleep"
+    plain_program(code) do |pid, _|
+      stdout, = run_memprof("stack", "--format", "csv", pid)
+      rows = CSV.parse(stdout, headers: true).map(&:to_h)
+      expect(rows.map { |row| row["name"] }.uniq).to eq(["main", "a,b"])
+      expect(rows.first).to include("thread" => "1", "depth" => "0", "frame" => /sleep/)
+      expect(rows.last).to include("thread" => "2", "status" => "sleep")
+    end
+  end
+
+  it "write to a file whose name is not text" do
+    plain_program("puts :ready; sleep") do |pid, _|
+      names = %W[stack\xE9.txt heap\xE9.memprof].map(&:b)
+      [["stack", pid, "-o", names[0]], ["dump", "--pid", pid, "--output=#{names[1]}".b],
+        ["top", names[1], "-o", "top\xE9".b]].each do |line|
+        result = run_memprof(*line)
+        expect(result.status.exitstatus).to eq(0), result.stderr
+      end
+      expect(Dir.children(".").map(&:b)).to include(*names, "top\xE9".b)
+    end
+    _, stderr, status = run_memprof("\xE9".b)
+    expect([stderr, status.exitstatus]).to match([/unknown command/, 2])
   end
 
   planting = <<~RUBY

@@ -30,11 +30,11 @@ RSpec.describe "memprof, asking a process whose socket is hostile" do
       ["attach", pid, "--track", "--duration", 0.1]]
   end
 
-  # Of workers that don't answer, /proc says something.
+  # Of the memory of processes that don't answer, /proc says something.
   def expect_refused(lines)
     commands = all_bounded(lines, seconds: 120)
     lines.zip(commands) do |line, command|
-      next if line.include?("--workers")
+      next if line.first == "memory"
 
       expect(command.status.exitstatus).to eq(2), "#{line}: #{command.stderr}"
     end
@@ -57,6 +57,15 @@ RSpec.describe "memprof, asking a process whose socket is hostile" do
       foreign_program(slow) do |second|
         expect_refused([first, second].flat_map { |program| verbs(program.pid) })
       end
+    end
+  end
+
+  it "does without the answer of a process that is silent, where /proc knows enough" do
+    foreign_program(answering("sleep")) do |program|
+      memory = bounded("memory", program.pid)
+      reason = "no answer within 5 s; shown is what /proc knows"
+      expect(memory.stderr).to include("process #{program.pid}: #{reason}")
+      expect([memory.stdout, memory.status.exitstatus]).to match([/\A#{program.pid}: RSS: /, 0])
     end
   end
 

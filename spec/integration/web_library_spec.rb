@@ -212,6 +212,22 @@ RSpec.describe "memprof web --library" do
     end
   end
 
+  it "needs little memory to refuse a line of a gigabyte" do
+    serve("--library", place, "--key", key) do |uri, _, pid|
+      page(uri, "/library")
+      before = peak(pid)
+      large = File.join(directory, "large.json.gz")
+      Zlib::GzipWriter.open(large, Zlib::BEST_SPEED) do |gzip|
+        gzip.write(%({"address":"0x1000", "type":"STRING", "value":"))
+        1024.times { gzip.write("a" * 1024 * 1024) }
+        gzip.write(%(", "memsize":40}\n))
+      end
+      stdout, = classic("--file", large, "--url", uri.to_s)
+      expect(stdout.lines.last).to match(/the record in line 1 is larger than the limit of \d+ MiB/)
+      expect(peak(pid) - before).to be < 200 * 1024 * 1024
+    end
+  end
+
   it "takes many uploads of one name at once" do
     serve("--library", place, "--key", key) do |uri, _, _|
       clients = Array.new(4) { Thread.new { classic("--file", cache_dump, "--url", uri.to_s) } }

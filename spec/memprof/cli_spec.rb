@@ -95,6 +95,7 @@ RSpec.describe "memprof" do
 
   it "shows its version" do
     expect(run_memprof("--version").stdout).to eq("memprof #{Memprof::VERSION}\n")
+    expect(run_memprof("-V").stdout).to eq("memprof #{Memprof::VERSION}\n")
     expect(run_memprof("run", "--version").stdout).to eq("memprof #{Memprof::VERSION}\n")
   end
 

@@ -28,6 +28,18 @@ RSpec.describe Memprof::Paint do
     expect(described_class.wanted?(IO.pipe.each(&:close).first)).to be false
   end
 
+  it "believes the one of isatty and tty? that the io defines itself" do
+    [[:isatty, true], [:tty?, true], [:isatty, false], [:tty?, false]].each do |name, answer|
+      plain = Object.new
+      string = StringIO.new
+      [plain, string].each { |io| io.define_singleton_method(name) { answer } }
+      expect([plain, string].map { |io| described_class.wanted?(io) }).to eq([answer] * 2), name.to_s
+    end
+    other_way = instance_double(IO, tty?: true)
+    other_way.define_singleton_method(:isatty) { false }
+    expect(described_class.wanted?(other_way)).to be false
+  end
+
   it "honours NO_COLOR if it says anything" do
     ENV["NO_COLOR"] = ""
     expect(described_class.wanted?(terminal)).to be true

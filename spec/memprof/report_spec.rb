@@ -43,13 +43,14 @@ RSpec.describe Memprof::Report do
           def call(_env) = [200, { "content-type" => "text/plain" }, ["text" * 50_000]]
         end
         app = App.new
-        env = { "HTTP_ACCEPT" => "text/plain", "QUERY_STRING" => "" }
-        page = -> { Memprof::Middleware::Endpoint.new(app, env, "retained").call.last.first }
+        env = { "HTTP_ACCEPT" => "text/plain", "QUERY_STRING" => "memprof=allocations" }
+        middleware = Memprof::Middleware.new(app, permit: ->(_env) { true })
+        page = -> { middleware.call(env.dup).last.first }
         3.times { Memprof.report { app.call({}) } }
         p Array.new(3) { Memprof.report { app.call({}) }.total_retained_memsize < 10_000 }
         p Array.new(3) { Memprof.report { app.call({}) && nil }.total_retained_memsize < 10_000 }
         p Array.new(3) { MemoryProfiler.report { app.call({}) && nil }.total_retained_memsize < 10_000 }
-        p Array.new(6) { page.call.match?(/\\d B\\) retained$/) }.last(3)
+        p Array.new(6) { page.call.match?(/\\d B\\) alive at its end$/) }.last(3)
       RUBY
       expect(run_ruby(code).stdout.lines(chomp: true)).to eq ["[true, true, true]"] * 4
     end

@@ -81,13 +81,16 @@ impl Derived {
         let root = heap.root();
         let memsize = heap.memsizes()?;
         let (steps, tree) = std::thread::scope(|scope| {
-            let steps = scope.spawn(|| steps(heap, &graph, stop));
+            let find = || steps(heap, &graph, stop);
+            let other = std::thread::Builder::new().spawn_scoped(scope, find);
             let tree = graph::dominators_unless(&graph, root, stop).and_then(|tree| {
                 stop.check()?;
                 let retained = graph::retained(&tree, |node| memsize.get(node));
                 Ok((tree, retained.into_iter().collect::<Sizes>()))
             });
-            (steps.join(), tree)
+            // Without memory for another thread, one after the other.
+            let steps = other.map_or_else(|_| Ok(find()), |other| other.join());
+            (steps, tree)
         });
         let (tree, retained) = tree?;
         let steps = steps.map_err(|_| io::Error::other("the search for paths ended early"))?;

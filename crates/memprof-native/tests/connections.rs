@@ -16,6 +16,9 @@ const LIBRARY: &str = r#"
     int PQsendQuery(void *c, const char *q) { return 1; }
     int PQisBusy(void *c) { return *(char *) c; }
     void *PQgetResult(void *c) { return c; }
+    int PQsendQueryPrepared(void *c, const char *n, int k, void *v, void *l, void *f, int r) { return 1; }
+    const char *tag = "";
+    const char *PQcmdStatus(const void *r) { return r ? tag : 0; }
     void PQreset(void *c) {}
     void PQfinish(void *c) {}
 "#;
@@ -25,6 +28,8 @@ const PROGRAM: &str = r#"
     void *PQexec(void *, const char *), *PQprepare(void *, const char *, const char *, int, void *), *PQgetResult(void *);
     void *PQexecPrepared(void *, const char *, int, void *, void *, void *, int);
     int PQsendQuery(void *, const char *), PQisBusy(void *);
+    int PQsendQueryPrepared(void *, const char *, int, void *, void *, void *, int);
+    extern const char *tag;
     void PQreset(void *), PQfinish(void *);
     static char connections[64];
     void query(int c, const char *q) { PQexec(connections + c, q); }
@@ -35,6 +40,8 @@ const PROGRAM: &str = r#"
     void reset(int c) { PQreset(connections + c); }
     void finish(int c) { PQfinish(connections + c); }
     void prepare(int c, const char *n, const char *q) { PQprepare(connections + c, n, q, 0, 0); }
+    void answers(int c, const char *t) { static char kept[64]; tag = __builtin_strcpy(kept, t); }
+    void send_execute(int c, const char *n) { connections[c] = 1; PQsendQueryPrepared(connections + c, n, 0, 0, 0, 0, 0); }
     void execute(int c, const char *n) { PQexecPrepared(connections + c, n, 0, 0, 0, 0, 0); }
 "#;
 
@@ -80,14 +87,20 @@ impl Client {
     /// The kinds that these statements have in a trace.
     fn kinds(&self, statements: &[(c_int, &str)]) -> Vec<&'static str> {
         let kind = |&(connection, name): &(c_int, &str)| {
-            let report = traced(Scope::Thread, || self.say("execute", connection, name));
-            let kinds = ["select", "insert", "update", "delete", "unknown"];
-            *(kinds.iter())
-                .find(|kind| count(&report, &format!("postgres.types.{kind}.queries")) == 1)
-                .unwrap()
+            kind(&traced(Scope::Thread, || {
+                self.say("execute", connection, name)
+            }))
         };
         statements.iter().map(kind).collect()
     }
+}
+
+/// The kind of the only query of a trace.
+fn kind(report: &Report) -> &'static str {
+    let kinds = ["select", "insert", "update", "delete", "unknown"];
+    let queries = |kind: &&str| count(report, &format!("postgres.types.{kind}.queries"));
+    assert_eq!(kinds.iter().map(queries).sum::<u64>(), 1);
+    kinds.into_iter().find(|kind| queries(kind) == 1).unwrap()
 }
 
 fn traced(scope: Scope, work: impl FnOnce()) -> Report {
@@ -275,6 +288,44 @@ fn kinds_live_as_long_as_their_statements() {
         // The connection may have been closed and opened again meanwhile.
         let _again = install();
         assert_eq!(client.kinds(&[(0, "b")]), ["unknown"]);
+    });
+}
+
+#[test]
+fn kinds_of_statements_that_were_prepared_unseen() {
+    alone(|| {
+        let (client, _installed) = (Client::new(), install());
+        client.say("answers", 0, "INSERT 0 1");
+        assert_eq!(client.kinds(&[(0, "a")]), ["insert"]);
+        let query = |text: &str| kind(&traced(Scope::Thread, || client.say("query", 0, text)));
+        assert_eq!(query("/* of SQL */ EXECUTE b (1)"), "insert");
+        assert_eq!(query("with x as (select 1) select"), "unknown");
+        // What is known is not asked for again, and an error shows nothing.
+        client.say("answers", 0, "");
+        assert_eq!(client.kinds(&[(0, "a"), (1, "a")]), ["insert", "unknown"]);
+        client.say("answers", 0, "UPDATE 3");
+        assert_eq!(client.kinds(&[(1, "a")]), ["update"]);
+
+        client.say("answers", 0, "DELETE 2");
+        let report = traced(Scope::Thread, || {
+            client.say("send_execute", 0, "c");
+            client.to("ask", 0);
+            pause();
+            client.to("reply", 0);
+            client.to("ask", 0);
+            pause();
+            client.to("result", 0);
+        });
+        assert_eq!(kind(&report), "delete");
+        let (waited, pause) = (waited(&report), PAUSE.as_secs_f64());
+        assert!((pause..2.0 * pause).contains(&waited), "{waited}");
+        assert_eq!(client.kinds(&[(0, "c")]), ["delete"]);
+
+        // Its answer is not taken: it is counted when the trace ends.
+        let given_up = traced(Scope::Thread, || client.say("send_execute", 0, "d"));
+        assert_eq!(kind(&given_up), "unknown");
+        let later = traced(Scope::Thread, || client.to("result", 0));
+        assert_eq!(count(&later, "postgres.queries"), 0);
     });
 }
 

@@ -14,25 +14,38 @@ begin
   bytes << input.readpartial(rest - bytes.bytesize) until bytes.bytesize == rest
   sent = Marshal.load(bytes) # rubocop:disable Security/MarshalLoad -- sent by the process that traces this one
   library, extension, sources, request = sent.values_at(:library, :extension, :sources, :request)
-  added = !$LOAD_PATH.include?(library)
+  raise FrozenError, "nothing can be loaded: $LOADED_FEATURES is frozen" if $LOADED_FEATURES.frozen?
+
+  added = !$LOAD_PATH.frozen? && !$LOAD_PATH.include?(library)
   $LOAD_PATH.push(library) if added
   # RubyGems would look through all gems first.
   load = respond_to?(:gem_original_require, true) ? method(:gem_original_require) : method(:require)
   sources.each do |path, code|
     next if $LOADED_FEATURES.include?(path)
 
+    # A file that failed before has defined some of its constants.
+    if Thread.main.thread_variable_get(:memprof_failed) == path
+      verbose = $VERBOSE
+      $VERBOSE = nil
+      silenced = true
+    end
     # Before it is evaluated: what memprof loads automatically would be read else.
     $LOADED_FEATURES << path
     load.call(extension) if path == "#{library}/memprof/native.rb"
     RubyVM::InstructionSequence.compile(code, path, path).eval
   rescue Exception # rubocop:disable Lint/RescueException -- raised again
     $LOADED_FEATURES.delete(path)
+    Thread.main.thread_variable_set(:memprof_failed, path)
     raise
+  ensure
+    $VERBOSE = verbose if silenced
   end
   Memprof::Attached.new(input, output, library).run(request)
 rescue Exception => e # rubocop:disable Lint/RescueException -- goes to the command that asked
   # Without the gem json, which may not be loaded.
-  text = "#{e.class}: #{e.message.to_s.lines.first}".b.gsub(/[^ !#-\[\]-~]/n, "?")
+  place = e.backtrace&.first
+  place = nil if place&.start_with?("memprof attach")
+  text = "#{e.class}: #{e.message.to_s.lines.first}#{" (#{place})" if place}".b.gsub(/[^ !#-\[\]-~]/n, "?")
   output.write("{\"error\":\"#{text}\"}\n") unless IO.select([input], nil, nil, 0)
 ensure
   $LOAD_PATH.delete(library) if added

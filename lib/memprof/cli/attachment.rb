@@ -33,8 +33,11 @@ module Memprof
       LIMIT = 64 << 20 # bytes of an answer
       PATIENCE = 5 # seconds for the process to stop what it does
       MOMENT = 1 # second for a process to end whose threads have
+      # Bytes of address space that the library, its threads and a recording of malloc take at most. Without,
+      # the process itself would end.
+      ROOM = 512 << 20
       private_constant :AT_EASE, :AGAIN_AFTER, :LONGEST_WAIT, :LINE, :REQUIRE,
-        :AUTOLOAD, :OWN, :LIMIT, :PATIENCE, :MOMENT
+        :AUTOLOAD, :OWN, :LIMIT, :PATIENCE, :MOMENT, :ROOM
 
       # The longest time in seconds for which its main thread was stopped.
       attr_reader :pause
@@ -51,6 +54,7 @@ module Memprof
 
       # Gives the answer. `seconds` is the time for the process to begin, `work` that for the rest.
       def run(request, seconds:, work:)
+        check_room
         get_started(seconds)
         step("withdraw") # another command may attach now
         send_rest(request, seconds)
@@ -65,6 +69,14 @@ module Memprof
       end
 
       private
+
+      def check_room
+        left = @target.address_space
+        return if left.nil? || left >= ROOM
+
+        refuse(:failed, "RLIMIT_AS leaves it #{Units.bytes(left)} of address space, and memprof needs " \
+                        "#{Units.bytes(ROOM)}")
+      end
 
       def get_started(seconds)
         beginning = Clock.now

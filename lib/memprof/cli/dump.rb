@@ -100,7 +100,8 @@ module Memprof
       def dump(target, out)
         out = dump_of(target, out, @wanted, @options.fetch(:seconds, DEFAULT_SECONDS))
         @terminal.puts(out)
-        @terminal.warn("#{Units.bytes(File.size(out))}; next: memprof leaks #{Shellwords.escape(out)}")
+        path = Shellwords.escape(CLI.text_or_bytes(out))
+        @terminal.warn("#{Units.bytes(File.size(out))}; next: memprof leaks #{path}")
       end
     end
   end

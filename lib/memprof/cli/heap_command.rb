@@ -124,7 +124,10 @@ module Memprof
       end
 
       # Backslashes before every blank of a query would be correct, too.
-      def shell(text) = text.match?(/[\s"]/) && !text.match?(/['\n]/) ? "'#{text}'" : Shellwords.escape(text)
+      def shell(text)
+        text = CLI.text_or_bytes(text)
+        text.match?(/[\s"]/) && !text.match?(/['\n]/) ? "'#{text}'" : Shellwords.escape(text)
+      end
 
       def address(text)
         return text.downcase.start_with?("0x") ? text.downcase : "0x#{text.downcase}" if ADDRESS.match?(text)

@@ -26,8 +26,8 @@ module Memprof
           memprof memory heap.memprof
           memprof memory --format json 4711
       TEXT
-      # Seconds for each worker: one may be stopped.
-      PATIENCE = 10
+      # Seconds for the answer of a process: it may hang.
+      PATIENCE = 5
       private_constant :PATIENCE
 
       def call(arguments)
@@ -46,16 +46,13 @@ module Memprof
 
       def live(pid)
         target = target_of(pid)
-        answers = !target.stopped? && target.connect
-        answer = ask_process(target, { do: "memory" }) if answers
         load_library
-        return measured(answer["memory"]) if answer
+        own = own_answer(target) unless target.stopped?
+        return own if own
 
         memory = Memprof::Memory.of(target.pid)
         # Its number may be another process's by now.
         target.running? ? memory : raise(UsageError, "process #{pid} ended")
-      rescue Control::Broken => e
-        raise UsageError, "process #{pid}: #{e.message}"
       end
 
       # A process may answer anything: whether it can be shown is tried before it is.
@@ -72,15 +69,18 @@ module Memprof
       def workers(of)
         master = target_of(of)
         load_library
-        cluster = Memprof::Memory::Cluster.of(master.pid) { |pid| own_answer(pid) }
+        cluster = Memprof::Memory::Cluster.of(master.pid) { |pid| own_answer(Target.new(pid)) }
         present(cluster.to_h) { |page| render_cluster(page, of, cluster) }
       end
 
       # What a process that has loaded memprof/signal knows of itself; nil if it hasn't, or does not answer.
-      def own_answer(pid)
-        client = Target.new(pid).connect or return
+      def own_answer(target)
+        client = target.connect or return
         measured(client.ask({ do: "memory" }, seconds: PATIENCE)["memory"])
-      rescue Control::Broken, SystemCallError
+      rescue Control::Broken => e
+        @terminal.warn("process #{target.pid}: #{e.message}; shown is what /proc knows")
+        nil
+      rescue SystemCallError
         nil
       ensure
         client&.close

@@ -49,6 +49,12 @@ module Memprof
       # Bytes in memory.
       def resident = status("VmRSS").to_i * 1024
 
+      # Bytes of address space that it may still take (RLIMIT_AS); nil if that has no limit.
+      def address_space
+        most = read("limits")&.slice(/^Max address space +(\d+)/, 1) or return
+        [most.to_i - status("VmSize").to_i * 1024, 0].max
+      end
+
       # Threads: those that run, the first one, all others.
       def threads
         first = @pid

@@ -20,13 +20,14 @@ module Memprof
 
       def call(arguments)
         file, query = expect_arguments(arguments, "FILE", "QUERY")
-        raise UsageError, "QUERY and --where exclude each other" if @options[:where]
-
         @options[:where] = query
         list(file)
       end
 
       private
+
+      # QUERY says which objects.
+      def where_option; end
 
       def define_procs; end
     end

@@ -31,6 +31,8 @@ module Memprof
           raise UsageError, "process #{pid}: its answer can't be read"
         end
         present(answer(copy, threads, ractors)) do |page|
+          next page.listing(frames(threads)) if output_format == :csv
+
           render(page, target, copy, threads)
           page.paragraph(others(ractors - 1)) if ractors > 1
         end
@@ -45,6 +47,21 @@ module Memprof
 
       def answer(copy, threads, ractors)
         { ruby: copy.ruby_version, pause: copy.pause, ractors: ractors, threads: threads }
+      end
+
+      # CSV has a row for each frame, and one for a thread without any.
+      def frames(threads)
+        rows = threads.each_with_index.flat_map do |thread, number|
+          name = thread["main"] ? "main" : thread["name"]
+          facts = { thread: number + 1, name: name, status: thread["status"] }
+          frames = Array(thread["backtrace"]).grep(String)
+          frames = [nil] if frames.empty?
+          frames.each_with_index.map { |frame, depth| { **facts, depth: depth, frame: frame } }
+        end
+        columns = { thread: :number, name: :name, status: :name, depth: :number, frame: :name }
+        listing = Listing.new
+        columns.each { |key, kind| listing.column(key.name.capitalize, kind, key) }
+        listing.rows(rows)
       end
 
       # Ruby lists the threads of the Ractor that asks.

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../output"
+require_relative "../paint"
 
 module Memprof
   module Dump
@@ -23,7 +24,7 @@ module Memprof
         end
 
         def terminal?(target)
-          return target.tty? if target.respond_to?(:tty?)
+          return Paint.terminal?(target) if %i[isatty tty?].any? { |name| target.respond_to?(name) }
 
           path = path_of(target)
           path && device?(path) ? File.open(path, LOOK, &:tty?) : false
@@ -36,7 +37,7 @@ module Memprof
         # For a stream, too: its name leads to what it is.
         def path_of(target)
           path = target.respond_to?(:to_path) ? target.to_path : target
-          File.expand_path(path) if path.is_a?(String) && !Output.file_path(path)
+          Output.full_path(path) if path.is_a?(String) && !Output.file_path(path)
         end
 
         def device?(path) = File.stat(path).chardev?

@@ -3,19 +3,26 @@
 module Memprof
   class Middleware
     # Answers a request with what it allocated, in place of the app's own response:
-    # `?memprof=allocations`, `retained` or `flame`. With `.json` or `.txt` the answer is no page, whatever
+    # `?memprof=allocations`, `retained` or `flame`. With `.json` or `.txt` the answer is not a page, whatever
     # the client accepts: the app sees `Accept`, too, and Rails refuses it if the action has no such format.
+    #
+    # What a request retains is known when it is over, so `retained` redirects to `retained-NAME`.
     class Endpoint
       VIEWS = %w[allocations retained flame].freeze
+      RETAINED = "retained"
       FORMATS = { "json" => "application/json", "txt" => "text/plain" }.freeze
-      PARAMETER = /(?:\A|&)memprof=(#{VIEWS.join("|")})(?:\.(?:#{FORMATS.keys.join("|")}))?(?:&|\z)/
-      FORMAT = /(?:\A|&)memprof=\w+\.(\w+)(?:&|\z)/
+      PARAMETER =
+        /(?<before>\A|&)memprof=(?:(?<view>#{VIEWS.join("|")})|#{RETAINED}-(?<name>\h+))
+         (?<ending>\.(?<format>#{FORMATS.keys.join("|")}))?(?=&|\z)/x
       # Frames that are kept of a stack for a flame graph.
       STACK = 256
-      private_constant :FORMATS, :PARAMETER, :FORMAT, :STACK
+      private_constant :FORMATS, :PARAMETER, :STACK
 
-      # The view that a query string asks for, nil if none.
-      def self.view(query) = query[PARAMETER, 1]
+      # What a query string asks for, nil if nothing.
+      def self.wish(query) = PARAMETER.match(query)
+
+      # The query string with another wish.
+      def self.rewrite(query, view) = query.sub(PARAMETER) { "#{$~[:before]}memprof=#{view}#{$~[:ending]}" }
 
       # Who may ask, unless the application says so: anybody, in development.
       def self.development?(_env)
@@ -24,38 +31,72 @@ module Memprof
         ENV["RACK_ENV"] == "development"
       end
 
-      def initialize(app, env, view, limit: nil)
+      def initialize(app, env, wish, pending, limit: nil)
         @app = app
         @env = env
-        @view = view
+        @name = wish[:name]
+        @view = wish[:view] || RETAINED
+        @format = FORMATS[wish[:format]] || env["HTTP_ACCEPT"].to_s
+        @pending = pending
         @limit = limit
       end
 
       # Runs the app to the end of its response, which is thrown away. What it raises goes on.
       def call
-        summary = measure
-        case wanted
+        return result if @name
+        return redirect if @view == RETAINED
+
+        present(measure)
+      end
+
+      private
+
+      def present(summary)
+        case @format
         when %r{application/json} then answer("application/json", json(summary))
         when %r{text/plain} then answer("text/plain", summary.to_s)
         else html(summary)
         end
       end
 
-      private
-
-      def wanted = FORMATS[@env["QUERY_STRING"][FORMAT, 1]] || @env["HTTP_ACCEPT"].to_s
-
       def measure
         Session.run(scope: :thread, stack: @view == "flame" ? STACK : 1) do |session|
-          status = Native.run_deep { finish_response(@app.call(@env)) }
-          session.finish
+          status = run(session)
           session.collect
-          Summary.new(session.report, @env, status, collected: true, limit: @limit,
-            first: @view == "retained" ? :retained : :allocated)
+          Summary.new(session.report, Summary::Request.of(@env, status), retained: false, limit: @limit)
         end
       end
 
-      # As a server does. Nothing here refers to the response afterwards: it is not what the request retains.
+      def redirect
+        session = Session.prepare(scope: :thread)
+        begin
+          session.open
+          status = run(session)
+          name = @pending.add(session, Summary::Request.of(@env, status), @env)
+        ensure
+          session.close unless name
+        end
+        target = "?#{self.class.rewrite(@env["QUERY_STRING"], "#{RETAINED}-#{name}")}"
+        text = "What the request retains is known when it is over: GET #{target} (curl -L does)"
+        answer("text/plain", text, { "location" => target }, status: 303)
+      end
+
+      def result
+        summary = @pending.summary(@name, @limit)
+        return present(summary) if summary
+
+        text = "process #{Process.pid} has no result #{@name}: it was measured by another process of this " \
+               "server, or too long ago; ask again with memprof=#{RETAINED}"
+        answer("text/plain", text, status: 404)
+      end
+
+      def run(session)
+        Native.run_deep { finish_response(@app.call(@env)) }
+      ensure
+        session.finish
+      end
+
+      # As a server does. Nothing here refers to the response afterwards.
       def finish_response(response)
         status, _headers, body = response
         body.each(&:itself) if body.respond_to?(:each)
@@ -67,7 +108,7 @@ module Memprof
       def html(summary)
         require_relative "endpoint_view"
         view = EndpointView.new(summary, @view, @env)
-        answer("text/html", view.render, "content-security-policy" => view.policy)
+        answer("text/html", view.render, { "content-security-policy" => view.policy })
       end
 
       def json(summary)
@@ -82,11 +123,11 @@ module Memprof
         EndpointView.flame(summary)
       end
 
-      def answer(type, text, headers = {})
+      def answer(type, text, headers = {}, status: 200)
         text = "#{text.to_str}\n"
         headers = { "content-type" => "#{type}; charset=utf-8", "content-length" => text.bytesize.to_s,
                     "cache-control" => "no-store", "x-content-type-options" => "nosniff", **headers }
-        [200, headers, @env["REQUEST_METHOD"] == "HEAD" ? [] : [text]]
+        [status, headers, @env["REQUEST_METHOD"] == "HEAD" ? [] : [text]]
       end
     end
   end

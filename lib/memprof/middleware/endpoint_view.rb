@@ -45,7 +45,7 @@ module Memprof
       def asset(name) = Web::Html.new(File.read(File.join(ASSETS, name), encoding: "UTF-8"))
 
       # The same request with another view.
-      def target(view) = "?#{@env["QUERY_STRING"].to_s.sub(/(\A|&)memprof=\w+/, "\\1memprof=#{view}")}"
+      def target(view) = "?#{Endpoint.rewrite(@env["QUERY_STRING"].to_s, view)}"
 
       def drawing
         flame = self.class.flame(summary)
@@ -70,7 +70,7 @@ module Memprof
         table(summary.groups(by)) do |table|
           table.column("Allocated", :bytes, :allocated_bytes)
           table.column("Objects", :count, :allocated_objects)
-          table.column("Retained", :bytes, :retained_bytes)
+          table.column(summary.alive.capitalize, :bytes, :retained_bytes)
           table.column(by.capitalize, :text) { |group| group[:name] }
         end
       end

@@ -114,7 +114,7 @@ module Memprof
       end
 
       def terminal?(io)
-        @file.nil? && io.respond_to?(:tty?) && io.tty?
+        @file.nil? && Paint.terminal?(io)
       rescue IOError
         false # closed: writing to it says so
       end

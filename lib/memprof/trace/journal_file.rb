@@ -39,7 +39,7 @@ module Memprof
       def initialize(path, own: false, max_size: nil, when_full: :rotate)
         Output.file_path(path) # complains about directories and the like
         @path = path
-        @full_path = File.expand_path(path) # the process may change its directory
+        @full_path = Output.full_path(path) # the process may change its directory
         @own = own
         @max_size = max_size
         @when_full = when_full

@@ -130,7 +130,7 @@ module Memprof
         # A block that fails has permitted nothing. What it raised is for who runs the application.
         def permitted?(request)
           @permitted&.call(request.env)
-        rescue StandardError => e
+        rescue StandardError, ScriptError => e
           log(request, "the block of Memprof::Web.permit raised #{e.class}: #{e.message.lines.first}")
           false
         end

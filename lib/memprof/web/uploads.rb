@@ -36,6 +36,8 @@ module Memprof
         refuse(413, e.message)
       rescue InvalidDump
         refuse(422, "not a heap dump, so it was not stored; Memprof.dump_all and `memprof dump` write dumps")
+      rescue Library::Truncated => e
+        refuse(422, e.message)
       rescue Library::Full => e
         refuse(507, e.message)
       rescue Memprof::Error => e
@@ -52,7 +54,8 @@ module Memprof
         raise BadRequest, "name is missing: POST /upload?name=my_app" if app.strip.empty?
 
         facts = { host: params["host"], pid: Integer(params["pid"].to_s, 10, exception: false) }
-        @library.take(app: app, name: params["title"], limit: @limit, facts: facts) do |part|
+        @library.take(app: app, name: params["title"], limit: @limit, facts: facts,
+          whole: true) do |part|
           copy(request, part)
           @looking.lock
         end

@@ -67,6 +67,29 @@ RSpec.describe "Queries of pg to PostgreSQL" do
     expect(kinds(result["postgres"])).to eq("select" => 3, "insert" => 3)
   end
 
+  it "have the kind of their answer where they were prepared before the trace" do
+    result = client_program(<<~RUBY, server: :postgres)
+      require "pg"
+      client = PG.connect
+      client.exec("create temporary table books (id int primary key, title text)")
+      client.exec("prepare add (int) as insert into books values ($1)")
+      client.prepare("change", "update books set title = $1")
+      client.prepare("find", "select * from books")
+      client.prepare("remove", "delete from books where id = $1")
+      emit(**traced(tracers: %i[postgres]) {
+        3.times { |id| client.exec("execute add (\#{id})") }
+        client.send_query("EXECUTE add (4)")
+        client.get_last_result
+        3.times { client.exec_prepared("change", ["Emma"]) }
+        2.times { client.sync_exec_prepared("find", []).to_a }
+        client.send_query_prepared("remove", [4])
+        client.get_last_result
+      })
+    RUBY
+    expect(kinds(result["postgres"])).to eq("insert" => 4, "update" => 3, "select" => 2, "delete" => 1)
+    expect(result["postgres"]["queries"]).to eq(10)
+  end
+
   it "take until their result is there when they are sent, also without blocking" do
     result = asked(<<~RUBY)
       client.send_query("select pg_sleep(0.1)")

@@ -24,6 +24,92 @@ RSpec.describe Memprof::Middleware do
     Rack::MockRequest.new(wrap(app, permit: permit, **options)).get(path, "HTTP_ACCEPT" => accept)
   end
 
+  # Asks for what a request retains, and then for the result, as a browser does.
+  def retained(path, app: self.app, method: "GET")
+    middleware = Rack::MockRequest.new(wrap(app, permit: ->(_env) { true }))
+    first = middleware.request(method, path)
+    expect([first.status, first["location"]]).to match([303, /\A\?.*memprof=retained-\h+/])
+    middleware.get("/else#{first["location"]}")
+  end
+
+  describe "?memprof=retained" do
+    it "shows a leak of one object in each request, and nothing of the request" do
+      code = <<~RUBY
+        require "json"
+        require "memprof/middleware"
+        require "rack"
+        require "rack/mock"
+        LEAK = []
+        def leak = LEAK << Object.new
+        app = lambda do |env|
+          leak
+          env["controller"] = { env: env, params: { "page" => +"2" }, view: Array.new(20) { +"assigned" } }
+          Thread.current[:controller] = env["controller"]
+          env["response"] = [+"a header", Object.new]
+          [200, { "x-text" => +"text" }, [env["controller"][:view].join]]
+        end
+        executor = lambda do |env|
+          MIDDLEWARE.call(env)
+        ensure
+          Thread.current[:controller] = nil
+        end
+        MIDDLEWARE = Memprof::Middleware.new(app, permit: ->(_env) { true })
+        SERVER = Rack::MockRequest.new(executor)
+        def get(path) = Thread.new { SERVER.get(path).then { |answer| [answer["location"], answer.body] } }.value
+        3.times do
+          location, = get("/?memprof=retained.json")
+          rows = JSON.parse(get("/\#{location}").last).fetch("retained")
+          p(rows.map { |row| [*row.values_at("class", "line"), row.dig("retained", "objects")] })
+        end
+      RUBY
+      result = run_ruby(code)
+      expect(result.stderr).to be_empty
+      expect(result.stdout.lines(chomp: true).last(2)).to eq ['[["Object", 6, 1]]'] * 2
+    end
+
+    it "redirects, also after a POST, and shows the request that was measured" do
+      answer = retained("/orders?a=1&memprof=retained&b=2", method: "POST")
+      expect(answer.body)
+        .to include("<h1>POST /orders?a=1&amp;memprof=retained&amp;b=2 200, orders#index</h1>")
+      expect(answer.body).to include("Retained by line").and include('href="?a=1&amp;memprof=flame&amp;b=2"')
+      expect(kept.size).to eq(1)
+      expect(sessions).to all(be_closed)
+    end
+
+    it "lists lines of the application before those of libraries, and in JSON all lines" do
+      path = "/srv/gems/ruby/3.1.0/gems/big-1.0/lib/big.rb"
+      library = Module.new
+      library.module_eval("def self.keep(list) = list << ('x' * 100_000)", path, 1)
+      lines = Array.new(30) { |number| "list << +'line #{number}'" }
+      own = Module.new
+      own.module_eval("def self.keep(list)\n#{lines.join("\n")}\nend", "/srv/shop/app/own.rb", 1)
+      app = ->(_env) { [200, {}, [library.keep(kept).size.to_s, own.keep(kept).size.to_s]] }
+      data = JSON.parse(retained("/?memprof=retained.json", app: app).body)
+      files = data["retained"].map { |row| row["file"] }.select { |file| file.start_with?("/srv") }
+      expect(files).to eq(["/srv/shop/app/own.rb"] * 30 + [path])
+      text = retained("/?memprof=retained.txt", app: app).body
+      expect(text.lines.grep(/own\.rb|big\.rb/).first).to include("own.rb")
+    end
+
+    it "shows a result again, and forgets the oldest" do
+      middleware = Rack::MockRequest.new(wrap(app, permit: ->(_env) { true }))
+      locations = Array.new(5) { middleware.get("/?memprof=retained.txt")["location"] }
+      first = middleware.get("/#{locations[0]}")
+      expect([first.status, first.body]).to match([404, /\Aprocess #{Process.pid} has no result \h+: /])
+      answers = Array.new(2) { middleware.get("/#{locations[1]}").body }
+      expect(answers).to all(match(/retained\n\n *Retained +Objects/)).and all(eq(answers.first))
+      expect(sessions.count(&:closed?)).to eq(2)
+    ensure
+      sessions.each(&:close)
+    end
+
+    it "ends tracking if the app raises" do
+      failing = wrap(->(_env) { raise "of the app" }, permit: ->(_env) { true })
+      expect { failing.call(Rack::MockRequest.env_for("/?memprof=retained")) }.to raise_error("of the app")
+      expect(sessions).to all(be_closed)
+    end
+  end
+
   describe "?memprof" do
     it "answers with the page of that request: lines that allocated most first, also of freed objects" do
       answer = get("/orders?page=2&token=abc&memprof=allocations")
@@ -58,7 +144,7 @@ RSpec.describe Memprof::Middleware do
 
     it "answers HEAD without a body" do
       middleware = Rack::Lint.new(wrap(app, permit: ->(_env) { true }))
-      answer = Rack::MockRequest.new(middleware).head("/orders?memprof=retained")
+      answer = Rack::MockRequest.new(middleware).head("/orders?memprof=allocations")
       expect([answer.status, answer.body]).to eq([200, ""])
       expect(Integer(answer["content-length"])).to be > 1000
     end
@@ -77,16 +163,13 @@ RSpec.describe Memprof::Middleware do
       end
     end
 
-    it "draws a flame graph that carries its data, and tables of what is retained" do
+    it "draws a flame graph that carries its data" do
       page = get("/orders?memprof=flame").body
       json = page[/data-json="data:application\/json;base64,([^"]+)"/, 1]
       expect(JSON.parse(json.unpack1("m"))["names"]).to include("String")
       expect(page).to match(/<script nonce="[^"]+" type="module">/).and include('class="icicle"')
-      expect(get("/orders?memprof=retained").body).to include("Retained by line")
-      text = get("/orders?memprof=retained", accept: "text/plain").body
-      expect(text).to match(/retained\n\n *Retained +Objects/).and match(/\n\n *Allocated +Objects/)
       text = get("/orders?memprof=allocations", accept: "text/plain").body
-      expect(text).to match(/retained\n\n *Allocated +Objects/)
+      expect(text).to match(/alive at its end\n\n *Allocated +Objects/)
     end
 
     it "works on the body to its end, and closes it" do
@@ -124,12 +207,20 @@ RSpec.describe Memprof::Middleware do
       expect(get("/", permit: ->(_env) { raise "asked" }).body).to eq("hello")
     end
 
+    it "is not permitted if permit raises, which is reported once" do
+      middleware = Rack::MockRequest.new(wrap(app, permit: ->(_env) { raise NotImplementedError, "no user" }))
+      expect { 2.times { expect(middleware.get("/?memprof=flame").body).to eq("hello") } }.to output(
+        "memprof: the middleware permits nothing: no user (NotImplementedError); said only once\n"
+      ).to_stderr
+    end
+
     it "is permitted to all in development, and denied elsewhere by default" do
       allow(ENV).to receive(:[]).and_call_original
       { nil => "hello", "production" => "hello", "development" => "{" }.each do |environment, answer|
         allow(ENV).to receive(:[]).with("RACK_ENV").and_return(environment)
         hide_const("Rails") if defined?(Rails)
-        expect(get("/?memprof=retained", permit: nil, accept: "application/json").body).to start_with(answer)
+        body = get("/?memprof=allocations", permit: nil, accept: "application/json").body
+        expect(body).to start_with(answer)
       end
     end
 

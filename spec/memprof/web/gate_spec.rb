@@ -39,6 +39,9 @@ RSpec.describe Memprof::Web::Gate::Mounted do
     env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/heaps", "rack.errors" => errors }
     expect(app.call(env).first).to eq(404)
     expect(errors.string).to match(/\Amemprof: the block of Memprof::Web.permit raised KeyError: .*warden/)
+    gate.permit { raise NotImplementedError, "no user yet" }
+    expect(app.call(env).first).to eq(404)
+    expect(errors.string).to include("raised NotImplementedError: no user yet")
   end
 
   it "lets in who has the token, and shows nothing to who has not" do

@@ -77,6 +77,18 @@ RSpec.describe Memprof::Web::Uploads do
     broken = input(File.binread(cache_dump))
     allow(broken).to receive(:read).and_raise(Errno::ECONNRESET)
     expect(upload(body: broken)).to match([400, { error: /the upload is truncated/ }])
+    random = Random.new(1)
+    lines = Array.new(50_000) do |number|
+      address = format("0x%x000", number + 1)
+      %({"address":"#{address}", "type":"OBJECT", "ivars":0, "memsize":#{random.rand(1 << 30)}}\n)
+    end
+    dump = lines.join
+    [dump, Zlib.gzip(dump)].each do |bytes|
+      expect(upload(bytes).first).to eq(201)
+      answer = upload(bytes.byteslice(0, bytes.bytesize / 2))
+      expect(answer).to match([422, { error: "the dump is truncated, so it was not stored" }])
+    end
+    library.each { |entry| library.delete(entry.number) }
     expect(files).to be_empty
   end
 
@@ -117,7 +129,7 @@ RSpec.describe Memprof::Web::Uploads do
   it "takes what is compressed, and no more of it than there is memory for" do
     expect(upload(packed(1024**2))).to match([201, include(objects: 2)])
     library.each { |entry| library.delete(entry.number) }
-    fault = /this dump is too large: the record in line 2 is larger than the limit of 512 MiB/
+    fault = /this dump is too large: the record in line 2 is larger than the limit of 80 MiB/
     expect(upload(packed(600 * 1024**2))).to match([413, { error: fault }])
     expect(files).to be_empty
   end

@@ -15,10 +15,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For a dump of unknown origin, which may have so many bytes.
+    /// For a dump of unknown origin, which may have so many bytes. Of a small one no record needs much memory.
     pub fn strict(total: u64) -> Limits {
         Limits {
-            record: 512 * MIB,
+            record: (total / (16 * MIB)).clamp(64, 512) * MIB,
             total,
         }
     }

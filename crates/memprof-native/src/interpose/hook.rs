@@ -129,9 +129,12 @@ pub struct Hook {
 }
 
 /// Makes a [`Hook`] of a symbol, its signature, and what to do instead. The closure that the body is given calls the
-/// function that was replaced.
+/// function that was replaced. `with` come the companions of both replacements, which the body knows as `VARIANT`.
 macro_rules! hook {
-    ($symbol:literal, ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?, |$call:ident| $body:expr) => {{
+    ($symbol:literal, $($rest:tt)*) => {
+        $crate::interpose::hook!(with (&[], &[]), $symbol, $($rest)*)
+    };
+    (with ($first:expr, $second:expr), $symbol:literal, ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?, |$call:ident| $body:expr) => {{
         static ORIGINALS: [$crate::interpose::Original; 2] = [const { $crate::interpose::Original::new() }; 2];
         // "C-unwind": a thread may be cancelled inside.
         unsafe extern "C-unwind" fn replacement<const VARIANT: usize>($($arg: $type),*) $(-> $result)? {
@@ -152,13 +155,13 @@ macro_rules! hook {
                 caller: $crate::interpose::Caller::Any,
                 code: $crate::interpose::Code::new(replacement::<0> as *const ()),
                 original: &ORIGINALS[0],
-                companions: &[],
+                companions: $first,
             },
             $crate::interpose::Entry {
                 caller: $crate::interpose::Caller::Any,
                 code: $crate::interpose::Code::new(replacement::<1> as *const ()),
                 original: &ORIGINALS[1],
-                companions: &[],
+                companions: $second,
             },
         ];
         $crate::interpose::Hook { symbol: $symbol, entries: &ENTRIES, own_calls: false, by_address: false }

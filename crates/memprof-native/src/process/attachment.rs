@@ -136,9 +136,10 @@ impl Attachment {
 
     fn prepare(&mut self, held: BorrowedFd<'_>, line: &str) -> Result<(), SnapshotError> {
         if line.len() as u64 + MAGIC.len() as u64 >= PAGE {
-            return Err(SnapshotError::Refused(io::Error::from_raw_os_error(
-                libc::ENAMETOOLONG,
-            )));
+            return Err(SnapshotError::Refused(
+                "hold the line",
+                io::Error::from_raw_os_error(libc::ENAMETOOLONG),
+            ));
         }
         let stopped = Stopped::stop(self.pid)?;
         // Its number may be another process's by now; while it is stopped it is the one that is held, or not.
@@ -214,7 +215,7 @@ impl Attachment {
         let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let arguments = [0, PAGE, libc::PROT_READ as u64, kind, u64::MAX, 0];
         let page = stopped.call(self.instruction, libc::SYS_mmap, arguments, &mut None)?;
-        Ok(refused(page)? as u64)
+        Ok(refused("allocate a page", page)? as u64)
     }
 
     /// Ruby's signal handler, if it can be identified, and a signal that is ignored.
@@ -273,9 +274,10 @@ impl Attachment {
                 let arguments = [0, self.eval, self.line, 0];
                 let handle = main.call_function(self.instruction, preregister, arguments)? as u32;
                 if handle == u32::MAX {
-                    return Err(SnapshotError::Refused(io::Error::other(
-                        "its table of postponed jobs is full",
-                    )));
+                    return Err(SnapshotError::Refused(
+                        "evaluate a line",
+                        io::Error::other("its table of postponed jobs is full"),
+                    ));
                 }
                 main.call_function(self.instruction, trigger, [u64::from(handle), 0, 0, 0])?;
             }

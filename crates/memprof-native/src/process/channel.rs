@@ -28,7 +28,7 @@ impl Channel {
         let held = descriptors::hold(process).map_err(unsupported)?;
         let kind = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64;
         let arguments = [libc::AF_UNIX as u64, kind, 0, place, 0, 0];
-        refused(call(libc::SYS_socketpair, arguments)?)?;
+        refused("open a socket", call(libc::SYS_socketpair, arguments)?)?;
         let mut ends = [0; 8];
         ptrace::read(process, place, &mut ends)?;
         let (there, here) = ends.split_at(4);
@@ -50,13 +50,14 @@ impl Channel {
     }
 }
 
-/// An answer of the system, unless it is an error.
-pub(super) fn refused(answer: i64) -> Result<i64, SnapshotError> {
+/// An answer of the system, unless it is an error; `what` the process was to do.
+pub(super) fn refused(what: &'static str, answer: i64) -> Result<i64, SnapshotError> {
     match answer {
         // As the kernel answers with errors.
-        -4095..=-1 => Err(SnapshotError::Refused(std::io::Error::from_raw_os_error(
-            -answer as i32,
-        ))),
+        -4095..=-1 => Err(SnapshotError::Refused(
+            what,
+            std::io::Error::from_raw_os_error(-answer as i32),
+        )),
         _ => Ok(answer),
     }
 }

@@ -17,8 +17,8 @@ pub enum SnapshotError {
     Foreign,
     /// It runs no Ruby, or one that does not export its functions: the name that is missing.
     Missing(String),
-    /// The kernel did not let it make a copy: its answer.
-    Refused(io::Error),
+    /// The kernel did not let it do something: what, and the answer.
+    Refused(&'static str, io::Error),
     /// It has a filter of system calls (seccomp) that this program may not suspend.
     Filtered,
     /// It has ended and was not waited for, or is a thread of the kernel.
@@ -41,7 +41,7 @@ impl fmt::Display for SnapshotError {
             SnapshotError::Traced => out.write_str("another program traces it"),
             SnapshotError::Foreign => out.write_str("it runs code of another architecture"),
             SnapshotError::Missing(name) => write!(out, "it has no function {name}"),
-            SnapshotError::Refused(error) => write!(out, "it may not be copied: {error}"),
+            SnapshotError::Refused(what, error) => write!(out, "it can't {what}: {error}"),
             SnapshotError::Filtered => {
                 out.write_str("it has a seccomp filter, which might kill it when it is copied")
             }

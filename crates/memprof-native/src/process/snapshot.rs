@@ -84,7 +84,7 @@ impl Snapshot {
         let pause = beginning.elapsed();
         if inner < 0 {
             let error = io::Error::from_raw_os_error(-inner as i32);
-            return Err(SnapshotError::Refused(error));
+            return Err(SnapshotError::Refused("be copied", error));
         }
         let copy = copy.ok_or(SnapshotError::Gone)?;
         let snapshot = Snapshot {
@@ -149,7 +149,7 @@ impl Snapshot {
             error if error == -i64::from(libc::EINVAL) => create(0)?,
             other => other,
         };
-        let number = refused(number)? as i32;
+        let number = refused("hold a file in memory", number)? as i32;
         let held = descriptors::hold(self.copy)?;
         let mut file = File::from(descriptors::take(held.as_fd(), number)?);
         file.write_all(contents)?;

@@ -40,6 +40,16 @@ struct Wait {
     kind: Kind,
     /// The thread that waits; None if the trace that it began in has ended.
     waiter: Option<Waiter>,
+    /// Only the answer shows the kind, and the query is counted when the wait ends.
+    by_answer: Option<ByAnswer>,
+}
+
+/// A query of unknown kind.
+struct ByAnswer {
+    /// The prepared statement that it executes, if there is one to remember the kind of.
+    statement: Option<Box<[u8]>>,
+    /// When the answer was there, if the program has not taken it yet.
+    since: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -80,8 +90,11 @@ impl Wait {
     /// Counts what was waited until then, and waits no more.
     fn end(&mut self, base: usize, until: u64) {
         if let Some(waiter) = self.waiter.take() {
-            let cells = sql::wait_cells(base, self.kind);
-            for (cell, count) in cells.into_iter().zip(waiter.waited(until)) {
+            let by_answer = self.by_answer.take();
+            let until = by_answer.as_ref().and_then(|by| by.since).unwrap_or(until);
+            let [ticks, gvl] = waiter.waited(until);
+            let counts = [ticks, gvl, u64::from(by_answer.is_some())];
+            for (cell, count) in sql::wait_cells(base, self.kind).into_iter().zip(counts) {
                 waiter.block.add_from_elsewhere(cell, count);
             }
         }
@@ -101,28 +114,64 @@ impl Connections {
 
     /// A query was sent: its sender waits for the answer.
     pub fn sent(&self, connection: usize, kind: Kind, begun: u64) {
+        self.wait(connection, kind, begun, None);
+    }
+
+    /// A query was sent whose kind its answer will show: it is counted then. It may execute a prepared statement.
+    pub fn sent_unknown(&self, connection: usize, statement: Option<&[u8]>, begun: u64) {
+        let by_answer = ByAnswer {
+            statement: statement.map(Box::from),
+            since: None,
+        };
+        self.wait(connection, Kind::Unknown, begun, Some(by_answer));
+    }
+
+    fn wait(&self, connection: usize, kind: Kind, begun: u64, by_answer: Option<ByAnswer>) {
         let wait = Wait {
             kind,
             waiter: Some(Waiter::now(begun)),
+            by_answer,
         };
         self.with(|table| {
             let connection = (table.connections)
                 .entry((self.base, connection))
                 .or_default();
-            if connection.wait.replace(wait).is_none() {
-                WAITS.fetch_add(1, Relaxed);
+            match connection.wait.replace(wait) {
+                // In a pipeline: of a query of known kind only the last one's wait counts.
+                Some(mut before) if before.by_answer.is_some() => before.end(self.base, begun),
+                Some(_) => {}
+                None => {
+                    WAITS.fetch_add(1, Relaxed);
+                }
             }
         });
     }
 
-    /// The calling thread has asked for the answer, by a call that began then; says whether it has come.
+    /// The calling thread has asked whether the answer has come, by a call that began then.
     pub fn asked(&self, connection: usize, begun: u64, has_come: bool) {
+        self.answered(connection, begun, has_come, || None);
+    }
+
+    /// The same, where the answer may show of which kind the query was. Without, a query of unknown kind goes on until
+    /// the program takes the answer.
+    pub fn answered(
+        &self,
+        connection: usize,
+        begun: u64,
+        has_come: bool,
+        kind: impl FnOnce() -> Option<Kind>,
+    ) {
         if WAITS.load(Relaxed) == 0 {
             return;
         }
         self.with(|table| {
-            let connection = table.connections.get_mut(&(self.base, connection));
-            let Some(connection) = connection else { return };
+            let Table {
+                connections,
+                statements,
+            } = table;
+            let Some(connection) = connections.get_mut(&(self.base, connection)) else {
+                return;
+            };
             let Some(wait) = &mut connection.wait else {
                 return;
             };
@@ -133,11 +182,22 @@ impl Connections {
                 wait.end(self.base, begun);
                 wait.waiter = Some(Waiter::now(begun));
             }
-            if has_come {
-                wait.end(self.base, clock::now());
-                connection.wait = None;
-                WAITS.fetch_sub(1, Relaxed);
+            if !has_come {
+                return;
             }
+            if let Some(by_answer) = &mut wait.by_answer {
+                let Some(kind) = kind() else {
+                    by_answer.since.get_or_insert_with(clock::now);
+                    return;
+                };
+                wait.kind = kind;
+                if let Some(name) = by_answer.statement.take().filter(|_| kind != Kind::Unknown) {
+                    remember(&mut connection.statements, statements, &name, kind);
+                }
+            }
+            wait.end(self.base, clock::now());
+            connection.wait = None;
+            WAITS.fetch_sub(1, Relaxed);
         });
     }
 
@@ -157,12 +217,12 @@ impl Connections {
             let connection = (table.connections)
                 .entry((self.base, connection))
                 .or_default();
-            if let Some(known) = connection.statements.get_mut(name) {
-                *known = kind;
-            } else if table.statements < STATEMENTS {
-                connection.statements.insert(name.into(), kind);
-                table.statements += 1;
-            }
+            remember(
+                &mut connection.statements,
+                &mut table.statements,
+                name,
+                kind,
+            );
         });
     }
 
@@ -210,6 +270,15 @@ impl Connections {
 
     fn with<R>(&self, work: impl FnOnce(&mut Table) -> R) -> R {
         TABLE.with(|table| work(table.get_or_insert_default()))
+    }
+}
+
+fn remember(known: &mut HashMap<Box<[u8]>, Kind>, count: &mut usize, name: &[u8], kind: Kind) {
+    if let Some(known) = known.get_mut(name) {
+        *known = kind;
+    } else if *count < STATEMENTS {
+        known.insert(name.into(), kind);
+        *count += 1;
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which prepared statements a statement of PostgreSQL deallocates: `DEALLOCATE` and `DISCARD ALL` do.
+//! What a statement of PostgreSQL does with prepared ones: `DEALLOCATE` and `DISCARD ALL` deallocate, `EXECUTE` executes.
 
 use super::sql::behind_comments;
 
@@ -22,6 +22,11 @@ pub(super) fn deallocated(sql: &[u8]) -> Option<Deallocated> {
         },
         _ => None,
     }
+}
+
+/// Whether the statement executes a prepared one.
+pub(super) fn executes(sql: &[u8]) -> bool {
+    word(sql).is_some_and(|(verb, _)| verb == b"execute")
 }
 
 /// `"all"` in quotes, which is a name, is taken for the keyword: more kinds are unknown then than need be.

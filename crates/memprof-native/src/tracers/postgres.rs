@@ -1,18 +1,20 @@
 //! `postgres`: queries through libpq.
 //!
 //! A query that is sent takes until the program first learns that its result is there: by `PQisBusy` or
-//! `PQgetResult`. Time to prepare a statement counts for its kind, and is no query.
+//! `PQgetResult`. Time to prepare a statement counts for its kind, and is not a query. The kind of a statement that was
+//! prepared unseen, before the trace or in SQL, is that of the answer's command tag.
 
 use std::ffi::CStr;
+use std::mem::transmute;
 
 use libc::{c_char, c_int, c_void};
 
 use super::connections::Connections;
-use super::deallocate::{Deallocated, deallocated};
+use super::deallocate::{Deallocated, deallocated, executes};
 use super::sql::{self, Kind, timed};
 use super::{Tracer, first_cell};
 use crate::clock;
-use crate::interpose::{Hook, client_hook};
+use crate::interpose::{Code, Companion, Hook, Original, client_hook};
 
 const BASE: usize = first_cell("postgres");
 pub(super) const CELLS: usize = sql::CELLS;
@@ -44,65 +46,143 @@ fn prepared(connection: Connection, statement: Text, query: Text) -> Kind {
     kind
 }
 
-fn kind(connection: Connection, statement: Text) -> Kind {
-    CONNECTIONS.kind(connection as usize, name(statement))
+/// What is known of a query before its answer.
+#[derive(Clone, Copy)]
+enum Asked<'a> {
+    Kind(Kind),
+    /// The answer shows the kind; the prepared statement is to be remembered, if there is one.
+    ByAnswer(Option<&'a [u8]>),
 }
 
-/// The kind of a query, which may also deallocate prepared statements.
-fn asked(connection: Connection, query: Text) -> Kind {
+/// The execution of a prepared statement.
+fn execution<'a>(connection: Connection, statement: Text) -> Asked<'a> {
+    let name = name(statement);
+    match CONNECTIONS.kind(connection as usize, name) {
+        Kind::Unknown => Asked::ByAnswer(Some(name)),
+        kind => Asked::Kind(kind),
+    }
+}
+
+static TAG: [Original; 2] = [const { Original::new() }; 2];
+static COMPANIONS: [[Companion; 1]; 2] = [companions(0), companions(1)];
+
+const fn companions(variant: usize) -> [Companion; 1] {
+    [Companion {
+        fallback: Some(Code::new(no_tag as *const ())),
+        ..Companion::needed("PQcmdStatus", &TAG[variant])
+    }]
+}
+
+unsafe extern "C" fn no_tag(_: Answer) -> Text {
+    std::ptr::null()
+}
+
+/// The kind that an answer's command tag names, as in `INSERT 0 1`.
+fn kind_of_answer<const VARIANT: usize>(answer: Answer) -> Kind {
+    // SAFETY: the engine filled in PQcmdStatus of the library that the answer is of, whose signature this is, or `no_tag`.
+    let tag =
+        unsafe { transmute::<usize, unsafe extern "C" fn(Answer) -> Text>(TAG[VARIANT].get()) };
+    // SAFETY: the answer that was just given to the program, or null.
+    Kind::of_text(unsafe { tag(answer) })
+}
+
+/// Calls a function that waits for the answer.
+fn asked_for<const VARIANT: usize>(
+    connection: Connection,
+    asked: Asked<'_>,
+    call: impl FnOnce() -> Answer,
+) -> Answer {
+    let statement = match asked {
+        Asked::Kind(kind) => return timed(BASE, kind, 1, call),
+        Asked::ByAnswer(statement) => statement,
+    };
+    let begun = clock::now();
+    let answer = call();
+    let ticks = clock::since(begun);
+    let kind = kind_of_answer::<VARIANT>(answer);
+    if let Some(name) = statement.filter(|_| kind != Kind::Unknown) {
+        CONNECTIONS.prepared(connection as usize, name, kind);
+    }
+    sql::spent(BASE, kind, 1, ticks);
+    answer
+}
+
+/// A query as a text, which may also deallocate prepared statements.
+fn query<'a>(connection: Connection, query: Text) -> Asked<'a> {
     let kind = Kind::of_text(query);
     if kind == Kind::Unknown && !query.is_null() {
-        match deallocated(name(query)) {
+        let query = name(query);
+        match deallocated(query) {
             Some(Deallocated::All) => CONNECTIONS.deallocated_all(connection as usize),
             Some(Deallocated::One(name)) => CONNECTIONS.deallocated(connection as usize, &name),
+            None if executes(query) => return Asked::ByAnswer(None),
             None => {}
         }
     }
-    kind
+    Asked::Kind(kind)
 }
 
 /// Calls a function that sends a query, and returns whether it could.
-fn sent(connection: Connection, kind: Kind, queries: u64, call: impl FnOnce() -> c_int) -> c_int {
+fn sent(connection: Connection, asked: Asked<'_>, call: impl FnOnce() -> c_int) -> c_int {
     let begun = clock::now();
     let done = call();
-    if done == 0 {
-        sql::spent(BASE, kind, queries, clock::since(begun));
-    } else {
-        sql::spent(BASE, kind, queries, 0);
-        CONNECTIONS.sent(connection as usize, kind, begun);
+    match asked {
+        _ if done == 0 => {
+            let kind = match asked {
+                Asked::Kind(kind) => kind,
+                Asked::ByAnswer(_) => Kind::Unknown,
+            };
+            sql::spent(BASE, kind, 1, clock::since(begun));
+        }
+        Asked::Kind(kind) => {
+            sql::spent(BASE, kind, 1, 0);
+            CONNECTIONS.sent(connection as usize, kind, begun);
+        }
+        Asked::ByAnswer(statement) => {
+            CONNECTIONS.sent_unknown(connection as usize, statement, begun);
+        }
     }
     done
 }
 
 static HOOKS: [Hook; 15] = [
-    client_hook!("PQexec", (connection: Connection, query: Text) -> Answer,
-        |call| timed(BASE, asked(connection, query), 1, call)),
-    client_hook!("PQexecParams",
+    client_hook!(with (&COMPANIONS[0], &COMPANIONS[1]), "PQexec", (connection: Connection, query: Text) -> Answer,
+        |call| asked_for::<VARIANT>(connection, self::query(connection, query), call)),
+    client_hook!(with (&COMPANIONS[0], &COMPANIONS[1]), "PQexecParams",
         (connection: Connection, query: Text, n: c_int, types: Values, values: Values, sizes: Values,
          formats: Values, format: c_int) -> Answer,
-        |call| timed(BASE, asked(connection, query), 1, call)),
+        |call| asked_for::<VARIANT>(connection, self::query(connection, query), call)),
     client_hook!("PQprepare", (connection: Connection, name: Text, query: Text, n: c_int, types: Values) -> Answer,
         |call| timed(BASE, prepared(connection, name, query), 0, call)),
-    client_hook!("PQexecPrepared",
+    client_hook!(with (&COMPANIONS[0], &COMPANIONS[1]), "PQexecPrepared",
         (connection: Connection, name: Text, n: c_int, values: Values, sizes: Values, formats: Values,
          format: c_int) -> Answer,
-        |call| timed(BASE, kind(connection, name), 1, call)),
+        |call| asked_for::<VARIANT>(connection, execution(connection, name), call)),
     client_hook!("PQsendQuery", (connection: Connection, query: Text) -> c_int,
-        |call| sent(connection, asked(connection, query), 1, call)),
+        |call| sent(connection, self::query(connection, query), call)),
     client_hook!("PQsendQueryParams",
         (connection: Connection, query: Text, n: c_int, types: Values, values: Values, sizes: Values,
          formats: Values, format: c_int) -> c_int,
-        |call| sent(connection, asked(connection, query), 1, call)),
+        |call| sent(connection, self::query(connection, query), call)),
     client_hook!("PQsendPrepare", (connection: Connection, name: Text, query: Text, n: c_int, types: Values) -> c_int,
-        |call| sent(connection, prepared(connection, name, query), 0, call)),
+    |call| {
+        let (kind, begun) = (prepared(connection, name, query), clock::now());
+        let done: c_int = call();
+        if done == 0 {
+            sql::spent(BASE, kind, 0, clock::since(begun));
+        } else {
+            CONNECTIONS.sent(connection as usize, kind, begun);
+        }
+        done
+    }),
     client_hook!("PQsendQueryPrepared",
         (connection: Connection, name: Text, n: c_int, values: Values, sizes: Values, formats: Values,
          format: c_int) -> c_int,
-        |call| sent(connection, kind(connection, name), 1, call)),
-    client_hook!("PQgetResult", (connection: Connection) -> Answer, |call| {
+        |call| sent(connection, execution(connection, name), call)),
+    client_hook!(with (&COMPANIONS[0], &COMPANIONS[1]), "PQgetResult", (connection: Connection) -> Answer, |call| {
         let begun = clock::now();
         let answer: Answer = call();
-        CONNECTIONS.asked(connection as usize, begun, true);
+        CONNECTIONS.answered(connection as usize, begun, true, || Some(kind_of_answer::<VARIANT>(answer)));
         answer
     }),
     client_hook!("PQisBusy", (connection: Connection) -> c_int, |call| {

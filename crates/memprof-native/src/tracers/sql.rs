@@ -11,9 +11,9 @@ use crate::report::map;
 const KINDS: [&str; 5] = ["select", "insert", "update", "delete", "unknown"];
 /// Two counters for each kind: queries, and ticks of the clock in calls.
 const CALLS: usize = 2 * KINDS.len();
-/// Two more for each kind: ticks between calls, while the program waits for an answer, and of these nanoseconds that it
-/// waited for the GVL. Any thread may add to them.
-const WAITS: usize = 2 * KINDS.len();
+/// Three more for each kind: ticks between calls, while the program waits for an answer, of these nanoseconds that it
+/// waited for the GVL, and queries whose kind only their answer shows. Any thread may add to them.
+const WAITS: usize = 3 * KINDS.len();
 pub(super) const CELLS: usize = CALLS + WAITS;
 
 /// So many bytes of a statement are looked at, at most: its first word may stand behind a comment.
@@ -100,10 +100,10 @@ pub(super) fn spent(base: usize, kind: Kind, queries: u64, ticks: u64) {
     add(base + 2 * kind as usize, [queries, ticks]);
 }
 
-/// The counters of waits for an answer: ticks, and nanoseconds of these that were waits for the GVL.
-pub(super) fn wait_cells(base: usize, kind: Kind) -> [usize; 2] {
-    let first = base + CALLS + 2 * kind as usize;
-    [first, first + 1]
+/// The counters of waits for an answer: ticks, nanoseconds of these that were waits for the GVL, and queries.
+pub(super) fn wait_cells(base: usize, kind: Kind) -> [usize; 3] {
+    let first = base + CALLS + 3 * kind as usize;
+    [first, first + 1, first + 2]
 }
 
 /// What was counted of some kinds: queries, ticks, nanoseconds of waits for the GVL among these.
@@ -121,8 +121,8 @@ fn numbers(queries: u64, ticks: u64, gvl: u64) -> Vec<(&'static str, Node)> {
 pub(super) fn report(cells: &[u64]) -> Node {
     let (calls, waits) = cells.split_at(CALLS);
     let kinds: Vec<_> = (KINDS.iter())
-        .zip(calls.chunks_exact(2).zip(waits.chunks_exact(2)))
-        .map(|(&name, (calls, waits))| (name, [calls[0], calls[1] + waits[0], waits[1]]))
+        .zip(calls.chunks_exact(2).zip(waits.chunks_exact(3)))
+        .map(|(&name, (calls, waits))| (name, [calls[0] + waits[2], calls[1] + waits[0], waits[1]]))
         .filter(|(_, counts)| counts.iter().any(|&count| count > 0))
         .collect();
     if kinds.is_empty() {
@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn waits_for_the_gvl_stand_apart() {
         let mut cells = [0; CELLS];
-        let [ticks, gvl] = wait_cells(0, Kind::Update);
-        cells[2 * Kind::Update as usize] = 1;
+        let [ticks, gvl, queries] = wait_cells(0, Kind::Update);
+        cells[queries] = 1;
         (cells[ticks], cells[gvl]) = (u64::MAX >> 8, 250_000_000);
         let all = report(&cells);
         let update = all.get("types").and_then(|types| types.get("update"));

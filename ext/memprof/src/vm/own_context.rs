@@ -83,8 +83,10 @@ fn thread_struct() -> Option<*const usize> {
     (!data.is_null()).then_some(data)
 }
 
+/// None, too, where there is no memory for another thread.
 fn on_another_thread<T: Send + 'static>(look: fn() -> Option<T>) -> Option<T> {
-    std::thread::spawn(look).join().ok().flatten()
+    let thread = std::thread::Builder::new().spawn(look).ok()?;
+    thread.join().ok().flatten()
 }
 
 /// The calling thread's storage of the object that defines the VM: its address, and its words. None if it has none yet: it

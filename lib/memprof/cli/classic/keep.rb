@@ -22,7 +22,7 @@ module Memprof
           entry = take(Library.new(Library.default_directory))
           @terminal.puts("Added to the library: #{Printable.line(entry.path)}")
           @terminal.puts("View it: memprof web --library")
-          @terminal.puts("Or run: memprof leaks #{Shellwords.escape(entry.path)}")
+          @terminal.puts("Or run: memprof leaks #{Shellwords.escape(CLI.text_or_bytes(entry.path))}")
         rescue InvalidDump
           raise Error, "#{@dump} is not a heap dump"
         end

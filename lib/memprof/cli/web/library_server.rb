@@ -2,7 +2,6 @@
 
 require_relative "../../library"
 require_relative "../../library/key"
-require_relative "../../web/uploads"
 
 module Memprof
   module CLI

@@ -77,9 +77,7 @@ module Memprof
 
           def application_file(path)
             path = Printable.utf8(path)
-            return false if path.start_with?("<internal:", "(eval") || Paths.own?(path)
-
-            Native.library_path(path) ? false : Printable.line(Paths.short(path))
+            Paths.application?(path) && Printable.line(Paths.short(path))
           end
 
           def text(file, location)

@@ -73,7 +73,7 @@ module Memprof
           app.call(environment(head, body))
         rescue *GONE
           raise
-        rescue StandardError => e
+        rescue StandardError, ScriptError => e
           warn("memprof: #{e.class}: #{e.message}")
           raise Head::Invalid.new(500, "the application failed")
         end

@@ -63,6 +63,13 @@ fn a_text_may_be_as_large_as_the_limit() {
 }
 
 #[test]
+fn a_record_of_a_small_dump_of_unknown_origin_is_small() {
+    assert_eq!(Limits::strict(1000).record, 64 * MIB);
+    assert_eq!(Limits::strict(1600 * MIB).record, 100 * MIB);
+    assert_eq!(Limits::strict(1 << 40).record, 512 * MIB);
+}
+
+#[test]
 fn values_of_a_list_count_as_well() {
     let lists = [
         line(

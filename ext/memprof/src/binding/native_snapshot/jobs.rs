@@ -61,7 +61,7 @@ pub fn failure(error: &SnapshotError) -> Failure {
         SnapshotError::Traced => "traced",
         SnapshotError::Foreign => "foreign",
         SnapshotError::Missing(_) => "missing",
-        SnapshotError::Refused(_) => "refused",
+        SnapshotError::Refused(..) => "refused",
         SnapshotError::Filtered => "filtered",
         SnapshotError::NoMemory => "no_memory",
         SnapshotError::Busy => "busy",

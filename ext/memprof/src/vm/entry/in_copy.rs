@@ -167,7 +167,7 @@ fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Option<serde_json::Va
         }
         Ok(Some(json!({ "busy": "a garbage collection is under way" })))
     };
-    asked().map_err(|error| error.to_string())
+    asked().map_err(|error| explained(&error))
 }
 
 type Threads = Vec<(Value, String)>;
@@ -191,5 +191,18 @@ fn facts(ruby: &Ruby, contents: bool) -> Result<About, String> {
         }
         Ok((threads, globals, all.entry(2)?))
     };
-    found().map_err(|error| error.to_string())
+    found().map_err(|error| explained(&error))
+}
+
+/// What Ruby code raised, and where: the program may have redefined what it calls.
+fn explained(error: &magnus::Error) -> String {
+    let Some(raised) = error.value() else {
+        return error.to_string();
+    };
+    let frames = raised.funcall::<_, _, RArray>("backtrace", ());
+    let place = frames.and_then(|frames| frames.entry::<String>(0));
+    let place = place.map_or_else(|_| String::new(), |place| format!(" ({place})"));
+    // SAFETY: the exception's class is held by the exception.
+    let class = unsafe { raised.classname() }.into_owned();
+    format!("Ruby code raised {class} in the copy: {error}{place}")
 }
