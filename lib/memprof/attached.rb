@@ -103,7 +103,9 @@ module Memprof
     def track(request)
       @undo = -> { Memprof.stop } if Memprof.start(**options(request, "sample", "stack"))
       wait(request["duration"])
-      { lines: Memprof.send(:session).stats_lines(limit: request["limit"]) }
+      session = Memprof.send(:session)
+      session.collect
+      { lines: session.stats_lines(limit: request["limit"]) }
     ensure
       undo
     end
@@ -114,6 +116,7 @@ module Memprof
 
       @undo = -> { [Malloc.stop, Malloc.reset] }
       wait(request["duration"])
+      Malloc.quiet { Session.collect }
       Malloc.stop
       { lines: Malloc.table(limit: request["limit"] || 20).to_s.lines.map(&:chomp) }
     ensure

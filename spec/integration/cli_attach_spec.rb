@@ -107,6 +107,20 @@ RSpec.describe "memprof attach" do
     end
   end
 
+  # The GC is off until memprof runs it, so that all garbage is there at the end.
+  it "counts no garbage as live" do
+    code = "GC.disable\nKEPT = []\nTemporary = Class.new\nKept = Class.new\nputs :ready\n" \
+           "loop do\n  20.times { Temporary.new; \"x\" * 50_000 }\n  KEPT << Kept.new\n  sleep 0.01\nend"
+    attachable(code) do |pid, _|
+      result = run_memprof("attach", pid, "--track", "--duration", 1, timeout: 300)
+      expect(result.stdout).to match(/^ +\d+ -e:9:Kept$/)
+      expect(result.stdout[/^ +(\d+) -e:8:Temporary$/, 1].to_i).to be < 25
+      result = run_memprof("attach", pid, "--malloc", "--duration", 1, timeout: 300)
+      live = result.stdout[/^ *([\d.]+ \S+).* -e:8$/, 1]
+      expect(live.nil? || Memprof.const_get(:ByteSize).read(live.delete(" ")) < 25 * 50_000).to be(true), live
+    end
+  end
+
   # Starts the command, and yields its process id when its thread runs in the process.
   def attaching(pid, *options)
     memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]

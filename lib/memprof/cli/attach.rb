@@ -12,7 +12,8 @@ module Memprof
         Loads memprof into a process, and prints what it finds out there: with --track
         the objects that are allocated from now on and still live at the end of the
         duration, most first, as `memprof stats` does; with --malloc the lines whose
-        memory of malloc is live then; with --eval what the code in FILE returns.
+        memory of malloc is live then; with --eval what the code in FILE returns. Before
+        it counts, the process runs a full GC, so that no garbage counts as live.
 
         Unlike `memprof dump` and `memprof stack`, which ask a copy, this changes the
         process: a thread of memprof's runs in it until the answer is there. Then
@@ -116,7 +117,7 @@ module Memprof
         started = client.ask({ do: "start", lease: true }.merge(@options.slice(:sample)))["changed"]
         @terminal.warn("tracking was on before: older objects count, too, and it stays on") unless started
         sleep(duration)
-        ask_process(target, { do: "stats" }.merge(@options.slice(:limit)))
+        ask_process(target, { do: "stats", collect: true }.merge(@options.slice(:limit)))
       rescue Control::Broken => e
         raise UsageError, "process #{target.pid}: #{e.message}"
       end
