@@ -117,7 +117,6 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
   end
 
   it "says that there are threads of other Ractors" do
-    skip "Ruby 4.0 waits for the Ractors of a copy, which have no threads" if RUBY_VERSION >= "4.0"
     code = "Warning[:experimental] = false\n2.times { Ractor.new { Ractor.receive } }\nputs :ready\nsleep"
     plain_program(code) do |pid, _|
       expect(run_memprof("stack", pid, timeout: 300).stdout)
@@ -135,6 +134,33 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
         expect(planted("heap.json")).to eq(10_000)
         expect(children(pid)).to be_empty
       end
+    end
+  end
+
+  # Half of the slots are free once they are swept, and until then the VM would wait for the other Ractor.
+  it "answers for a process whose sweep is not over, and has to go on for it" do
+    code = <<~RUBY
+      Warning[:experimental] = false
+      #{planting}
+      KEPT_RACTOR = Ractor.new { Ractor.receive }
+      sleep 0.1
+      all = Array.new(400_000) { Object.new }
+      HALF = all.each_slice(2).map(&:first)
+      all = nil
+      GC.start(immediate_sweep: false)
+      SOME = []
+      SOME << Object.new until GC.latest_gc_info(:state) == :sweeping
+      puts :ready
+      sleep
+    RUBY
+    plain_program(code) do |pid, _|
+      result = run_memprof("stack", pid, timeout: 300)
+      expect(result).to be_success, result.stderr
+      expect(result.stdout).to match(/^main thread, sleep\n.*^-e:\d+:in .*<main>/m)
+      result = run_memprof("dump", "--pid", pid, "--output", "heap.json", timeout: 300)
+      expect(result).to be_success, result.stderr
+      expect(planted("heap.json")).to eq(10_000)
+      expect(children(pid)).to be_empty
     end
   end
 

@@ -18,7 +18,8 @@ module Memprof
           memprof stack --json 4711
       TEXT
       SECONDS = 30
-      private_constant :SECONDS
+      UNKNOWN = "Other threads are not shown: a garbage collection was under way, and other Ractors run."
+      private_constant :SECONDS, :UNKNOWN
 
       def call(arguments)
         pid, = expect_arguments(arguments, "PID")
@@ -27,12 +28,12 @@ module Memprof
         copy = ProcessCopy.new(target)
         found = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS))
         threads, ractors = found.values_at("threads", "ractors")
-        unless ractors.is_a?(Integer) && threads.is_a?(Array) && threads.all?(Hash)
+        unless (ractors.nil? || ractors.is_a?(Integer)) && threads.is_a?(Array) && threads.all?(Hash)
           raise UsageError, "process #{pid}: its answer can't be read"
         end
         present(answer(copy, threads, ractors)) do |page|
           render(page, target, copy, threads)
-          page.paragraph(others(ractors - 1)) if ractors > 1
+          page.paragraph(others(ractors)) unless ractors == 1
         end
       end
 
@@ -48,7 +49,11 @@ module Memprof
       end
 
       # Ruby lists the threads of the Ractor that asks.
-      def others(ractors) = "The threads of #{Units.plural(ractors, "other Ractor")} are not shown."
+      def others(ractors)
+        return UNKNOWN unless ractors
+
+        "The threads of #{Units.plural(ractors - 1, "other Ractor")} are not shown."
+      end
 
       def render(page, target, copy, threads)
         page.heading("#{target.name} (#{target.pid}), Ruby #{copy.ruby_version}: " \
