@@ -116,6 +116,34 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     end
   end
 
+  it "shows the fibers that do not run" do
+    code = <<~RUBY
+      def wait_here = Fiber.yield
+      KEPT = Array.new(3) { Fiber.new { wait_here } }.each(&:resume)
+      KEPT << Fiber.new { raise "never runs" } << Fiber.new { 1 }.tap(&:resume)
+      def hand_over = Fiber.new { run_here }.resume
+      def run_here = Thread.current[:runs] = sleep
+      Thread.new { Fiber.new { hand_over }.resume }
+      Thread.pass until Thread.list.last.stop?
+      puts "ready"
+      sleep
+    RUBY
+    plain_program(code) do |pid, _|
+      text = run_memprof("stack", pid, timeout: 300).stdout
+      expect(text).to match(/: 2 threads, \d suspended fibers, paused for /)
+      expect(text)
+        .to match(/^3 fibers created at -e:3, suspended\n.*yield'?\n-e:2:in .*wait_here.*\n-e:3:in /)
+        .and match(/^fiber created at -e:7, suspended by resuming\n.*resume'?\n-e:5:in .*hand_over/)
+      answer = JSON.parse(run_memprof("stack", "--json", pid, timeout: 300).stdout)
+      suspended = answer["fibers"].select { |fiber| fiber["created_at"] == "-e:3" }
+      expect(suspended.size).to eq(3)
+      expect(suspended.map { |fiber| fiber["status"] }.uniq).to eq(["suspended"])
+      # What runs is a thread's, and shown once.
+      expect(answer["fibers"].to_s).not_to include("run_here")
+      expect(answer["threads"].to_s).to include("run_here")
+    end
+  end
+
   it "says that there are threads of other Ractors" do
     code = "Warning[:experimental] = false\n2.times { Ractor.new { Ractor.receive } }\nputs :ready\nsleep"
     plain_program(code) do |pid, _|

@@ -81,22 +81,24 @@ fn runs_ruby() -> bool {
 fn answer(request: &str) -> Result<serde_json::Value, String> {
     let request: Request = parsed(request)?;
     let ruby = moment()?;
-    let others = match among_ractors(&ruby, &request)? {
-        Among::Unfit(why) => return Ok(why),
-        Among::Others => true,
-        Among::Alone => false,
-    };
+    let among = among_ractors(&ruby, &request)?;
+    if let Among::Unfit(why) = among {
+        return Ok(why);
+    }
     match request {
         Request::Stack { .. } => {
-            let (threads, _, about) = facts(&ruby, true)?;
-            let mut rows = Vec::new();
+            // The walk that finds fibers has a sweep go on, for which the VM would wait for the others.
+            let fibers = among != Among::Sweeping;
+            let (threads, _, about, fibers) = facts(&ruby, true, fibers)?;
+            let mut rows: Vec<serde_json::Value> = Vec::new();
             for (_, json) in threads {
                 rows.push(parsed(&json)?);
             }
             let about: Map<String, serde_json::Value> = parsed(&about)?;
+            let fibers: serde_json::Value = parsed(&fibers)?;
             // Other Ractors are gone from the VM's count with their threads.
-            let ractors = about.get("ractors").filter(|_| others);
-            Ok(json!({ "threads": serde_json::Value::Array(rows), "ractors": ractors }))
+            let ractors = about.get("ractors").filter(|_| among != Among::Alone);
+            Ok(json!({ "threads": rows, "fibers": fibers, "ractors": ractors }))
         }
         Request::Dump {
             output,
@@ -107,7 +109,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
         } => {
             let policy: Policy = values.parse()?;
             let contents = matches!(policy, Policy::Full | Policy::Truncate);
-            let (threads, globals, about) = facts(&ruby, contents)?;
+            let (threads, globals, about, _) = facts(&ruby, contents, false)?;
             let facts = Facts {
                 format: format.parse()?,
                 compression: compression.parse()?,
@@ -148,11 +150,14 @@ fn moment() -> Result<Ruby, String> {
 }
 
 /// Who is in the copy besides this thread.
+#[derive(PartialEq)]
 enum Among {
     /// Another copy is needed, and why.
     Unfit(serde_json::Value),
     /// What the process had.
     Others,
+    /// The same, with a collection that cannot go on.
+    Sweeping,
     /// Nothing: other threads and Ractors were given up.
     Alone,
 }
@@ -191,7 +196,7 @@ fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
                 Among::Unfit(json!({ "busy": "a garbage collection is under way" }))
             }
             // What it allocates may fit into slots that were swept.
-            Request::Stack { .. } => Among::Others,
+            Request::Stack { .. } => Among::Sweeping,
         })
     };
     asked().map_err(|error| error.to_string())
@@ -221,13 +226,13 @@ fn occupy_descriptors() {
 
 type Threads = Vec<(Value, String)>;
 type Globals = Vec<(String, Value)>;
-type About = (Threads, Globals, String);
+type About = (Threads, Globals, String, String);
 
-/// Of threads and global variables, and what the header says, in JSON.
-fn facts(ruby: &Ruby, contents: bool) -> Result<About, String> {
+/// Of threads and global variables, and what the header says and, if they are asked for, of fibers that do not run, in JSON.
+fn facts(ruby: &Ruby, contents: bool, fibers: bool) -> Result<About, String> {
     let found = || -> Result<About, magnus::Error> {
         let lambda: Value = ruby.eval(FACTS)?;
-        let all: RArray = lambda.funcall("call", (contents,))?;
+        let all: RArray = lambda.funcall("call", (contents, fibers))?;
         let mut threads = Threads::new();
         let table: RHash = all.entry(0)?;
         table.foreach(|thread: Value, json: String| {
@@ -238,7 +243,7 @@ fn facts(ruby: &Ruby, contents: bool) -> Result<About, String> {
         for one in all.entry::<RArray>(1)? {
             globals.push(<(String, Value)>::try_convert(one)?);
         }
-        Ok((threads, globals, all.entry(2)?))
+        Ok((threads, globals, all.entry(2)?, all.entry(3)?))
     };
     found().map_err(|error| error.to_string())
 }
