@@ -87,14 +87,19 @@ module Memprof
 
       def duration = @options.fetch(:duration, DURATION)
 
-      # The file is there only if the recording has an end.
+      # The process writes to a file without a name: it could write to the other one later, too.
       def recorded
         path = @options[:output] or return yield(nil)
 
-        answer = nil
-        Output.open(path) { |file| answer = yield(file) }
-        @terminal.hint("Next: memprof malloc #{path}")
-        answer
+        require "tempfile"
+        Tempfile.create("memprof", binmode: true) do |recording|
+          File.unlink(recording)
+          answer = yield(recording)
+          recording.rewind
+          Output.open(path) { |file| IO.copy_stream(recording, file) }
+          @terminal.hint("Next: memprof malloc #{path}")
+          answer
+        end
       end
 
       def answer(target, file)
