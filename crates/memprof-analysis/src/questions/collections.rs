@@ -6,7 +6,6 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::computed::slots;
 use super::describe::{Described, Describer};
 use super::holders::{Holder, holders};
 use super::tally::percent;
@@ -155,7 +154,7 @@ impl<'h> Collections<'h> {
             flags: heap.flag_words()?,
             lengths: heap.lengths()?,
             memsizes: heap.memsizes()?,
-            slots: slots(heap),
+            slots: heap.slots(),
             kinds: heap.groups().iter().map(kind).collect(),
             graph: heap.graph(&[])?,
             is_hash: heap
