@@ -49,11 +49,20 @@ module Memprof
 
     # A thread that is killed, perhaps by the code that it evaluates, has no outcome.
     def work(request)
+      @file = file_of_command if request["file"] == true
       watcher = watch(Thread.current)
       found = outcome(request)
     ensure
       watcher&.kill
       answer(found || { killed: true })
+    end
+
+    # The command has opened it: this process may not see where it is, or not be allowed to write there.
+    def file_of_command
+      answer({ begun: true })
+      IO.select([@input])
+      number = Native.receive_descriptor(@input.fileno)
+      IO.for_fd(number, "wb") if number
     end
 
     # Ends the work when the connection ends, or anything comes over it. Returns when the thread that does it
@@ -103,21 +112,29 @@ module Memprof
     def track(request)
       @undo = -> { Memprof.stop } if Memprof.start(**options(request, "sample", "stack"))
       wait(request["duration"])
-      { lines: Memprof.send(:session).stats_lines(limit: request["limit"]) }
+      session = Memprof.send(:session)
+      session.collect
+      { lines: session.stats_lines(limit: request["limit"]) }
     ensure
       undo
     end
 
     def malloc(request)
-      started = Malloc.start(**options(request, "sample", "stack"))
+      started = record(request)
       raise Error, "a recording of malloc runs already" unless started
 
       @undo = -> { [Malloc.stop, Malloc.reset] }
       wait(request["duration"])
+      Malloc.quiet { Session.collect }
       Malloc.stop
-      { lines: Malloc.table(limit: request["limit"] || 20).to_s.lines.map(&:chomp) }
+      { lines: @file ? [] : Malloc.table(limit: request["limit"] || 20).to_s.lines.map(&:chomp) }
     ensure
       undo
+    end
+
+    def record(request)
+      settings = options(request, "sample", "stack", "native")
+      @file ? Malloc.record_to(@file, **settings) : Malloc.start(**settings)
     end
 
     def undo

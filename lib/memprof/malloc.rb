@@ -105,17 +105,22 @@ module Memprof
       #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
       #   puts Memprof::Malloc::Recording.new("import.malloc")
       def record(path, sample: nil, stack: 64, native: false, addresses: false)
-        check_stack(stack)
-        settings = [sample_bytes(sample), stack, native ? true : false, addresses ? true : false]
+        wanted = settings(sample, stack, native, addresses)
         raise Error, RUNS if running?
 
-        InterpreterFunctions.find if native
         file = create(path)
         @stops_at_exit ||= at_exit { stop }
-        start = -> { write_to(file, path, settings) }
+        start = -> { write_to(file, path, wanted) }
         return start.call && nil unless block_given?
 
         Bracket.run(start, -> { stop }) { yield }
+      end
+
+      # As {record} without a block, to a file that is open, which it closes.
+      #
+      # @api private
+      def record_to(file, sample: nil, stack: 64, native: false)
+        write_to(file, "the recording", settings(sample, stack, native, false))
       end
 
       # Stops recording. What was recorded stays readable until the next start.
@@ -309,6 +314,12 @@ module Memprof
         return bytes if bytes.nil? || bytes.between?(1, MAX_SAMPLE)
 
         raise ArgumentError, "sample is not between 1 B and 4 GiB: #{sample.inspect}"
+      end
+
+      def settings(sample, stack, native, addresses)
+        check_stack(stack)
+        InterpreterFunctions.find if native
+        [sample_bytes(sample), stack, native ? true : false, addresses ? true : false]
       end
 
       def create(path)

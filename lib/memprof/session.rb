@@ -88,13 +88,15 @@ module Memprof
     end
 
     # Collects garbage, so that what is alive then is what is retained.
-    def collect
+    def self.collect
       Native.clear_stack
       Native.take_finalized
       GC.start
       # What only a finalizer holds goes when that has run.
       GC.start if Native.take_finalized
     end
+
+    def collect = Session.collect
 
     # Forgets everything that was seen. A second call does nothing.
     def close = Native.close(self)

@@ -179,6 +179,50 @@ RSpec.describe "memprof attach" do
     end
   end
 
+  # The GC is off until memprof runs it, so that all garbage is there at the end.
+  it "counts no garbage as live" do
+    code = "GC.disable\nKEPT = []\nTemporary = Class.new\nKept = Class.new\nputs :ready\n" \
+           "loop do\n  20.times { Temporary.new; \"x\" * 50_000 }\n  KEPT << Kept.new\n  sleep 0.01\nend"
+    attachable(code) do |pid, _|
+      result = run_memprof("attach", pid, "--track", "--duration", 1, timeout: 300)
+      expect(result.stdout).to match(/^ +\d+ -e:9:Kept$/)
+      expect(result.stdout[/^ +(\d+) -e:8:Temporary$/, 1].to_i).to be < 25
+      result = run_memprof("attach", pid, "--malloc", "--duration", 1, timeout: 300)
+      live = result.stdout[/^ *([\d.]+ \S+).* -e:8$/, 1]
+      expect(live.nil? || Memprof.const_get(:ByteSize).read(live.delete(" ")) < 25 * 50_000).to be(true), live
+    end
+  end
+
+  it "records malloc with calling frames to a file of the command" do
+    code = "def deep = KEPT << \"x\" * 10_000\ndef outer = deep\nKEPT = []\nputs :ready\n" \
+           "loop { outer; sleep 0.001 }"
+    attachable(code) do |pid, _|
+      result = run_memprof("attach", pid, "--malloc", "--duration", 1, "-o", "out.malloc", timeout: 300)
+      expect(result).to be_success, result.stderr
+      expect(result.stderr).to end_with("Next: memprof malloc #{File.realpath("out.malloc")}\n")
+      expect(File.stat("out.malloc").mode & 0o777).to eq(0o600)
+      expect(value(pid, "Memprof::Malloc.running?")).to eq("false\n")
+      tree = run_memprof("malloc", "out.malloc", "--tree", "--value", "leaked").stdout
+      expect(tree).to match(/-e:6.*-e:3.*-e:2/m)
+      expect(tree).not_to include("rb_str")
+
+      run_memprof("attach", pid, "--malloc", "--duration", 1, "--native", "-o", "native.malloc", timeout: 300)
+      native = run_memprof("malloc", "native.malloc", "--tree", "--value", "leaked", "--limit", 200).stdout
+      expect(native).to match(/-e:2/).and match(/libruby|rb_/)
+      run_memprof("attach", pid, "--malloc", "--duration", 1, "--stack", 1, "-o", "flat.malloc", timeout: 300)
+      flat = run_memprof("malloc", "flat.malloc", "--tree", "--value", "leaked").stdout
+      expect(flat).to include("-e:2")
+      expect(flat).not_to include("-e:3")
+    end
+  end
+
+  it "leaves no file if the process is not there any more" do
+    attachable("puts :ready\ntrap(:USR1) { exit!(0) }\nsleep") do |pid, _|
+      attaching(pid, "--malloc", "--duration", "1000", "-o", "out.malloc") { Process.kill(:USR1, pid) }
+      expect(Dir.children(".")).to contain_exactly("out", "err")
+    end
+  end
+
   # Starts the command, and yields its process id when its thread runs in the process.
   def attaching(pid, *options)
     memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
@@ -357,6 +401,9 @@ RSpec.describe "memprof attach" do
     {
       ["1"] => /expected one of --track, --malloc and --eval FILE/,
       ["1", "--track", "--malloc"] => /expected one of/,
+      ["1", "--track", "--output", "x"] => /--output needs --malloc/,
+      ["1", "--malloc", "--native"] => /--native needs --malloc and --output/,
+      ["1", "--malloc", "--output", "x", "--limit", "3"] => /--limit does not go with --output/,
       ["--track"] => /PID is missing/,
       ["--track", "x"] => /invalid PID "x"/,
       ["--track", "1", "2"] => /unexpected arguments: 2/,

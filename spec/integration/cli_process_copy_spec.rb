@@ -170,8 +170,35 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     end
   end
 
+  it "shows the fibers that do not run" do
+    code = <<~RUBY
+      def wait_here = Fiber.yield
+      KEPT = Array.new(3) { Fiber.new { wait_here } }.each(&:resume)
+      KEPT << Fiber.new { raise "never runs" } << Fiber.new { 1 }.tap(&:resume)
+      def hand_over = Fiber.new { run_here }.resume
+      def run_here = Thread.current[:runs] = sleep
+      Thread.new { Fiber.new { hand_over }.resume }
+      Thread.pass until Thread.list.last.stop?
+      puts "ready"
+      sleep
+    RUBY
+    plain_program(code) do |pid, _|
+      text = run_memprof("stack", pid, timeout: 300).stdout
+      expect(text).to match(/: 2 threads, \d suspended fibers, paused for /)
+      expect(text)
+        .to match(/^3 fibers created at -e:3, suspended\n.*yield'?\n-e:2:in .*wait_here.*\n-e:3:in /)
+        .and match(/^fiber created at -e:7, suspended by resuming\n.*resume'?\n-e:5:in .*hand_over/)
+      answer = JSON.parse(run_memprof("stack", "--json", pid, timeout: 300).stdout)
+      suspended = answer["fibers"].select { |fiber| fiber["created_at"] == "-e:3" }
+      expect(suspended.size).to eq(3)
+      expect(suspended.map { |fiber| fiber["status"] }.uniq).to eq(["suspended"])
+      # What runs is a thread's, and shown once.
+      expect(answer["fibers"].to_s).not_to include("run_here")
+      expect(answer["threads"].to_s).to include("run_here")
+    end
+  end
+
   it "says that there are threads of other Ractors" do
-    skip "Ruby 4.0 waits for the Ractors of a copy, which have no threads" if RUBY_VERSION >= "4.0"
     code = "Warning[:experimental] = false\n2.times { Ractor.new { Ractor.receive } }\nputs :ready\nsleep"
     plain_program(code) do |pid, _|
       expect(run_memprof("stack", pid, timeout: 300).stdout)
@@ -189,6 +216,33 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
         expect(planted("heap.json")).to eq(10_000)
         expect(children(pid)).to be_empty
       end
+    end
+  end
+
+  # Half of the slots are free once they are swept, and until then the VM would wait for the other Ractor.
+  it "answers for a process whose sweep is not over, and has to go on for it" do
+    code = <<~RUBY
+      Warning[:experimental] = false
+      #{planting}
+      KEPT_RACTOR = Ractor.new { Ractor.receive }
+      sleep 0.1
+      all = Array.new(400_000) { Object.new }
+      HALF = all.each_slice(2).map(&:first)
+      all = nil
+      GC.start(immediate_sweep: false)
+      SOME = []
+      SOME << Object.new until GC.latest_gc_info(:state) == :sweeping
+      puts :ready
+      sleep
+    RUBY
+    plain_program(code) do |pid, _|
+      result = run_memprof("stack", pid, timeout: 300)
+      expect(result).to be_success, result.stderr
+      expect(result.stdout).to match(/^main thread, sleep\n.*^-e:\d+:in .*<main>/m)
+      result = run_memprof("dump", "--pid", pid, "--output", "heap.json", timeout: 300)
+      expect(result).to be_success, result.stderr
+      expect(planted("heap.json")).to eq(10_000)
+      expect(children(pid)).to be_empty
     end
   end
 

@@ -36,6 +36,26 @@ RSpec.describe Memprof::Memory do
     result.stdout.lines(chomp: true)
   end
 
+  it "has an item for what memprof takes, which is none of the program's, in dumps, too" do
+    result = Dir.mktmpdir { |directory| run_ruby(<<~'RUBY', chdir: directory) }
+      require "memprof"
+      KEPT = []
+      code = RubyVM::InstructionSequence.compile("KEPT << Object.new\n" * 20_000)
+      Memprof.start
+      code.eval
+      code = nil
+      live = Memprof.memory
+      Memprof.dump_all("heap.memprof")
+      stored = Memprof::Heap.open("heap.memprof").memory
+      puts live[:memprof], stored[:memprof], live[:malloc], stored[:malloc]
+    RUBY
+    expect(result).to be_success, result.stderr
+    live, stored, malloc, stored_malloc = result.stdout.split.map(&:to_i)
+    expect(live).to be_between(20_000 * 60, 20_000 * 300)
+    expect(stored).to be_between(live * 0.9, live + (4 << 20))
+    expect(stored_malloc).to be <= malloc + (1 << 20)
+  end
+
   it "distinguishes strings, blocks of malloc and free memory of malloc" do
     skip "glibc's malloc is needed" unless memory.allocator == "glibc"
     begin

@@ -179,6 +179,15 @@ impl Heap {
         self.slot_sizes.iter().copied().zip(starts)
     }
 
+    /// Size of each object's slot.
+    pub fn slots(&self) -> Vec<u16> {
+        let mut slots = Vec::with_capacity(self.objects as usize);
+        for (size, objects) in self.pages() {
+            slots.resize(objects.end as usize, size);
+        }
+        slots
+    }
+
     /// Interned texts.
     pub fn names(&self) -> &Names {
         &self.names

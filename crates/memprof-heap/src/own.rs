@@ -20,6 +20,8 @@ pub struct Own {
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
+    /// What of it is outside of their slots.
+    pub outside: u64,
 }
 
 /// Leaves memprof's own objects out of all totals, unless it is stopped.
@@ -32,10 +34,15 @@ pub(super) fn leave_out(heap: &mut Heap, stop: Stop<'_>) -> io::Result<()> {
     stop.check()?;
     let mut flags = heap.columns.flags.get()?.to_vec();
     let sizes = heap.columns.memsize.get()?;
+    let slots = heap.slots();
     let mut left_out = Own::default();
     for id in own.iter().filter(|&id| flags[id as usize] & FOLDED.0 == 0) {
+        let (size, slot) = (sizes.get(id), slots.get(id as usize).copied().unwrap_or(0));
         left_out.count += 1;
-        left_out.size = left_out.size.saturating_add(sizes.get(id));
+        left_out.size = left_out.size.saturating_add(size);
+        left_out.outside = left_out
+            .outside
+            .saturating_add(size.saturating_sub(u64::from(slot)));
     }
     let kept = |id| if own.contains(id) { 0 } else { sizes.get(id) };
     let sizes: Sizes = (0..heap.objects).map(kept).collect();

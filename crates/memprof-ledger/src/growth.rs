@@ -104,6 +104,7 @@ mod tests {
             ..Facts::default()
         };
         let heap = HeapSizes {
+            memprof: 0,
             slots: 10 * MIB,
             outside: outside * MIB,
             iseqs: MIB,

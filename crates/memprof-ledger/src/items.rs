@@ -13,6 +13,8 @@ pub struct HeapSizes {
     pub outside: u64,
     /// The same of instruction sequences.
     pub iseqs: u64,
+    /// What memprof has in this process to look at it, outside of slots.
+    pub memprof: u64,
 }
 
 /// How exact an item is.
@@ -135,6 +137,8 @@ impl Ledger {
                         Estimate,
                     );
                     add("iseqs", "instruction sequences", iseqs, Estimate);
+                    let memprof = rest.take(heap.memprof);
+                    add("memprof", "memprof itself", memprof, Estimate);
                     add("malloc", "malloc that no object counts", rest.0, Difference);
                 } else {
                     add("malloc", "malloc in use", rest.0, Estimate);
@@ -239,6 +243,7 @@ mod tests {
         slots: 200,
         outside: 300,
         iseqs: 100,
+        memprof: 50,
     };
 
     #[test]
@@ -257,6 +262,7 @@ mod tests {
                 slots: 1 << 40,
                 outside: 1 << 40,
                 iseqs: 1 << 40,
+                memprof: 1 << 40,
             }),
         ];
         for allocator in cases {
@@ -274,8 +280,8 @@ mod tests {
         let bytes = |key| ledger.bytes(key);
         assert_eq!((bytes("slots_used"), bytes("slots_free")), (200, 100));
         assert_eq!((bytes("objects"), bytes("iseqs")), (300, 100));
-        // 700 in arenas and 200 mapped, without those of objects.
-        assert_eq!(bytes("malloc"), 500);
+        // 700 in arenas and 200 mapped, without those of objects and of memprof.
+        assert_eq!((bytes("memprof"), bytes("malloc")), (50, 450));
         // What is resident of 900, and of the anonymous memory without mapped blocks.
         assert_eq!((bytes("malloc_free"), bytes("other")), (300, 300));
     }
@@ -286,7 +292,7 @@ mod tests {
         let ledger = Ledger::new(facts(allocator("glibc", 100, 900, 800)), Some(HEAP));
         let bytes = |key| ledger.bytes(key);
         assert_eq!((bytes("objects"), bytes("iseqs")), (300, 100));
-        assert_eq!(bytes("malloc"), 100 + 500 + 300 - 400);
+        assert_eq!(bytes("malloc"), 100 + 500 + 300 - 400 - 50);
         assert_eq!((bytes("malloc_free"), bytes("other")), (600, 0));
     }
 

@@ -1,5 +1,6 @@
 //! Counters of allocations: one cell per site and segment (see [`crate::sessions`]).
 
+use crate::lean::push;
 use crate::live::Record;
 use crate::profile::{Ages, Amount};
 use crate::sessions::SegmentId;
@@ -37,7 +38,7 @@ pub struct Cell {
     /// Ages of those that were freed.
     pub ages: Ages,
     /// Records in the live table that name this cell.
-    records: u64,
+    records: u32,
     state: State,
 }
 
@@ -76,7 +77,7 @@ impl Cells {
                 id
             }
             None => {
-                self.cells.push(cell);
+                push(&mut self.cells, cell);
                 CellId(self.cells.len() as u32 - 1)
             }
         }

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod export;
 pub mod group;
 pub mod growth;
+mod lean;
 pub mod live;
 pub mod printable;
 pub mod profile;

@@ -1,34 +1,40 @@
 //! Where objects are allocated: frames, call stacks and sites, each held once and named by a small number.
 
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
+
+use crate::lean::push;
 
 /// Values held once, numbered from 0 in the order of their first occurrence.
 #[derive(Debug)]
 pub struct Interner<T> {
-    ids: FxHashMap<T, u32>,
+    /// Numbers, by the hash of their value.
+    ids: HashTable<u32>,
     values: Vec<T>,
 }
 
 impl<T> Default for Interner<T> {
     fn default() -> Self {
         Interner {
-            ids: FxHashMap::default(),
+            ids: HashTable::new(),
             values: Vec::new(),
         }
     }
 }
 
-impl<T: Hash + Eq + Clone> Interner<T> {
+impl<T: Hash + Eq> Interner<T> {
     /// The number of `value`, which is added if it is new.
     pub fn intern(&mut self, value: T) -> u32 {
-        if let Some(id) = self.ids.get(&value) {
+        let (ids, values) = (&mut self.ids, &mut self.values);
+        let hash = FxBuildHasher.hash_one(&value);
+        if let Some(id) = ids.find(hash, |id| values[*id as usize] == value) {
             return *id;
         }
-        let id = self.values.len() as u32;
-        self.ids.insert(value.clone(), id);
-        self.values.push(value);
+        let id = values.len() as u32;
+        push(values, value);
+        ids.insert_unique(hash, id, |id| FxBuildHasher.hash_one(&values[*id as usize]));
         id
     }
 
@@ -54,8 +60,7 @@ impl<T: Hash + Eq + Clone> Interner<T> {
 
     /// Bytes that the tables take, without what the values point to.
     pub fn memsize(&self) -> usize {
-        self.values.capacity() * size_of::<T>()
-            + self.ids.capacity() * (size_of::<T>() + size_of::<u32>() + 1)
+        self.values.capacity() * size_of::<T>() + self.ids.allocation_size()
     }
 }
 
@@ -134,8 +139,7 @@ impl Sites {
         let new = id as usize == self.methods.len();
         if new {
             self.methods.push(None);
-            // The interner holds the key twice.
-            self.text += 2 * text;
+            self.text += text;
         }
         (FrameId(id), new)
     }
@@ -174,7 +178,7 @@ impl Sites {
         let before = self.classes.len();
         let id = self.classes.intern((name.to_owned(), identity));
         if self.classes.len() > before {
-            self.text += 2 * name.len();
+            self.text += name.len();
         }
         ClassId(id)
     }
@@ -242,5 +246,6 @@ impl Sites {
             + self.stacks.memsize()
             + self.classes.memsize()
             + self.sites.memsize()
+            + self.methods.capacity() * size_of::<Option<String>>()
     }
 }

@@ -12,7 +12,11 @@ module Memprof
         Loads memprof into a process, and prints what it finds out there: with --track
         the objects that are allocated from now on and still live at the end of the
         duration, most first, as `memprof stats` does; with --malloc the lines whose
-        memory of malloc is live then; with --eval what the code in FILE returns.
+        memory of malloc is live then; with --eval what the code in FILE returns. Before
+        it counts, the process runs a full GC, so that no garbage counts as live.
+
+        With --malloc and --output memprof writes a recording instead, with calling
+        frames, which `memprof malloc FILE` and `memprof web FILE` show.
 
         Unlike `memprof dump` and `memprof stack`, which ask a copy, this changes the
         process: a thread of memprof's runs in it until the answer is there. Then
@@ -26,24 +30,27 @@ module Memprof
         Examples:
           memprof attach 4711 --track --duration 30
           memprof attach 4711 --malloc --sample 512KiB
+          memprof attach 4711 --malloc --native -o app.malloc
           memprof attach 4711 --eval count.rb
       TEXT
       DURATION = 10
       SECONDS = 30
       SLACK = 60 # seconds for loading and for the answer
+      MOST_FRAMES = 512 # as Malloc::MAX_STACK
       DOES = {
         track: "tracks allocations for %<duration>s s, and stops",
         malloc: "records malloc for %<duration>s s, and stops",
         eval: "evaluates %<file>s"
       }.freeze
-      private_constant :DURATION, :SECONDS, :SLACK, :DOES
+      private_constant :DURATION, :SECONDS, :SLACK, :MOST_FRAMES, :DOES
 
       def call(arguments)
         check_options
         pid, = expect_arguments(arguments, "PID")
         target = target_of(pid)
         load_library
-        lines = Array(answer(target)["lines"])
+        answer = recorded { |file| answer(target, file) }
+        lines = Array(answer["lines"])
         @terminal.print(lines.map { |line| "#{Printable.line(line)}\n" }.join) ? 0 : 2
       end
 
@@ -58,6 +65,9 @@ module Memprof
         checked("--duration SECONDS", "of --track and --malloc (default: #{DURATION})", Float,
           :duration, "a number of seconds") { |value| value if value.positive? && value.finite? }
         byte_size("--sample N", "of --track: one object in N; of --malloc: one block in", "N bytes", :sample)
+        output("--output FILE", "of --malloc: write a recording to FILE")
+        flag("--native", "with --output: native frames, too", :native)
+        count("--stack N", "with --output: N calling frames (default: 64)", :stack, most: MOST_FRAMES)
         count("--limit N", "the first N lines (default: all; of --malloc 20)", :limit)
         count("--seconds N", "time for the process to begin (default: #{SECONDS})", :seconds)
       end
@@ -70,11 +80,29 @@ module Memprof
 
         @mode = modes.first
         refuse_options(%i[duration sample limit], "does not go with --eval") if @mode == :eval
+        refuse_options(%i[output], "needs --malloc") unless @mode == :malloc
+        refuse_options(%i[native stack], "needs --malloc and --output") unless @options[:output]
+        refuse_options(%i[limit], "does not go with --output") if @options[:output]
       end
 
       def duration = @options.fetch(:duration, DURATION)
 
-      def answer(target)
+      # The process writes to a file without a name: it could write to the other one later, too.
+      def recorded
+        path = @options[:output] or return yield(nil)
+
+        require "tempfile"
+        Tempfile.create("memprof", binmode: true) do |recording|
+          File.unlink(recording)
+          answer = yield(recording)
+          recording.rewind
+          Output.open(path) { |file| IO.copy_stream(recording, file) }
+          @terminal.hint("Next: memprof malloc #{path}")
+          answer
+        end
+      end
+
+      def answer(target, file)
         client = target.connect if @mode == :track
         return over_socket(target, client) if client
 
@@ -83,7 +111,7 @@ module Memprof
         announce(target, "loads memprof when its VM next looks for interrupts, ")
         seconds = @options.fetch(:seconds, SECONDS)
         work = @mode == :eval ? Float::INFINITY : duration + SLACK
-        answer = attachment.run(request, seconds: seconds, work: work)
+        answer = attachment.run(request, seconds: seconds, work: work, file: file)
         @terminal.warn("done; its main thread was paused for #{(attachment.pause * 1000).round(1)} ms")
         answer
       ensure
@@ -98,7 +126,8 @@ module Memprof
 
       def request
         common = { do: @mode.to_s }
-        return common.merge(@options.slice(:sample, :limit), duration: duration) unless @mode == :eval
+        wanted = @options.slice(:sample, :limit).merge(recording)
+        return common.merge(wanted, duration: duration) unless @mode == :eval
 
         file = @options[:eval]
         check_readable(file, stdin: false)
@@ -108,6 +137,8 @@ module Memprof
         common.merge(file: File.expand_path(file), code: code)
       end
 
+      def recording = @options[:output] ? { file: true, **@options.slice(:native, :stack) } : {}
+
       # Tracking that was on before stays on.
       # The process stops when the connection of the client is closed, however this command ends.
       def over_socket(target, client)
@@ -116,7 +147,7 @@ module Memprof
         started = client.ask({ do: "start", lease: true }.merge(@options.slice(:sample)))["changed"]
         @terminal.warn("tracking was on before: older objects count, too, and it stays on") unless started
         sleep(duration)
-        ask_process(target, { do: "stats" }.merge(@options.slice(:limit)))
+        ask_process(target, { do: "stats", collect: true }.merge(@options.slice(:limit)))
       rescue Control::Broken => e
         raise UsageError, "process #{target.pid}: #{e.message}"
       end

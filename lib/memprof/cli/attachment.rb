@@ -53,11 +53,13 @@ module Memprof
       end
 
       # Gives the answer. `seconds` is the time for the process to begin, `work` that for the rest.
-      def run(request, seconds:, work:)
+      # What the process records goes to `file`, if there is one.
+      def run(request, seconds:, work:, file: nil)
         check_room
         get_started(seconds)
         step("withdraw") # another command may attach now
         send_rest(request, seconds)
+        pass(file, seconds) if file
         await_answer(work)
       rescue Interrupt
         ended_early || raise
@@ -171,6 +173,14 @@ module Memprof
         bytes = Marshal.dump(package(request))
         write("#{bytes.bytesize}\n#{bytes}", seconds)
         @asked = true
+      end
+
+      # By its descriptor, when the process waits for that: a read drops descriptors that come with the bytes.
+      def pass(file, seconds)
+        parse(receive(seconds))
+        @socket.send_io(file)
+      rescue SystemCallError
+        ended
       end
 
       # Beside busy threads the process reads slowly.

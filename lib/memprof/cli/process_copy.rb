@@ -49,13 +49,15 @@ module Memprof
         library = self.library
         deadline = Clock.now + seconds
         busy = 0
+        stuck = false
         loop do
           again(output) if @attempts.positive?
-          request = request.merge(alone: busy > PATIENT)
+          request = request.merge(alone: busy > PATIENT || stuck)
           kind, answer = attempt(library, request, output, limit, deadline, &progress)
           return answer if kind == :answer
 
           busy += 1 if kind == :busy
+          stuck = true if kind == :stuck
           refuse(kind, answer) unless again?(kind, @attempts)
         end
       end

@@ -10,15 +10,18 @@ module Memprof
       USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
         The process need not have loaded memprof, and loads nothing: memprof copies it,
-        in a few milliseconds, and reads the stacks in the copy. Linux only; run it as
-        the user of the process or as root, with permission to trace it (ptrace).
+        in a few milliseconds, and reads the stacks in the copy: those of threads, and
+        of suspended fibers. Linux only; run it as the user of the process or as root,
+        with permission to trace it (ptrace).
 
         Examples:
           memprof stack 4711
           memprof stack --json 4711
       TEXT
       SECONDS = 30
-      private_constant :SECONDS
+      UNKNOWN = "Other threads are not shown: a garbage collection was under way, and other Ractors run."
+      NO_FIBERS = "Suspended fibers are not shown: a garbage collection was under way, and other Ractors run."
+      private_constant :SECONDS, :UNKNOWN, :NO_FIBERS
 
       def call(arguments)
         pid, = expect_arguments(arguments, "PID")
@@ -26,15 +29,16 @@ module Memprof
         load_library
         copy = ProcessCopy.new(target)
         found = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS))
-        threads, ractors = found.values_at("threads", "ractors")
-        unless ractors.is_a?(Integer) && threads.is_a?(Array) && threads.all?(Hash)
+        threads, fibers, ractors = found.values_at("threads", "fibers", "ractors")
+        unless (ractors.nil? || ractors.is_a?(Integer)) && [threads, fibers || []].all? { |rows| rows?(rows) }
           raise UsageError, "process #{pid}: its answer can't be read"
         end
-        present(answer(copy, threads, ractors)) do |page|
+        present(answer(copy, found)) do |page|
           next page.listing(frames(threads)) if output_format == :csv
 
-          render(page, target, copy, threads)
-          page.paragraph(others(ractors - 1)) if ractors > 1
+          render(page, target, copy, threads, fibers)
+          page.paragraph(others(ractors)) unless ractors == 1
+          page.paragraph(NO_FIBERS) unless fibers
         end
       end
 
@@ -45,8 +49,10 @@ module Memprof
         count("--seconds N", "timeout (default: #{SECONDS})", :seconds)
       end
 
-      def answer(copy, threads, ractors)
-        { ruby: copy.ruby_version, pause: copy.pause, ractors: ractors, threads: threads }
+      def rows?(rows) = rows.is_a?(Array) && rows.all?(Hash)
+
+      def answer(copy, found)
+        { ruby: copy.ruby_version, pause: copy.pause }.merge(found.slice("ractors", "threads", "fibers"))
       end
 
       # CSV has a row for each frame, and one for a thread without any.
@@ -65,19 +71,38 @@ module Memprof
       end
 
       # Ruby lists the threads of the Ractor that asks.
-      def others(ractors) = "The threads of #{Units.plural(ractors, "other Ractor")} are not shown."
+      def others(ractors)
+        return UNKNOWN unless ractors
 
-      def render(page, target, copy, threads)
-        page.heading("#{target.name} (#{target.pid}), Ruby #{copy.ruby_version}: " \
-                     "#{Units.plural(threads.size, "thread")}, paused for #{(copy.pause * 1000).round(1)} ms")
+        "The threads of #{Units.plural(ractors - 1, "other Ractor")} are not shown."
+      end
+
+      def render(page, target, copy, threads, fibers)
+        counts = [Units.plural(threads.size, "thread")]
+        counts << Units.plural(fibers.size, "suspended fiber") if fibers&.any?
+        page.heading("#{target.name} (#{target.pid}), Ruby #{copy.ruby_version}: #{counts.join(", ")}, " \
+                     "paused for #{(copy.pause * 1000).round(1)} ms")
         threads.each { |thread| render_thread(page, thread) }
+        fibers&.tally&.each { |fiber, count| render_fiber(page, fiber, count) }
+      end
+
+      # A server may have thousands that wait at one place.
+      def render_fiber(page, fiber, count)
+        name = (count == 1) ? "fiber" : Units.plural(count, "fiber")
+        name += " created at #{fiber["created_at"]}" if fiber["created_at"]
+        page.heading("#{name}, #{fiber["status"]}")
+        render_frames(page, fiber)
       end
 
       def render_thread(page, thread)
         name = thread["main"] ? "main thread" : "thread"
         name += " \"#{thread["name"]}\"" if thread["name"] && !thread["main"]
         page.heading("#{name}, #{thread["status"]}")
-        frames = Array(thread["backtrace"]).grep(String)
+        render_frames(page, thread)
+      end
+
+      def render_frames(page, row)
+        frames = Array(row["backtrace"]).grep(String)
         page.text("no Ruby frame") if frames.empty?
         frames.each { |frame| page.note(frame) }
       end

@@ -65,7 +65,9 @@ module Memprof
         raise NotRunning, "objects are not tracked: `memprof start` has the process track them" unless
           Memprof.running?
 
-        rows = Memprof.send(:session).stats_lines(limit: limit)
+        session = Memprof.send(:session)
+        session.collect if request["collect"] == true
+        rows = session.stats_lines(limit: limit)
         { lines: rows.map { |row| Printable.line(row) } }
       end
 

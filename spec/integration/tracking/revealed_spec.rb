@@ -92,4 +92,23 @@ RSpec.describe "Objects that get their class after their allocation" do
     end
     expect(counts).to match([be_between(150, 170), be_between(50, 60)])
   end
+
+  # In a Ractor's queue they are retained.
+  it "are counted with it when they were moved to another Ractor" do
+    skip "no hooks beside Ractors (Bug #18464)" if RUBY_VERSION < "3.1.4"
+    result = run_ruby(<<~RUBY, ruby_args: ["-W:no-experimental"])
+      require "memprof"
+      Moved = Class.new { def initialize = @name = 1 }
+      Pair = Struct.new(:first, :second)
+      receiver = Ractor.new { sleep }
+      kept = []
+      report = Memprof.report do
+        300.times { kept << receiver.send(Moved.new, move: true) << receiver.send(Pair.new(1, 2), move: true) }
+      end
+      puts report.retained_objects_by_class.map { |row| row.values_at(:data, :count).join(" ") }
+    RUBY
+    expect(result).to be_success, result.stderr
+    expect(result.stdout).to include("Moved 300\n", "Pair 300\n")
+    expect(result.stdout).not_to match(/<(object|struct)>/)
+  end
 end

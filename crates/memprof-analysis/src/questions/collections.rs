@@ -7,7 +7,6 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::computed::slots;
 use super::describe::{Described, Describer};
 use super::duplicates::with_garbage;
 use super::holders::{Holder, holders};
@@ -161,7 +160,7 @@ impl<'h> Collections<'h> {
             flags: heap.flag_words()?,
             lengths: heap.lengths()?,
             memsizes: heap.memsizes()?,
-            slots: slots(heap),
+            slots: heap.slots(),
             kinds: heap.groups().iter().map(kind).collect(),
             graph: heap.graph(&[])?,
             is_hash: heap

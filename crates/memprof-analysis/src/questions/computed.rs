@@ -48,15 +48,6 @@ pub(super) fn depths(heap: &Heap, steps: &[u32]) -> Vec<u32> {
     depths
 }
 
-/// Size of each object's slot.
-pub(super) fn slots(heap: &Heap) -> Vec<u16> {
-    let mut slots = Vec::with_capacity(heap.len() as usize);
-    for (size, objects) in heap.pages() {
-        slots.resize(objects.end as usize, size);
-    }
-    slots
-}
-
 /// The generation that the dump was made in, or the last that an object is of.
 pub(super) fn last_generation(heap: &Heap) -> io::Result<u32> {
     let header = heap

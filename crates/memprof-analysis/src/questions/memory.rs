@@ -3,7 +3,6 @@
 use serde::Deserialize;
 
 use super::Error;
-use super::computed::slots;
 use super::overview::process_facts;
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
@@ -43,8 +42,11 @@ fn sizes(heap: &Heap) -> Result<Option<HeapSizes>, Error> {
             group.kind == Kind::IMEMO && name == Some("iseq")
         })
         .collect();
-    let mut sizes = HeapSizes::default();
-    for (id, slot) in slots(heap).into_iter().enumerate() {
+    let mut sizes = HeapSizes {
+        memprof: heap.source.own.outside,
+        ..HeapSizes::default()
+    };
+    for (id, slot) in heap.slots().into_iter().enumerate() {
         let slot = u64::from(slot);
         sizes.slots += slot;
         let outside = memsizes.get(id as u32).saturating_sub(slot);

@@ -9,7 +9,7 @@ use std::io;
 use rustc_hash::FxHashMap;
 
 use super::Error;
-use super::computed::{depths, last_generation, referrers, slots};
+use super::computed::{depths, last_generation, referrers};
 use super::overview::process_facts;
 use crate::query::{Field, Fields, Part, Row};
 use memprof_dump::record::{Flags, Kind, NameId, Site, Value};
@@ -124,7 +124,7 @@ impl<'h> Columns<'h> {
                 Roots::default()
             },
             slots: if any(&[Field::Slot]) {
-                slots(heap)
+                heap.slots()
             } else {
                 Vec::new()
             },

@@ -9,7 +9,6 @@ use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::computed::slots;
 use super::histogram::{self, Row};
 use super::tally::percent;
 use super::{Error, Selection};
@@ -347,7 +346,7 @@ fn used_slots(heap: &Heap, size: u64) -> Result<Option<Slots>, Error> {
         let is_folded = |group: &u32| folded.get(*group as usize) == Some(&true);
         flags[id] & FOLDED.0 == 0 || groups.get(id).is_some_and(is_folded)
     };
-    let all = slots(heap).into_iter().enumerate();
+    let all = heap.slots().into_iter().enumerate();
     let sum = all
         .filter(|&(id, _)| counts(id))
         .fold(0_u64, |sum, (_, slot)| sum + u64::from(slot));

@@ -99,7 +99,8 @@ fn they_are_in_no_total_and_their_sum_is_known() {
         heap.source.own,
         Own {
             count: 9,
-            size: own.iter().sum()
+            size: own.iter().sum(),
+            outside: own.iter().map(|size| size - 40).sum(),
         }
     );
     let whole = 9 * 40 + 5000 + 1000 + 2000;

@@ -308,6 +308,19 @@ fn keeps_sites_but_no_numbers_when_the_last_session_closes() {
     assert_eq!(recorder.sites.memsize(), 0);
 }
 
+/// A program that boots allocates at tens of thousands of lines, and most of what the recorder takes are their counters.
+#[test]
+fn a_site_takes_little_memory() {
+    const SITES: u32 = 40_000;
+    let mut recorder = Recorder::new(1);
+    recorder.open(options(None));
+    for line in 1..=SITES {
+        allocate(&mut recorder, 7, 40, line);
+    }
+    let each = recorder.memsize() / SITES as usize;
+    assert!(each < 150, "{each} bytes");
+}
+
 /// Names come in any order, over several sessions: rows are in the order of a sort by the names themselves.
 #[test]
 fn orders_rows_by_names_that_it_met_in_other_sessions() {

@@ -34,7 +34,11 @@ pub fn init(_: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("hold_process", function!(linux::hold_process, 1))?;
     native.define_singleton_method("signal_process", function!(linux::signal_process, 2))?;
     native.define_singleton_method("open_beneath", function!(linux::open_beneath, 3))?;
-    native.define_singleton_method("send_now", function!(linux::send_now, 2))
+    native.define_singleton_method("send_now", function!(linux::send_now, 2))?;
+    native.define_singleton_method(
+        "receive_descriptor",
+        function!(linux::receive_descriptor, 1),
+    )
 }
 
 #[cfg(all(
@@ -357,6 +361,15 @@ mod linux {
         });
         let opened = opened.map_err(|error| system_error(ruby, &error))?;
         Ok(opened.into_raw_fd())
+    }
+
+    /// The descriptor that came with a byte over a socket, where something is to be read; nil if none did.
+    pub fn receive_descriptor(ruby: &Ruby, socket: i32) -> Result<Option<i32>, Error> {
+        let mut byte = [0];
+        let received =
+            dump_files::borrowed(socket).and_then(|socket| descriptors::receive(socket, &mut byte));
+        let (_, found) = received.map_err(|error| system_error(ruby, &error))?;
+        Ok(found.into_iter().next().map(IntoRawFd::into_raw_fd))
     }
 
     /// Sends bytes over a socket as far as it takes them now: how many. No signal comes of a closed one.

@@ -35,7 +35,7 @@ pub fn pause() {
     tracker::with(|tracker| {
         tracker.facts.clear();
         tracker.pause = Some(Pause { collections });
-        if tracker::ractors_seen() || memsize(tracker) > MOST {
+        if tracker::ractors_seen() || tracker.memsize() > MOST {
             forget(tracker);
         }
         match phase {
@@ -67,10 +67,6 @@ pub fn mark(tracker: &mut Tracker) {
         // SAFETY: takes any address: a free without an event leaves one that names no object, or another one.
         unsafe { rb_sys::rb_gc_mark_maybe(object) };
     }
-}
-
-fn memsize(tracker: &Tracker) -> usize {
-    tracker.recorder.memsize() + tracker.frames.memsize() + tracker.places.memsize()
 }
 
 /// Drops all that is kept. There is no session.

@@ -7,6 +7,7 @@ use rb_sys::VALUE;
 use super::between_sessions;
 use super::heap_pages::HeapPages;
 use super::ruby_object;
+use super::sessions;
 use super::tracker;
 
 /// Has no contents: what it marks and moves is the tracker's.
@@ -46,7 +47,7 @@ impl DataTypeFunctions for Guard {
     }
 
     fn size(&self) -> usize {
-        tracker::with(|tracker| tracker.recorder.memsize()).unwrap_or(0)
+        sessions::memsize()
     }
 }
 

@@ -10,7 +10,7 @@ use rb_sys::{VALUE, ruby_value_type};
 use super::protect::protect;
 use super::ruby_object::Flags;
 use super::symbols::symbols;
-use super::{allocator, memsize, slots};
+use super::{allocator, memsize, sessions, slots};
 
 /// Number of imemo_iseq in `enum imemo_type` (internal/imemo.h), the same from 2.3 to 4.0.
 const IMEMO_ISEQ: u32 = 7;
@@ -95,6 +95,9 @@ pub fn ledger() -> io::Result<Ledger> {
             .for_each(|slot| add(&mut sizes, slot as VALUE, size as u64));
     })
     .map_err(io::Error::other)?;
+    // One of the objects has it as its memsize.
+    sizes.memprof = sessions::memsize() as u64;
+    sizes.outside = sizes.outside.saturating_sub(sizes.memprof);
     let worker = worker_of(ranges.clone());
     let mut facts = measure(ranges)?;
     facts.sharing = worker.map(|worker| worker.sharing);

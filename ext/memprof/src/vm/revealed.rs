@@ -1,6 +1,7 @@
 //! Objects that a C function allocates without a class, fills, and gives one before the program sees them: what
-//! `String#encode` and `Array#flatten` return. They are recorded as `<string>` or `<array>`, and counted with their class
-//! from when that is noticed: when the heap is walked, when counts are read, at the latest when they are freed.
+//! `String#encode` and `Array#flatten` return, and since Ruby 4.0 what `Ractor#send` moves. They are recorded as `<string>`,
+//! `<array>` or `<object>`, and counted with their class from when that is noticed: when the heap is walked, when counts are
+//! read, at the latest when they are freed.
 
 use memprof_profile::live::Record;
 use rb_sys::{VALUE, ruby_value_type};
@@ -14,6 +15,17 @@ const REMEMBERED: usize = 64;
 /// How many of them stay when there are that many: the function that allocated the last ones has not returned yet.
 const RECENT: usize = 16;
 
+/// Types of objects that may get their class later: of the last four, those that are moved to another Ractor.
+const MAY_BE_REVEALED: [ruby_value_type; 7] = [
+    ruby_value_type::RUBY_T_STRING,
+    ruby_value_type::RUBY_T_ARRAY,
+    ruby_value_type::RUBY_T_HASH,
+    ruby_value_type::RUBY_T_OBJECT,
+    ruby_value_type::RUBY_T_STRUCT,
+    ruby_value_type::RUBY_T_FILE,
+    ruby_value_type::RUBY_T_MATCH,
+];
+
 /// True for a type of object that may get its class later, and has none.
 #[inline(always)]
 pub fn is_hidden(flags: Flags, class_word: VALUE) -> bool {
@@ -22,9 +34,7 @@ pub fn is_hidden(flags: Flags, class_word: VALUE) -> bool {
 
 #[inline(always)]
 fn may_be_revealed(flags: Flags) -> bool {
-    flags.is(ruby_value_type::RUBY_T_STRING)
-        || flags.is(ruby_value_type::RUBY_T_ARRAY)
-        || flags.is(ruby_value_type::RUBY_T_HASH)
+    MAY_BE_REVEALED.iter().any(|kind| flags.is(*kind))
 }
 
 /// Remembers a hidden object that was just recorded.

@@ -264,7 +264,7 @@ fn now() -> (Instant, u64) {
 
 /// Bytes that the tracker takes.
 pub fn memsize() -> usize {
-    tracker::with(|tracker| tracker.recorder.memsize()).unwrap_or(0)
+    tracker::with(|tracker| tracker.memsize()).unwrap_or(0)
 }
 
 /// Name of the garbage collector, as "default".

@@ -70,6 +70,11 @@ impl Tracker {
         !self.quiet.is_empty() && self.quiet.contains(current_thread())
     }
 
+    /// Bytes that all of it takes.
+    pub fn memsize(&self) -> usize {
+        self.recorder.memsize() + self.frames.memsize() + self.places.memsize()
+    }
+
     fn new() -> Self {
         Tracker {
             recorder: Recorder::new(super::seed::seed()),

@@ -4,7 +4,7 @@ use memprof_paths::guess_gem;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::super::computed::{categories, last_generation, slots};
+use super::super::computed::{categories, last_generation};
 use super::super::numbering::{Numbering, numbered};
 use super::super::tally::Groups;
 use super::super::{Error, Selection};
@@ -165,7 +165,7 @@ impl<'h> Keys<'h> {
                 Ok(self.each(selection, |id| known(generations, id, age)))
             }
             By::Slot => {
-                let slots = slots(heap);
+                let slots = heap.slots();
                 let slot = |id: u32| slots.get(id as usize).map_or(0, |&slot| u64::from(slot));
                 Ok(self.each(selection, |id| match slot(id) {
                     0 => Raw::Unknown,

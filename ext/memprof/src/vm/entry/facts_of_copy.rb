@@ -6,7 +6,7 @@
 
 # Frames of what the thread was doing when it was copied.
 depth = caller(0).size - 1
-->(contents) do
+->(contents, fibers) do
   describe = Kernel.instance_method(:to_s)
   ask = ->(thread, name, *arguments) do
     Thread.instance_method(name).bind_call(thread, *arguments)
@@ -52,6 +52,15 @@ depth = caller(0).size - 1
       "backtrace" => frames&.first(100)
     }.compact)
   end
+  # One that runs is on its thread's stack.
+  suspended = fibers && ObjectSpace.each_object(Fiber).filter_map do |fiber|
+    text = Fiber.instance_method(:inspect).bind_call(fiber)
+    created_at, status = text.match(/\A#<\S+(?: (.*))? \((suspended[\w ]*)\)>\z/m)&.captures
+    next unless status
+
+    frames = Fiber.instance_method(:backtrace).bind_call(fiber)
+    { "status" => status, "created_at" => created_at, "backtrace" => frames&.first(100) }.compact
+  end
   of_a_frame = %i[$~ $& $` $' $+ $_ $LAST_MATCH_INFO $MATCH $PREMATCH $POSTMATCH $LAST_PAREN_MATCH
     $LAST_READ_LINE]
   others = %i[$= $IGNORECASE $KCODE $-K $SAFE $FILENAME $VERBOSE $-v $-w $-W]
@@ -73,5 +82,5 @@ depth = caller(0).size - 1
     "ractors" => Ractor.count
   }
   about.update("program" => $PROGRAM_NAME, "arguments" => ARGV.grep(String)) if contents
-  [facts, globals, json.(about)]
+  [facts, globals, json.(about), json.(suspended || nil)]
 end

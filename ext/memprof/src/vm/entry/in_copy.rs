@@ -39,7 +39,10 @@ enum Request {
         alone: bool,
     },
     /// What each thread does.
-    Stack,
+    Stack {
+        /// Whether other threads may be given up.
+        alone: bool,
+    },
 }
 
 /// Answers a request in JSON by a text in JSON, in memory of malloc: with `error`, or what was asked for. NULL if there is
@@ -52,6 +55,9 @@ pub unsafe extern "C" fn memprof_answer_in_copy(request: *const c_char) -> *cons
     // SAFETY: the caller's string.
     let request = unsafe { string(request) }.unwrap_or_default();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
+        if !runs_ruby() {
+            return Ok(json!({ "unfit": "the thread runs no Ruby now" }));
+        }
         protect(|| answer(&request)).unwrap_or_else(|raised| Err(raised.to_string()))
     }));
     let answer = match outcome {
@@ -62,23 +68,38 @@ pub unsafe extern "C" fn memprof_answer_in_copy(request: *const c_char) -> *cons
     malloced(answer.to_string().as_bytes()).unwrap_or(std::ptr::null())
 }
 
+/// False for a thread between two Ractors: the VM has one wait for the next Ractor that has something to do, and takes it for
+/// Ruby's meanwhile. Nothing that may raise may be called there.
+fn runs_ruby() -> bool {
+    if cfg!(not(ruby_gte_3_3)) {
+        return true;
+    }
+    let (mut frame, mut line) = (0, 0);
+    // SAFETY: room for one frame; without a running Ruby thread there is none.
+    unsafe { rb_sys::rb_profile_frames(0, 1, &raw mut frame, &raw mut line) > 0 }
+}
+
 fn answer(request: &str) -> Result<serde_json::Value, String> {
     let request: Request = parsed(request)?;
     let ruby = moment()?;
-    if let Some(why) = among_ractors(&ruby, &request)? {
+    let among = among_ractors(&ruby, &request)?;
+    if let Among::Unfit(why) = among {
         return Ok(why);
     }
     match request {
-        Request::Stack => {
-            let (threads, _, about) = facts(&ruby, true)?;
-            let mut rows = Vec::new();
+        Request::Stack { .. } => {
+            // The walk that finds fibers has a sweep go on, for which the VM would wait for the others.
+            let fibers = among != Among::Sweeping;
+            let (threads, _, about, fibers) = facts(&ruby, true, fibers)?;
+            let mut rows: Vec<serde_json::Value> = Vec::new();
             for (_, json) in threads {
                 rows.push(parsed(&json)?);
             }
             let about: Map<String, serde_json::Value> = parsed(&about)?;
-            Ok(
-                json!({ "threads": serde_json::Value::Array(rows), "ractors": about.get("ractors") }),
-            )
+            let fibers: serde_json::Value = parsed(&fibers)?;
+            // Other Ractors are gone from the VM's count with their threads.
+            let ractors = about.get("ractors").filter(|_| among != Among::Alone);
+            Ok(json!({ "threads": rows, "fibers": fibers, "ractors": ractors }))
         }
         Request::Dump {
             output,
@@ -90,7 +111,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
             let policy: Policy = values.parse()?;
             let contents = matches!(policy, Policy::Full | Policy::Truncate);
             let before = FreeSlots::now()?;
-            let (threads, globals, about) = facts(&ruby, contents)?;
+            let (threads, globals, about, _) = facts(&ruby, contents, false)?;
             let mut about: Map<String, serde_json::Value> = parsed(&about)?;
             // What was allocated to learn this is no part of the process.
             let own = before.used_since()?;
@@ -135,50 +156,90 @@ fn moment() -> Result<Ruby, String> {
     Ok(unsafe { Ruby::get_unchecked() })
 }
 
-/// Why another copy is needed, because of other Ractors: their threads are not here, and the VM would wait for them forever
-/// before it goes on with a collection.
-fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Option<serde_json::Value>, String> {
+/// Who is in the copy besides this thread.
+#[derive(PartialEq)]
+enum Among {
+    /// Another copy is needed, and why.
+    Unfit(serde_json::Value),
+    /// What the process had.
+    Others,
+    /// The same, with a collection that cannot go on.
+    Sweeping,
+    /// Nothing: other threads and Ractors were given up.
+    Alone,
+}
+
+/// Looks at other Ractors: their threads are not here, and the VM would wait for them forever before it goes on with a collection.
+fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
     heap::stand_alone();
     if let Some(disable) = symbols().gc_disable_no_rest {
         // SAFETY: no other thread is here; what the copy allocates starts no collection then.
         unsafe { disable() };
     }
-    let asked = || -> Result<Option<serde_json::Value>, magnus::Error> {
+    let asked = || -> Result<Among, magnus::Error> {
         let ractor: Value = ruby.class_object().const_get("Ractor")?;
         if !ractor
             .funcall::<_, _, Value>("current", ())?
             .equal(ractor.funcall::<_, _, Value>("main", ())?)?
         {
-            return Ok(Some(json!({ "unfit": "the thread is another Ractor's" })));
+            return Ok(Among::Unfit(
+                json!({ "unfit": "the thread is another Ractor's" }),
+            ));
         }
-        let Request::Dump { alone, .. } = request else {
-            return Ok(None);
-        };
         let gc: Value = ruby.class_object().const_get("GC")?;
         let state: Symbol = gc.funcall("latest_gc_info", (ruby.to_symbol("state"),))?;
         let single = ractor.funcall::<_, _, usize>("count", ())? == 1;
         if single || state.name()? == "none" {
-            return Ok(None);
+            return Ok(Among::Others);
         }
-        if *alone {
-            // SAFETY: what the VM does after a fork; this is one of Ruby's threads.
-            unsafe { rb_sys::rb_thread_atfork_before_exec() };
-            return Ok(None);
-        }
-        Ok(Some(json!({ "busy": "a garbage collection is under way" })))
+        Ok(match request {
+            Request::Dump { alone: true, .. } | Request::Stack { alone: true } => {
+                occupy_descriptors();
+                // SAFETY: what the VM does after a fork; this is one of Ruby's threads.
+                unsafe { rb_sys::rb_thread_atfork_before_exec() };
+                Among::Alone
+            }
+            Request::Dump { .. } => {
+                Among::Unfit(json!({ "busy": "a garbage collection is under way" }))
+            }
+            // What it allocates may fit into slots that were swept.
+            Request::Stack { .. } => Among::Sweeping,
+        })
     };
     asked().map_err(|error| explained(&error))
 }
 
+/// Has each descriptor name something, but for some that are left to be opened. After a fork the VM closes those of its timer,
+/// and aborts if that fails; in the copy they are closed already.
+fn occupy_descriptors() {
+    const MOST: RawFd = 1 << 16;
+    const LEFT: RawFd = 64;
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: writes the limit, which lives until it returns.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let limit = RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX);
+    for descriptor in 3..limit.saturating_sub(LEFT).min(MOST) {
+        // SAFETY: what is open stays as it is. If dup2 fails, the number is closed as before.
+        unsafe {
+            if libc::fcntl(descriptor, libc::F_GETFD) < 0 {
+                libc::dup2(2, descriptor);
+            }
+        }
+    }
+}
+
 type Threads = Vec<(Value, String)>;
 type Globals = Vec<(String, Value)>;
-type About = (Threads, Globals, String);
+type About = (Threads, Globals, String, String);
 
-/// Of threads and global variables, and what the header says, in JSON.
-fn facts(ruby: &Ruby, contents: bool) -> Result<About, String> {
+/// Of threads and global variables, and what the header says and, if they are asked for, of fibers that do not run, in JSON.
+fn facts(ruby: &Ruby, contents: bool, fibers: bool) -> Result<About, String> {
     let found = || -> Result<About, magnus::Error> {
         let lambda: Value = ruby.eval(FACTS)?;
-        let all: RArray = lambda.funcall("call", (contents,))?;
+        let all: RArray = lambda.funcall("call", (contents, fibers))?;
         let mut threads = Threads::new();
         let table: RHash = all.entry(0)?;
         table.foreach(|thread: Value, json: String| {
@@ -189,7 +250,7 @@ fn facts(ruby: &Ruby, contents: bool) -> Result<About, String> {
         for one in all.entry::<RArray>(1)? {
             globals.push(<(String, Value)>::try_convert(one)?);
         }
-        Ok((threads, globals, all.entry(2)?))
+        Ok((threads, globals, all.entry(2)?, all.entry(3)?))
     };
     found().map_err(|error| explained(&error))
 }
