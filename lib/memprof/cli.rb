@@ -35,12 +35,12 @@ module Memprof
       Collection: "collection", Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
       Dumping: "dumping", ForeignFiles: "foreign_files", GrowthRows: "growth_rows",
-      HeapCommand: "heap_command", HeapGrowth: "heap_growth",
-      Listing: "listing", LiveProcess: "live_process", Loading: "loading", MallocPreload: "malloc_preload",
+      HeapCommand: "heap_command", Listing: "listing", LiveProcess: "live_process", Loading: "loading",
+      MallocPreload: "malloc_preload",
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
       Overview: "overview", Page: "page", Pager: "pager", ProcessCopy: "process_copy",
       ProcessFacts: "process_facts", Program: "program", Reports: "reports", Suggestion: "suggestion",
-      Target: "target", Terminal: "terminal"
+      Target: "target", Terminal: "terminal", VerdictText: "verdict_text"
     }.each { |name, file| autoload(name, "#{__dir__}/cli/#{file}") }
 
     # Runs a command line.

@@ -12,6 +12,7 @@ require_relative "heap/objects"
 require_relative "heap/path"
 require_relative "heap/diff"
 require_relative "heap/subset"
+require_relative "heap/verdict"
 
 module Memprof
   # The heap of a process to ask: what is there, what it takes, and what keeps it alive.

@@ -105,10 +105,14 @@ RSpec.describe "memprof, asking a dump" do
       expect([stderr[/expected a number above 0 and at most 100/].nil?, status.exitstatus]).to eq([false, 2])
       needs(:diff)
       stdout, = memprof("leaks", cache_dump(1), cache_dump(2), cache_dump(3))
-      expect(stdout).to start_with("RSS ") if File.exist?("/proc/self/smaps")
-      expect(stdout[/^- Sessions.*?\n\n/m].tr("\n", " "))
-        .to match(/\A- Sessions::STORE -> Hash \(3000\) grew by .*: 2[78],\d+ new objects, mostly String,/)
-      expect(stdout.scan(/^- Hash \((\d+)\) retains/).flatten).to eq(%w[1000 3000 5000])
+      expect(stdout).to match(/^RSS grew by/) if File.exist?("/proc/self/smaps")
+      expect(stdout).to match(/^1\. 4,000 more Session instances retain [\d.]+ [KM]iB$/)
+      expect(stdout).to match(/^Retained by +Sessions::STORE -> Hash\[\*\]$/)
+      expect(stdout).to match(/^Allocated at +\S*heap_cache\.rb:27 in fetch/)
+      finding = answer("leaks", cache_dump(1), cache_dump(2), cache_dump(3))[:findings].first
+      expect(finding.values_at(:count, :trend)).to eq([[1000, 3000, 5000], "grows"])
+      csv, = memprof("leaks", "--format", "csv", cache_dump(1), cache_dump(3))
+      expect(csv.lines[1]).to match(/,4000,Session,Sessions::STORE -> Hash\[\*\],.*,unknown,/)
     end
   end
 

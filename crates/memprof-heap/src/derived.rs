@@ -2,11 +2,14 @@
 
 use std::io;
 
+use rustc_hash::FxHashMap;
+
 use super::columns::{Column, Part, SizeColumn};
 use super::once::Once;
 use super::sizes::Sizes;
-use super::{Heap, NONE};
-use crate::graph::{self, Dominators, Graph, Stop, Stopped};
+use super::{Heap, Label, NONE, Packed};
+use crate::graph::{self, BitSet, Dominators, Graph, Stop};
+use memprof_dump::record::Kind;
 
 /// What was computed. Nodes are objects, then root categories, then the super root.
 #[derive(Default)]
@@ -146,21 +149,69 @@ impl Heap {
     }
 }
 
-/// Shortest paths. What is on the machine stack or in compiled code says little of why an object lives on: a path through
-/// it is taken only where there is no other.
-fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> Result<Vec<u32>, Stopped> {
-    // Those that are ignored are among them.
+/// Shortest paths through what lasts. What a stack or a cache of calls holds, it holds for a moment: a path leads through one only
+/// where there is no other. Through the machine stack and compiled code, which say little, it leads last of all.
+fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> io::Result<Vec<u32>> {
     let last = heap.last_resorts();
-    let all = graph::shortest_paths_unless(graph, heap.root(), stop)?.parent;
-    if last.iter().all(|root| heap.silent.contains(root)) {
-        return Ok(all);
-    }
     let without_last = graph.without_edges_of(&last);
-    let mut steps = graph::shortest_paths_unless(&without_last, heap.root(), stop)?.parent;
-    for (step, through_last) in steps.iter_mut().zip(all) {
-        if *step == NONE {
-            *step = through_last;
+    let silent = last.iter().all(|root| heap.silent.contains(root));
+    let (graph, last) = if silent {
+        (*graph, None)
+    } else {
+        (without_last, Some(*graph))
+    };
+    let (passing, lasting) = passing(heap)?;
+    let nothing = BitSet::default();
+    let find = |graph: &Graph<'_>, avoid: &BitSet| {
+        graph::shortest_paths_unless(graph, heap.root(), avoid, &lasting, stop)
+    };
+    let mut steps = find(&graph, &passing)?.parent;
+    for graph in [Some(graph), last].into_iter().flatten() {
+        // The way up from a node leads to nodes that are nearer to the root, or that were reached before.
+        let next = find(&graph, &nothing)?.parent;
+        for (step, next) in steps.iter_mut().zip(next) {
+            if *step == NONE {
+                *step = next;
+            }
         }
     }
     Ok(steps)
+}
+
+/// Threads and fibers, for their stacks, and caches of calls; and what threads hold for good: their locals and variables.
+fn passing(heap: &Heap) -> io::Result<(BitSet, FxHashMap<u32, Vec<u32>>)> {
+    let is_passing: Vec<bool> = heap
+        .groups()
+        .iter()
+        .map(|group| {
+            let name = group.name.map_or("", |name| heap.name(name));
+            match group.kind {
+                Kind::DATA => matches!(name, "VM/thread" | "thread" | "fiber"),
+                Kind::IMEMO => matches!(name, "callcache" | "constcache"),
+                _ => false,
+            }
+        })
+        .collect();
+    let groups = heap.group_numbers()?.iter().zip(0..);
+    let found = groups.filter(|&(&group, _)| is_passing.get(group as usize) == Some(&true));
+    let passing = BitSet::of(heap.root() as usize + 1, found.map(|(_, node)| node));
+    let (offsets, targets) = (heap.columns.offsets.get()?, heap.columns.targets.get()?);
+    let labels = heap.columns.labels.get()?;
+    let mut lasting = FxHashMap::default();
+    if labels.is_empty() {
+        return Ok((passing, lasting));
+    }
+    for node in passing.iter() {
+        let row = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
+        let held = row.filter(|&edge| match Packed(labels[edge]).label() {
+            Label::Under(_) => true,
+            Label::Role(name) => heap.name(name) == "locals",
+            _ => false,
+        });
+        let held: Vec<u32> = held.map(|edge| targets[edge]).collect();
+        if !held.is_empty() {
+            lasting.insert(node, held);
+        }
+    }
+    Ok((passing, lasting))
 }

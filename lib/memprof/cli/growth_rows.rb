@@ -49,43 +49,7 @@ module Memprof
             .rows(owners)
         end
 
-        # A sentence for each object that grows.
-        def held(owners)
-          owners.map do |owner|
-            "#{holder(owner)} grew by #{Units.bytes(owner[:growth])}#{new_objects(owner)}." \
-              "#{largest(owner)}#{series(owner)}"
-          end
-        end
-
         private
-
-        def new_objects(owner)
-          new = owner[:new][:count]
-          return if new.zero?
-
-          most = owner[:classes].first
-          survived = owner[:survived]
-          lived = ", #{part(survived[:count], new)} of which survived" if survived
-          ": #{Units.plural(new, "new object")}#{", mostly #{most[:class]}" if most}#{lived}"
-        end
-
-        # The name of a root says little.
-        def largest(owner)
-          return unless owner[:largest]
-
-          " The largest is #{Wording.phrase(owner[:largest][:phrase])}."
-        end
-
-        # What it retained in each dump, if there are more of them than a sentence about growth speaks of.
-        def series(owner)
-          sizes = owner[:series]
-          return if sizes.size < 4 || sizes.any?(&:nil?)
-
-          *sizes, last = sizes.map { |size| Units.bytes(size) }
-          " It retained #{sizes.join(", ")} and #{last}."
-        end
-
-        def part(count, whole) = count.zero? ? "none" : count == whole ? "all" : Units.count(count)
 
         def sum(sum) = Wording.sum(sum)
 

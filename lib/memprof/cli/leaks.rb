@@ -6,9 +6,6 @@ module Memprof
   module CLI
     # `memprof leaks`: what retains a large part of the heap.
     class Leaks < HeapCommand
-      OWNERS = 1000 # of a comparison that are looked at
-      private_constant :OWNERS
-
       SUMMARY = "shows what retains most of the memory of a dump"
       USAGE = "[OPTIONS] FILE..."
       DETAILS = <<~TEXT
@@ -19,10 +16,11 @@ module Memprof
         written on. The application is what is no gem and no library of Ruby, or the
         files whose paths match --own.
 
-        Several files are dumps of one process, the oldest first. Objects that grew from
-        dump to dump come first, then the suspects of each dump, one sentence each.
-        Growth is measured from the first dump to the last but one; the last shows what
-        survived. memprof's own objects are not counted.
+        Several files are dumps of one process, the oldest first. Then leaks shows what
+        grows from dump to dump: what retains it, where it was allocated, and why it is
+        retained, as far as the dumps show that. Objects whose paths from the roots are
+        alike, but for indices and keys, count together. memprof's own objects are not
+        counted.
 
         Examples:
           memprof leaks heap.memprof
@@ -46,7 +44,7 @@ module Memprof
           :threshold, "a number above 0 and at most 100") do |percent|
           percent if percent.positive? && percent <= 100
         end
-        limit("the first N suspects", 10)
+        count("--limit N", "the first N suspects (default: 10) or findings (default: 3)", :limit)
         text("--own PATTERN", "own code: files whose paths match this regexp", :own)
       end
 
@@ -59,7 +57,7 @@ module Memprof
         suspect = answer[:suspects].first
         steps = suspect ? steps(file, suspect[:object][:address]) : [[["top", file], "the largest objects"]]
         present(answer, steps) do |page|
-          output_format == :csv ? table(page, [[file, answer]]) : render(page, file, answer)
+          output_format == :csv ? table(page, file, answer) : render(page, file, answer)
         end
       end
 
@@ -103,55 +101,29 @@ module Memprof
         place && held[:at_site] < held[:count] ? "#{place} (#{Units.count(held[:at_site])} of them)" : place
       end
 
-      # One sentence a suspect; what grew comes first.
       def many(files)
-        heaps = compared(files)
-        diff = compare(heaps.values)
-        totals = ask(diff, :totals)
-        # Which of them grow shows in the other dumps.
-        owners = ask(diff, :owners, sort: :retained, limit: OWNERS, grown: true)
-        growth = HeapGrowth.new(totals, owners[:owners])
-        # The others are open one after the other: each takes memory.
-        answers = files.each_with_index.map do |file, index|
-          heap = heaps[index] || open_heap(file)
-          growth.note(heap)
-          [file, suspects(heap)]
+        verdict = nil
+        heap = nil
+        # They are open one after the other: each takes memory.
+        files.each do |file|
+          heap = open_heap(file)
+          verdict ||= Heap::Verdict.new
+          busy { verdict.add(heap) }
         end
-        dumps = answers.map { |file, answer| { file: file }.merge(answer) }
-        owners = owners.merge(owners: growth.owners.first(@options.fetch(:limit, 10)))
-        growth = { memory: ask(diff, :memory), totals: totals, owners: owners }
-        present({ growth: growth, dumps: dumps }) do |page|
-          output_format == :csv ? table(page, answers) : sentences(page, answers, growth)
-        end
+        answer = busy { verdict.answer(**@options.slice(:limit, :own)) }
+        answer = VerdictText.with_source(answer)
+        present(answer, further(files, answer)) { |page| VerdictText.new(page, answer).render(output_format) }
       end
 
-      # The first dump, the last but one and the last, by their places.
-      def compared(files)
-        places = [0, files.size - 2, files.size - 1].uniq
-        places.to_h { |place| [place, open_heap(files[place])] }
+      def further(files, answer)
+        address = answer[:findings].dig(0, :example, :address)
+        found = address ? [[["show", files.last, address], "one of the objects of the first finding"]] : []
+        [*found, [["diff", *files], "all that changed, by class"],
+          [["leaks", files.last], "what is large, whether it grows or not"]]
       end
 
-      def sentences(page, answers, growth)
-        # In the dump of another process everything is new.
-        same = growth[:totals][:kept][:count].positive?
-        page.text(Wording.memory(growth[:memory])) if growth[:memory] && same
-        page.heading(Wording.growth(growth[:totals]))
-        GrowthRows.held(growth[:owners][:owners]).each { |sentence| page.text("- #{sentence}") }
-        warn(page, growth[:totals][:warnings])
-        answers.each do |file, answer|
-          page.heading(title(file, answer))
-          answer[:suspects].each { |suspect| page.text("- #{brief(suspect)}") }
-          answer[:remarks].each { |remark| page.text("Note: #{remark}") }
-        end
-      end
-
-      def brief(suspect)
-        own = suspect[:own]
-        "#{Wording.phrase(suspect[:phrase])}#{" Own code: #{OwnCode.sentence(own)}." if own}"
-      end
-
-      def table(page, answers)
-        suspects = answers.flat_map { |file, answer| answer[:suspects].map { |one| one.merge(dump: file) } }
+      def table(page, file, answer)
+        suspects = answer[:suspects].map { |one| one.merge(dump: file) }
         held = ->(suspect) { suspect[:accumulated].first || {} }
         page.listing(Listing.new.column("File", :name, :dump)
           .column("Address", :address, :address) { |suspect| suspect[:object][:address] }

@@ -32,6 +32,7 @@ pub mod top;
 mod tracking;
 mod tree;
 mod units;
+pub mod verdict;
 pub mod words;
 
 use serde::Serialize;
@@ -46,6 +47,7 @@ pub use phrase::Phrase;
 pub use select::Selection;
 pub use words::Words;
 
+use crate::query::Pattern;
 use memprof_heap::Heap;
 
 /// Answers a question to a heap in JSON.
@@ -83,4 +85,11 @@ fn answer<T: ?Sized, Q: DeserializeOwned, A: Serialize>(
 ) -> Result<String, Error> {
     let question = serde_json::from_value(parameters)?;
     Ok(serde_json::to_string(&compute(&question, of)?)?)
+}
+
+/// The pattern of the paths of the application's files, if one is given.
+fn own_files(pattern: Option<&str>) -> Result<Option<Pattern>, Error> {
+    let pattern = pattern.map(|source| Pattern::new(source, false));
+    let pattern = pattern.transpose();
+    pattern.map_err(|error| Error::Question(format!("invalid own pattern: {error}")))
 }

@@ -18,9 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Site};
 use super::path::{self, Path};
-use super::{Error, Phrase};
+use super::{Error, Phrase, own_files};
 use crate::order;
-use crate::query::Pattern;
 use accumulated::Accumulated;
 use memprof_heap::Heap;
 use own_code::{Finder, OwnCode};
@@ -107,13 +106,7 @@ impl Question {
                 "threshold must be a percentage between 0 and 100".to_owned(),
             ));
         }
-        let own = self
-            .own
-            .as_deref()
-            .map(|source| Pattern::new(source, false));
-        let own = own
-            .transpose()
-            .map_err(|error| Error::Question(format!("invalid own pattern: {error}")))?;
+        let own = own_files(self.own.as_deref())?;
         let search = Search::new(heap, threshold)?;
         let mut finder = Finder::new(&search, own.as_ref());
         let mut found = search.found();

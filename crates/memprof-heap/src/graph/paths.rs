@@ -1,3 +1,5 @@
+use rustc_hash::FxHashMap;
+
 use super::{BitSet, Graph, NONE, Stop, Stopped};
 
 /// Shortest paths from a root to all nodes.
@@ -33,22 +35,30 @@ pub fn shortest_paths(graph: &Graph<'_>, root: u32) -> Paths {
 
 /// The same, for paths that may end at the nodes to be avoided, but not lead through them. The root itself is not avoided.
 pub fn shortest_paths_avoiding(graph: &Graph<'_>, root: u32, avoid: &BitSet) -> Paths {
-    find(graph, root, avoid, Stop::default()).expect("nothing stops it")
+    find(graph, root, avoid, &FxHashMap::default(), Stop::default()).expect("nothing stops it")
 }
 
-/// The same as [`shortest_paths`], unless it is stopped.
+/// The same as [`shortest_paths_avoiding`], unless it is stopped. `kept` has edges out of nodes to be avoided that paths may take.
 ///
 /// # Errors
 /// If it is.
 pub fn shortest_paths_unless(
     graph: &Graph<'_>,
     root: u32,
+    avoid: &BitSet,
+    kept: &FxHashMap<u32, Vec<u32>>,
     stop: Stop<'_>,
 ) -> Result<Paths, Stopped> {
-    find(graph, root, &BitSet::default(), stop)
+    find(graph, root, avoid, kept, stop)
 }
 
-fn find(graph: &Graph<'_>, root: u32, avoid: &BitSet, stop: Stop<'_>) -> Result<Paths, Stopped> {
+fn find(
+    graph: &Graph<'_>,
+    root: u32,
+    avoid: &BitSet,
+    kept: &FxHashMap<u32, Vec<u32>>,
+    stop: Stop<'_>,
+) -> Result<Paths, Stopped> {
     let mut paths = Paths {
         parent: vec![NONE; graph.len()],
         longest: 0,
@@ -65,17 +75,17 @@ fn find(graph: &Graph<'_>, root: u32, avoid: &BitSet, stop: Stop<'_>) -> Result<
         for &node in &level {
             stop.at(visited)?;
             visited += 1;
-            if node != root && avoid.contains(node) {
-                continue;
-            }
-            for target in graph.edges(node) {
-                match paths.parent.get_mut(target as usize) {
-                    Some(parent) if *parent == NONE && target != root => {
-                        *parent = node;
-                        next.push(target);
-                    }
-                    _ => {}
+            let mut take = |target: u32| match paths.parent.get_mut(target as usize) {
+                Some(parent) if *parent == NONE && target != root => {
+                    *parent = node;
+                    next.push(target);
                 }
+                _ => {}
+            };
+            if node == root || !avoid.contains(node) {
+                graph.edges(node).for_each(take);
+            } else if let Some(kept) = kept.get(&node) {
+                kept.iter().for_each(|&target| take(target));
             }
         }
         if next.is_empty() {

@@ -5,6 +5,7 @@ mod capture_heap;
 mod export_heap;
 mod field_values;
 mod native_diff;
+mod native_verdict;
 mod object_set;
 mod opened;
 mod opening;
@@ -59,7 +60,8 @@ fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     object_set::define(ruby, native, heap)?;
     export_heap::define(heap)?;
     subset::define(ruby, native, heap)?;
-    native_diff::define(ruby, native)
+    native_diff::define(ruby, native)?;
+    native_verdict::define(ruby, native)
 }
 
 /// Asks a question; parameters and answer are JSON.

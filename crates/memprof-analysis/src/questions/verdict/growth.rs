@@ -1,0 +1,335 @@
+//! Which nodes of the merged tree grow from heap to heap.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::merged::{Line, Link, Nature, Sum, Tree};
+use crate::order;
+use memprof_dump::record::NameId;
+
+/// More objects from each heap to the next.
+const OBJECTS: u64 = 5;
+
+/// More bytes from each heap to the next, of objects whose number stays the same.
+const BYTES: u64 = 32 << 10;
+
+/// What grew by less is not worth a word, unless it is many objects.
+const LITTLE: u64 = 8 << 10;
+
+/// Objects that are worth a word.
+const MANY: u64 = 100;
+
+/// The root of what machine stacks refer to.
+const STACK: &str = "root machine_context";
+
+/// A cache fills more and more slowly: what it gains in the end is less than this part of what it gained before.
+const LEVEL: u64 = 4;
+
+/// How something goes on from heap to heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trend {
+    /// There are two heaps: it has grown.
+    Unknown,
+    /// It grows on.
+    Grows,
+    /// It has grown, and less and less.
+    LevelsOff,
+}
+
+impl Trend {
+    /// `None` if it does not grow by `least` from heap to heap.
+    pub(super) fn of(series: &[u64], least: u64) -> Option<Trend> {
+        let (&first, &last) = (series.first()?, series.last()?);
+        let steps: Vec<i128> = series
+            .windows(2)
+            .map(|pair| i128::from(pair[1]) - i128::from(pair[0]))
+            .collect();
+        let least = i128::from(least);
+        if last <= first {
+            return None;
+        }
+        match steps.len() {
+            0 => None,
+            1 => (steps[0] >= least).then_some(Trend::Unknown),
+            2 => (steps[1] >= least && steps[0] > 0 || steps[1] > 0 && steps[0] >= least)
+                .then(|| Trend::going_on(&steps)),
+            // It may shrink once in a while: garbage goes when it goes.
+            number => {
+                let shrinks = steps.iter().filter(|&&step| step < 0).count();
+                let grows = steps.iter().filter(|&&step| step >= least).count();
+                (shrinks * 3 <= number && grows * 2 > number).then(|| Trend::going_on(&steps))
+            }
+        }
+    }
+
+    fn going_on(steps: &[i128]) -> Trend {
+        let (before, after) = steps.split_at(steps.len() / 2);
+        let mean = |steps: &[i128]| steps.iter().sum::<i128>() / steps.len().max(1) as i128;
+        if mean(after) * i128::from(LEVEL) < mean(before) {
+            Trend::LevelsOff
+        } else {
+            Trend::Grows
+        }
+    }
+}
+
+/// What grows.
+pub(super) struct Growing {
+    /// The node; of several like ones, the one that gained most.
+    pub node: u32,
+    /// Nodes that are alike but for what holds their holders, this one among them.
+    pub alike: Vec<u32>,
+    pub trend: Trend,
+    /// Their number stays the same, and they grow themselves.
+    pub in_place: bool,
+    /// The objects themselves in each heap.
+    pub own: Vec<Sum>,
+    /// With what is below them.
+    pub all: Vec<Sum>,
+    /// Where what is new was allocated, objects of the node first: class, line, and how much more it is than in the first heap.
+    pub lines: Vec<(NameId, Line, Sum)>,
+}
+
+impl Growing {
+    /// Bytes more than in the first heap.
+    pub fn gained(&self) -> u64 {
+        gained(&self.all, |sum| sum.size)
+    }
+
+    /// Objects more than in the first heap.
+    pub fn more(&self) -> u64 {
+        gained(&self.own, |sum| sum.count)
+    }
+}
+
+fn gained(sums: &[Sum], of: impl Fn(&Sum) -> u64) -> u64 {
+    match (sums.first(), sums.last()) {
+        (Some(first), Some(last)) => of(last).saturating_sub(of(first)),
+        _ => 0,
+    }
+}
+
+/// A tree whose growth is looked for.
+pub(super) struct Search<'t> {
+    tree: &'t Tree,
+    own: Vec<Vec<Sum>>,
+    all: Vec<Vec<Sum>>,
+    below: Vec<Vec<u32>>,
+}
+
+impl<'t> Search<'t> {
+    pub fn new(tree: &'t Tree) -> Search<'t> {
+        let padded = |sums: &Vec<Sum>| {
+            let mut sums = sums.clone();
+            sums.resize(tree.heaps, Sum::default());
+            sums
+        };
+        let own: Vec<Vec<Sum>> = tree.nodes.iter().map(|node| padded(&node.sums)).collect();
+        let mut all = own.clone();
+        let mut below = vec![Vec::new(); own.len()];
+        for at in (1..all.len()).rev() {
+            let parent = tree.nodes[at].parent as usize;
+            below[parent].push(at as u32);
+            let (above, sums) = all.split_at_mut(at);
+            for (sum, &more) in above[parent].iter_mut().zip(&sums[0]) {
+                sum.add(more);
+            }
+        }
+        Search {
+            tree,
+            own,
+            all,
+            below,
+        }
+    }
+
+    /// Reachable objects of each heap.
+    pub fn reachable(&self) -> Vec<Sum> {
+        self.all.first().cloned().unwrap_or_default()
+    }
+
+    /// What grows, what gained most first.
+    pub fn found(&self) -> Vec<Growing> {
+        let growing: Vec<Option<(Trend, bool)>> =
+            (0..self.own.len()).map(|at| self.growth(at)).collect();
+        let mut tops = Vec::new();
+        let mut open: Vec<u32> = self.below.first().cloned().unwrap_or_default();
+        // What only a machine stack refers to is gone in a moment.
+        let class = |root: u32| self.tree.names.name(self.tree.nodes[root as usize].class);
+        open.retain(|&root| class(root) != STACK);
+        while let Some(at) = open.pop() {
+            match growing[at as usize] {
+                Some((trend, in_place)) if !self.is_passed_on(at, in_place, &growing) => {
+                    tops.push((at, trend, in_place));
+                }
+                _ => open.extend(&self.below[at as usize]),
+            }
+        }
+        let mut found = self.alike(tops);
+        found.retain(|found| found.gained() >= LITTLE || found.more() >= MANY);
+        self.add_lines(&mut found);
+        order::sort_by_key(&mut found, |found| {
+            let levels_off = found.trend == Trend::LevelsOff;
+            (levels_off, Reverse(found.gained()), found.node)
+        });
+        found
+    }
+
+    /// How the objects of a node grow: in number, or in place.
+    fn growth(&self, at: usize) -> Option<(Trend, bool)> {
+        let least = match self.tree.nodes[at].nature {
+            Nature::Root | Nature::Cache => return None,
+            Nature::Thread | Nature::Fiber => 1,
+            Nature::Known | Nature::Object => OBJECTS,
+        };
+        let own = &self.own[at];
+        let counts: Vec<u64> = own.iter().map(|sum| sum.count).collect();
+        if let Some(trend) = Trend::of(&counts, least) {
+            return Some((trend, false));
+        }
+        let sizes: Vec<u64> = own.iter().map(|sum| sum.size).collect();
+        let trend = Trend::of(&sizes, BYTES)?;
+        Some((trend, counts.iter().all(|&count| count > 0)))
+    }
+
+    /// Whether a collection only grows with what it holds: then that is what grows.
+    fn is_passed_on(&self, at: u32, in_place: bool, growing: &[Option<(Trend, bool)>]) -> bool {
+        if !in_place {
+            return false;
+        }
+        let all = gained(&self.all[at as usize], |sum| sum.size);
+        let mut open = self.below[at as usize].clone();
+        let mut below = 0;
+        while let Some(node) = open.pop() {
+            if growing[node as usize].is_some() {
+                below += gained(&self.all[node as usize], |sum| sum.size);
+            } else {
+                open.extend(&self.below[node as usize]);
+            }
+        }
+        below * 2 >= all
+    }
+
+    /// Puts together what is held in like ways by different objects, as each class may have a cache of its own.
+    fn alike(&self, tops: Vec<(u32, Trend, bool)>) -> Vec<Growing> {
+        let mut found: Vec<Growing> = Vec::new();
+        let mut known: FxHashMap<(NameId, Link, NameId, NameId, bool), usize> =
+            FxHashMap::default();
+        for (at, trend, in_place) in tops {
+            let node = &self.tree.nodes[at as usize];
+            let holder = &self.tree.nodes[node.parent as usize];
+            let key = (
+                node.class,
+                node.label.0,
+                node.label.1,
+                holder.class,
+                in_place,
+            );
+            let (own, all) = (&self.own[at as usize], &self.all[at as usize]);
+            let number = *known.entry(key).or_insert(found.len());
+            if number == found.len() {
+                found.push(Growing {
+                    node: at,
+                    alike: vec![at],
+                    trend,
+                    in_place,
+                    own: own.clone(),
+                    all: all.clone(),
+                    lines: Vec::new(),
+                });
+                continue;
+            }
+            let same = &mut found[number];
+            let gains = |at: u32| gained(&self.all[at as usize], |sum| sum.size);
+            if gains(at) > gains(same.node) {
+                (same.node, same.trend) = (at, trend);
+            }
+            same.alike.push(at);
+            for (sum, &more) in same.own.iter_mut().zip(own) {
+                sum.add(more);
+            }
+            for (sum, &more) in same.all.iter_mut().zip(all) {
+                sum.add(more);
+            }
+        }
+        found
+    }
+
+    /// From what grows down to where most of what it gained is.
+    pub fn most(&self, from: u32) -> Vec<u32> {
+        let gains = |at: &u32| gained(&self.all[*at as usize], |sum| sum.size);
+        let next = |at: &u32| {
+            let largest = self.below[*at as usize].iter().copied().max_by_key(gains)?;
+            (gains(&largest) * 2 > gains(at)).then_some(largest)
+        };
+        std::iter::successors(Some(from), next).collect()
+    }
+
+    /// Objects of a node more than in the first heap.
+    pub fn more(&self, at: u32) -> Sum {
+        let own = &self.own[at as usize];
+        Sum {
+            count: gained(own, |sum| sum.count),
+            size: gained(own, |sum| sum.size),
+        }
+    }
+
+    fn add_lines(&self, found: &mut [Growing]) {
+        let mut of = vec![None; self.own.len()];
+        for (number, found) in found.iter().enumerate() {
+            for &node in &found.alike {
+                of[node as usize] = Some(number);
+            }
+        }
+        for at in 1..of.len() {
+            of[at] = of[at].or(of[self.tree.nodes[at].parent as usize]);
+        }
+        let mut lines: Vec<FxHashMap<(NameId, Line), (Sum, Sum)>> = Vec::new();
+        lines.resize_with(found.len(), FxHashMap::default);
+        for (&(node, line), sums) in &self.tree.lines {
+            let Some(number) = of[node as usize] else {
+                continue;
+            };
+            let class = self.tree.nodes[node as usize].class;
+            let (first, last) = lines[number].entry((class, line)).or_default();
+            first.add(sums.first().copied().unwrap_or_default());
+            last.add(sums.get(self.tree.heaps - 1).copied().unwrap_or_default());
+        }
+        for (found, lines) in found.iter_mut().zip(lines) {
+            let more = lines.into_iter().map(|((class, line), (first, last))| {
+                let more = Sum {
+                    count: last.count.saturating_sub(first.count),
+                    size: last.size.saturating_sub(first.size),
+                };
+                (class, line, more)
+            });
+            found.lines = more.filter(|(.., more)| more.size > 0).collect();
+            // What grows was allocated by its own line, whatever takes the most memory below.
+            let of = self.tree.nodes[found.node as usize].class;
+            order::sort_by_key(&mut found.lines, |&(class, line, more)| {
+                (class != of, Reverse(more.size), line, class.0)
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_from_heap_to_heap_has_a_trend() {
+        assert_eq!(Trend::of(&[10, 20], 5), Some(Trend::Unknown));
+        assert_eq!(Trend::of(&[10, 12], 5), None);
+        assert_eq!(Trend::of(&[10, 20, 30], 5), Some(Trend::Grows));
+        assert_eq!(Trend::of(&[10, 20, 20], 5), None);
+        assert_eq!(Trend::of(&[0, 100, 110], 5), Some(Trend::LevelsOff));
+        assert_eq!(Trend::of(&[10, 20, 15, 30, 40], 5), Some(Trend::Grows));
+        assert_eq!(Trend::of(&[10, 20, 15, 22, 11], 5), None);
+        assert_eq!(Trend::of(&[10], 5), None);
+        assert_eq!(Trend::of(&[], 5), None);
+    }
+}

@@ -1,0 +1,348 @@
+//! The verdict: what grows from heap to heap of a process, what retains it, and which line allocated it.
+
+mod growth;
+mod merged;
+#[cfg(test)]
+mod tests;
+mod why;
+
+use serde::{Deserialize, Serialize};
+
+use super::describe::{Described, Describer, Site};
+use super::memory::ledger;
+use super::{Error, Phrase, own_files, tracking};
+use crate::query::Pattern;
+use growth::{Growing, Search};
+use memprof_heap::{Heap, Own};
+use memprof_ledger::{Growth as MemoryGrowth, Ledger};
+use memprof_paths::{evaluated_at, is_application};
+use merged::{Line, Link, Nature, Tree};
+
+pub use growth::Trend;
+pub use merged::Sum;
+
+/// Findings returned by default.
+const LIMIT: usize = 3;
+
+/// Lines returned of a finding.
+const LINES: usize = 3;
+
+/// Steps shown of the path to what grows.
+const STEPS: usize = 12;
+
+/// Heaps of a process, each reduced to a tree as it is added.
+#[derive(Default)]
+pub struct Verdict {
+    tree: Tree,
+    ledgers: Vec<Option<Ledger>>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// Maximum number of findings; 3.
+    pub limit: Option<usize>,
+    /// A regexp for the paths of the application's files; what belongs to no gem or standard library.
+    pub own: Option<String>,
+}
+
+/// Where objects that grow were allocated.
+#[derive(Clone, Debug, Serialize)]
+pub struct Allocated {
+    /// Their class.
+    pub class: String,
+    /// The line.
+    #[serde(flatten)]
+    pub site: Site,
+    /// The line is the application's.
+    pub own: bool,
+    /// How many more there are than in the first heap.
+    #[serde(flatten)]
+    pub more: Sum,
+}
+
+/// What an object is, as far as it matters to how it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Any object.
+    Object,
+    /// A thread.
+    Thread,
+    /// A fiber.
+    Fiber,
+}
+
+/// Objects below those that grow.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mostly {
+    /// From what grows: `Document@pages -> Array[*]`.
+    pub path: Phrase,
+    /// Class of the objects.
+    pub class: String,
+    /// How many more there are than in the first heap.
+    #[serde(flatten)]
+    pub more: Sum,
+}
+
+/// Something that grows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// Class of the objects.
+    pub class: String,
+    /// What they are.
+    pub kind: Kind,
+    /// What retains them, without indices and keys: `Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]`.
+    pub retained_by: Phrase,
+    /// Places that are alike but for what holds the holder.
+    pub places: usize,
+    /// Each is below the one before.
+    pub list: bool,
+    /// Their number stays the same: they grow themselves.
+    pub in_place: bool,
+    /// Whether it goes on.
+    pub trend: Trend,
+    /// Objects in each heap.
+    pub count: Vec<u64>,
+    /// Bytes in each heap, with what is below them: of what they retain, and of nothing else.
+    pub size: Vec<u64>,
+    /// Bytes more than in the first heap.
+    pub gained: u64,
+    /// Where what is new was allocated: objects of that class first, then those with the most bytes.
+    pub lines: Vec<Allocated>,
+    /// The line of the application behind it.
+    pub own: Option<Allocated>,
+    /// Where most of what it gained is, if that is not in the objects themselves.
+    pub mostly: Option<Mostly>,
+    /// Why they are retained, as far as the heap shows it.
+    pub why: Option<String>,
+    /// The largest of the objects.
+    pub example: Option<Described>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// Heaps.
+    pub heaps: usize,
+    /// By how much the RSS grew, and where; null if a dump does not say.
+    pub memory: Option<MemoryGrowth>,
+    /// Reachable objects in each heap.
+    pub reachable: Vec<Sum>,
+    /// What grows, what gained most first.
+    pub findings: Vec<Finding>,
+    /// Findings that are not returned.
+    pub more: usize,
+    /// memprof's own objects, which are not counted.
+    pub left_out: Own,
+    /// What may spoil the answer.
+    pub remarks: Vec<String>,
+}
+
+impl Verdict {
+    /// Adds a heap, of a later time than the last.
+    ///
+    /// # Errors
+    /// If its index cannot be read.
+    pub fn add(&mut self, heap: &Heap) -> Result<(), Error> {
+        self.tree.add(heap)?;
+        self.ledgers.push(ledger(heap)?);
+        Ok(())
+    }
+
+    /// The verdict on all heaps so far. `last` is the one that was added last.
+    ///
+    /// # Errors
+    /// If an index cannot be read.
+    pub fn answer(&self, question: &Question, last: &Heap) -> Result<Answer, Error> {
+        let own = own_files(question.own.as_deref())?;
+        let search = Search::new(&self.tree);
+        let mut found = search.found();
+        let more = found.len().saturating_sub(question.limit.unwrap_or(LIMIT));
+        found.truncate(found.len() - more);
+        let describer = Describer::new(last)?;
+        let findings = found
+            .iter()
+            .map(|found| self.finding(found, &search, last, &describer, own.as_ref()))
+            .collect();
+        let ends = (self.ledgers.first(), self.ledgers.last());
+        let memory = match ends {
+            (Some(Some(first)), Some(Some(last))) => Some(first.until(last)),
+            _ => None,
+        };
+        Ok(Answer {
+            heaps: self.tree.heaps,
+            memory,
+            reachable: search.reachable(),
+            findings,
+            more,
+            left_out: last.source.own,
+            remarks: tracking::left_out(last).into_iter().collect(),
+        })
+    }
+
+    /// The same as JSON.
+    ///
+    /// # Errors
+    /// As [`Verdict::answer`].
+    pub fn json(&self, question: &Question, last: Option<&Heap>) -> Result<String, Error> {
+        let last = last.ok_or_else(|| Error::Question("a verdict needs a heap".to_owned()))?;
+        Ok(serde_json::to_string(&self.answer(question, last)?)?)
+    }
+
+    fn finding(
+        &self,
+        found: &Growing,
+        search: &Search<'_>,
+        last: &Heap,
+        describer: &Describer<'_>,
+        own: Option<&Pattern>,
+    ) -> Finding {
+        let is_own = |file: &str| match own {
+            Some(pattern) => pattern.matches(file),
+            None => is_application(file),
+        };
+        let below = search.most(found.node);
+        let node = &self.tree.nodes[found.node as usize];
+        let lines: Vec<Allocated> = found
+            .lines
+            .iter()
+            .map(|&(class, line, more)| Allocated {
+                class: self.text(class).to_owned(),
+                site: self.site(line),
+                own: is_own(self.file(line).0),
+                more,
+            })
+            .collect();
+        // What little of the application is below says nothing, unless there is one for each.
+        let each = found.more().max(1);
+        let class = self.text(node.class);
+        let own = lines.iter().find(|line| {
+            let matters = line.more.size * 100 >= found.gained() || line.more.count * 2 >= each;
+            line.own && (line.class == class || matters)
+        });
+        Finding {
+            class: self.text(node.class).to_owned(),
+            kind: match node.nature {
+                Nature::Thread => Kind::Thread,
+                Nature::Fiber => Kind::Fiber,
+                _ => Kind::Object,
+            },
+            retained_by: self.retained_by(found.node),
+            places: found.alike.len(),
+            list: node.is_list(),
+            in_place: found.in_place,
+            trend: found.trend,
+            count: found.own.iter().map(|sum| sum.count).collect(),
+            size: found.all.iter().map(|sum| sum.size).collect(),
+            gained: found.gained(),
+            own: own.cloned(),
+            lines: lines.into_iter().take(LINES).collect(),
+            mostly: self.mostly(&below, search),
+            why: why::why(&self.tree, found.node, &below, last),
+            example: node.example.map(|(_, id)| describer.describe(id)),
+        }
+    }
+
+    fn mostly(&self, below: &[u32], search: &Search<'_>) -> Option<Mostly> {
+        let (&last, _) = below
+            .split_last()
+            .filter(|(_, before)| !before.is_empty())?;
+        Some(Mostly {
+            path: self.steps(below),
+            class: self.text(self.tree.nodes[last as usize].class).to_owned(),
+            more: search.more(last),
+        })
+    }
+
+    fn text(&self, name: memprof_dump::record::NameId) -> &str {
+        self.tree.names.name(name)
+    }
+
+    /// Of evaluated code, where it was evaluated.
+    fn file(&self, line: Line) -> (&str, u32) {
+        let file = self.text(line.file);
+        evaluated_at(file).unwrap_or((file, line.line))
+    }
+
+    fn site(&self, line: Line) -> Site {
+        let (file, number) = self.file(line);
+        Site {
+            file: file.to_owned(),
+            line: number,
+            method: line.method.map(|name| self.text(name).to_owned()),
+        }
+    }
+
+    /// The path to a node without the node, from where everybody knows it.
+    fn retained_by(&self, node: u32) -> Phrase {
+        let path = self.tree.path(node);
+        if self.tree.is_symbol_table(&path) {
+            return Phrase::from("the table of symbols".to_owned());
+        }
+        let start = path
+            .windows(2)
+            .rposition(|pair| self.is_known(pair[0], pair[1]));
+        self.steps(&path[start.unwrap_or(0)..])
+    }
+
+    /// A path without its last node.
+    fn steps(&self, path: &[u32]) -> Phrase {
+        let steps: Vec<Phrase> = path
+            .windows(2)
+            .map(|pair| self.step(pair[0], pair[1]))
+            .collect();
+        let omitted = steps.len().saturating_sub(STEPS);
+        if omitted == 0 {
+            return Phrase::default().steps(steps);
+        }
+        let (first, last) = (&steps[..STEPS / 2], &steps[STEPS / 2 + omitted..]);
+        let gap = Phrase::from(format!("… {omitted} more …"));
+        Phrase::default().steps(
+            first
+                .iter()
+                .cloned()
+                .chain([gap])
+                .chain(last.iter().cloned()),
+        )
+    }
+
+    /// Whether a path may begin with a step for a person: from a class or module, a global variable, a global constant.
+    fn is_known(&self, from: u32, to: u32) -> bool {
+        let (from, to) = (
+            &self.tree.nodes[from as usize],
+            &self.tree.nodes[to as usize],
+        );
+        match to.label.0 {
+            Link::Global => true,
+            Link::Constant if is_global_scope(self.text(from.class)) => true,
+            _ => from.nature == Nature::Known,
+        }
+    }
+
+    /// A step of a path, as [`crate::questions::Words::step`] has it.
+    fn step(&self, from: u32, to: u32) -> Phrase {
+        let (from, to) = (
+            &self.tree.nodes[from as usize],
+            &self.tree.nodes[to as usize],
+        );
+        let holder = self.text(from.class);
+        let (link, label) = (to.label.0, self.text(to.label.1));
+        let text = match link {
+            Link::None => holder.to_owned(),
+            Link::Any | Link::Variable => format!("{holder}{label}"),
+            Link::Constant if is_global_scope(holder) => label.to_owned(),
+            Link::Constant => format!("{holder}::{label}"),
+            Link::Global => label.to_owned(),
+            Link::ThreadLocal => format!("{holder}[{label}]"),
+            Link::Named => format!("{holder}({label})"),
+        };
+        Phrase::from(text)
+    }
+}
+
+/// The singleton class and the copies of a module have the constants of `Object`, too.
+fn is_global_scope(holder: &str) -> bool {
+    holder == "Object" || holder.starts_with('#')
+}

@@ -1,0 +1,183 @@
+use super::*;
+use memprof_dump::record::Kind as Type;
+use memprof_heap::testing::{Thing, address, class, heap, string, thing};
+
+fn verdict(heaps: &[Heap]) -> Answer {
+    let mut verdict = Verdict::default();
+    for heap in heaps {
+        verdict.add(heap).expect("added");
+    }
+    let last = heaps.last().expect("a heap");
+    verdict
+        .answer(&Question::default(), last)
+        .expect("an answer")
+}
+
+/// Tenants in a hash, each with notes, so many strings.
+fn tenants(tenants: u64, notes: u64) -> Heap {
+    let mut hash = thing(address(2), Type::HASH, "Hash").length(tenants);
+    let mut things = vec![
+        class(address(0), "Object", 0).to("Registry", address(1)),
+        class(address(1), "Registry", 0).to("TENANTS", address(2)),
+        class(address(3), "Tenant", 0),
+    ];
+    for tenant in 0..tenants {
+        let at = 10 + tenant * 1000;
+        hash = hash.to("[:key]", address(at));
+        let mut array = thing(address(at + 1), Type::ARRAY, "Array").length(notes);
+        for note in 0..notes {
+            array = array.to(&format!("[{note}]"), address(at + 2 + note));
+            let string = string(address(at + 2 + note), "note").size(100);
+            things.push(string.at("/srv/shop/app.rb", 6, "note", 1));
+        }
+        things.push(thing(address(at), Type::OBJECT, "Tenant").to("@notes", address(at + 1)));
+        things.push(array);
+    }
+    things.push(hash);
+    heap(&[("vm", &[address(0), address(3)])], &things)
+}
+
+#[test]
+fn what_many_like_holders_gain_is_one_finding() {
+    let answer = verdict(&[tenants(50, 10), tenants(50, 20), tenants(50, 30)]);
+    assert_eq!((answer.findings.len(), answer.more), (1, 0));
+    let finding = &answer.findings[0];
+    assert_eq!(finding.class, "String");
+    assert_eq!(
+        finding.retained_by.to_string(),
+        "Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]"
+    );
+    assert_eq!(finding.count, [500, 1000, 1500]);
+    assert_eq!((finding.trend, finding.gained), (Trend::Grows, 100_000));
+    let own = finding.own.as_ref().expect("the application's line");
+    assert_eq!((own.site.line, own.more.count), (6, 1000));
+}
+
+#[test]
+fn two_heaps_show_growth_but_no_trend() {
+    let answer = verdict(&[tenants(50, 10), tenants(50, 20)]);
+    assert_eq!(answer.findings[0].trend, Trend::Unknown);
+}
+
+#[test]
+fn what_stays_the_same_or_takes_the_place_of_others_does_not_grow() {
+    let same = verdict(&[tenants(50, 20), tenants(50, 20), tenants(50, 20)]);
+    assert!(same.findings.is_empty());
+    let shrunk = verdict(&[tenants(50, 20), tenants(50, 30), tenants(50, 20)]);
+    assert!(shrunk.findings.is_empty());
+}
+
+#[test]
+fn a_cache_that_fills_levels_off() {
+    let answer = verdict(&[tenants(50, 0), tenants(50, 100), tenants(50, 110)]);
+    assert_eq!(answer.findings[0].trend, Trend::LevelsOff);
+}
+
+/// Jobs, each retained by the one before.
+fn list(jobs: u64) -> Heap {
+    let mut things = vec![
+        class(address(0), "Object", 0).to("JOBS", address(10)),
+        class(address(1), "Job", 0),
+    ];
+    for job in 0..jobs {
+        let one = thing(address(10 + job), Type::OBJECT, "Job").size(100);
+        let next = (job + 1 < jobs).then(|| address(11 + job));
+        things.push(next.map_or(one.clone(), |next| one.clone().to("@next", next)));
+    }
+    heap(&[("vm", &[address(0), address(1)])], &things)
+}
+
+#[test]
+fn a_list_of_any_length_is_one_finding() {
+    let answer = verdict(&[list(1000), list(2000), list(3000)]);
+    assert_eq!(answer.findings.len(), 1);
+    let finding = &answer.findings[0];
+    assert!(finding.list);
+    assert_eq!(finding.count, [999, 1999, 2999]);
+}
+
+/// An array that holds numbers, which are no objects.
+fn numbers(size: u64) -> Heap {
+    let things: Vec<Thing> = vec![
+        class(address(0), "Object", 0).to("SEEN", address(1)),
+        thing(address(1), Type::ARRAY, "Array").size(size),
+    ];
+    heap(&[("vm", &[address(0)])], &things)
+}
+
+#[test]
+fn what_grows_itself_is_found_without_more_objects() {
+    let answer = verdict(&[numbers(100_000), numbers(200_000), numbers(300_000)]);
+    let finding = &answer.findings[0];
+    assert_eq!((finding.class.as_str(), finding.in_place), ("Array", true));
+    assert_eq!(finding.retained_by.to_string(), "SEEN");
+}
+
+/// Threads, each with a stack of a mebibyte.
+fn threads(count: u64, strings: u64) -> Heap {
+    let mut things = vec![class(address(0), "Thread", 0)];
+    let mut roots = vec![address(0)];
+    for number in 0..count {
+        let mut one = thing(address(10 + number), Type::DATA, "Thread");
+        one = one.named("VM/thread").size(1 << 20);
+        for text in 0..strings {
+            let at = address(1000 + number * 100 + text);
+            one = one.to("", at);
+            things.push(string(at, "text").size(1000));
+        }
+        things.push(one);
+        roots.push(address(10 + number));
+    }
+    heap(&[("vm", &roots)], &things)
+}
+
+#[test]
+fn threads_count_as_such_and_their_stacks_as_what_they_use() {
+    let answer = verdict(&[threads(10, 5), threads(20, 5), threads(30, 5)]);
+    let finding = &answer.findings[0];
+    assert_eq!(finding.kind, Kind::Thread);
+    assert_eq!(finding.gained, 20 * (16 * 1024 + 5000));
+    assert_eq!(finding.why.as_deref(), Some("threads that do not end"));
+}
+
+/// Strings that a stack and a constant hold.
+fn on_a_stack(strings: u64) -> Heap {
+    let mut array = thing(address(3), Type::ARRAY, "Array");
+    let mut thread = thing(address(2), Type::DATA, "Thread").named("VM/thread");
+    let mut things = vec![
+        class(address(0), "Object", 0).to("Log", address(4)),
+        class(address(4), "Log", 0).to("LINES", address(5)),
+        thing(address(5), Type::OBJECT, "Lines").to("@all", address(3)),
+        class(address(1), "Thread", 0),
+    ];
+    for number in 0..strings {
+        array = array.to(&format!("[{number}]"), address(10 + number));
+        things.push(string(address(10 + number), "line").size(100));
+        thread = thread.to("", address(10 + number));
+    }
+    things.extend([array, thread]);
+    heap(&[("vm", &[address(0), address(1), address(2)])], &things)
+}
+
+#[test]
+fn what_lasts_is_named_before_a_stack() {
+    let answer = verdict(&[on_a_stack(100), on_a_stack(200), on_a_stack(300)]);
+    assert_eq!(
+        answer.findings[0].retained_by.to_string(),
+        "Log::LINES -> Lines@all -> Array[*]"
+    );
+}
+
+#[test]
+fn questions_that_make_no_sense_are_refused() {
+    let heap = numbers(1);
+    assert!(Verdict::default().json(&Question::default(), None).is_err());
+    let mut verdict = Verdict::default();
+    verdict.add(&heap).expect("added");
+    let own = Some("(".to_owned());
+    let question = Question {
+        own,
+        ..Question::default()
+    };
+    assert!(verdict.json(&question, Some(&heap)).is_err());
+}

@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+require_relative "../source"
+require_relative "../wording"
+
+module Memprof
+  module CLI
+    # What grows from dump to dump, laid out.
+    class VerdictText
+      TRENDS = {
+        "unknown" => "two dumps show no trend",
+        "levels_off" => "levels off, as a cache that fills"
+      }.freeze
+      private_constant :TRENDS
+
+      class << self
+        # The answer with the source of each line, if its file can be read.
+        def with_source(answer)
+          findings = answer[:findings].map do |finding|
+            finding.merge(own: sourced(finding[:own]), lines: finding[:lines].map { |line| sourced(line) })
+          end
+          answer.merge(findings: findings)
+        end
+
+        private
+
+        def sourced(line) = line&.merge(source: Source.line(line[:file], line[:line]))
+      end
+
+      def initialize(page, answer)
+        @page = page
+        @answer = answer
+      end
+
+      def render(format)
+        return table if format == :csv
+
+        findings = @answer[:findings]
+        @page.heading(findings.empty? ? "Nothing grows" : title)
+        @page.text(reachable)
+        memory = @answer[:memory]
+        @page.text(Wording.memory(memory)) if memory
+        findings.each_with_index { |finding, index| finding(finding, index + 1) }
+        more = @answer[:more]
+        @page.note("... and #{Units.plural(more, "finding")} more: --limit N") if more.positive?
+        @answer[:remarks].each { |remark| @page.paragraph("Note: #{remark.delete_suffix(".")}.") }
+      end
+
+      private
+
+      def title
+        count = @answer[:findings].size + @answer[:more]
+        "#{Units.plural(count, "finding")}, in #{@answer[:heaps]} dumps"
+      end
+
+      def reachable
+        sizes = @answer[:reachable].map { |sum| Units.bytes(sum[:size]) }
+        "Reachable objects: #{sizes.join(", ")}."
+      end
+
+      def finding(finding, number)
+        @page.paragraph("#{number}. #{sentence(finding)}")
+        @page.facts(
+          "Retained by" => retained_by(finding),
+          "Allocated at" => allocated(finding),
+          "Application" => application(finding),
+          "Source" => (finding[:own] || finding[:lines].first)&.fetch(:source),
+          "Mostly in" => mostly(finding[:mostly]),
+          "Because" => finding[:why],
+          "Dumps" => dumps(finding)
+        )
+      end
+
+      # "32,000 more String instances, with what they retain 2.2 MiB more".
+      def sentence(finding)
+        more = finding[:count].last - finding[:count].first
+        gained = Units.bytes(finding[:gained])
+        return "#{instances(finding[:count].last, finding)} grew by #{gained}" if finding[:in_place]
+
+        places = finding[:places]
+        everywhere = ", in #{Units.plural(places, "place")} that are alike" if places > 1
+        list = ", each retained by another" if finding[:list]
+        "#{instances(more, finding, "more ")} retain #{gained}#{everywhere}#{list}"
+      end
+
+      def instances(count, finding, more = nil)
+        name, place = kind(finding[:class])
+        one = finding[:kind] == "object" ? "#{name} instance" : name
+        "#{Units.count(count)} #{more}#{one}#{"s" unless count == 1}#{" written at #{place}" if place}"
+      end
+
+      # Each thread runs; that the VM knows it explains nothing.
+      def retained_by(finding)
+        finding[:kind] == "object" ? Wording.phrase(finding[:retained_by]) : "running #{finding[:kind]}s"
+      end
+
+      def allocated(finding)
+        line = finding[:lines].first
+        line && "#{Cell.place(line)}: #{what(line)}"
+      end
+
+      # The line of the application, where the first line is a gem's.
+      def application(finding)
+        own = finding[:own]
+        return if own.nil? || own.values_at(:file, :line) == finding[:lines].first&.values_at(:file, :line)
+
+        "#{Cell.place(own)}: #{what(own)}"
+      end
+
+      def mostly(mostly) = mostly && "#{Wording.phrase(mostly[:path])} -> #{what(mostly)}"
+
+      def what(sum)
+        "#{kind(sum[:class]).first} (#{Units.count(sum[:count])}, #{Units.bytes(sum[:size])})"
+      end
+
+      # A class, and of a block the place where it is written.
+      def kind(name) = name.start_with?("Proc ") ? name.split(" ", 2) : [name]
+
+      def dumps(finding)
+        sizes = finding[:size]
+        trend = TRENDS[finding[:trend]]
+        "#{Cell.text(sizes, :series)} #{sizes.map { |size| Units.bytes(size) }.join(", ")}" \
+          "#{"; #{trend}" if trend}"
+      end
+
+      def table
+        @page.listing(Listing.new.column("Gained", :bytes, :gained)
+          .column("Objects", :count, :objects) { |finding| finding[:count].last - finding[:count].first }
+          .column("Class", :name, :class)
+          .column("Retained by", :name, :holder) { |finding| retained_by(finding) }
+          .column("Allocated at", :place, :site) { |finding| finding[:lines].first }
+          .column("Application", :place, :own)
+          .column("Trend", :name, :trend)
+          .column("Because", :name, :why)
+          .rows(@answer[:findings]))
+      end
+    end
+  end
+end

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+require_relative "../native"
+
+module Memprof
+  class Heap
+    # What grows from heap to heap of one process, what retains it, and which line allocated it. Heaps are
+    # merged to one tree: objects whose paths from the roots are alike, but for indices and keys, are one
+    # node, and nodes are compared. So 400 tenants that gain 40 strings each are one finding, and an object
+    # needs no identity. Each heap is reduced to that when it is added; of them, only the last is kept.
+    #
+    # LeakCanary's Shark finds growing objects so (`ObjectGrowthDetector`); BLeak ranks paths by what fixing
+    # them would free (Vilk and Berger, PLDI 2018).
+    #
+    # @example
+    #   log = Array.new(100) { |number| "line #{number}" }
+    #   verdict = Memprof::Heap::Verdict.new.add(Memprof::Heap.capture)
+    #   log.concat(Array.new(5000) { |number| "another line #{number}" })
+    #   answer = verdict.add(Memprof::Heap.capture).answer
+    #   answer[:findings].any? { |finding| finding[:class] == "String" } # => true
+    class Verdict
+      def initialize
+        @native = Native::Verdict.new
+      end
+
+      # Adds the heap of a later time than the last.
+      #
+      # @param heap [Heap]
+      # @return [self]
+      # @raise [Memprof::Error] if its index can't be read any more
+      def add(heap)
+        raise ArgumentError, "a heap is needed, not #{heap.inspect}" unless heap.is_a?(Heap)
+
+        @native.add(heap.native)
+        self
+      end
+
+      # The verdict on the heaps so far. Bytes are exact; threads and fibers count with 16 KiB of stack.
+      #
+      # @param limit [Integer, nil] findings; 3
+      # @param own [String, nil] a regexp for the paths of the application's files; without one, the
+      #   application is what is no gem and no library of Ruby
+      # @return [Hash{Symbol => Object}] `:findings`, what gained most first, each with `:class`, `:kind`
+      #   (`"object"`, `"thread"`, `"fiber"`), `:retained_by` (in parts, places in files apart), `:trend`
+      #   (`"grows"`, `"levels_off"`, `"unknown"` for two heaps), `:count` and `:size` (one number a heap;
+      #   size with what is below), `:gained` (bytes), `:mostly`, `:why`, `:lines`, `:own`, `:example`;
+      #   `:memory`, `:reachable`, `:more`, `:remarks`
+      # @raise [ArgumentError] if no heap was added, or the regexp is invalid
+      def answer(limit: nil, own: nil)
+        text = JSON.generate({ limit: limit, own: own }.compact)
+        JSON.parse(@native.answer(text), symbolize_names: true, max_nesting: false)
+      end
+    end
+  end
+end
