@@ -42,6 +42,7 @@ pub fn open(
                 ended: None,
                 incomplete: false,
                 identities,
+                older: None,
             },
         );
         changed(tracker);
