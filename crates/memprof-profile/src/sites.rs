@@ -1,8 +1,12 @@
 //! Where objects are allocated: frames, call stacks and sites, each held once and named by a small number.
 
+mod keep;
+
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
+
+pub use keep::Kept;
 
 /// Values held once, numbered from 0 in the order of their first occurrence.
 #[derive(Debug)]

@@ -79,6 +79,9 @@ fn open(
         return Err(error);
     }
     if let Some(before) = before {
+        if sessions::lasts(before) {
+            sessions::let_last(id);
+        }
         sessions::close(before);
     }
     Ok(())
@@ -116,6 +119,9 @@ fn open_for(
     let first = note_for(owner, holder)?;
     if first {
         open(holder, by_thread, sample, stack, strings, identities)?;
+        if let Some(id) = number(holder)? {
+            sessions::let_last(id);
+        }
     }
     Ok(first)
 }

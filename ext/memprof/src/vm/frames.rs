@@ -311,6 +311,14 @@ impl Frames {
         self.forget_stacks();
     }
 
+    /// Forgets all but the frames that are still to be named, whose numbers it yields. Nothing may name a place by the
+    /// address of its path any more.
+    pub fn forget_all(&mut self) -> impl Iterator<Item = &mut FrameId> {
+        self.forget_known();
+        self.paths = FxHashSet::default();
+        self.unnamed.iter_mut().map(|(_, id)| id)
+    }
+
     /// Bytes that the tables take.
     pub fn memsize(&self) -> usize {
         self.stacks.memsize()

@@ -55,6 +55,8 @@ pub struct Facts {
     pub incomplete: bool,
     /// The session tells anonymous classes apart.
     pub identities: bool,
+    /// The session is to last: lines without live objects may be forgotten.
+    pub lasting: bool,
     /// Containers that are older, if the session was asked for contents.
     pub older: Option<OldContainers>,
 }
