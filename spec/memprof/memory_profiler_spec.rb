@@ -91,6 +91,7 @@ RSpec.describe "memprof/memory_profiler" do
       )
       result = command.call("--no-detailed", "--classes=Hash", "run", "--", RbConfig.ruby, script)
       expect(result.stdout).to match(/\ATotal allocated: .*\nTotal retained: +\d+ bytes \(1 objects\)\n/)
+      expect(command.call("--pretty", script).stdout).to match(/\ATotal allocated: [\d.]+ k?B/)
       expect(command.call.stdout).to include("ERROR: Must specify a script to run")
       result = command.call("--wrong")
       expect([result.stdout[/invalid option: --wrong/], result.status.exitstatus]).to eq(

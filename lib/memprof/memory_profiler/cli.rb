@@ -97,7 +97,7 @@ module Memprof
         parser.on("--[no-]detailed", "with all groups (default)") { |all| options[:detailed_report] = all }
         parser.on("--scale-bytes", "with units") { options[:scale_bytes] = true }
         parser.on("--normalize-paths", "paths from the gem on") { options[:normalize_paths] = true }
-        parser.on("--pretty", "--scale-bytes and --normalize-paths") do
+        parser.on("--pretty", "with units, paths from the gem on") do
           options[:scale_bytes] = options[:normalize_paths] = true
         end
       end
