@@ -66,12 +66,16 @@ module Memprof
     #   Memprof.start
     #   Memprof.stop #=> true
     #   Memprof.stop #=> false
-    def stop = Native.close_for(self)
+    def stop
+      Support.check_ractor
+      Native.close_for(self)
+    end
 
     # @return [Boolean] whether objects are tracked, by {start} or {track}
     # @example
     #   Memprof.track { Memprof.running? } #=> true
     def running?
+      Support.check_ractor
       session = @session
       !session.nil? && !session.closed?
     end
@@ -240,6 +244,7 @@ module Memprof
     #   log = []
     #   puts Memprof.growth { log << "line".dup }
     def growth(times: 20, warmup: 3, max_times: nil, &block)
+      Support.check_ractor
       Growth.measure(times: times, warmup: warmup, max_times: max_times, &block)
     end
 
@@ -256,7 +261,10 @@ module Memprof
     #   Shelf = Class.new
     #   kept = Array.new(3) { Shelf.new }
     #   Memprof.count_objects(Shelf)["user_types"] # => { "Shelf" => 3 }
-    def count_objects(*namespaces, gc: false) = Census.count(namespaces, gc: gc)
+    def count_objects(*namespaces, gc: false)
+      Support.check_ractor
+      Census.count(namespaces, gc: gc)
+    end
 
     # What Ruby has compiled, with its bytes: methods, blocks, class bodies and files. Looks into the heap
     # itself, so no RubyVM::InstructionSequence is made.
@@ -266,6 +274,7 @@ module Memprof
     # @example
     #   puts Memprof.iseqs
     def iseqs(gc: false)
+      Support.check_ractor
       GC.start if gc
       Iseqs.new(Native.iseqs)
     end
@@ -280,7 +289,10 @@ module Memprof
     # @raise [Error] where there is no /proc, if the process is gone, or if it belongs to another user
     # @example
     #   puts Memprof.memory
-    def memory(pid = nil) = Memory.of(pid)
+    def memory(pid = nil)
+      Support.check_ractor
+      Memory.of(pid)
+    end
 
     # The memory of a process and of those that were forked from it, as a server and its workers: what each
     # takes, how much of it no other process has, and what all take together.
@@ -292,6 +304,7 @@ module Memprof
     # @example
     #   puts Memprof.cluster_memory
     def cluster_memory(pid = nil)
+      Support.check_ractor
       Memory::Cluster.of(pid) { |process| Memory.of(nil) if process == Process.pid }
     end
 
@@ -319,6 +332,7 @@ module Memprof
 
     # Checked before anything is tracked: a wrong option must not cost the run.
     def dump_options(path_or_io, **options)
+      Support.check_ractor
       # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
       Loading.load("memprof/dump") unless !autoload?(:Dump) && Dump.respond_to?(:heap)
       path = path_or_io && Output.file_path(path_or_io)

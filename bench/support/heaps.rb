@@ -56,7 +56,7 @@ module Heaps
   def rails_app
     controller = Class.new(ActionController::Base) { def index = render(plain: "orders") }
     Object.const_set(:OrdersController, controller)
-    Class.new(Rails::Application) do
+    app = Class.new(Rails::Application) do
       config.load_defaults("#{Rails::VERSION::MAJOR}.#{Rails::VERSION::MINOR}")
       config.eager_load = true
       config.secret_key_base = "0" * 64
@@ -64,6 +64,8 @@ module Heaps
       config.hosts.clear if config.respond_to?(:hosts)
       routes.append { get("/orders", to: "orders#index") }
     end
+    # Railties of other gems, such as globalid's, ask the app for its name.
+    Object.const_set(:HeapApp, app)
   end
 
   # Also where it is installed it may lack a gem for this Ruby.

@@ -36,8 +36,8 @@ module Memprof
     attr_reader :warmup
 
     # Runs the block `warmup` times, then `times` times with a full collection and a count after each, and
-    # finds the sites and classes whose objects get more. What the runs before warmed up (caches, autoloads)
-    # is not counted. While something grows, the block runs on.
+    # finds the sites and classes whose objects, or whose contents, get more. What the runs before warmed up
+    # (caches, autoloads) is not counted. While something grows, the block runs on.
     #
     # @param times [Integer] runs that are counted, at least 4
     # @param warmup [Integer] runs before
@@ -62,8 +62,8 @@ module Memprof
       end
 
       warmup.times { yield }
-      series, sizes, runs = record(times, most, settle, block)
-      new(grown(series, sizes), runs: runs, warmup: warmup)
+      sites, runs = record(times, most, settle, block)
+      new(sites, runs: runs, warmup: warmup)
     end
 
     class << self
@@ -77,7 +77,7 @@ module Memprof
         else
           watch.measure(times, most)
         end
-        Native.quiet { [watch.series, sizes(watch.profile), watch.runs] }
+        Native.quiet { [grown(watch), watch.runs] }
       ensure
         watch&.close
       end
@@ -94,15 +94,35 @@ module Memprof
           .transform_values { |objects, bytes| bytes.fdiv(objects) }
       end
 
-      def grown(series, sizes)
-        fits = Native.fit(series.values)
-        series.zip(fits).filter_map do |((file, line, class_name), counts), (slope, low, grows)|
+      def grown(watch)
+        sites = grown_objects(watch) + grown_contents(watch)
+        return sites if sites.any? || !watch.incomplete?
+
+        raise Error, "it is unknown whether anything grows: a Ractor ran, and Ruby #{RUBY_VERSION} " \
+                     "reported no allocations for a while"
+      end
+
+      def grown_objects(watch)
+        series = watch.series
+        sizes = sizes(watch.profile)
+        series.zip(Native.fit(series.values)).filter_map do |(place, counts), (slope, low, grows)|
+          size = sizes[place]
+          site(place, slope: slope, low: low, counts: counts, bytes: size && size * slope) if grows
+        end
+      end
+
+      def grown_contents(watch)
+        series = watch.contents
+        series.zip(Native.fit(series.values)).filter_map do |(place, contents), (slope, _, grows)|
           next unless grows
 
-          size = sizes[[file, line, class_name]]
-          Site.new(file: file, line: line, class_name: class_name, slope: slope, low: low, counts: counts,
-            bytes: size && size * slope)
+          site(place, slope: 0.0, low: 0.0, counts: watch.counts(place), bytes: slope, contents: contents)
         end
+      end
+
+      def site((file, line, class_name), **facts)
+        line = 0 if file.equal?(Watch::BEFORE)
+        Site.new(file: file, line: line, class_name: class_name, **facts)
       end
     end
 

@@ -5,6 +5,7 @@ require_relative "byte_size"
 require_relative "errors"
 require_relative "native"
 require_relative "output"
+require_relative "support"
 require_relative "malloc/environment"
 require_relative "malloc/heap_page"
 require_relative "malloc/location"
@@ -73,6 +74,7 @@ module Memprof
       #   Memprof::Malloc.start # => true
       #   Memprof::Malloc.stop
       def start(sample: nil, stack: 1, native: false)
+        Support.check_ractor
         check_stack(stack)
         bytes = sample_bytes(sample)
         InterpreterFunctions.find if native
@@ -105,6 +107,7 @@ module Memprof
       #   Memprof::Malloc.record("import.malloc") { Array.new(100) { "x" * 10_000 } }
       #   puts Memprof::Malloc::Recording.new("import.malloc")
       def record(path, sample: nil, stack: 64, native: false, addresses: false)
+        Support.check_ractor
         wanted = settings(sample, stack, native, addresses)
         raise Error, RUNS if running?
 
@@ -129,6 +132,7 @@ module Memprof
       # @example
       #   Memprof::Malloc.stop # => false
       def stop
+        Support.check_ractor
         Native::Malloc.stop
       rescue Error => e
         warn "memprof: the file of the recording of malloc ends early: #{e.message}"

@@ -26,6 +26,12 @@ module Memprof
       Native.library_path(path) || (directory ? path.delete_prefix("#{directory}/") : path)
     end
 
+    # File and line as memprof's own tables write them; without a line, the file alone.
+    def self.short_location(row, directory = working_directory)
+      file = short(row.file, directory)
+      row.line.zero? ? file : "#{file}:#{row.line}"
+    end
+
     # RubyGems names its files as if they were the VM's own.
     def self.internal(path)
       library = Native.library_path(path.delete_prefix(INTERNAL))

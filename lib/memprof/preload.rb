@@ -7,17 +7,34 @@ module Memprof
   # Whatever fails here fails with one line on stderr: a program that cannot be measured must still run. That
   # includes a Ruby other than the one the extension was built for, hence the LoadError.
   module Preload
+    # The command `spring` has a server do the work, which outlives it.
+    SPRING = "spring"
+    SPRING_WORKS = "Spring runs the command in its server: run it without `spring`"
+    AUTORUN = %r{\A-r\S*memprof/(?:\w+/)?autorun\z}
+    private_constant :SPRING, :SPRING_WORKS, :AUTORUN
+
     def self.run(consequence)
+      return leave_spring(consequence) if File.basename($PROGRAM_NAME) == SPRING
+
       lib = File.expand_path("..", __dir__)
       $LOAD_PATH.unshift(lib) unless $LOAD_PATH.include?(lib)
       yield
     rescue LoadError, StandardError => e
-      begin
-        reason = e.message.lines.first.to_s.chomp.gsub(/[[:cntrl:]]/, "?")
-        $stderr.write("memprof: #{consequence}: #{reason}\n")
-      rescue SystemCallError, IOError
-        nil # stderr is closed
-      end
+      say(consequence, e.message.lines.first.to_s.chomp.gsub(/[[:cntrl:]]/, "?"))
     end
+
+    # Neither the client nor the server that it may start is tracked: one does nothing, the other never ends.
+    def self.leave_spring(consequence)
+      ENV["RUBYOPT"] = ENV["RUBYOPT"].to_s.split.grep_v(AUTORUN).join(" ")
+      say(consequence, SPRING_WORKS)
+    end
+    private_class_method :leave_spring
+
+    def self.say(consequence, reason)
+      $stderr.write("memprof: #{consequence}: #{reason}\n")
+    rescue SystemCallError, IOError
+      nil # stderr is closed
+    end
+    private_class_method :say
   end
 end

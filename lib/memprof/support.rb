@@ -17,8 +17,16 @@ module Memprof
 
     module_function
 
+    # Ruby's own error there, "ractor unsafe method", explains nothing.
+    def check_ractor
+      return if Ractor.current.equal?(Ractor.main)
+
+      raise Unsupported, "memprof works in the main Ractor only: call it there"
+    end
+
     # Raises if this Ruby can't be tracked now; warns, once, if it can in part.
     def check
+      check_ractor
       check_ruby
       if BROKEN_RACTORS
         raise Unsupported, "#{CRASH}: start tracking when no Ractor runs" unless alone?

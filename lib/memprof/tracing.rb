@@ -119,6 +119,7 @@ module Memprof
 
     # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
     def load_trace
+      Support.check_ractor
       Loading.load("memprof/trace") unless !autoload?(:Trace) && Trace.respond_to?(:run)
     end
   end

@@ -195,6 +195,29 @@ RSpec.describe Memprof::Growth do
       expect(output).to eq %(["-e:11"]\n)
     end
 
+    it "finds a container that grows, though the number of objects does not" do
+      output = in_child(<<~RUBY)
+        numbers = []
+        growth = Memprof::Growth.measure(times: 4, max_times: 4) { numbers << 1 }
+        p growth.count, growth.first.to_h.values
+        p growth.first
+        puts growth.to_s(unicode: false)
+        text = nil
+        p Memprof::Growth.measure(times: 8, max_times: 8) { text = "\#{text}12345" }
+          .map { |site| [site.location, site.class_name, site.bytes >= 5] }
+      RUBY
+      expect(output).to eq <<~'TEXT'
+        1
+        ["(before the first run)", 0, "Array", 0.0, 0.0, 8.0, [1, 1, 1, 1], [8, 16, 24, 32]]
+        #<Memprof::Growth::Site (before the first run) Array +8.00 bytes a run>
+        1 site grows over 4 runs.
+
+        Objects/run  At least  Bytes/run  Live  Over the runs  Class  Allocated at
+                  -         -       +8 B     1  _-+#           Array  (before the first run)
+        [["-e:8", "String", true]]
+      TEXT
+    end
+
     it "runs on while something grows, and takes a memo that fills up for no growth" do
       output = in_child(<<~RUBY)
         Entry = Class.new

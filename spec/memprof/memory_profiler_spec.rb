@@ -57,6 +57,50 @@ RSpec.describe "memprof/memory_profiler" do
     expect(Gem::Version.new(version)).to be >= Gem::Version.new("1.0.2")
   end
 
+  it "has what extensions of memory_profiler call" do
+    found = child(<<~'RUBY')
+      helpers = MemoryProfiler::Helpers.new
+      stat = Struct.new(:file, :memsize)
+      stats = { 1 => stat.new("b", 10), 2 => stat.new("a", 5), 3 => stat.new("a", 5), 4 => stat.new("c", 1) }
+      liar = Class.new { def class = :liar }
+      puts JSON.generate([
+        stats.extend(MemoryProfiler::TopN).top_n(2, :file),
+        helpers.guess_gem("/x/gems/rack-3.0.1/lib/rack.rb"), helpers.lookup_location("a.rb", 3),
+        helpers.lookup_location("a.rb", 3).equal?(helpers.lookup_location("a.rb", 3)),
+        helpers.object_class(liar.new) == liar, helpers.lookup_class_name(String),
+        helpers.lookup_class_name(liar), helpers.lookup_string("a" * 300).size
+      ])
+    RUBY
+    groups = [[{ "data" => "a", "count" => 10 }, { "data" => "b", "count" => 10 }],
+      [{ "data" => "a", "count" => 2 }, { "data" => "b", "count" => 1 }]]
+    expect(found).to eq [groups, "rack-3.0.1", "a.rb:3", true, true, "String", "<<Unknown>>", 200]
+  end
+
+  it "has the command as a class, for scripts and commands" do
+    Dir.mktmpdir do |directory|
+      script = File.join(directory, "script.rb")
+      File.write(script, "3.times { 'a'.dup }\n$kept = {}\n")
+      command = ->(*arguments) do
+        run_ruby("require %q(memprof/memory_profiler); exit MemoryProfiler::CLI.new.run(ARGV)",
+          args: ["--", *arguments])
+      end
+
+      result = command.call("--max=5", "--classes=String", "--no-detailed", script)
+      expect([result.stdout[/\ATotal allocated: .*/], result.status.exitstatus]).to eq(
+        ["Total allocated: 240 bytes (6 objects)", 0]
+      )
+      result = command.call("--no-detailed", "--classes=Hash", "run", "--", RbConfig.ruby, script)
+      expect(result.stdout).to match(/\ATotal allocated: .*\nTotal retained: +\d+ bytes \(1 objects\)\n/)
+      expect(command.call("--pretty", script).stdout).to match(/\ATotal allocated: [\d.]+ k?B/)
+      expect(command.call.stdout).to include("ERROR: Must specify a script to run")
+      result = command.call("--wrong")
+      expect([result.stdout[/invalid option: --wrong/], result.status.exitstatus]).to eq(
+        ["invalid option: --wrong", 1]
+      )
+      expect(command.call("--version").stdout).to start_with("ruby-memory-profiler  1.")
+    end
+  end
+
   it "starts and stops, once" do
     results = child(<<~RUBY)
       before = MemoryProfiler.stop

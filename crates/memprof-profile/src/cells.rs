@@ -146,6 +146,18 @@ impl Cells {
         self.free_if_unused(id);
     }
 
+    /// True if no record names the cell, so that it counts no frees any more.
+    pub fn is_dead(&self, id: CellId) -> bool {
+        self.get(id).is_some_and(|cell| cell.records == 0)
+    }
+
+    /// The cell's site has another number now.
+    pub fn set_site(&mut self, id: CellId, site: SiteId) {
+        if let Some(cell) = self.cells.get_mut(id.0 as usize) {
+            cell.site = site;
+        }
+    }
+
     /// The cell that counts for `id` now; `None` if none does.
     pub fn resolve(&self, mut id: CellId) -> Option<CellId> {
         loop {

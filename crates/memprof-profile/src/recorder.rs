@@ -2,6 +2,7 @@
 
 mod answers;
 mod counts;
+mod forgetting;
 mod generations;
 mod marks;
 mod peak;
@@ -19,6 +20,7 @@ use crate::sites::{ClassId, Site, SiteId, Sites};
 use crate::string_values::StringCounts;
 pub use answers::Survivors;
 pub use counts::CountRow;
+pub use forgetting::{FORGOTTEN, KEPT_CELLS};
 use generations::Generations;
 pub use marks::MarkRow;
 use peak::Watch;
@@ -46,6 +48,8 @@ pub struct Recorder {
     /// When generations began, in microseconds since the epoch.
     begun: Generations,
     watches: FxHashMap<SessionId, Watch>,
+    /// Counters beyond which dead sites are forgotten, if more than [`KEPT_CELLS`].
+    most_cells: usize,
 }
 
 impl Default for Recorder {
@@ -69,6 +73,7 @@ impl Recorder {
             generation: 0,
             begun: Generations::default(),
             watches: FxHashMap::default(),
+            most_cells: 0,
         }
     }
 
@@ -105,6 +110,7 @@ impl Recorder {
             self.cells.clear();
             self.strings = Vec::new();
             self.begun = Generations::default();
+            self.most_cells = 0;
         }
         self.resample();
     }

@@ -1,11 +1,15 @@
 //! Where objects are allocated: frames, call stacks and sites, each held once and named by a small number.
 
+mod keep;
+
 use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use crate::lean::push;
+
+pub use keep::Kept;
 
 /// Values held once, numbered from 0 in the order of their first occurrence.
 #[derive(Debug)]

@@ -10,7 +10,11 @@ module Memprof
       LIMIT = 10
       # In a message, and in a property, which a comma or a colon would end.
       ESCAPES = { "%" => "%25", "\r" => "%0D", "\n" => "%0A", ":" => "%3A", "," => "%2C" }.freeze
-      private_constant :LIMIT, :ESCAPES
+      # How lines match whose text is not in the diff.
+      UNCHANGED = %w[same moved].freeze
+      # Percent of a total: less on such a line is taken for noise.
+      NOTABLE = 1
+      private_constant :LIMIT, :ESCAPES, :UNCHANGED, :NOTABLE
 
       def initialize(comparison, outcomes, limit: nil, directory: Dir.pwd, workspace: ENV["GITHUB_WORKSPACE"])
         @comparison = comparison
@@ -23,13 +27,25 @@ module Memprof
         errors = @outcomes.select(&:failed).map do |outcome|
           command("error", { title: "memprof" }, outcome.text)
         end
-        grown = @comparison.lines.select do |line|
-          Comparison::MEASURES.any? { |measure| line[measure][:change].positive? }
-        end
+        grown = @comparison.lines.select { |line| notable?(line) }
         [*errors, *grown.first(@limit).map { |line| warning(line) }].map { |line| "#{line}\n" }.join
       end
 
       private
+
+      # A `require` takes a few bytes more or less from run to run. So a line that the pull request did not
+      # change counts only if it makes a difference, and one that it changed by objects.
+      def notable?(line)
+        Comparison::MEASURES.any? do |measure|
+          change = line[measure][:change]
+          next false unless change.positive?
+
+          (objects?(measure) && !UNCHANGED.include?(line[:match].to_s)) ||
+            change * 100 >= @comparison.totals[measure][:before] * NOTABLE
+        end
+      end
+
+      def objects?(measure) = measure.end_with?("objects")
 
       # Lines of gems are in no file of the repository.
       def warning(line)

@@ -76,9 +76,8 @@ module Memprof
         end
       end
 
-      # Spring would boot the app in a process that is there already.
       def environment(directory)
-        { Memprof::Boot::Recorded::DIRECTORY => directory, "DISABLE_SPRING" => "1",
+        { Memprof::Boot::Recorded::DIRECTORY => directory,
           Memprof::Boot::Recorded::UNTIL => @options.fetch(:until, ENVIRONMENT) }
       end
 

@@ -16,6 +16,8 @@ module Memprof
       FROM_KEYBOARD = %w[INT QUIT].freeze
       # ioctl(2): which process group is in the foreground. On Linux and on macOS.
       TIOCGPGRP = RUBY_PLATFORM.include?("linux") ? 0x540F : 0x40047477
+      # Binstubs would have Spring do the work, in a server that is there already.
+      WITHOUT_SPRING = { "DISABLE_SPRING" => "1" }.freeze
       private_constant :LIB, :FORWARDED, :FROM_KEYBOARD, :TIOCGPGRP
 
       attr_reader :pid
@@ -78,7 +80,7 @@ module Memprof
         # First, so that what the user's own options load runs its at_exit handlers before ours.
         variables = { "RUBYOPT" => [options, ENV["RUBYOPT"]&.gsub(options, "")].join(" ").strip }
         variables["RUBYLIB"] = [LIB, ENV["RUBYLIB"]].compact.join(File::PATH_SEPARATOR) unless plain
-        @environment.merge(variables)
+        WITHOUT_SPRING.merge(@environment, variables)
       end
 
       # A Ruby script that the system could not start by itself is given to the Ruby that runs this.

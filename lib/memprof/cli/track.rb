@@ -23,7 +23,12 @@ module Memprof
         readable = File.file?(script) && File.readable?(script)
         raise UsageError, "cannot read the script #{script}" unless readable
 
+        if File.basename(script) == "spring"
+          raise UsageError, "Spring runs the command in its server; track the script that it runs"
+        end
+
         load_library
+        ENV.update(Program::WITHOUT_SPRING)
         @own_files = caller_locations.map(&:path).uniq
         pose_as(script, script_arguments)
         pid = Process.pid

@@ -55,13 +55,15 @@ module Memprof
 
       def names(site)
         [
-          Sparkline.of(site.counts, unicode: @unicode), Printable.fit(site.class_name, CLASS_WIDTH),
-          "#{Paths.short(site.file, @directory)}:#{site.line}"
+          Sparkline.of(site.contents || site.counts, unicode: @unicode),
+          Printable.fit(site.class_name, CLASS_WIDTH),
+          Paths.short_location(site, @directory)
         ]
       end
 
       # A leak of one object in a hundred runs is a leak, and not `+0.0`.
       def rate(objects)
+        return "-" if objects.zero?
         return "+#{Units.count(objects.to_i)}" if objects >= 1 && objects == objects.to_i
 
         format(objects.abs < 0.1 ? "%+.3f" : "%+.1f", objects)

@@ -9,14 +9,25 @@ module Memprof
       NAMELESS = /\A#<Class < (.+)>\z/
       private_constant :NAMELESS
 
-      def initialize(names)
-        @classes = names.uniq.to_h { |name| [name, find(name)] }.compact
-        @counts = @classes.transform_values { [] }
+      def initialize
+        @classes = {}
+        @counts = {}
+      end
+
+      # Counts the objects of these classes, too, from the next run on.
+      def watch(names)
+        (names.uniq - @classes.keys).each do |name|
+          next unless (klass = find(name))
+
+          @classes[name] = klass
+          @counts[name] = []
+        end
       end
 
       # Counts once more.
       def add
-        @classes.each { |name, klass| @counts[name] << ObjectSpace.each_object(klass) {} }
+        counts = Native.count_instances(@classes.values)
+        @classes.each_key.zip(counts) { |name, count| @counts[name] << count }
         self
       end
 

@@ -4,7 +4,7 @@ require_relative "../paths"
 
 module Memprof
   class Growth
-    # How many objects of each site and class were alive after each run.
+    # How many objects of each site and class, or bytes in them, were alive after each run.
     class Series
       def initialize
         @runs = 0

@@ -5,17 +5,18 @@ require_relative "../printable"
 
 module Memprof
   class Growth
-    # The objects of one class allocated at one line whose number grows from run to run. Frozen.
+    # The objects of one class allocated at one line whose number, or whose contents, grow from run to run.
+    # A container that is older than the first run has no line. Frozen.
     class Site
       include Located
 
       # @return [String] path of the source file
       attr_reader :file
-      # @return [Integer] line in the file
+      # @return [Integer] line in the file; 0 if the container is older than the first run
       attr_reader :line
       # @return [String] class of the objects
       attr_reader :class_name
-      # @return [Float] objects more with each run, the best estimate
+      # @return [Float] objects more with each run, the best estimate; 0.0 if only the contents grow
       attr_reader :slope
       # @return [Float] objects more with each run, the least that the counts speak for
       attr_reader :low
@@ -24,8 +25,11 @@ module Memprof
       # @return [Float, nil] bytes more with each run; nil if nothing was alive to be measured
       attr_reader :bytes
 
+      # @return [Array<Integer>, nil] bytes that the objects hold after each run, if only these grow
+      attr_reader :contents
+
       # @api private
-      def initialize(file:, line:, class_name:, slope:, low:, counts:, bytes: nil)
+      def initialize(file:, line:, class_name:, slope:, low:, counts:, bytes: nil, contents: nil)
         @file = Printable.utf8(file).freeze
         @line = line
         @class_name = Printable.utf8(class_name).freeze
@@ -33,8 +37,17 @@ module Memprof
         @low = low
         @counts = counts.dup.freeze
         @bytes = bytes
+        @contents = contents&.dup.freeze
         freeze
       end
+
+      # Where the objects were allocated.
+      #
+      # @return [String] `"file:line"`, or that they are older than the first run
+      # @example
+      #   cache = []
+      #   Memprof.growth { cache << 1 }.first.location # => "(before the first run)"
+      def location = line.zero? ? file : super
 
       # The site as a Hash of plain values.
       #
@@ -45,7 +58,7 @@ module Memprof
       def to_h
         {
           file: file, line: line, class: class_name, objects_per_run: slope, objects_per_run_low: low,
-          bytes_per_run: bytes, counts: counts
+          bytes_per_run: bytes, counts: counts, **(contents ? { contents: contents } : {})
         }
       end
 
@@ -54,7 +67,8 @@ module Memprof
       #   cache = []
       #   p Memprof.growth { cache << Object.new }.first
       def inspect
-        Printable.line("#<#{self.class} #{location} #{class_name} #{format("%+.2f", slope)} objects a run>")
+        rate = contents ? "#{format("%+.2f", bytes)} bytes" : "#{format("%+.2f", slope)} objects"
+        Printable.line("#<#{self.class} #{location} #{class_name} #{rate} a run>")
       end
     end
   end

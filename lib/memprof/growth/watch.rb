@@ -14,6 +14,8 @@ module Memprof
       # and twice as many runs are to show it; below the second it does, as a cache that fills up.
       DOUBT = -0.84
       SLOWS = -1.64
+      # Where a container was allocated that is older than the first run.
+      BEFORE = "(before the first run)"
       private_constant :MORE, :DOUBT, :SLOWS
 
       attr_reader :runs
@@ -25,19 +27,18 @@ module Memprof
         @matters = matters
         @anonymous = {}
         @session = Session.prepare(scope: :process, identities: !matters.nil?)
-        @series = Series.new
         @population = nil
         @runs = 0
       end
 
       def run(times)
         # Not where it is made: the caller must have it by then, to close it.
-        @session.open if @session.closed?
+        open if @session.closed?
         times.times do
           @block.call
           GC.start
           Native.quiet do
-            @series.add(live)
+            count
             @population&.add
           end
         end
@@ -49,9 +50,9 @@ module Memprof
       # than `most` times in all.
       def measure(times, most)
         run(times - times / 2)
-        @population = Native.quiet { Population.new(suspects.map(&:last)) }
+        Native.quiet { watch_population }
         run(times / 2)
-        MORE.each { |more| run([times * more, most - @runs].min) if Native.quiet { growing.any? } }
+        MORE.each { |more| run([times * more, most - @runs].min) if Native.quiet { any_growing.any? } }
         run([@runs, most - @runs].min) if Native.quiet { slowing? }
       end
 
@@ -60,16 +61,25 @@ module Memprof
       def run_while_growing(times)
         MORE.each do |more|
           @suspects = Native.quiet { suspects }
-          break if @suspects.empty?
+          break if @suspects.empty? && Native.quiet { rising_contents.empty? }
 
-          @population ||= Native.quiet { Population.new(@suspects.map(&:last)) }
+          Native.quiet { watch_population }
           run(times * more)
         end
         run(@runs) if Native.quiet { slowing? }
       end
 
       # Counts by place, of what goes on growing at the same rate.
-      def series = growing.reject { |_, counts| Native.acceleration(counts) < SLOWS }
+      def series = steady(growing)
+
+      # Bytes by place, of contents that go on growing at the same rate. Empty if objects grow, because
+      # containers grow with what they hold.
+      def contents = series.any? ? {} : steady(growing_contents)
+
+      def counts(place) = @series.to_h[place] || [1] * @runs
+
+      # Whether objects are missing, so that there may be growth where none was found.
+      def incomplete? = Native.incomplete?(@session.id)
 
       def profile
         @session.finish
@@ -80,21 +90,55 @@ module Memprof
 
       private
 
-      # Objects by place and class. Anonymous classes are known here only: their numbers say nothing later.
-      def live
-        return @session.stats unless @matters
+      # The books come after the first look at older containers, or they would be among them.
+      def open
+        @session.open
+        Native.quiet { Native.contents(@session.id) }
+        @series = Series.new
+        @contents = Series.new
+      end
 
-        @session.counts.filter_map do |objects, (file, line, class_name, number)|
-          next if objects.zero? || (number && !@matters.call(class_name, number))
+      # Objects, and bytes that they hold, by place and class. Anonymous classes are known here only: their
+      # numbers say nothing later.
+      def count
+        rows, older = Native.contents(@session.id)
+        rows.select! { |_, (_, _, class_name, number), _| number.nil? || note(class_name, number) }
+        @series.add(rows.map { |objects, (file, line, class_name), _| [objects, file, line, class_name] })
+        bytes = rows.map { |_, (file, line, class_name), size| [size, file, line, class_name] }
+        older.each { |number, class_name, more| bytes << [more, BEFORE, number, class_name] }
+        @contents.add(bytes)
+      end
 
-          @anonymous[class_name] = true if number
-          [objects, file, line, class_name]
-        end
+      def note(class_name, number)
+        @anonymous[class_name] = true if @matters.nil? || @matters.call(class_name, number)
       end
 
       def matters?(class_name) = @matters.nil? || @anonymous.key?(class_name) || @matters.call(class_name)
 
       def growing = fitting(@suspects ? confirmed_suspects : net)
+
+      def growing_contents = fitting(contents_of_constant_sites)
+
+      def rising_contents
+        contents_of_constant_sites.select { |_, bytes| halves(bytes).all? { |part| rises?(part) } }
+      end
+
+      # Where objects get more they hold more, and are judged by their number. One step is not that: the
+      # collector may have found an address on the machine stack.
+      def contents_of_constant_sites
+        objects = @series.to_h
+        @contents.to_h.select do |place, _|
+          matters?(place.last) && !(objects.key?(place) && rises_throughout?(objects[place]))
+        end
+      end
+
+      def rises_throughout?(counts) = counts.each_slice((counts.size + 1) / 2).all? { |half| rises?(half) }
+
+      def steady(series) = series.reject { |_, counts| Native.acceleration(counts) < SLOWS }
+
+      def watch_population = (@population ||= Population.new).watch((@suspects || suspects).map(&:last))
+
+      def any_growing = growing.then { |found| found.empty? ? growing_contents : found }
 
       # Of what does more than replace.
       def net = @series.to_h.reject { |(_, _, class_name), counts| @population.replaced?(class_name, counts) }
@@ -108,14 +152,15 @@ module Memprof
         series.zip(Native.fit(series.values)).filter_map { |place, (*, grows)| place if grows }.to_h
       end
 
-      def slowing? = growing.each_value.any? { |counts| Native.acceleration(counts) < DOUBT }
+      def slowing? = any_growing.each_value.any? { |counts| Native.acceleration(counts) < DOUBT }
 
       def suspects
         @series.to_h.filter_map do |place, counts|
-          halves = @population ? [counts, counts.last(counts.size / 2)] : [counts]
-          place if matters?(place.last) && halves.all? { |part| rises?(part) }
+          place if matters?(place.last) && halves(counts).all? { |part| rises?(part) }
         end
       end
+
+      def halves(counts) = @population ? [counts, counts.last(counts.size / 2)] : [counts]
 
       # True if there is more in the last third of the runs than in the first.
       def rises?(counts)

@@ -1,7 +1,9 @@
 # frozen_string_literal: true
 
+require_relative "helpers"
 require_relative "reporter"
 require_relative "results"
+require_relative "top_n"
 
 module Memprof
   # The interface of the gem memory_profiler. `require "memprof/memory_profiler"` gives it that gem's name.
@@ -12,6 +14,8 @@ module Memprof
   module MemoryProfiler
     # The version of memory_profiler whose interface this is, for scripts that print or compare it.
     VERSION = "1.1.0"
+
+    autoload :CLI, "#{__dir__}/cli"
 
     class << self
       # Runs a block and reports what it allocated and retained. GC stays on.

@@ -5,9 +5,13 @@ module Memprof
     # Runs a block many times and finds the locations whose live bytes of malloc grow, by the rules of
     # Memprof.growth. Bytes are exact; RSS is not looked at. Ruby objects that the block leaves behind count
     # with what they have outside of their slots.
+    #
+    # The collection after each run counts, too: C extensions and finalizers may leak where they free. If
+    # something grows there, an empty block shows how much of it is the collector's own.
     class NativeLeaks
       Grown = Struct.new(:location, :bytes)
-      private_constant :Grown
+      COLLECTION = "(garbage collection)"
+      private_constant :Grown, :COLLECTION
 
       attr_accessor :times, :from
       attr_reader :over, :warmup
@@ -28,7 +32,9 @@ module Memprof
           raise ArgumentError, "runs must be an Integer of at least 4, not #{times.inspect}"
         end
 
-        @grown = growing(series(block)).sort_by { |grown| [-grown.bytes, grown.location] }
+        grown = growing(series(block))
+        grown = without_collector(grown) if grown.any? { |each| collection?(each.location) }
+        @grown = grown.sort_by { |each| [-each.bytes, each.location] }
         leaked > over
       end
 
@@ -59,12 +65,20 @@ module Memprof
         end
       end
 
-      # What the collector allocates for itself is not the block's.
       def run(block)
         Leftovers.run_deep { block.call && nil }
         Leftovers.drop
-        Malloc.quiet { GC.start }
+        GC.start
       end
+
+      def without_collector(grown)
+        own = growing(series(-> {})).to_h { |each| [each.location, each.bytes] }
+        grown.each { |each| each.bytes -= own[each.location].to_i if collection?(each.location) }
+        grown.select { |each| each.bytes.positive? }
+      end
+
+      # Where Ruby collects garbage, a C function that frees an object has no line of its own.
+      def collection?(location) = location.start_with?("<internal:gc>") || Paths.own?(location)
 
       def growing(series)
         series = series.select { |_, bytes| bytes.last > bytes.first }
@@ -76,7 +90,8 @@ module Memprof
 
       def table
         rows = @grown.map do |grown|
-          [grown.location, Units.bytes(grown.bytes), Units.bytes(grown.bytes / (times - 1))]
+          location = collection?(grown.location) ? COLLECTION : grown.location
+          [location, Units.bytes(grown.bytes), Units.bytes(grown.bytes / (times - 1))]
         end
         SiteTable.of_locations(Table.new.number("Leaked").number("Bytes/run").name("Allocated at"), rows)
       end

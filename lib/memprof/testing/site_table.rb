@@ -15,9 +15,18 @@ module Memprof
       end
 
       def self.of_growth(sites)
+        return of_contents(sites) if sites.any?(&:contents)
+
         table = Table.new.number("Objects/run").name("Class").name("Allocated at")
         fill(table, sites) { |site| [format("%+.2f", site.slope)] }
       end
+
+      def self.of_contents(sites)
+        table = Table.new.number("Bytes/run").name("Class").name("Allocated at")
+        fill(table, sites) { |site| ["+#{Units.bytes(site.bytes.round)}"] }
+      end
+
+      private_class_method :of_contents
 
       # Adds rows of a location, and what comes before it.
       def self.of_locations(table, rows)
@@ -41,7 +50,7 @@ module Memprof
 
         rows.first(TOP).each do |row|
           class_name = Printable.fit(row.class_name, CLASS_WIDTH)
-          table.row(*yield(row), class_name, "#{Paths.short(row.file)}:#{row.line}")
+          table.row(*yield(row), class_name, Paths.short_location(row))
         end
         hidden = rows.size - TOP
         "#{table.to_text.gsub(/^/, "  ")}#{"  ... and #{Units.count(hidden)} more\n" if hidden.positive?}"

@@ -165,4 +165,46 @@ RSpec.describe "Code that comes and goes" do
       expect([result.stderr, result.stdout]).to eq(["", "true\n"])
     end
   end
+
+  it "has line 0 if its line is negative" do
+    result = run_ruby(<<~'RUBY')
+      require "memprof"
+      require "memprof/malloc"
+      code = "[Object.new,\n 'x' * 9000]"
+      report = Memprof.report(stack: 4) { $kept = eval(code, binding, "negative.rb", -5) }
+      puts report.sites.select { |site| site.file == "negative.rb" }.map(&:line).uniq
+      Memprof::Malloc.start
+      $kept = eval(code, binding, "negative.rb", -5)
+      Memprof::Malloc.stop
+      puts Memprof::Malloc.locations.map(&:name).grep(/negative/).uniq
+    RUBY
+    expect([result.stderr, result.stdout]).to eq(["", "0\nnegative.rb:0\n"])
+  end
+
+  # Each name is a file of its own.
+  it "takes no more and more memory under ever new names while objects are tracked for good" do
+    result = run_ruby(<<~'RUBY', timeout: 600)
+      require "memprof"
+      require "stringio"
+      kept = []
+      run = ->(names) do
+        names.each do |name|
+          object = eval("Object.new", binding, "evaluated-#{name}.rb", 1)
+          kept << object if (name % 10_000).zero?
+        end
+        File.read("/proc/self/statm").split[1].to_i * 4
+      end
+      Memprof.start
+      first = run.call(0...80_000)
+      second = run.call(80_000...240_000)
+      GC.start
+      Memprof.stats(io = StringIO.new)
+      found = io.string.scan(/ 1 evaluated-(\d+)\.rb:1:Object$/).flatten.map(&:to_i).sort
+      p found == (0...24).map { |name| name * 10_000 }, second - first
+    RUBY
+    expect(result.stderr).to eq("")
+    right, grown = result.stdout.split
+    expect(right).to eq("true")
+    expect(grown.to_i).to be < 40_000 # KiB; the lines themselves would take 140 MB
+  end
 end

@@ -59,6 +59,28 @@ RSpec.describe Memprof::Check::Limits do
     expect(github.call(comparison([3], [1]))).to eq("")
   end
 
+  it "warns on GitHub of no unchanged line that makes no difference" do
+    zero = { before: 0, after: 0, change: 0 }
+    none = Memprof::Check::Comparison::MEASURES.to_h { |measure| [measure, zero] }
+    line = ->(match, **changes) do
+      { file: "app.rb", line: 1, class: "String", method: "A#x", own: true, match: match, was: nil, **none,
+        **changes.transform_values { |change| { before: 1000, after: 1000 + change, change: change } } }
+    end
+    lines = [
+      line.call("same", allocated_bytes: 6), line.call("moved", allocated_bytes: 99, allocated_objects: 9),
+      line.call("same", allocated_bytes: 100), line.call("moved", retained_objects: 10),
+      line.call("new", allocated_bytes: 40, allocated_objects: 1), line.call("nearest", allocated_bytes: 6)
+    ].each.with_index(1) { |each, number| each[:line] = number }
+    totals = {
+      allocated_bytes: { before: 10_000 }, allocated_objects: { before: 1000 },
+      retained_bytes: { before: 10_000 }, retained_objects: { before: 1000 }
+    }
+    compared = instance_double(Memprof::Check::Comparison, lines: lines, totals: totals)
+
+    warnings = Memprof::Check::Github.new(compared, []).to_s
+    expect(warnings.scan(/line=(\d+)/).flatten).to eq(%w[3 4 5])
+  end
+
   it "writes JUnit's XML, which a name cannot break" do
     compared = comparison([1], [3])
     outcomes = described_class.new(max_increase: 2r).judge(compared)

@@ -36,6 +36,16 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     )
   end
 
+  it "says which container grew, if no object was added" do
+    numbers = []
+    expect { expect { numbers << 1 }.not_to leak_objects.over(8).runs }.to fail_with(<<~MESSAGE.chomp)
+      expected block not to leak objects over 8 runs, but 1 site grew over 48
+        Bytes/run  Class  Allocated at
+             +8 B  Array  (before the first run)
+    MESSAGE
+    expect { numbers << 1 }.not_to leak_objects.over(8).runs.of(String)
+  end
+
   it "looks at some classes only, if asked to" do
     kept = []
     expect { kept << Object.new }.not_to leak_objects.over(8).of(String)
@@ -86,5 +96,70 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     verdicts = ["ring false", "memo false", "large memo false", "lru false", "leak true", "nameless true"]
     verdicts << "true" << "false"
     expect(result.stdout.lines(chomp: true)).to eq(verdicts)
+  end
+
+  # In a process of its own, as above.
+  it "finds containers that grow, though the number of objects does not" do
+    result = run_ruby(<<~'RUBY', timeout: 600)
+      require "memprof/testing"
+      def verdict(name, times = 8, &block)
+        puts("#{name} #{Memprof::Testing::Leaks.new(times: times).found?(block)}")
+      end
+      turn = 0
+      random = Random.new(7)
+      numbers = []
+      verdict("numbers") { numbers << (turn += 1) }
+      verdict("slow numbers", 20) { numbers << turn if ((turn += 1) % 5).zero? }
+      text = +""
+      verdict("text") { text << "0123456789" }
+      pairs = {}
+      verdict("hash") { pairs[turn += 1] = true }
+      require "set"
+      set = Set.new
+      verdict("set") { set << (turn += 1) }
+      copied = nil
+      verdict("copied") { copied = [*copied, 1] }
+      few = {}
+      verdict("few keys", 20) { few[random.rand(15)] = turn }
+      queue = []
+      verdict("queue", 20) { queue << (turn += 1); queue.shift if queue.size > 50 }
+      buffer = +""
+      verdict("buffer") { buffer << "text"; buffer.clear if buffer.size > 100 }
+      verdict("last") { copied = "request #{turn += 1}" }
+    RUBY
+    expect(result.stderr).to eq("")
+    grown = ["numbers", "slow numbers", "text", "hash", "set", "copied"].map { |name| "#{name} true" }
+    constant = ["few keys", "queue", "buffer", "last"].map { |name| "#{name} false" }
+    expect(result.stdout.lines(chomp: true)).to eq(grown + constant)
+  end
+
+  # From its first Ractor on, Ruby shows only what Ractors share (ObjectSpace.each_object).
+  it "finds a leak after a Ractor has ended" do
+    result = run_ruby(<<~RUBY, timeout: 300)
+      require "memprof/testing"
+      ractor = Ractor.new { 1 }
+      ractor.respond_to?(:value) ? ractor.value : ractor.take
+      Row = Class.new
+      kept = []
+      puts Memprof::Testing::Leaks.new(times: 8).found?(-> { kept << Row.new })
+      puts Memprof::Testing::Leaks.new(times: 8).found?(-> { kept << 1 })
+      puts Memprof::Testing::Leaks.new(times: 8).found?(-> { Row.new })
+      puts Memprof.growth(times: 8) { kept << Row.new }.map(&:class_name)
+    RUBY
+    expect(result.stdout.lines(chomp: true)).to eq(%w[true true false Row])
+  end
+
+  it "finds no verdict if the VM reported no allocations for a while" do
+    skip "this Ruby tracks beside Ractors" if RUBY_VERSION >= "3.1.4"
+
+    result = run_ruby(<<~RUBY, timeout: 300)
+      require "memprof/testing"
+      begin
+        Memprof::Testing::Leaks.new(times: 8).found?(-> { Ractor.new { 1 }.take })
+      rescue Memprof::Error => error
+        puts error.message
+      end
+    RUBY
+    expect(result.stdout).to start_with("it is unknown whether anything grows: a Ractor ran")
   end
 end

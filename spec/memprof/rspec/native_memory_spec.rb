@@ -59,6 +59,27 @@ RSpec.describe "Matchers of native memory" do
     TEXT
   end
 
+  it "finds what is leaked while the collector frees objects" do
+    expect(in_child(<<~'RUBY').gsub(/ +/, " ")).to match(/#{<<~'TEXT'}/m)
+      text = "x" * 8000
+      copy = Fiddle.dlopen(nil)["strdup"] # a function that frees a pointer; this one leaks a copy of it
+      block = -> { Fiddle::Pointer.new(Fiddle::Pointer[text], 0, copy) && nil }
+      puts message { expect(&block).not_to leak_native_memory(over: "64 KiB") }
+      finalizer = proc { Fiddle.malloc(8192) }
+      block = -> { ObjectSpace.define_finalizer(Object.new, finalizer) && nil }
+      puts message { expect(&block).not_to leak_native_memory(over: "64 KiB") }
+      puts message { expect { Object.new && nil }.not_to leak_native_memory(over: "1 KiB") }
+    RUBY
+      \Aexpected block not to leak more than 64.0 KiB of native memory over 20 runs, but 1[45]\d\.\d KiB leaked
+       Leaked Bytes\/run Allocated at
+       1[45]\d\.\d KiB [78]\.\d KiB \(garbage collection\)
+      expected block not to leak more than 64.0 KiB of native memory over 20 runs, but 1[45]\d\.\d KiB leaked
+       Leaked Bytes\/run Allocated at
+       1[45]\d\.\d KiB [78]\.\d KiB -e:14
+      passed
+    TEXT
+  end
+
   it "counts what a block allocates by malloc" do
     expect(in_child(<<~'RUBY').lines(chomp: true)).to eq(<<~TEXT.lines(chomp: true))
       block = -> { Fiddle.free(Fiddle.malloc(300_000)) }

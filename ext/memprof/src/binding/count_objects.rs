@@ -1,12 +1,20 @@
-//! `Memprof::Native.count_objects`.
+//! `Memprof::Native.count_objects` and `count_instances`.
 
+use magnus::rb_sys::AsRawValue;
 use magnus::{Error, ExceptionClass, Module, Object, RArray, RHash, RModule, Ruby, function};
 
 use crate::vm::{census, tracker};
 
 pub fn init(native: RModule) -> Result<(), Error> {
     census::init();
+    native.define_singleton_method("count_instances", function!(count_instances, 1))?;
     native.define_singleton_method("count_objects", function!(count_objects, 1))
+}
+
+/// Instances of each class, with those of its subclasses.
+fn count_instances(ruby: &Ruby, classes: RArray) -> Result<Vec<u64>, Error> {
+    let classes: Vec<_> = (classes.into_iter()).map(|class| class.as_raw()).collect();
+    census::count_instances(&classes).map_err(|why| failure(ruby, why))
 }
 
 /// Counts of slots, of types, and of the classes in the namespaces, in the order of the classic's keys.

@@ -9,7 +9,8 @@ use super::count_objects;
 use super::native_profile::NativeProfile;
 use crate::vm::signals::Disposition;
 use crate::vm::{
-    after_fork, entry, frame_keys, guard, naming, peak, ractors, sessions, signals, tracker,
+    after_fork, contents, entry, frame_keys, guard, naming, peak, ractors, sessions, signals,
+    tracker,
 };
 
 pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
@@ -28,6 +29,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("stats", function!(stats, 1))?;
     native.define_singleton_method("stats_text", function!(stats_text, 3))?;
     native.define_singleton_method("counts", function!(counts, 2))?;
+    native.define_singleton_method("contents", function!(contents, 1))?;
     native.define_singleton_method("mark", function!(sessions::mark, 1))?;
     native.define_singleton_method("marks", function!(marks, 1))?;
     native.define_singleton_method("nearest_class", function!(nearest_class, 3))?;
@@ -77,6 +79,9 @@ fn open(
         return Err(error);
     }
     if let Some(before) = before {
+        if sessions::lasts(before) {
+            sessions::let_last(id);
+        }
         sessions::close(before);
     }
     Ok(())
@@ -114,6 +119,9 @@ fn open_for(
     let first = note_for(owner, holder)?;
     if first {
         open(holder, by_thread, sample, stack, strings, identities)?;
+        if let Some(id) = number(holder)? {
+            sessions::let_last(id);
+        }
     }
     Ok(first)
 }
@@ -195,6 +203,26 @@ fn counts(ruby: &Ruby, id: u64, retained: bool) -> Result<RArray, Error> {
             array.push((row.live, place, allocated, retained))?;
         }
         Ok(array)
+    })
+}
+
+/// Objects by place and class as [`counts`] returns them, each with what the living hold; and the older containers that
+/// hold more than at the first call: number, class, and bytes more.
+fn contents(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
+    tracker::suspended(|| {
+        let (rows, grown) = contents::of_session(SessionId(id))
+            .map_err(|raised| count_objects::failure(ruby, raised.to_string()))?;
+        let array = ruby.ary_new_capa(rows.len());
+        for row in rows.into_iter().filter(|row| row.retained.objects > 0) {
+            let identity = (row.identity != 0).then_some(row.identity);
+            let place = (row.file, row.line, row.class, identity);
+            array.push((row.retained.objects, place, row.retained.bytes))?;
+        }
+        let older = ruby.ary_new_capa(grown.len());
+        for container in grown {
+            older.push((container.number, container.class, container.bytes))?;
+        }
+        Ok(ruby.ary_new_from_values(&[array, older]))
     })
 }
 

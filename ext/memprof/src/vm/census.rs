@@ -86,6 +86,31 @@ pub fn count_objects(namespaces: &[String]) -> Result<Census, String> {
     })
 }
 
+/// Counts the instances of each class, those of its subclasses included, as `ObjectSpace.each_object` did before the first
+/// Ractor was started; from then on that finds only what Ractors share. Not to be called inside `tracker::with`.
+///
+/// # Errors
+/// If the heap cannot be walked.
+pub fn count_instances(classes: &[VALUE]) -> Result<Vec<u64>, String> {
+    let mut counts = vec![0; classes.len()];
+    // Class word -> indexes of the classes that its objects are of.
+    let mut kinds: FxHashMap<VALUE, Vec<usize>> = FxHashMap::default();
+    slots::each_slot(|slot, flags| {
+        if !has_class(flags) {
+            return;
+        }
+        // SAFETY: an object in a heap slot; it has not been swept, so neither has its class.
+        let class_word = unsafe { ruby_object::class_word(slot) };
+        let kinds = kinds.entry(class_word).or_insert_with(|| {
+            (0..classes.len())
+                .filter(|index| classes::inherits(class_word, classes[*index]))
+                .collect()
+        });
+        kinds.iter().for_each(|index| counts[*index] += 1);
+    })?;
+    Ok(counts)
+}
+
 /// False for what the VM alone knows of: its class word is none, or not its class.
 fn has_class(flags: Flags) -> bool {
     flags.holds_object()

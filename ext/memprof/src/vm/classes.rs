@@ -195,7 +195,8 @@ pub fn is_ractor(class: VALUE) -> bool {
         .is_some_and(|ractor| inherits(class, unsafe { *ractor }))
 }
 
-fn inherits(mut class: VALUE, ancestor: VALUE) -> bool {
+/// True if `ancestor` is the class, which is alive, or a class above it.
+pub fn inherits(mut class: VALUE, ancestor: VALUE) -> bool {
     while class != 0 {
         if class == ancestor {
             return true;

@@ -1,5 +1,6 @@
 //! What a frame is: its file and name, and whose code it runs.
 
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use memprof_profile::sites::FrameKey;
@@ -43,6 +44,11 @@ pub fn is_native(frame: VALUE) -> bool {
     // SAFETY: a frame that rb_profile_frames just wrote, so alive; returns nil or a Fixnum.
     let line = unsafe { rb_sys::rb_profile_frame_first_lineno(frame) };
     line == rb_sys::Qnil as VALUE
+}
+
+/// A line as it is reported: 0, as for an unknown one, if it is negative. Evaluated code may be given any number.
+pub fn line(number: c_int) -> u32 {
+    u32::try_from(number).unwrap_or(0)
 }
 
 /// What is known of a frame without allocating a Ruby object: these functions return what the VM holds already.

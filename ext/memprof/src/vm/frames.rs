@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use memprof_profile::sites::{FrameId, FrameKey, Sites};
 
 use super::event::Event;
-use super::frame_keys::{is_loaded, is_native, is_own, is_users, key_of};
+use super::frame_keys::{self, is_loaded, is_native, is_own, is_users, key_of};
 use super::origin::{Found, Origin};
 use super::postponed_job;
 use super::ruby_object::{Flags, text};
@@ -146,7 +146,7 @@ impl Frames {
             .filter(|at| self.read.lines[*at] != 0 || !is_native(self.read.values[*at]))
             .count();
         for at in (0..count).rev() {
-            let (frame, line) = (self.read.values[at], self.read.lines[at] as u32);
+            let (frame, line) = (self.read.values[at], self.read.lines[at]);
             ruby -= usize::from(line != 0 || !is_native(frame));
             let known = self.know(sites, frame, 0);
             let known = if known.native {
@@ -165,12 +165,12 @@ impl Frames {
                 continue;
             }
             if at < keep {
-                kept = Some(sites.stack(kept, known.id, line));
+                kept = Some(sites.stack(kept, known.id, frame_keys::line(line)));
             }
             let here = if known.native {
                 None
             } else {
-                kept.or_else(|| Some(sites.stack(None, known.id, line)))
+                kept.or_else(|| Some(sites.stack(None, known.id, frame_keys::line(line))))
             };
             if known.user {
                 (place, own) = (here, false);
@@ -309,6 +309,14 @@ impl Frames {
         self.iseqs.clear();
         self.evaluated.clear();
         self.forget_stacks();
+    }
+
+    /// Forgets all but the frames that are still to be named, whose numbers it yields. Nothing may name a place by the
+    /// address of its path any more.
+    pub fn forget_all(&mut self) -> impl Iterator<Item = &mut FrameId> {
+        self.forget_known();
+        self.paths = FxHashSet::default();
+        self.unnamed.iter_mut().map(|(_, id)| id)
     }
 
     /// Bytes that the tables take.

@@ -41,6 +41,9 @@ impl DataTypeFunctions for Guard {
             tracker.frames.relocate(moved);
             tracker.classes.relocate(moved);
             tracker.identities.relocate(moved);
+            for facts in tracker.facts.values_mut() {
+                facts.older.iter_mut().for_each(|old| old.relocate(moved));
+            }
             tracker.places.clear();
             tracker.hidden.clear();
         });

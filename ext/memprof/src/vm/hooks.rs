@@ -252,9 +252,20 @@ fn position(event: Event) -> Option<(usize, VALUE)> {
     event.position()
 }
 
+/// Forgets dead sites if there are too many, and each session has no end in sight: a report lists them. To be called before
+/// anything is looked up: sites, stacks and classes have other numbers then.
+fn make_room(tracker: &mut Tracker) {
+    if tracker.recorder.is_crowded() && tracker.facts.values().all(|facts| facts.lasting) {
+        tracker.places.clear();
+        tracker.classes = Default::default();
+        tracker.recorder.forget_dead(tracker.frames.forget_all());
+    }
+}
+
 /// A place that is not in the cache.
 #[cold]
 fn first_cell(tracker: &mut Tracker, event: Event, flags: Flags, place: Place) -> Option<CellId> {
+    make_room(tracker);
     let known = match tracker.places.known(&place) {
         Some(known) => known,
         None => find(tracker, event, flags, &place),
@@ -301,6 +312,7 @@ fn stack_cell(
     class: u64,
     segment: SegmentId,
 ) -> Option<CellId> {
+    make_room(tracker);
     let keep = tracker.recorder.sessions.stack() as usize;
     let origin = tracker
         .frames

@@ -111,7 +111,7 @@ fn line() -> Option<Line> {
         let line: c_int = rb_sys::rb_sourceline();
         (!path.is_null()).then_some(Line {
             path,
-            line: line as u32,
+            line: frame_keys::line(line),
         })
     }
 }
@@ -155,7 +155,7 @@ fn described(frame: Running) -> Option<Described> {
         let block = control_frames::instructions(iseq, frame.instruction)?;
         // The line is that of the instruction before, as the VM itself counts (calc_pos in vm_backtrace.c).
         let at = ((frame.instruction - block) / size_of::<VALUE>()).saturating_sub(1);
-        let line = symbols().iseq_line_no?(iseq, at);
+        let line = frame_keys::line(symbols().iseq_line_no?(iseq, at) as c_int);
         let path = ruby_object::bytes(rb_sys::rb_profile_frame_path(iseq))?;
         Some(Described {
             path,

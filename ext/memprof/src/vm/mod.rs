@@ -24,6 +24,7 @@ mod allocator;
 pub mod between_sessions;
 pub mod census;
 pub mod classes;
+pub mod contents;
 mod control_frames;
 pub mod dump_files;
 pub mod entry;

@@ -8,6 +8,7 @@ use memprof_profile::sessions::SessionId;
 use rb_sys::{VALUE, ruby_value_type};
 use rustc_hash::FxHashSet;
 
+use super::contents::{self, OldContainers};
 use super::memsize;
 use super::protect::{Raised, protect};
 use super::revealed;
@@ -18,10 +19,14 @@ use super::tracker;
 /// log2 of the smallest heap page of any version (3.1: 16 KiB).
 const PAGE_BITS: u32 = 14;
 
-struct Walk {
+struct Walk<'a> {
     session: SessionId,
     /// Only objects of this generation and earlier ones.
     until: Option<u32>,
+    /// Bytes of a living object.
+    size: fn(VALUE) -> u64,
+    /// Containers that are older than the session, if their contents are wanted.
+    old: Option<&'a mut OldContainers>,
     survivors: Survivors,
     visited: FxHashSet<u64>,
 }
@@ -32,12 +37,35 @@ struct Walk {
 /// # Errors
 /// If the VM raised.
 pub fn survivors(session: SessionId, until: Option<u32>) -> Result<Survivors, Raised> {
-    let mut walk = Walk {
+    walk(Walk {
         session,
         until,
+        size: memsize,
+        old: None,
         survivors: Survivors::default(),
         visited: FxHashSet::default(),
-    };
+    })
+}
+
+/// As [`survivors`], with what objects hold instead of their memsizes, and with the containers that are older.
+///
+/// # Errors
+/// If the VM raised.
+pub fn contents(session: SessionId, old: &mut OldContainers) -> Result<Survivors, Raised> {
+    walk(Walk {
+        session,
+        until: None,
+        size: |object| {
+            // SAFETY: an object that lives (see `lives`).
+            unsafe { contents::bytes(object, Flags::of(object)) }
+        },
+        old: Some(old),
+        survivors: Survivors::default(),
+        visited: FxHashSet::default(),
+    })
+}
+
+fn walk(mut walk: Walk) -> Result<Survivors, Raised> {
     if let Some(each_objects) = symbols().each_objects {
         let data: *mut c_void = (&raw mut walk).cast();
         // SAFETY: called with the GVL, outside a collection; `page` is given the walk, which outlives the call.
@@ -59,7 +87,7 @@ unsafe extern "C" fn page(
     walk: *mut c_void,
 ) -> c_int {
     // SAFETY: `survivors` passed the walk, and uses it again only when the walk over the heap is done.
-    let walk = unsafe { &mut *walk.cast::<Walk>() };
+    let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         visit(walk, start as u64, end as u64, stride as u64);
     }));
@@ -67,6 +95,13 @@ unsafe extern "C" fn page(
 }
 
 fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
+    if let Some(old) = &mut walk.old {
+        tracker::with(|tracker| {
+            old.visit(start, end, stride.max(8), |slot| {
+                tracker.recorder.record(slot).is_some()
+            });
+        });
+    }
     walk.visited
         .extend(start >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS);
     let (session, until) = (walk.session, walk.until);
@@ -103,7 +138,7 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
     });
     // A type's own memsize function may do anything, so the tracker is not held while it runs.
     let sized: Vec<(u64, Record, u64)> = (recorded.unwrap_or_default().into_iter())
-        .map(|(address, record)| (address, record, memsize(address)))
+        .map(|(address, record)| (address, record, (walk.size)(address)))
         .collect();
     tracker::with(|tracker| {
         let recorder = &tracker.recorder;
@@ -113,7 +148,8 @@ fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
     });
 }
 
-fn lives(object: VALUE) -> bool {
+/// True for a slot with an object that is not garbage. It is one of a heap page that a walk visits.
+pub fn lives(object: VALUE) -> bool {
     // SAFETY: a slot of the heap page that the walk visits.
     let flags = unsafe { Flags::of(object) };
     flags.holds_object()

@@ -42,6 +42,8 @@ pub fn open(
                 ended: None,
                 incomplete: false,
                 identities,
+                lasting: false,
+                older: None,
             },
         );
         changed(tracker);
@@ -51,6 +53,21 @@ pub fn open(
     between_sessions::resume();
     // The tracker is free outside hooks, so there is an id.
     id.unwrap_or(SessionId(0))
+}
+
+/// The session is to last as long as the program.
+pub fn let_last(id: SessionId) {
+    tracker::with(|tracker| {
+        if let Some(facts) = tracker.facts.get_mut(&id) {
+            facts.lasting = true;
+        }
+    });
+}
+
+/// Whether the session is to last.
+pub fn lasts(id: SessionId) -> bool {
+    tracker::with(|tracker| tracker.facts.get(&id).is_some_and(|facts| facts.lasting))
+        .unwrap_or(false)
 }
 
 /// Sessions have changed, and with them cells and the sampling interval.

@@ -10,6 +10,7 @@ use rb_sys::VALUE;
 use rustc_hash::FxHashMap;
 
 use super::classes::Classes;
+use super::contents::OldContainers;
 use super::frames::Frames;
 use super::identities::Identities;
 use super::places::Places;
@@ -54,6 +55,10 @@ pub struct Facts {
     pub incomplete: bool,
     /// The session tells anonymous classes apart.
     pub identities: bool,
+    /// The session is to last: lines without live objects may be forgotten.
+    pub lasting: bool,
+    /// Containers that are older, if the session was asked for contents.
+    pub older: Option<OldContainers>,
 }
 
 /// When the last session was closed.

@@ -1,0 +1,215 @@
+//! How much a container holds: an Array that Integers are appended to is one object all the time, and so is a String.
+//!
+//! Contents count by length. The memsize of a container follows its capacity, which grows in ever larger leaps: in twenty
+//! runs an Array of ten thousand elements may not leap once.
+
+use memprof_profile::sessions::SessionId;
+use rb_sys::{StableApiDefinition, VALUE, ruby_fl_type, ruby_value_type};
+
+use super::classes;
+use super::objspace;
+use super::protect::Raised;
+use super::ruby_object::{self, Flags};
+use super::tracker;
+
+const WORD: u64 = size_of::<VALUE>() as u64;
+
+/// Bytes of the elements that a String, Array, Hash or Set holds; 0 for other objects.
+///
+/// # Safety
+/// `object` is alive, and no collection frees it meanwhile.
+pub unsafe fn bytes(object: VALUE, flags: Flags) -> u64 {
+    let api = rb_sys::stable_api::get_default();
+    // SAFETY: the caller vouches for the object; each function reads a field of the type that was checked.
+    unsafe {
+        match flags.value_type() {
+            kind if kind == ruby_value_type::RUBY_T_STRING as u32 => {
+                u64::try_from(api.rstring_len(object)).unwrap_or(0)
+            }
+            kind if kind == ruby_value_type::RUBY_T_ARRAY as u32 => {
+                u64::try_from(api.rarray_len(object)).unwrap_or(0) * WORD
+            }
+            kind if kind == ruby_value_type::RUBY_T_HASH as u32 => {
+                rb_sys::rb_hash_size_num(object) as u64 * 2 * WORD
+            }
+            kind if kind == ruby_value_type::RUBY_T_DATA as u32 => set_size(object) * WORD,
+            _ => 0,
+        }
+    }
+}
+
+/// Elements of a Set. Before Ruby 4.0 a Set has a Hash, which counts.
+#[cfg(ruby_gte_4_0)]
+unsafe fn set_size(object: VALUE) -> u64 {
+    let kind = super::heap::typed_data::data_type(object);
+    if kind.is_null() {
+        return 0;
+    }
+    // SAFETY: the type of a living object has a name that ends with 0; a T_DATA of this type is a Set.
+    unsafe {
+        if std::ffi::CStr::from_ptr((*kind).wrap_struct_name) == c"set" {
+            rb_sys::rb_set_size(object) as u64
+        } else {
+            0
+        }
+    }
+}
+
+#[cfg(not(ruby_gte_4_0))]
+unsafe fn set_size(_: VALUE) -> u64 {
+    0
+}
+
+/// True for an object that the program knows and that may hold more later.
+fn may_grow(flags: Flags, class_word: VALUE) -> bool {
+    const TYPES: [ruby_value_type; 4] = [
+        ruby_value_type::RUBY_T_STRING,
+        ruby_value_type::RUBY_T_ARRAY,
+        ruby_value_type::RUBY_T_HASH,
+        ruby_value_type::RUBY_T_DATA,
+    ];
+    class_word != 0
+        && flags.0 & ruby_fl_type::RUBY_FL_FREEZE as usize == 0
+        && TYPES.iter().any(|kind| flags.is(*kind))
+}
+
+/// A container that is older than the session.
+struct Container {
+    address: u64,
+    number: u32,
+    first: u64,
+}
+
+/// A container that holds more than when it was noted.
+#[derive(Debug)]
+pub struct GrownContainer {
+    /// Distinguishes it from others.
+    pub number: u32,
+    /// Name of its class.
+    pub class: String,
+    /// Bytes that it holds more.
+    pub bytes: u64,
+}
+
+/// The containers that are older than a session, by address. No allocation of theirs was recorded.
+#[derive(Default)]
+pub struct OldContainers {
+    containers: Vec<Container>,
+    /// They are noted once, and only looked at afterwards.
+    noted: bool,
+    grown: Vec<GrownContainer>,
+}
+
+impl OldContainers {
+    /// Looks at the slots from `start` to `end`, which are not recorded if `recorded` is false for them.
+    ///
+    /// What memprof itself allocates is not recorded either. It takes no freed container's place unseen: between the
+    /// collection that frees one and the walk that misses it, memprof allocates nothing.
+    pub fn visit(&mut self, start: u64, end: u64, stride: u64, recorded: impl Fn(u64) -> bool) {
+        if self.noted {
+            self.compare(start, end, recorded);
+        } else {
+            self.note(start, end, stride, recorded);
+        }
+    }
+
+    fn note(&mut self, start: u64, end: u64, stride: u64, recorded: impl Fn(u64) -> bool) {
+        for address in (start..end).step_by(stride as usize) {
+            if let Some((flags, _)) = container(address).filter(|_| !recorded(address)) {
+                self.containers.push(Container {
+                    address,
+                    number: 0,
+                    // SAFETY: it lives (see `container`).
+                    first: unsafe { bytes(address as VALUE, flags) },
+                });
+            }
+        }
+    }
+
+    fn compare(&mut self, start: u64, end: u64, recorded: impl Fn(u64) -> bool) {
+        let first = self.containers.partition_point(|old| old.address < start);
+        for old in &mut self.containers[first..] {
+            if old.address >= end {
+                break;
+            }
+            let found = container(old.address).filter(|_| !recorded(old.address));
+            let Some((flags, class_word)) = found else {
+                old.first = u64::MAX; // gone
+                continue;
+            };
+            // SAFETY: it lives (see `container`).
+            let now = unsafe { bytes(old.address as VALUE, flags) };
+            if now > old.first {
+                self.grown.push(GrownContainer {
+                    number: old.number,
+                    class: classes::display_name(class_word).unwrap_or_default(),
+                    bytes: now - old.first,
+                });
+            }
+        }
+    }
+
+    /// The walk is done: returns the containers that have grown.
+    pub fn take_grown(&mut self) -> Vec<GrownContainer> {
+        if self.noted {
+            self.containers.retain(|old| old.first != u64::MAX);
+        } else {
+            self.noted = true;
+            self.sort();
+            for (number, old) in (0..).zip(&mut self.containers) {
+                old.number = number;
+            }
+        }
+        std::mem::take(&mut self.grown)
+    }
+
+    /// Objects moved in memory.
+    pub fn relocate(&mut self, moved: impl Fn(u64) -> Option<u64>) {
+        self.containers.retain_mut(|old| {
+            let now = moved(old.address);
+            old.address = now.unwrap_or(0);
+            now.is_some()
+        });
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.containers.sort_unstable_by_key(|old| old.address);
+    }
+}
+
+/// Flags and class word of the object in this slot if it is alive and may grow.
+fn container(address: u64) -> Option<(Flags, VALUE)> {
+    let object = address as VALUE;
+    // SAFETY: a slot of the heap page that the walk visits.
+    let (flags, class_word) = unsafe { (Flags::of(object), ruby_object::class_word(object)) };
+    (may_grow(flags, class_word) && objspace::lives(object)).then_some((flags, class_word))
+}
+
+/// What one walk found: bytes of contents instead of memsizes, and the older containers that have grown since the first
+/// walk of the session.
+pub type Contents = (
+    Vec<memprof_profile::recorder::CountRow>,
+    Vec<GrownContainer>,
+);
+
+/// Live objects of a session with what they hold. The first call notes the containers that are older.
+///
+/// # Errors
+/// If the VM raised.
+pub fn of_session(session: SessionId) -> Result<Contents, Raised> {
+    let old = tracker::with(|tracker| {
+        let facts = tracker.facts.get_mut(&session)?;
+        Some(facts.older.take().unwrap_or_default())
+    });
+    let mut old = old.flatten().unwrap_or_default();
+    let survivors = objspace::contents(session, &mut old)?;
+    let grown = old.take_grown();
+    let rows = tracker::with(|tracker| {
+        if let Some(facts) = tracker.facts.get_mut(&session) {
+            facts.older = Some(old);
+        }
+        tracker.recorder.counts(session, &survivors)
+    });
+    Ok((rows.unwrap_or_default(), grown))
+}
