@@ -203,6 +203,18 @@ RSpec.describe "memprof boot" do
     end
   end
 
+  it "lists gems by what they brought themselves, and the application as one of them" do
+    files("gems/gems/big-1.0/lib/big.rb" => "B = Array.new(5000) { Object.new }",
+      "gems/gems/outer-1.0/lib/outer.rb" => "require 'big'",
+      "lib/own.rb" => "O = Array.new(900) { Object.new }",
+      "more.rb" => "M = Array.new(900) { Object.new }",
+      "app.rb" => "require './lib/own'\nrequire './more'\nrequire 'outer'\n")
+    path = Dir["gems/gems/*/lib"].map { |lib| File.expand_path(lib) }.join(":")
+    tree, = measure("boot", env: { "RUBYLIB" => path }) { ["--", RbConfig.ruby, "app.rb"] }
+    gems = tree["gems"].map { |gem| gem.values_at("name", "files") }
+    expect(gems).to eq([["big-1.0", 1], ["app", 2], ["outer-1.0", 1]])
+  end
+
   it "draws flame graphs" do
     files("outer.rb" => "require 'inner'\nO = 'o' * 100", "inner.rb" => "I = Array.new(100) { 'i' * 100 }")
     environment = { "RUBYLIB" => Dir.pwd }

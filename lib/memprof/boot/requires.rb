@@ -67,8 +67,8 @@ module Memprof
           autoload_without_memprof(name, path)
         end
       RUBY
-      # To stop older RubyGems from activating gems, Bundler gives Kernel the `require` in C back. That discards
-      # both hooks, that of RubyGems and this one. This one is installed again.
+      # To stop older RubyGems from activating gems, Bundler gives Kernel its `require` in C back. It discards
+      # two hooks, that of RubyGems and this one, which is installed again.
       module Reinstallation
         private
 
