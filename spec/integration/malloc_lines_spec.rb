@@ -105,4 +105,13 @@ RSpec.describe "The line of a block" do
     expect(result.stderr).to eq("")
     expect(result.stdout).to match(/ inner \(app\.rb:5\)\n +<main> \(app\.rb:6\)$/)
   end
+
+  it "has its callers in ruby -e" do
+    command = "def inner = $keep = 'x' * 100_000\ninner\nload './loaded.rb'"
+    File.write("loaded.rb", "def other = $other = 'x' * 100_000\nother")
+    run_memprof("run", "--malloc", "-o", "e.malloc", "--", RbConfig.ruby, "-e", command)
+    tree = run_memprof("malloc", "--callers", "e.malloc").stdout
+    expect(tree).to match(/ inner \(-e:1\)\n +<main> \(-e:2\)$/)
+      .and match(/ other \(loaded\.rb:1\)\n +<[^>]+> \(loaded\.rb:2\)\n(.*\n)* +<main> \(-e:3\)$/)
+  end
 end
