@@ -202,12 +202,12 @@ module Memprof
       # @return [Integer] bytes allocated since the start or the last {reset}
       # @example
       #   Memprof::Malloc.total_bytes_allocated.positive?
-      def total_bytes_allocated = Native::Malloc.sites.sum { |_, counts| counts[1] }
+      def total_bytes_allocated = Native::Malloc.totals.first
 
       # @return [Integer] bytes of recorded blocks that were freed since the start or the last {reset}
       # @example
       #   Memprof::Malloc.total_bytes_freed <= Memprof::Malloc.total_bytes_allocated
-      def total_bytes_freed = Native::Malloc.sites.sum { |_, counts| counts[3] }
+      def total_bytes_freed = Native::Malloc.totals.last
 
       # @return [Integer] blocks that were not recorded, as a signal handler allocated them inside the
       #   recorder, or there was no memory to record them

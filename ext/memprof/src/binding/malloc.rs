@@ -25,6 +25,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     module.define_singleton_method("sample", function!(malloc::sample, 0))?;
     module.define_singleton_method("reset", function!(malloc::reset, 0))?;
     module.define_singleton_method("sites", function!(sites, 0))?;
+    module.define_singleton_method("totals", function!(totals, 0))?;
     module.define_singleton_method("counts", function!(counts, 1))?;
     module.define_singleton_method("live_blocks", function!(live_blocks, 1))?;
     module.define_singleton_method("missed", function!(malloc::missed, 0))?;
@@ -132,10 +133,19 @@ fn row(counts: &Counts) -> Row {
 
 /// Location and counts of each site where something was counted.
 fn sites() -> Vec<(String, Row)> {
-    let sites = malloc::sites().into_iter();
-    sites
-        .map(|site| (malloc_host::name(&site.location), row(&site.counts)))
-        .collect()
+    let sites = malloc::sites();
+    let rows = sites.iter().map(|site| row(&site.counts));
+    malloc_host::names(&sites).into_iter().zip(rows).collect()
+}
+
+/// Bytes that were allocated and freed at all sites.
+fn totals() -> (u64, u64) {
+    let sites = malloc::sites();
+    let sum = |bytes: fn(&Counts) -> u64| sites.iter().map(|site| bytes(&site.counts)).sum();
+    (
+        sum(|counts| counts.allocated_bytes),
+        sum(|counts| counts.freed_bytes),
+    )
 }
 
 /// The counts of a location; nil if nothing was ever allocated there.
