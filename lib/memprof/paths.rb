@@ -16,6 +16,9 @@ module Memprof
     # The gem, standard library or application that a file belongs to.
     def self.gem_of(path) = Native.gem_of(path)
 
+    # Whether the file is most likely the application's: it belongs to no gem and not to Ruby.
+    def self.application?(path) = Native.application?(path)
+
     # The path from the gem, standard library or application on, as `normalize_paths` has it.
     def self.normalize(path) = Native.short_path(path)
 

@@ -152,6 +152,69 @@ RSpec.describe "memprof boot" do
     expect(File.read("out.txt")).to include("./thrown.rb (not loaded; load)").and include("a.rb")
   end
 
+  describe "when Kernel#require gets its definition in C back" do
+    # As Bundler does it with RubyGems that cannot be asked for less.
+    reversal = <<~RUBY
+      [Kernel.singleton_class, Kernel].each do |kernel|
+        kernel.remove_method(:require)
+        kernel.define_method(:require, kernel.instance_method(:gem_original_require))
+        kernel.send(kernel == Kernel ? :private : :public, :require)
+      end
+    RUBY
+
+    before { files("one.rb" => "require 'two'", "two.rb" => "T = Array.new(60) { Object.new }") }
+
+    def below(found)
+      found["one.rb"]["requires"].map { |file| File.basename(file["path"]) }
+    end
+
+    {
+      "by bundler/setup" => "require 'bundler/setup'",
+      "after Zeitwerk" => "require 'zeitwerk'; #{reversal}",
+      "before Zeitwerk" => "gem 'zeitwerk'; #{reversal}; require 'zeitwerk'",
+      "twice" => "#{reversal}; #{reversal}"
+    }.each do |how, source|
+      it "still has the tree, #{how}, and stays transparent" do
+        reason = how.include?("Zeitwerk") && Servers.obstacle(nil, "zeitwerk", nil)
+        skip reason if reason
+        files("Gemfile" => "", "app.rb" => <<~RUBY)
+          #{source}
+          Kernel.require "one"
+          abort "public" if Object.new.respond_to?(:require)
+        RUBY
+        bundler = { "BUNDLE_GEMFILE" => "#{Dir.pwd}/Gemfile", "BUNDLE_FROZEN" => nil }
+        warnings = how.include?("Zeitwerk") ? [] : ["-w"]
+        _, found = measure("boot", env: bundler) { ["--", RbConfig.ruby, *warnings, "app.rb"] }
+        expect(below(found)).to eq(["two.rb"])
+        expect(found["two.rb"]["self"]["retained_objects"]).to be_between(60, 90)
+      end
+    end
+
+    it "warns if the hook is lost" do
+      files("app.rb" => <<~RUBY)
+        require "one"
+        Kernel.define_method(:require) { |path| gem_original_require(path) }
+        require "set"
+      RUBY
+      _, stderr, = run_memprof("boot", "-o", "out.txt", "--", RbConfig.ruby, "app.rb",
+        env: { "RUBYLIB" => Dir.pwd })
+      expect(stderr).to eq("memprof: Kernel#require was replaced after two; " \
+                           "later files count as part of their requirers\n")
+    end
+  end
+
+  it "lists gems by what they brought themselves, and the application as one of them" do
+    files("gems/gems/big-1.0/lib/big.rb" => "B = Array.new(5000) { Object.new }",
+      "gems/gems/outer-1.0/lib/outer.rb" => "require 'big'",
+      "lib/own.rb" => "O = Array.new(900) { Object.new }",
+      "more.rb" => "M = Array.new(900) { Object.new }",
+      "app.rb" => "require './lib/own'\nrequire './more'\nrequire 'outer'\n")
+    path = Dir["gems/gems/*/lib"].map { |lib| File.expand_path(lib) }.join(":")
+    tree, = measure("boot", env: { "RUBYLIB" => path }) { ["--", RbConfig.ruby, "app.rb"] }
+    gems = tree["gems"].map { |gem| gem.values_at("name", "files") }
+    expect(gems).to eq([["big-1.0", 1], ["app", 2], ["outer-1.0", 1]])
+  end
+
   it "draws flame graphs" do
     files("outer.rb" => "require 'inner'\nO = 'o' * 100", "inner.rb" => "I = Array.new(100) { 'i' * 100 }")
     environment = { "RUBYLIB" => Dir.pwd }

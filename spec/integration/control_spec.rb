@@ -80,14 +80,34 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
+  # What is named as the next steps.
+  def commands(stderr)
+    stderr.delete_prefix("\nNext:\n").lines.map { |line| line[/\A  memprof (.+?)  /, 1].split }
+  end
+
   it "says where its memory goes" do
     skip "/proc is needed" unless File.readable?("/proc/self/smaps")
     live_program do |program|
       memory = ask(socket_of(program), { do: "memory" })["memory"]
       expect(memory["items"].sum { |item| item["bytes"] }).to eq(memory["rss"])
       stdout, stderr, status = run_memprof("memory", program.pid.to_s)
-      expect([stderr, status.exitstatus]).to eq(["", 0])
+      expect(status.exitstatus).to eq(0)
       expect(stdout).to match(/\A#{program.pid}: RSS: .*^ *[\d.]+ [KM]iB .* instruction sequences /m)
+      expect(commands(stderr)).to eq([["dump", "--pid", program.pid.to_s],
+        ["attach", program.pid.to_s, "--malloc"]])
+    end
+  end
+
+  it "says first what explains the larger part of its memory" do
+    skip "this Ruby has no fiddle" if Servers.obstacle(nil, "fiddle", nil)
+    live_program(<<~RUBY) do |program|
+      require "fiddle"
+      Array.new(100) { Fiddle.malloc(1 << 20) }.each { |block| Fiddle::Pointer.new(block)[0, 1 << 20] = "x" * (1 << 20) }
+      puts "ready"
+      sleep
+    RUBY
+      program.line
+      expect(commands(run_memprof("memory", program.pid.to_s).stderr).first).to include("attach", "--malloc")
     end
   end
 

@@ -56,6 +56,26 @@ RSpec.describe Memprof::Memory do
     expect(stored_malloc).to be <= malloc + (1 << 20)
   end
 
+  {
+    "tcmalloc" => ["libtcmalloc{,_minimal}.so.*", nil, :anonymous],
+    "jemalloc" => ["libjemalloc.so.*", "jemalloc", :objects]
+  }.each do |allocator, (pattern, name, key)|
+    it "asks the allocator that malloc belongs to, with #{allocator} preloaded" do
+      library = Dir["/{usr/,}lib{64,/*,}/#{pattern}"].first or skip "#{allocator} is not installed"
+      answer = run_ruby(<<~RUBY, env: { "LD_PRELOAD" => library }).stdout
+        require "memprof"
+        before = Memprof.memory
+        strings = Array.new(50) { "x" * (1 << 20) }
+        after = Memprof.memory
+        p [after.allocator, after[:#{key}] - before[:#{key}], after[:malloc_free], strings.size]
+      RUBY
+      expect(answer).to match(/\A\[#{Regexp.escape(name.inspect)}, \d+, \d+, 50\]\n\z/)
+      grown, free = answer.scan(/\d+/).map(&:to_i)
+      expect(grown).to be_within(5 << 20).of(50 << 20)
+      expect(free).to be < 20 << 20
+    end
+  end
+
   it "distinguishes strings, blocks of malloc and free memory of malloc" do
     skip "glibc's malloc is needed" unless memory.allocator == "glibc"
     begin

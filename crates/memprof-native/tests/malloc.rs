@@ -106,7 +106,7 @@ fn what_runs_no_line_is_native_code_of_the_caller() {
         let Some(Location::Native(address)) = site.map(|site| site.location.clone()) else {
             panic!("{sites:?}");
         };
-        let name = malloc::describe(address);
+        let name = malloc::describe(&[address]).remove(0);
         assert!(name.contains("work.so(do_malloc+0x"), "{name}");
         // SAFETY: as above.
         unsafe { free(block) };

@@ -97,6 +97,20 @@ pub fn is_application(path: &str) -> bool {
         && library_path(path).is_none()
 }
 
+/// True for what is in place of a file where no user's code runs: the VM's own code in Ruby, and the frame in which it
+/// loads a compiled extension, which has the extension's path and no line.
+///
+/// ```
+/// use memprof_paths::is_vms;
+/// assert!(is_vms(b"<internal:marshal>"));
+/// assert!(is_vms(b"/usr/lib/ruby/3.1.0/ripper.so"));
+/// assert!(!is_vms(b"/srv/shop/app/models/user.rb"));
+/// ```
+pub fn is_vms(path: &[u8]) -> bool {
+    let extensions: [&[u8]; 3] = [b".so", b".bundle", b".dll"];
+    path.starts_with(b"<internal:") || extensions.iter().any(|ending| path.ends_with(ending))
+}
+
 /// Where code was evaluated that has no file: Ruby 3.3 and newer say it in place of a path.
 ///
 /// ```

@@ -31,7 +31,7 @@ pub use samples::{Scale, Weight};
 pub use selection::{Selection, Suppressions};
 pub use stacks::{Counts, Frame, Native, Node, Row, Stacks};
 pub use summary::{SizeClass, Summary};
-pub use symbols::demangled;
+pub use symbols::{demangled, name};
 pub use timeline::Point;
 pub use tree::{Direction, Tree, TreeRow};
 

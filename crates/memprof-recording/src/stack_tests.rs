@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use crate::export::{Format, Value};
 use crate::tests::{block, exported, file, summary};
-use crate::{Direction, Flame, Function, Neighbor, Record, Stacks, Tree, TreeRow};
+use crate::{
+    Direction, Flame, Frame, Function, Native, Neighbor, Node, Record, Stacks, Tree, TreeRow,
+};
 
 fn ruby(line: u64, method: &'static str) -> Record<'static> {
     Record::RubyFrame {
@@ -118,6 +120,33 @@ fn a_location_is_the_innermost_line_of_ruby() {
         .map(|row| (row.location.as_str(), row.counts.peak_bytes))
         .collect();
     assert_eq!(plain, [("/app/a.rb:3", 120), ("/app/a.rb:9", 1_005)]);
+}
+
+#[test]
+fn a_location_is_not_the_vms_own_code() {
+    let frame = |path: &str, line| Frame::Ruby {
+        path: path.into(),
+        line,
+        method: String::new(),
+    };
+    let stacks = Stacks {
+        frames: vec![
+            frame("<internal:gem_prelude>", 2),
+            frame("/app/a.rb", 7),
+            frame("<internal:marshal>", 34),
+            Frame::Native(Native::default()),
+        ],
+        nodes: (0..4)
+            .map(|frame: u32| Node {
+                parent: frame.checked_sub(1),
+                frame,
+            })
+            .collect(),
+        counts: Vec::new(),
+    };
+    let locations: Vec<String> = (0..4).map(|node| stacks.location(node)).collect();
+    let line = "/app/a.rb:7";
+    assert_eq!(locations, ["<internal:gem_prelude>:2", line, line, line]);
 }
 
 #[test]

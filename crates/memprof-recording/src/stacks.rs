@@ -233,8 +233,8 @@ impl Stacks {
         self.nodes.iter().any(|node| node.parent.is_some())
     }
 
-    /// Where a stack allocated: its innermost line of Ruby; if it has none, native code: what called `operator new`, if it is
-    /// that.
+    /// Where a stack allocated: its innermost line of Ruby that is not the VM's own; if it has none, any line of Ruby; else
+    /// native code: what called `operator new`, if it is that.
     #[must_use]
     pub fn location(&self, node: u32) -> String {
         self.allocating_frame(node).location()
@@ -243,11 +243,16 @@ impl Stacks {
     /// The frame that a stack allocated in, as `location` has it.
     pub(crate) fn allocating_frame(&self, node: u32) -> &Frame {
         let is_ruby = |node: &u32| matches!(self.frame(*node), Frame::Ruby { .. });
+        let is_users = |node: &u32| match self.frame(*node) {
+            Frame::Ruby { path, .. } => !memprof_paths::is_vms(path.as_bytes()),
+            Frame::Native(_) => false,
+        };
         let is_caller = |node: &u32| match self.frame(*node) {
             Frame::Native(native) => !native.is_operator_new(),
             Frame::Ruby { .. } => true,
         };
-        let at = self.path(node).find(is_ruby);
+        let at = self.path(node).find(is_users);
+        let at = at.or_else(|| self.path(node).find(is_ruby));
         let at = at.or_else(|| self.path(node).find(is_caller));
         self.frame(at.unwrap_or(node))
     }

@@ -19,7 +19,7 @@ use line_table::Line;
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
 /// Gives native frames the line of their source, and those without a function its name, where that can be found. A file that has changed since the recording is
-/// left alone: it does not have functions where the recording has them. Functions of C++ have the names of their sources then.
+/// left alone: it does not have functions where the recording has them. Functions of C++ and Rust have the names of their sources then.
 pub fn name(frames: &mut [Frame]) {
     name_by(frames, Path::new(DEBUG_FILES));
     for frame in frames {

@@ -73,8 +73,14 @@ module Memprof
 
         # A constant was given a file that is loaded when the constant is needed.
         def autoload(path)
+          quietly { @autoloads[without_extension(path.to_s)] = true }
+        end
+
+        # What the block allocates is memprof's own.
+        def quietly
           before = Native.mark(Recorded::OWN)
-          @autoloads[without_extension(path.to_s)] = true
+          yield
+        ensure
           Native.mark(before)
         end
 
@@ -126,6 +132,7 @@ module Memprof
           grown = rss && (rss - @rss)
           @session.finish
           @session.collect
+          warn_of_loss
           nodes = @nodes.map { |node| node.to_a.first(Recorded::Row.members.size) }
           write(nodes: nodes, requirers: @requirers.transform_values(&:keys),
             marks: Native.marks(@session.id), seconds: seconds, rss: grown, program: $PROGRAM_NAME.to_s)
@@ -133,6 +140,14 @@ module Memprof
           Stderr.warn("no numbers of process #{Process.pid}: #{e.message.lines.first.to_s.chomp}")
         ensure
           @session.close
+        end
+
+        def warn_of_loss
+          return unless Requires.lost?
+
+          last = @nodes.last&.name || "the first require"
+          Stderr.warn("Kernel#require was replaced after #{last}; " \
+                      "later files count as part of their requirers")
         end
 
         # Marshal, as the program may have another json than the one that comes with Ruby.

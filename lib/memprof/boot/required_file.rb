@@ -45,7 +45,12 @@ module Memprof
 
       def own_rss = rss && (rss - children.sum { |child| child.rss || 0 })
 
-      def gem = path ? Paths.gem_of(path) : "other"
+      # What was not found has no path.
+      def gem
+        return "other" unless path
+
+        Paths.application?(path) ? "app" : Paths.gem_of(path)
+      end
 
       # As tables have it: the path from the gem or library on, and what is special about it; with the other
       # files that require it, which a screen has no room for.

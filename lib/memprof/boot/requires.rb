@@ -11,9 +11,8 @@ module Memprof
       FILE = "<internal:memprof/boot>"
 
       # Kernel's are private methods and, as `Kernel.require`, public ones of the module.
-      LOADERS = <<~RUBY
+      REQUIRE = <<~RUBY
         alias_method :require_without_memprof, :require
-        alias_method :load_without_memprof, :load
 
         def require(path)
           name = ::Memprof::Boot::Requires.name(path)
@@ -26,6 +25,10 @@ module Memprof
             ::Memprof::Boot::BootRecorder.leave(node, loaded)
           end
         end
+      RUBY
+
+      LOAD = <<~RUBY
+        alias_method :load_without_memprof, :load
 
         def load(path, *wrap)
           name = ::Memprof::Boot::Requires.name(path)
@@ -64,18 +67,59 @@ module Memprof
           autoload_without_memprof(name, path)
         end
       RUBY
-      private_constant :FILE, :LOADERS, :RELATIVE, :AUTOLOAD
+      # To stop older RubyGems from activating gems, Bundler gives Kernel its `require` in C back. It discards
+      # two hooks, that of RubyGems and this one, which is installed again.
+      module Reinstallation
+        private
+
+        def method_added(name)
+          super
+          Requires.reinstall(self) if name == :require
+        end
+
+        def singleton_method_added(name)
+          super
+          Requires.reinstall(singleton_class) if name == :require
+        end
+      end
+
+      # The name of a file that does not exist, by which {lost?} sees whether `require` still calls this hook.
+      PROBE = "memprof/boot/probe"
+      private_constant :FILE, :REQUIRE, :LOAD, :RELATIVE, :AUTOLOAD, :Reinstallation, :PROBE
 
       def self.install
         privately = "private :require, :require_without_memprof, :load, :load_without_memprof, " \
                     ":require_relative, :require_relative_without_memprof"
-        Kernel.module_eval("#{LOADERS}#{RELATIVE}#{privately}", FILE)
-        Kernel.singleton_class.class_eval(LOADERS, FILE)
+        Kernel.module_eval("#{REQUIRE}#{LOAD}#{RELATIVE}#{privately}", FILE)
+        Kernel.singleton_class.class_eval("#{REQUIRE}#{LOAD}", FILE)
         Module.class_eval("#{AUTOLOAD}private :autoload_without_memprof", FILE)
+        Kernel.extend(Reinstallation)
+      end
+
+      # Only a method in C is the original: other tools define `require` in Ruby, and call the one they find.
+      def self.reinstall(owner)
+        return if owner.instance_method(:require).source_location
+
+        BootRecorder.quietly do
+          # With an alias, a method is redefined without a warning.
+          owner.alias_method(:require_without_memprof, :require_without_memprof)
+          owner.module_eval(REQUIRE, FILE)
+          owner.module_eval("private :require, :require_without_memprof", FILE) if owner.equal?(Kernel)
+        end
+      end
+
+      # Whether something else replaced the hook.
+      def self.lost?
+        catch(PROBE) do
+          require(PROBE)
+        rescue LoadError
+          true
+        end
       end
 
       # The path as a String, nil if it is none, which `require` says better.
       def self.name(path)
+        throw(PROBE, false) if PROBE == path
         return path if path.is_a?(String)
 
         path.to_path.to_s if path.respond_to?(:to_path)

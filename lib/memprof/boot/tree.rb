@@ -36,10 +36,11 @@ module Memprof
           .sort_by { |file| [-file.own.retained_bytes, file.path || file.name] }
       end
 
-      # By gem, those that retain most first. What one gem loads of another counts in the totals of both.
+      # By gem, those whose own files retain most first. What one gem loads of another counts in the totals of
+      # both.
       def gems
         @gems ||= files.group_by(&:gem).map { |name, files| gem_total(name, files) }
-          .sort_by { |gem| [-gem.total.retained_bytes, gem.name] }
+          .sort_by { |gem| [-gem.own.retained_bytes, gem.name] }
       end
 
       def total = late.map(&:total).inject(root.total, :+)

@@ -28,17 +28,29 @@ module Memprof
       TEXT
       # Seconds for the answer of a process: it may hang.
       PATIENCE = 5
-      private_constant :PATIENCE
+      # Items that a heap dump explains.
+      OBJECTS = %i[slots_used objects iseqs].freeze
+      private_constant :PATIENCE, :OBJECTS
 
       def call(arguments)
         of, = expect_arguments(arguments, @options[:workers] ? "PID" : "PID or FILE")
         return workers(of) if @options[:workers]
 
         memory = pid?(of) ? live(of) : stored(of)
-        present(memory.to_h) { |page| render(page, of, memory) }
+        present(memory.to_h, steps(of, memory)) { |page| render(page, of, memory) }
       end
 
       private
+
+      # What explains the largest part comes first.
+      def steps(of, memory)
+        return [[["leaks", of], "what retains most of the objects"]] unless pid?(of)
+
+        malloc = [["attach", of, "--malloc"], "lines whose malloc'ed memory is still live"]
+        objects = [["dump", "--pid", of], "a heap dump, for memprof leaks"]
+        in_objects = OBJECTS.sum { |key| memory[key] }
+        (memory[:malloc] > in_objects) ? [malloc, objects] : [objects, malloc]
+      end
 
       def define_own_options
         flag("--workers", "a row for PID and each process forked from it", :workers)

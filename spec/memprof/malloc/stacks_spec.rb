@@ -87,7 +87,7 @@ RSpec.describe "Stacks of Memprof::Malloc.record" do
     in_child("#{program}\nrun(stack: 1)")
     expect(stacks.keys.map(&:size).uniq).to eq [1]
     expect(recording.to_h[:callers]).to be false
-    expect(recording.tree_text).to include("was made with a stack of one frame.\n")
+    expect(recording.tree_text).to include("it has one frame of each stack.\n")
     expect(in_child("begin; Memprof::Malloc.record(PATH, stack: 513); rescue => e; puts e.message; end"))
       .to eq "stack is not between 1 and 512: 513\n"
   end

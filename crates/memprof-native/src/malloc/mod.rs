@@ -211,6 +211,48 @@ pub enum Location {
     Native(usize),
 }
 
+/// Whose code a location is. The greatest of a stack is the one that people call the place of an allocation.
+#[cfg(interposed)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    Native,
+    /// Ruby, but the interpreter's own.
+    Interpreter,
+    User,
+}
+
+#[cfg(interposed)]
+impl Location {
+    pub(crate) fn origin(&self) -> Origin {
+        match self {
+            Location::Native(_) => Origin::Native,
+            Location::Line { path, .. } if memprof_paths::is_vms(path.to_bytes()) => {
+                Origin::Interpreter
+            }
+            Location::Line { .. } => Origin::User,
+        }
+    }
+}
+
+#[cfg(interposed)]
+impl Described {
+    pub(crate) fn location(&self) -> Location {
+        Location::Line {
+            path: text(self.path),
+            line: self.line,
+        }
+    }
+}
+
+/// Up to the first NUL, as functions of C see it.
+#[cfg(interposed)]
+fn text(text: *const [u8]) -> CString {
+    // SAFETY: the host's text, which stays as it is until the hook returns.
+    let bytes = unsafe { &*text };
+    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    CString::new(bytes).unwrap_or_default()
+}
+
 /// What was counted at a site. Sizes are in bytes as asked for. In a recording of samples these are estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {

@@ -4,15 +4,20 @@ use std::ffi::{CStr, c_char};
 use std::fs;
 use std::mem::MaybeUninit;
 
-use memprof_recording::Native;
+use memprof_recording::{Frame, Native};
 
 use crate::unwind::JIT;
 
-/// The object and the function that an address lies in, as far as its exported names say, in the form of glibc's
-/// `backtrace_symbols`: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. The object has the name that the kernel knows it by.
+/// The objects and the functions that addresses lie in, in the form of glibc's `backtrace_symbols`, with the line of its
+/// source behind, as a recording has them: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. An object has the name that the
+/// kernel knows it by.
 #[must_use]
-pub fn describe(address: usize) -> String {
-    native(address).location()
+pub fn describe(addresses: &[usize]) -> Vec<String> {
+    let mut frames: Vec<Frame> = (addresses.iter())
+        .map(|&address| Frame::Native(native(address)))
+        .collect();
+    memprof_recording::name(&mut frames);
+    frames.iter().map(Frame::location).collect()
 }
 
 /// What is known of an address.
@@ -80,12 +85,12 @@ mod tests {
 
     #[test]
     fn an_address_has_its_object_and_function() {
-        let text = describe(libc::getenv as *const () as usize + 2);
+        let texts = describe(&[libc::getenv as *const () as usize + 2, 8, JIT]);
+        let text = &texts[0];
         assert!(
             text.contains("libc") && text.contains("(getenv+0x2) [0x"),
             "{text}"
         );
-        assert_eq!(describe(8), "[0x8]");
-        assert_eq!(describe(JIT), "<jit>");
+        assert_eq!(texts[1..], ["[0x8]", "<jit>"]);
     }
 }

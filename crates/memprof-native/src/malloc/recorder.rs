@@ -66,7 +66,7 @@ fn start_recording(
     reading(|| {
         block_shards::clear();
         sites::clear();
-        site_cache::forget_positions();
+        site_cache::start();
         sampling::set_period(settings.sample.map(|bytes| u64::from(bytes.get())));
     });
     MISSED.store(0, Relaxed);

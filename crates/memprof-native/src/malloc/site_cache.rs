@@ -3,7 +3,7 @@
 //! A position is the address of an instruction: it stands for a line only as long as the block that holds the code is not
 //! freed. So that block is marked in the table of live blocks, and when a marked one is freed, all threads forget positions.
 
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
@@ -11,7 +11,7 @@ use std::sync::atomic::{
 };
 
 use super::sites::{self, SiteId};
-use super::{Host, Line, Location, Position, block_shards};
+use super::{Host, Line, Location, Origin, Position, Running, block_shards};
 
 /// Raised when positions may stand for other lines than before.
 static CODE: AtomicU64 = AtomicU64::new(1);
@@ -37,6 +37,12 @@ pub(super) fn disable_positions() {
     forget_positions();
 }
 
+/// For the recording that starts now.
+pub(super) fn start() {
+    POSITIONS_DISABLED.store(false, Relaxed);
+    forget_positions();
+}
+
 pub(super) fn positions_disabled() -> bool {
     POSITIONS_DISABLED.load(Relaxed)
 }
@@ -44,6 +50,11 @@ pub(super) fn positions_disabled() -> bool {
 const CACHED: usize = 512;
 /// Positions of a thread that are compared with their lines before they are believed.
 pub(super) const ENOUGH: u32 = 64;
+
+/// In place of the site of a position: its code is the interpreter's own, and the line is that of its caller.
+const CALLERS: SiteId = SiteId(u32::MAX);
+/// Frames that are searched for a caller outside of the interpreter's own code.
+const SEARCHED: usize = 16;
 
 /// All zero: an empty cache.
 pub(super) struct SiteCache {
@@ -54,7 +65,7 @@ pub(super) struct SiteCache {
     lines: [Cached; CACHED],
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct At {
     position: usize,
     site: SiteId,
@@ -80,50 +91,104 @@ impl SiteCache {
             Position::Line => self.line_or_native(host, caller),
             Position::Code(position) => {
                 let known = self.positions[place(position, 0)];
-                if known.position == position && self.code == code() && self.checked >= ENOUGH {
-                    return Some(known.site);
+                if known.position != position || self.code != code() || self.checked < ENOUGH {
+                    self.look_up(host, position, caller)
+                } else if known.site == CALLERS {
+                    self.line_or_native(host, caller)
+                } else {
+                    Some(known.site)
                 }
-                self.look_up(host, position, caller)
             }
         }
     }
 
     #[cold]
     fn look_up(&mut self, host: &Host, position: usize, caller: usize) -> Option<SiteId> {
-        let code = code();
-        if self.code != code {
-            self.positions = [At {
-                position: 0,
-                site: SiteId(0),
-            }; CACHED];
-            self.code = code;
-        }
+        self.renew();
         let Some(line) = (host.line)() else {
             return self.native(caller);
         };
-        // SAFETY: the host's path.
-        let site = unsafe { self.line(line.path, line.line) }?;
-        let known = &mut self.positions[place(position, 0)];
+        let site = if is_interpreters(line) {
+            CALLERS
+        } else {
+            // SAFETY: the host's path.
+            unsafe { self.line(line.path, line.line) }?
+        };
+        let known = self.positions[place(position, 0)];
         if known.position == position {
             if known.site != site {
                 disable_positions();
             }
             self.checked = self.checked.saturating_add(1);
-        } else if !positions_disabled()
-            && (host.code_block)(position)
-                .is_some_and(|block| block_shards::mark_code(block).is_ok())
-        {
-            *known = At { position, site };
+        } else {
+            self.learn(position, (host.code_block)(position), site);
         }
-        Some(site)
+        if site == CALLERS {
+            self.line_or_native(host, caller)
+        } else {
+            Some(site)
+        }
     }
 
-    fn line_or_native(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
-        match (host.line)() {
-            // SAFETY: the host's path.
-            Some(line) => unsafe { self.line(line.path, line.line) },
-            None => self.native(caller),
+    /// Forgets positions that may stand for other lines by now.
+    fn renew(&mut self) {
+        let code = code();
+        if self.code != code {
+            self.positions = [At::default(); CACHED];
+            self.code = code;
         }
+    }
+
+    /// A position stands for this site as long as the block is not freed.
+    fn learn(&mut self, position: usize, block: Option<usize>, site: SiteId) {
+        let is_marked = |block| block_shards::mark_code(block).is_ok();
+        if !positions_disabled() && block.is_some_and(is_marked) {
+            self.positions[place(position, 0)] = At { position, site };
+        }
+    }
+
+    /// The line that runs; its caller's if the interpreter's own code does.
+    fn line_or_native(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
+        let Some(line) = (host.line)() else {
+            return self.native(caller);
+        };
+        let users = if is_interpreters(line) {
+            self.users_line(host)
+        } else {
+            None
+        };
+        // SAFETY: the host's path.
+        users.or_else(|| unsafe { self.line(line.path, line.line) })
+    }
+
+    /// The innermost line that is not the interpreter's own. None if it is too far out, or frames are unknown.
+    fn users_line(&mut self, host: &Host) -> Option<SiteId> {
+        if positions_disabled() {
+            return None;
+        }
+        self.renew();
+        let mut frames = [Running::default(); SEARCHED];
+        let count = (host.frames)(&mut frames);
+        let mut sites = frames[..count].iter().map(|&frame| self.frame(host, frame));
+        sites.find(|site| *site != Some(CALLERS))?
+    }
+
+    /// The site of a frame's line.
+    fn frame(&mut self, host: &Host, frame: Running) -> Option<SiteId> {
+        let position = frame.instruction;
+        let known = self.positions[place(position, 0)];
+        if known.position == position {
+            return Some(known.site);
+        }
+        let said = (host.described)(frame)?;
+        let location = said.location();
+        let site = if location.origin() == Origin::Interpreter {
+            CALLERS
+        } else {
+            sites::intern_location(location)?
+        };
+        self.learn(position, Some(said.block), site);
+        Some(site)
     }
 
     /// The site of a line.
@@ -169,6 +234,11 @@ impl SiteCache {
     }
 }
 
+fn is_interpreters(line: Line) -> bool {
+    // SAFETY: the host's path.
+    memprof_paths::is_vms(unsafe { CStr::from_ptr(line.path) }.to_bytes())
+}
+
 /// A site without a cache, for threads that can't be given one.
 pub(super) fn site_without_cache(host: &Host, caller: usize) -> Option<SiteId> {
     sites::intern_location(match (host.line)() {
@@ -187,9 +257,8 @@ fn place(address: usize, line: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::ffi::CStr;
 
-    use super::super::pages;
+    use super::super::{Described, pages};
     use super::*;
 
     thread_local! {
@@ -252,6 +321,50 @@ mod tests {
         assert_eq!(allocated_at(8, 12), (12, 1));
         assert_eq!(allocated_at(8, 12), (12, 0));
         block_shards::remove(block);
+    }
+
+    #[test]
+    fn code_of_the_interpreter_is_at_the_line_of_its_caller() {
+        const INTERNAL: usize = 0x7000_0008;
+        static MARSHAL: Host = Host {
+            position: || Position::Code(INTERNAL),
+            line: || {
+                Some(Line {
+                    path: c"<internal:marshal>".as_ptr(),
+                    line: 34,
+                })
+            },
+            frames: |into| {
+                into[0].instruction = INTERNAL;
+                into[1].instruction = POSITION.get();
+                2
+            },
+            described: |frame| {
+                let path: &[u8] = match frame.instruction {
+                    INTERNAL => b"<internal:marshal>",
+                    _ => b"/app/a.rb",
+                };
+                Some(Described {
+                    path,
+                    line: LINE.get(),
+                    method: b"",
+                    block: frame.instruction & !0xfff,
+                    is_own: false,
+                })
+            },
+            ..HOST
+        };
+        let cache = cache();
+        for _ in 0..2 * ENOUGH {
+            for (position, line) in [(0x7100_0008, 10), (0x7100_0010, 11)] {
+                POSITION.set(position);
+                LINE.set(line);
+                assert_eq!(line_of(cache.site(&MARSHAL, 1)), line);
+            }
+        }
+        for block in [0x7000_0000, 0x7100_0000] {
+            block_shards::remove(block);
+        }
     }
 
     #[test]

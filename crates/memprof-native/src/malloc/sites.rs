@@ -23,7 +23,7 @@ use crate::counters;
 use crate::lock::Lock;
 
 /// A site's number. The first is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct SiteId(pub u32);
 
 const SITES_A_CHUNK: usize = 1024;
@@ -38,7 +38,7 @@ struct Node {
     /// 0: none, or none that is kept; else the caller's number + 1.
     caller: u32,
     frame: u32,
-    /// The frame whose location is the site's: the innermost line of Ruby, or native code if there is none.
+    /// The frame whose location is the site's: the innermost line of a user, else of Ruby, else native code.
     at: u32,
 }
 
@@ -109,15 +109,12 @@ impl Table {
 
     /// The frame whose location a site of this caller and frame has.
     fn location_of(&self, caller: u32, frame: u32) -> u32 {
-        let is_line =
-            |frame: u32| matches!(self.frames[frame as usize].location, Location::Line { .. });
-        match caller.checked_sub(1) {
-            Some(caller) if !is_line(frame) => {
-                let at = self.nodes[caller as usize].at;
-                if is_line(at) { at } else { frame }
-            }
-            _ => frame,
-        }
+        let origin = |frame: u32| self.frames[frame as usize].location.origin();
+        let callers = caller.checked_sub(1);
+        let callers = callers.map(|caller| self.nodes[caller as usize].at);
+        callers
+            .filter(|&at| origin(at) > origin(frame))
+            .unwrap_or(frame)
     }
 
     fn location(&self, site: SiteId) -> &Location {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use super::site_cache::{self, ENOUGH};
 use super::sites::{self, SiteId};
 use super::weave::{NATIVE, weave};
-use super::{Described, Frame, Host, Location, Running, Settings, block_shards};
+use super::{Frame, Host, Location, Origin, Running, Settings, block_shards, text};
 use crate::unwind::{self, Walker};
 
 /// Most frames of a stack.
@@ -125,7 +125,12 @@ impl StackCache {
         let (said, line) = ((host.described)(innermost[0])?, (host.line)()?);
         // SAFETY: the host's path.
         let location = unsafe { sites::line(line) };
-        if location_of(&said) != location {
+        // A frame that runs no code, as one has in which an extension is loaded, is not among `frames`.
+        let is_interpreters = |location: &Location| location.origin() == Origin::Interpreter;
+        if is_interpreters(&location) && !is_interpreters(&said.location()) {
+            return Some(());
+        }
+        if said.location() != location {
             site_cache::disable_positions();
             return None;
         }
@@ -168,7 +173,7 @@ impl StackCache {
             // Without that mark, nothing says when the instruction is another line's.
             block_shards::mark_code(said.block).ok()?;
             (!said.is_own).then(|| Frame {
-                location: location_of(&said),
+                location: said.location(),
                 method: text(said.method),
             })
         };
@@ -184,21 +189,6 @@ impl StackCache {
         };
         Some(site)
     }
-}
-
-fn location_of(said: &Described) -> Location {
-    Location::Line {
-        path: text(said.path),
-        line: said.line,
-    }
-}
-
-/// Up to the first NUL, as functions of C see it.
-fn text(text: *const [u8]) -> CString {
-    // SAFETY: the host's text, which stays as it is until the hook returns.
-    let bytes = unsafe { &*text };
-    let bytes = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-    CString::new(bytes).unwrap_or_default()
 }
 
 #[inline(always)]

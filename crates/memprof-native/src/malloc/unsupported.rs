@@ -107,8 +107,9 @@ pub fn memsize() -> usize {
     0
 }
 
-/// The address alone.
+/// The addresses alone.
 #[must_use]
-pub fn describe(address: usize) -> String {
-    format!("[{address:#x}]")
+pub fn describe(addresses: &[usize]) -> Vec<String> {
+    let texts = addresses.iter().map(|address| format!("[{address:#x}]"));
+    texts.collect()
 }

@@ -1,23 +1,37 @@
-//! Functions of C++ by the names that their sources have for them.
+//! Functions of C++ and Rust by the names that their sources have for them.
 
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
+use rustc_demangle::try_demangle;
 
 /// Longer names are left as they are: a few bytes of a mangled name may stand for a text without end.
 const MOST: usize = 1 << 12;
 
-/// The name without parameters and the type of what is returned, as `Cache::fetch` for `_ZN5Cache5fetchEi`; the name itself
-/// if it is none of C++.
+/// The name without parameters and the type of what is returned, as `Cache::fetch` for `_ZN5Cache5fetchEi`, and without the
+/// hash of Rust; the name itself if it is of neither.
 #[must_use]
 pub fn demangled(function: String) -> String {
-    if !function.starts_with("_Z") {
+    if !function.starts_with('_') {
         return function;
     }
-    source_name(&function).unwrap_or(function)
+    let name = of_rust(&function).or_else(|| of_cpp(&function));
+    name.unwrap_or(function)
 }
 
-fn source_name(function: &str) -> Option<String> {
+fn of_rust(function: &str) -> Option<String> {
+    let name = try_demangle(function).ok()?;
+    // Before it had a scheme of its own, Rust had that of C++, with a hash at the end.
+    let is_rusts = function.starts_with("_R") || name.to_string() != format!("{name:#}");
+    let mut text = Limited(String::new());
+    write!(text, "{name:#}").ok()?;
+    is_rusts.then_some(text.0)
+}
+
+fn of_cpp(function: &str) -> Option<String> {
+    if !function.starts_with("_Z") {
+        return None;
+    }
     let symbol = Symbol::new(function).ok()?;
     let options = DemangleOptions::new().no_params().no_return_type();
     let mut name = Limited(String::new());
@@ -55,6 +69,17 @@ mod tests {
             name("_ZNSt6vectorIiSaIiEE9push_backEOi"),
             "std::vector<int, std::allocator<int> >::push_back"
         );
+        // A variable of C++: nothing follows the name, as in Rust.
+        assert_eq!(name("_ZN5Cache5tableE"), "Cache::table");
+        assert_eq!(
+            name("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE"),
+            "core::fmt::Formatter::pad"
+        );
+        assert_eq!(
+            name("_ZN45_$LT$leakx..Cache$u20$as$u20$leakx..Store$GT$5fetch17h0123456789abcdefE"),
+            "<leakx::Cache as leakx::Store>::fetch"
+        );
+        assert_eq!(name("_RNvC6_123foo3bar"), "123foo::bar");
         assert_eq!(name("rb_ary_push"), "rb_ary_push");
         assert_eq!(name("_Zebra"), "_Zebra");
         assert_eq!(name(""), "");

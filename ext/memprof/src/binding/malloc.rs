@@ -132,10 +132,9 @@ fn row(counts: &Counts) -> Row {
 
 /// Location and counts of each site where something was counted.
 fn sites() -> Vec<(String, Row)> {
-    let sites = malloc::sites().into_iter();
-    sites
-        .map(|site| (malloc_host::name(&site.location), row(&site.counts)))
-        .collect()
+    let sites = malloc::sites();
+    let rows = sites.iter().map(|site| row(&site.counts));
+    malloc_host::names(&sites).into_iter().zip(rows).collect()
 }
 
 /// The counts of a location; nil if nothing was ever allocated there.

@@ -54,6 +54,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     native.define_singleton_method("clear_stack", function!(clear_stack, 0))?;
     native.define_singleton_method("run_deep", function!(run_deep, 0))?;
     native.define_singleton_method("gem_of", function!(gem_of, 1))?;
+    native.define_singleton_method("application?", function!(is_application, 1))?;
     native.define_singleton_method("short_path", function!(short_path, 1))?;
     native.define_singleton_method("library_path", function!(library_path, 1))?;
     native.define_singleton_method("own_file=", function!(own_file, 1))?;
@@ -301,6 +302,10 @@ fn run_deep(ruby: &Ruby) -> Result<Value, Error> {
 
 fn gem_of(path: String) -> String {
     memprof_paths::guess_gem(&path).to_owned()
+}
+
+fn is_application(path: String) -> bool {
+    memprof_paths::is_application(&path)
 }
 
 fn short_path(path: String) -> String {

@@ -1,10 +1,36 @@
-//! What the allocator behind malloc says of itself: glibc's `malloc_info`, or jemalloc's `mallctl` if it is loaded.
+//! What the allocator behind malloc says of itself: glibc's `malloc_info`, or jemalloc's `mallctl`.
+//!
+//! Both may be loaded without being behind malloc: glibc always is. So each is asked only if malloc is in the same object.
+
+use std::ffi::{CStr, c_void};
+use std::mem::MaybeUninit;
 
 use memprof_ledger::Allocator;
 
-/// The statistics; `None` for an allocator that has none (musl) or that is not known.
+/// The statistics; `None` for an allocator that has none (musl, tcmalloc) or that is not known.
 pub fn statistics() -> Option<Allocator> {
     jemalloc::statistics().or_else(glibc::statistics)
+}
+
+/// The function of this name, if the object that has it has malloc, too.
+fn beside_malloc(name: &CStr) -> Option<*mut c_void> {
+    let (function, malloc) = (function(name)?, function(c"malloc")?);
+    (object(function)? == object(malloc)?).then_some(function)
+}
+
+fn function(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: dlsym with a NUL-terminated name has no other conditions.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!address.is_null()).then_some(address)
+}
+
+/// Where the object begins that this address is in.
+fn object(address: *mut c_void) -> Option<*mut c_void> {
+    let mut facts = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: dladdr takes any address, and has filled in the struct unless it returns 0.
+    unsafe {
+        (libc::dladdr(address, facts.as_mut_ptr()) != 0).then(|| facts.assume_init().dli_fbase)
+    }
 }
 
 mod jemalloc {
@@ -17,11 +43,7 @@ mod jemalloc {
         unsafe extern "C" fn(*const c_char, *mut c_void, *mut usize, *mut c_void, usize) -> c_int;
 
     pub fn statistics() -> Option<Allocator> {
-        // SAFETY: dlsym with a NUL-terminated name has no other conditions.
-        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"mallctl".as_ptr()) };
-        if address.is_null() {
-            return None;
-        }
+        let address = super::beside_malloc(c"mallctl")?;
         // SAFETY: the function of this name is jemalloc's, whose signature has been the same since 2.0.
         let control: MallCtl = unsafe { std::mem::transmute(address) };
         refresh(control)?;
@@ -84,6 +106,7 @@ mod glibc {
     use memprof_ledger::Allocator;
 
     pub fn statistics() -> Option<Allocator> {
+        super::beside_malloc(c"malloc_info")?;
         let (mut text, mut length) = (ptr::null_mut(), 0);
         // SAFETY: the two variables outlive the stream, which is closed before they are read; what it wrote to is then ours,
         // and is freed once.

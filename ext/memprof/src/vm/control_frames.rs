@@ -109,7 +109,7 @@ pub unsafe fn paths(context: *const Context, profiled: Profiled, paths: &mut Vec
 }
 
 /// The innermost frame of Ruby code: the instruction behind the one that runs, and the iseq. None if there is no such
-/// frame, or the VM keeps no instruction there.
+/// frame, or the VM keeps no instruction there, or it never runs: the file of that one changes.
 ///
 /// # Safety
 /// `context` is that of the calling thread, whose layout is known ([`is_context`], [`layouts::check`]).
@@ -120,7 +120,7 @@ pub unsafe fn running(context: *const Context) -> Option<(usize, VALUE)> {
         for frame in frames(context) {
             let flags = *frame.environment;
             if flags & C_FRAME == 0 {
-                return is_ruby(frame, flags).then_some((frame.pc as usize, frame.iseq));
+                return runs(frame, flags).then_some((frame.pc as usize, frame.iseq));
             }
         }
     }
@@ -146,8 +146,7 @@ pub unsafe fn ruby_frames(context: *const Context) -> impl Iterator<Item = RubyF
     unsafe {
         frames(context).filter_map(|frame| {
             let flags = *frame.environment;
-            // 3.1 has a frame below the first one that never runs.
-            (is_ruby(frame, flags) && flags & MAGIC != DUMMY).then_some(RubyFrame {
+            runs(frame, flags).then_some(RubyFrame {
                 instruction: frame.pc as usize,
                 iseq: frame.iseq,
                 is_entry: flags & FINISH != 0,
@@ -257,6 +256,12 @@ unsafe fn frames<'a>(context: *const Context) -> impl Iterator<Item = &'a Contro
 #[inline]
 fn is_ruby(frame: &ControlFrame, flags: VALUE) -> bool {
     flags & C_FRAME == 0 && frame.iseq != 0 && !frame.pc.is_null()
+}
+
+/// The same without the frame below the first one, which 3.1 has, and which never runs.
+#[inline(always)]
+fn runs(frame: &ControlFrame, flags: VALUE) -> bool {
+    is_ruby(frame, flags) && flags & MAGIC != DUMMY
 }
 
 /// True if this Ruby is known, and the layout is as expected for the frames that `rb_profile_frames` returned.

@@ -29,14 +29,7 @@ pub fn is_own(file: &str) -> bool {
 
 /// True for a file that a user calls a place.
 pub fn is_users(file: &str) -> bool {
-    !is_own(file) && !file.starts_with("<internal:") && !is_library(file)
-}
-
-/// The frame in which the VM loads a compiled extension has its path, and no line of it.
-fn is_library(file: &str) -> bool {
-    [".so", ".bundle", ".dll"]
-        .iter()
-        .any(|ending| file.ends_with(ending))
+    !is_own(file) && !memprof_paths::is_vms(file.as_bytes())
 }
 
 /// True for a method written in C.

@@ -10,7 +10,7 @@ use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use memprof_native::malloc::{Described, Host, Line, Location, Position, Running};
+use memprof_native::malloc::{Described, Host, Line, Location, Position, Running, Site};
 use rb_sys::VALUE;
 
 use super::quiet::Quiet;
@@ -167,12 +167,19 @@ fn described(frame: Running) -> Option<Described> {
     }
 }
 
-/// What a location is called: `file:line`, or native code.
-pub fn name(location: &Location) -> String {
-    match location {
+/// What sites are called: `file:line`, or native code.
+pub fn names(sites: &[Site]) -> Vec<String> {
+    let native = |site: &Site| match site.location {
+        Location::Native(address) => Some(address),
+        Location::Line { .. } => None,
+    };
+    let addresses: Vec<usize> = sites.iter().filter_map(native).collect();
+    let mut native = memprof_native::malloc::describe(&addresses).into_iter();
+    let names = sites.iter().map(|site| match &site.location {
         Location::Line { path, line } => format!("{}:{line}", path.to_string_lossy()),
-        Location::Native(address) => memprof_native::malloc::describe(*address),
-    }
+        Location::Native(_) => native.next().unwrap_or_default(),
+    });
+    names.collect()
 }
 
 fn generation() -> u32 {

@@ -72,7 +72,7 @@ module Memprof
           least = "What has less than #{Units.percent(@min, 1)} is left out.\n"
           return least if @summary[:callers]
 
-          "#{least}The recording has no callers: it was made with a stack of one frame.\n"
+          "#{least}The recording has no callers: it has one frame of each stack.\n"
         end
       end
     end
