@@ -16,9 +16,6 @@ module Memprof
     # The gem, standard library or application that a file belongs to.
     def self.gem_of(path) = Native.gem_of(path)
 
-    # Whether the file is most likely the application's: it belongs to no gem and not to Ruby.
-    def self.application?(path) = Native.application?(path)
-
     # The path from the gem, standard library or application on, as `normalize_paths` has it.
     def self.normalize(path) = Native.short_path(path)
 
@@ -46,9 +43,7 @@ module Memprof
     def self.own?(path) = path.start_with?(*OWN_FILES)
 
     # Whether the file belongs to the application: to no gem, not to the standard library, the VM or memprof.
-    def self.application?(path)
-      !path.start_with?(INTERNAL, "(") && !own?(path) && Native.library_path(path).nil?
-    end
+    def self.application?(path) = Native.application?(path) && !own?(path)
 
     # The directory that paths are written relative to; nil if it has been removed under the process.
     def self.working_directory

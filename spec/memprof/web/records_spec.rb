@@ -6,7 +6,6 @@ require "objspace"
 require "tmpdir"
 
 RSpec.describe Memprof::Web::Records do
-
   around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
 
   describe described_class::Tracked do
