@@ -46,6 +46,14 @@ RSpec.describe Memprof::RSpec::LeakObjects do
     expect { numbers << 1 }.not_to leak_objects.over(8).runs.of(String)
   end
 
+  it "finds a container that another session recorded" do
+    Memprof.start
+    numbers = []
+    expect { numbers << 1 }.to leak_objects.over(8).runs
+  ensure
+    Memprof.stop
+  end
+
   it "looks at some classes only, if asked to" do
     kept = []
     expect { kept << Object.new }.not_to leak_objects.over(8).of(String)

@@ -95,16 +95,19 @@ unsafe extern "C" fn page(
 }
 
 fn visit(walk: &mut Walk, start: u64, end: u64, stride: u64) {
+    let session = walk.session;
     if let Some(old) = &mut walk.old {
         tracker::with(|tracker| {
+            let recorder = &tracker.recorder;
+            // What only other sessions recorded is older than this one.
             old.visit(start, end, stride.max(8), |slot| {
-                tracker.recorder.record(slot).is_some()
+                (recorder.record(slot)).is_some_and(|record| recorder.sees(session, record))
             });
         });
     }
     walk.visited
         .extend(start >> PAGE_BITS..=end.saturating_sub(1) >> PAGE_BITS);
-    let (session, until) = (walk.session, walk.until);
+    let until = walk.until;
     let recorded = tracker::with(|tracker| {
         let recorder = &mut tracker.recorder;
         if !recorder.touches(start, end) {
