@@ -163,6 +163,27 @@ RSpec.describe "memprof leaks, of several dumps" do
     end
   end
 
+  it "names each line that allocates a good part" do
+    _, text = verdict(<<~'RUBY')
+      KEPT = []
+      def load = KEPT << "x" * 2000
+      def read = KEPT << "y" * 1000
+      3.times { 200.times { load; read }; look }
+    RUBY
+    expect(text).to match(/Allocated at +app\.rb:2 in load: String .*; app\.rb:3 in read: String /)
+  end
+
+  it "says so where only native memory grows, and what shows its lines" do
+    skip "fiddle is not installed" unless run_ruby("require 'fiddle'").success?
+    answer, text = verdict(<<~'RUBY')
+      require "fiddle"
+      3.times { 3000.times { Fiddle.malloc(2000) }; look }
+    RUBY
+    skip "no /proc/self/smaps" unless answer[:memory]
+    expect(text).to start_with("No Ruby object grows, native memory does")
+    expect(text.tr("\n", " ")).to include("`memprof attach --malloc` shows which lines allocate it")
+  end
+
   healthy = {
     "an idle program" => <<~'RUBY',
       require "json"

@@ -44,7 +44,8 @@ module Memprof
           :threshold, "a number above 0 and at most 100") do |percent|
           percent if percent.positive? && percent <= 100
         end
-        count("--limit N", "the first N suspects (default: 10) or findings (default: 3)", :limit)
+        count("--limit N", "the first N suspects (default: 10); of several", "dumps, findings (default: 3)",
+          :limit)
         text("--own PATTERN", "own code: files whose paths match this regexp", :own)
       end
 

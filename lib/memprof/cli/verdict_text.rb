@@ -11,7 +11,9 @@ module Memprof
         "unknown" => "two dumps show no trend",
         "levels_off" => "levels off, as a cache that fills"
       }.freeze
-      private_constant :TRENDS
+      NATIVE = 1 << 20 # bytes that C code has allocated and that are worth a word
+      SHARE = 10 # a line that allocated one in so many bytes of a class is named
+      private_constant :TRENDS, :NATIVE, :SHARE
 
       class << self
         # The answer with the source of each line, if its file can be read.
@@ -36,10 +38,9 @@ module Memprof
         return table if format == :csv
 
         findings = @answer[:findings]
-        @page.heading(findings.empty? ? "Nothing grows" : title)
+        @page.heading(title)
         @page.text(reachable)
-        memory = @answer[:memory]
-        @page.text(Wording.memory(memory)) if memory
+        @page.text(memory)
         findings.each_with_index { |finding, index| finding(finding, index + 1) }
         more = @answer[:more]
         @page.note("... and #{Units.plural(more, "finding")} more: --limit N") if more.positive?
@@ -50,7 +51,29 @@ module Memprof
 
       def title
         count = @answer[:findings].size + @answer[:more]
-        "#{Units.plural(count, "finding")}, in #{@answer[:heaps]} dumps"
+        return "#{Units.plural(count, "finding")}, in #{@answer[:heaps]} dumps" if count.positive?
+
+        native? ? "No Ruby object grows, native memory does" : "Nothing grows"
+      end
+
+      # Whether C code takes more memory than objects do, and RSS grows from dump to dump: what is done for
+      # the first time takes memory once.
+      def native?
+        memory = @answer[:memory]
+        change = memory && memory[:items].find { |item| item[:key] == "malloc" }&.fetch(:change)
+        return false if change.nil? || change < NATIVE || memory[:objects] * 2 >= change
+
+        steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
+        steps.all? { |step| step * steps.size * 3 >= change }
+      end
+
+      # What the process took besides objects is in its dumps, unless a copy of it was dumped.
+      def memory
+        memory = @answer[:memory]
+        return "The dumps do not say what RSS was: whether native memory grows is not known." unless memory
+
+        advice = " `memprof attach --malloc` shows which lines allocate it." if native?
+        "#{Wording.memory(memory)}#{advice}"
       end
 
       def reachable
@@ -94,9 +117,13 @@ module Memprof
         finding[:kind] == "object" ? Wording.phrase(finding[:retained_by]) : "running #{finding[:kind]}s"
       end
 
+      # Several lines, if each allocated a good part of the same class.
       def allocated(finding)
-        line = finding[:lines].first
-        line && "#{Cell.place(line)}: #{what(line)}"
+        first, *others = finding[:lines]
+        return unless first
+
+        others.select! { |line| line[:class] == first[:class] && line[:size] * SHARE >= first[:size] }
+        [first, *others].map { |line| "#{Cell.place(line)}: #{what(line)}" }.join("; ")
       end
 
       # The line of the application, where the first line is a gem's.

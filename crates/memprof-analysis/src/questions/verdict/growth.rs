@@ -21,6 +21,9 @@ const LITTLE: u64 = 8 << 10;
 /// Objects that are worth a word.
 const MANY: u64 = 100;
 
+/// What stacks hold changes all the time: to be worth a word, it has to gain so many times as much.
+const STACKS: u64 = 16;
+
 /// The root of what machine stacks refer to.
 const STACK: &str = "root machine_context";
 
@@ -169,7 +172,14 @@ impl<'t> Search<'t> {
             }
         }
         let mut found = self.alike(tops);
-        found.retain(|found| found.gained() >= LITTLE || found.more() >= MANY);
+        found.retain(|found| {
+            let times = if self.is_on_a_stack(found.node) {
+                STACKS
+            } else {
+                1
+            };
+            found.gained() >= LITTLE * times || found.more() >= MANY * times
+        });
         self.add_lines(&mut found);
         order::sort_by_key(&mut found, |found| {
             let levels_off = found.trend == Trend::LevelsOff;
@@ -211,6 +221,18 @@ impl<'t> Search<'t> {
             }
         }
         below * 2 >= all
+    }
+
+    /// Whether a thread or fiber holds it, but not by a thread-local.
+    fn is_on_a_stack(&self, node: u32) -> bool {
+        self.tree.path(node).windows(2).any(|pair| {
+            let (holder, held) = (
+                &self.tree.nodes[pair[0] as usize],
+                &self.tree.nodes[pair[1] as usize],
+            );
+            let is_stack = matches!(holder.nature, Nature::Thread | Nature::Fiber);
+            is_stack && held.label.0 != Link::ThreadLocal && held.nature != Nature::Fiber
+        })
     }
 
     /// Puts together what is held in like ways by different objects, as each class may have a cache of its own.

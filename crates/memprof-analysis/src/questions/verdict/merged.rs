@@ -74,7 +74,7 @@ pub(super) struct Node {
     pub label: (Link, NameId),
     pub class: NameId,
     pub nature: Nature,
-    /// How many of the last heap's objects are below others of this node.
+    /// How many of the last heap's objects are below one of this node that is below another.
     pub nested: u64,
     /// In each heap; those without are left out at the end.
     pub sums: Vec<Sum>,
@@ -220,25 +220,31 @@ impl Tree {
                     .is_some_and(|last| matches!(last, "String" | "Symbol")))
     }
 
-    fn below(&mut self, parent: u32, label: (Link, NameId), class: NameId, nature: Nature) -> u32 {
+    /// The node of an object below one of `parent`, and whether that is a node above.
+    fn below(
+        &mut self,
+        parent: u32,
+        label: (Link, NameId),
+        class: NameId,
+        nature: Nature,
+    ) -> (u32, bool) {
         if let Some(&known) = self.by_key.get(&(parent, label, class)) {
-            return known;
+            return (known, false);
         }
         let mut above = parent;
         for _ in 0..LONGEST_LINK {
-            let node = &mut self.nodes[above as usize];
+            let node = &self.nodes[above as usize];
             if above == 0 {
                 break;
             }
             if (node.label, node.class) == (label, class) {
-                node.nested += 1;
-                return above;
+                return (above, true);
             }
             above = node.parent;
         }
         let depth = self.nodes[parent as usize].depth + 1;
         if depth > DEEPEST {
-            return parent;
+            return (parent, false);
         }
         let number = self.nodes.len() as u32;
         self.nodes.push(Node {
@@ -252,7 +258,7 @@ impl Tree {
             example: None,
         });
         self.by_key.insert((parent, label, class), number);
-        number
+        (number, false)
     }
 }
 
@@ -299,6 +305,8 @@ impl<'t, 'h> Reading<'t, 'h> {
         let mut of = vec![NONE; self.steps.len()];
         let root = self.heap.root();
         of[root as usize] = 0;
+        // How often the path to each object comes back to a node.
+        let mut levels = vec![0_u8; of.len()];
         let mut open = Vec::new();
         for object in 0..root {
             let mut at = object;
@@ -312,8 +320,13 @@ impl<'t, 'h> Reading<'t, 'h> {
                 continue;
             }
             while let Some(next) = open.pop() {
-                let parent = of[self.steps[next as usize] as usize];
-                of[next as usize] = self.node(parent, next, edges[next as usize]);
+                let before = self.steps[next as usize] as usize;
+                let (node, again) = self.node(of[before], next, edges[next as usize]);
+                of[next as usize] = node;
+                levels[next as usize] = levels[before].saturating_add(u8::from(again));
+                if again && levels[next as usize] > 1 {
+                    self.tree.nodes[node as usize].nested += 1;
+                }
             }
         }
         Ok(of)
@@ -341,7 +354,7 @@ impl<'t, 'h> Reading<'t, 'h> {
         Ok(edges)
     }
 
-    fn node(&mut self, parent: u32, object: u32, edge: u32) -> u32 {
+    fn node(&mut self, parent: u32, object: u32, edge: u32) -> (u32, bool) {
         let (class, nature) = self.class(object);
         let of_thread = matches!(
             self.tree.nodes[parent as usize].nature,

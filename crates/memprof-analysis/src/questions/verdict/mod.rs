@@ -16,7 +16,7 @@ use growth::{Growing, Search};
 use memprof_heap::{Heap, Own};
 use memprof_ledger::{Growth as MemoryGrowth, Ledger};
 use memprof_paths::{evaluated_at, is_application};
-use merged::{Line, Link, Nature, Tree};
+use merged::{HIDDEN, Line, Link, Nature, Tree};
 
 pub use growth::Trend;
 pub use merged::Sum;
@@ -128,6 +128,8 @@ pub struct Answer {
     pub heaps: usize,
     /// By how much the RSS grew, and where; null if a dump does not say.
     pub memory: Option<MemoryGrowth>,
+    /// RSS at each heap; null where a dump does not say.
+    pub rss: Vec<Option<u64>>,
     /// Reachable objects in each heap.
     pub reachable: Vec<Sum>,
     /// What grows, what gained most first.
@@ -174,6 +176,9 @@ impl Verdict {
         Ok(Answer {
             heaps: self.tree.heaps,
             memory,
+            rss: (self.ledgers.iter())
+                .map(|ledger| ledger.as_ref().map(|ledger| ledger.facts.rss))
+                .collect(),
             reachable: search.reachable(),
             findings,
             more,
@@ -331,6 +336,9 @@ impl Verdict {
         let (link, label) = (to.label.0, self.text(to.label.1));
         let text = match link {
             Link::None => holder.to_owned(),
+            Link::Variable if label == HIDDEN && holder.ends_with("Error") => {
+                format!("{holder}(receiver)")
+            }
             Link::Any | Link::Variable => format!("{holder}{label}"),
             Link::Constant if is_global_scope(holder) => label.to_owned(),
             Link::Constant => format!("{holder}::{label}"),
