@@ -20,7 +20,7 @@ module Memprof
       TEXT
       SECONDS = 30
       UNKNOWN = "Other threads are not shown: a garbage collection was under way, and other Ractors run."
-      NO_FIBERS = "Suspended fibers are not shown: a garbage collection was under way, and other Ractors run."
+      NO_FIBERS = "Suspended fibers are not shown: other Ractors run."
       private_constant :SECONDS, :UNKNOWN, :NO_FIBERS
 
       def call(arguments)

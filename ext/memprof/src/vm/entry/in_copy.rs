@@ -82,14 +82,17 @@ fn runs_ruby() -> bool {
 fn answer(request: &str) -> Result<serde_json::Value, String> {
     let request: Request = parsed(request)?;
     let ruby = moment()?;
+    let mut request = request;
+    if let Request::Dump { output, .. } = &mut request {
+        *output = out_of_the_way(*output)?;
+    }
     let among = among_ractors(&ruby, &request)?;
     if let Among::Unfit(why) = among {
         return Ok(why);
     }
     match request {
         Request::Stack { .. } => {
-            // The walk that finds fibers has a sweep go on, for which the VM would wait for the others.
-            let fibers = among != Among::Sweeping;
+            let fibers = among != Among::Unwalkable;
             let (threads, _, about, fibers) = facts(&ruby, true, fibers)?;
             let mut rows: Vec<serde_json::Value> = Vec::new();
             for (_, json) in threads {
@@ -163,8 +166,8 @@ enum Among {
     Unfit(serde_json::Value),
     /// What the process had.
     Others,
-    /// The same, with a collection that cannot go on.
-    Sweeping,
+    /// The same, and its heap cannot be walked without waiting for them.
+    Unwalkable,
     /// Nothing: other threads and Ractors were given up.
     Alone,
 }
@@ -189,8 +192,15 @@ fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
         let gc: Value = ruby.class_object().const_get("GC")?;
         let state: Symbol = gc.funcall("latest_gc_info", (ruby.to_symbol("state"),))?;
         let single = ractor.funcall::<_, _, usize>("count", ())? == 1;
-        if single || state.name()? == "none" {
+        if single {
             return Ok(Among::Others);
+        }
+        if state.name()? == "none" {
+            // Since 4.0 any walk over the heap waits for the others.
+            return Ok(match cfg!(ruby_gte_4_0) {
+                true => Among::Unwalkable,
+                false => Among::Others,
+            });
         }
         Ok(match request {
             Request::Dump { alone: true, .. } | Request::Stack { alone: true } => {
@@ -203,15 +213,14 @@ fn among_ractors(ruby: &Ruby, request: &Request) -> Result<Among, String> {
                 Among::Unfit(json!({ "busy": "a garbage collection is under way" }))
             }
             // What it allocates may fit into slots that were swept.
-            Request::Stack { .. } => Among::Sweeping,
+            Request::Stack { .. } => Among::Unwalkable,
         })
     };
     asked().map_err(|error| explained(&error))
 }
 
-/// Has each descriptor name something, but for some that are left to be opened. After a fork the VM closes those of its timer,
-/// and aborts if that fails; in the copy they are closed already.
-fn occupy_descriptors() {
+/// The first of the descriptors that [`occupy_descriptors`] leaves to be opened.
+fn first_left() -> RawFd {
     const MOST: RawFd = 1 << 16;
     const LEFT: RawFd = 64;
     let mut limit = libc::rlimit {
@@ -221,7 +230,24 @@ fn occupy_descriptors() {
     // SAFETY: writes the limit, which lives until it returns.
     unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
     let limit = RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX);
-    for descriptor in 3..limit.saturating_sub(LEFT).min(MOST) {
+    limit.saturating_sub(LEFT).clamp(3, MOST)
+}
+
+/// The same file under a number that the VM does not know: the one that it has may be that of a descriptor of the VM's, which are
+/// closed in the copy.
+fn out_of_the_way(descriptor: RawFd) -> Result<RawFd, String> {
+    // SAFETY: makes a new descriptor.
+    let moved = unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, first_left()) };
+    match moved {
+        0.. => Ok(moved),
+        _ => Err(std::io::Error::last_os_error().to_string()),
+    }
+}
+
+/// Has each descriptor name something, but for some that are left to be opened. After a fork the VM closes those of its timer,
+/// and aborts if that fails; in the copy they are closed already.
+fn occupy_descriptors() {
+    for descriptor in 3..first_left() {
         // SAFETY: what is open stays as it is. If dup2 fails, the number is closed as before.
         unsafe {
             if libc::fcntl(descriptor, libc::F_GETFD) < 0 {
