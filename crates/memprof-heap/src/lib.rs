@@ -35,7 +35,7 @@ mod thread_locals;
 use std::io;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 pub use builder::Builder;
 pub use columns::{Column, SizeColumn};
@@ -65,6 +65,7 @@ pub const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// File of the dump; `None` for a live process and for standard input.
+    #[serde(serialize_with = "as_text")]
     pub path: Option<PathBuf>,
     /// Format of the dump, as `objspace`; `live` for a live process.
     pub format: String,
@@ -88,6 +89,12 @@ pub struct Source {
 pub struct Category {
     /// Name, as the VM gives it.
     pub name: String,
+}
+
+/// A path may have any bytes, and JSON has text only.
+fn as_text<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = path.as_ref().map(|path| path.to_string_lossy());
+    text.serialize(serializer)
 }
 
 /// All objects of a dump, and their references.
