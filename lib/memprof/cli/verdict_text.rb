@@ -12,8 +12,9 @@ module Memprof
         "levels_off" => "levels off, as a cache that fills"
       }.freeze
       NATIVE = 1 << 20 # bytes that C code has allocated and that are worth a word
+      ONCE = 4 << 20 # bytes that are worth a word if there are two dumps only
       SHARE = 10 # a line that allocated one in so many bytes of a class is named
-      private_constant :TRENDS, :NATIVE, :SHARE
+      private_constant :TRENDS, :NATIVE, :ONCE, :SHARE
 
       class << self
         # The answer with the source of each line, if its file can be read.
@@ -56,7 +57,7 @@ module Memprof
         native? ? "No Ruby object grows, native memory does" : "Nothing grows"
       end
 
-      # Whether C code takes more memory than objects do, and RSS grows from dump to dump: what is done for
+      # Whether C code takes more memory than objects do, and RSS grows on from dump to dump: what is done for
       # the first time takes memory once.
       def native?
         memory = @answer[:memory]
@@ -64,7 +65,9 @@ module Memprof
         return false if change.nil? || change < NATIVE || memory[:objects] * 2 >= change
 
         steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
-        steps.all? { |step| step * steps.size * 3 >= change }
+        return change >= ONCE if steps.size < 2
+
+        steps.all?(&:positive?) && steps.last * 10 >= steps.first * 9
       end
 
       # What the process took besides objects is in its dumps, unless a copy of it was dumped.
