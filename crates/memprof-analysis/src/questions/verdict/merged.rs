@@ -49,7 +49,7 @@ impl Sum {
 }
 
 /// What a node's objects are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Nature {
     /// A root.
     Root,
@@ -122,7 +122,7 @@ pub(super) struct Tree {
     pub heaps: usize,
     /// What each node's objects were allocated by, in each heap.
     pub lines: FxHashMap<(u32, Line), Vec<Sum>>,
-    by_key: FxHashMap<(u32, (Link, NameId), NameId), u32>,
+    by_key: FxHashMap<(u32, (Link, NameId), NameId, Nature), u32>,
 }
 
 impl Tree {
@@ -228,7 +228,7 @@ impl Tree {
         class: NameId,
         nature: Nature,
     ) -> (u32, bool) {
-        if let Some(&known) = self.by_key.get(&(parent, label, class)) {
+        if let Some(&known) = self.by_key.get(&(parent, label, class, nature)) {
             return (known, false);
         }
         let mut above = parent;
@@ -237,7 +237,7 @@ impl Tree {
             if above == 0 {
                 break;
             }
-            if (node.label, node.class) == (label, class) {
+            if (node.label, node.class, node.nature) == (label, class, nature) {
                 return (above, true);
             }
             above = node.parent;
@@ -257,7 +257,7 @@ impl Tree {
             sums: Vec::new(),
             example: None,
         });
-        self.by_key.insert((parent, label, class), number);
+        self.by_key.insert((parent, label, class, nature), number);
         (number, false)
     }
 }
