@@ -8,9 +8,13 @@ module Memprof
   module MemoryProfiler
     # The command of memory_profiler, for programs that call this class. `memprof run` can do more.
     class CLI
+      # The command's name, as its help has it.
       BIN_NAME = "ruby-memory-profiler"
+      # What `--version` prints.
       VERSION_INFO = "#{BIN_NAME}  #{MemoryProfiler::VERSION}".freeze
+      # Exit status of a run that ended well.
       STATUS_SUCCESS = 0
+      # Exit status of wrong usage.
       STATUS_ERROR = 1
       # Where a command that is run finds its options.
       ENVIRONMENT = "MEMPROF_MEMORY_PROFILER"
