@@ -177,7 +177,7 @@ RSpec.describe "memprof boot" do
       it "still has the tree, #{how}, and stays transparent" do
         reason = how.include?("Zeitwerk") && Servers.obstacle(nil, "zeitwerk", nil)
         skip reason if reason
-        files("Gemfile" => "", "app.rb" => <<~RUBY)
+        files("Gemfile" => "source \"https://rubygems.org\"\n", "app.rb" => <<~RUBY)
           #{source}
           Kernel.require "one"
           abort "public" if Object.new.respond_to?(:require)

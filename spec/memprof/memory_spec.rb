@@ -51,7 +51,7 @@ RSpec.describe Memprof::Memory do
     RUBY
     expect(result).to be_success, result.stderr
     live, stored, malloc, stored_malloc = result.stdout.split.map(&:to_i)
-    expect(live).to be_between(20_000 * 60, 20_000 * 300)
+    expect(live).to be_between(20_000 * 60, 20_000 * 500)
     expect(stored).to be_between(live * 0.9, live + (4 << 20))
     expect(stored_malloc).to be <= malloc + (1 << 20)
   end

@@ -13,7 +13,7 @@ module HostileProcesses
   # In files that only root may read.
   SECRET = "for root's eyes only"
   # What Ruby, Rust or memprof prints for a fault of its own.
-  CRASH = /\.rb:\d+:in |internal error|\[BUG\]|panicked|stack level too deep|failed to allocate/
+  CRASH = /^\S+\.rb:\d+:in |internal error|\[BUG\]|panicked|stack level too deep|failed to allocate/
   # Bytes that the command may take, and when it is killed because it will not stop.
   MOST_MEMORY = 500 << 20
   KILLED_AT = 600 << 20
