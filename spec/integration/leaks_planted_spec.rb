@@ -151,7 +151,7 @@ RSpec.describe "What is said to leak" do
       3.times do |dump|
         2_000.times do |number|
           push(number)
-          Log::LINES << "a line of the log" * 5
+          Log::LINES << "a line of the log" * (5 * 3**dump)
         end
         Memprof.dump_all(File.join(ENV.fetch("DIRECTORY"), "#{dump}.memprof"))
       end
@@ -159,7 +159,7 @@ RSpec.describe "What is said to leak" do
     text = leaks("0.memprof", "1.memprof", "2.memprof").tr("\n", " ")
     expect(text).to match(/ 4,000 more Node instances retain \S+ KiB, each retained by another /)
     expect(text).to match(/ Retained by +\$head -> Node\.rest Allocated at +\S*app\.rb:5 in push: /)
-    expect(text).to match(/ 1 String instance grew by \S+ KiB Retained by +Log::LINES /)
+    expect(text).to match(/ 1 String instance grew by \S+ [KM]iB Retained by +Log::LINES /)
     sentence = heap("2.memprof").leaks[:suspects].map { |suspect| suspect[:sentence] }.join(" ")
     expect(sentence).to match(/Node retains \S+ MiB \(\S+ %\), in a list of 6,000 Node instances, allocated/)
     expect(sentence).to match(/app\.rb:5, each retained by the one before\. It is retained by \$head\./)

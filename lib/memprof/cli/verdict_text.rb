@@ -11,10 +11,8 @@ module Memprof
         "unknown" => "two dumps show no trend",
         "levels_off" => "levels off, as a cache that fills"
       }.freeze
-      NATIVE = 1 << 20 # bytes that C code has allocated and that are worth a word
-      ONCE = 4 << 20 # bytes that are worth a word if there are two dumps only
       SHARE = 10 # a line that allocated one in so many bytes of a class is named
-      private_constant :TRENDS, :NATIVE, :ONCE, :SHARE
+      private_constant :TRENDS, :SHARE
 
       class << self
         # The answer with the source of each line, if its file can be read.
@@ -57,17 +55,13 @@ module Memprof
         native? ? "No Ruby object grows, native memory does" : "Nothing grows"
       end
 
-      # Whether C code takes more memory than objects do, and RSS grows on from dump to dump: what is done for
-      # the first time takes memory once.
+      # Whether C code takes most of what RSS grew by, and RSS grows from dump to dump.
       def native?
         memory = @answer[:memory]
-        change = memory && memory[:items].find { |item| item[:key] == "malloc" }&.fetch(:change)
-        return false if change.nil? || change < NATIVE || memory[:objects] * 2 >= change
+        return false unless memory && memory[:cause] && memory[:cause][:key] == "malloc"
 
         steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
-        return change >= ONCE if steps.size < 2
-
-        steps.all?(&:positive?) && steps.last * 10 >= steps.first * 9
+        memory[:objects] * 2 < memory[:cause][:change] && steps.all?(&:positive?)
       end
 
       # What the process took besides objects is in its dumps, unless a copy of it was dumped.
