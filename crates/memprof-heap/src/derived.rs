@@ -149,8 +149,8 @@ impl Heap {
     }
 }
 
-/// Shortest paths through what lasts. What a stack or a cache of calls holds, it holds for a moment: a path leads through one only
-/// where there is no other. Through the machine stack and compiled code, which say little, it leads last of all.
+/// Shortest paths, lasting references first. Stacks and call caches retain objects for a moment, so a path leads through one only
+/// if nothing else retains the object. The machine stack and compiled code explain least, so they come last.
 fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> io::Result<Vec<u32>> {
     let last = heap.last_resorts();
     let without_last = graph.without_edges_of(&last);

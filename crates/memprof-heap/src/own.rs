@@ -20,7 +20,7 @@ pub struct Own {
     pub count: u64,
     /// Sum of their memsizes.
     pub size: u64,
-    /// What of it is outside of their slots.
+    /// The bytes of these that are outside of slots.
     pub outside: u64,
 }
 

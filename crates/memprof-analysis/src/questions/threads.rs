@@ -114,7 +114,7 @@ fn row(heap: &Heap, describer: &Describer<'_>, thread: u32, limit: usize) -> Res
     let mut seen = FxHashSet::default();
     let environments: Vec<u32> = environments.filter(|&node| seen.insert(node)).collect();
     let flags = heap.flag_words()?;
-    // Frames on a stack, the VM's own objects and memprof's are no answer to who holds something.
+    // Frames on a stack, the VM's own objects and memprof's do not explain what retains an object.
     let ours = |edge: &usize| {
         let target = words.target(*edge);
         let is_folded = (flags.get(target as usize)).is_some_and(|flags| flags & FOLDED.0 != 0);

@@ -73,7 +73,7 @@ pub fn share<I: Iterator + Send, S: Send>(
 /// Runs it in so many threads, one of them the caller's. Compiled once for all work.
 fn in_threads(count: usize, run: &(dyn Fn() + Sync)) {
     thread::scope(|scope| {
-        // Those for which there is no memory are not needed: the caller's does all that is left.
+        // Threads that cannot be started are not needed: the calling thread does the rest.
         let start = |_| thread::Builder::new().spawn_scoped(scope, run).ok();
         let others: Vec<_> = (1..count).map_while(start).collect();
         run();

@@ -35,7 +35,8 @@ pub fn shortest_paths(graph: &Graph<'_>, root: u32) -> Paths {
 
 /// The same, for paths that may end at the nodes to be avoided, but not lead through them. The root itself is not avoided.
 pub fn shortest_paths_avoiding(graph: &Graph<'_>, root: u32, avoid: &BitSet) -> Paths {
-    find(graph, root, avoid, &FxHashMap::default(), Stop::default()).expect("nothing stops it")
+    let kept = FxHashMap::default();
+    shortest_paths_unless(graph, root, avoid, &kept, Stop::default()).expect("nothing stops it")
 }
 
 /// The same as [`shortest_paths_avoiding`], unless it is stopped. `kept` has edges out of nodes to be avoided that paths may take.
@@ -43,16 +44,6 @@ pub fn shortest_paths_avoiding(graph: &Graph<'_>, root: u32, avoid: &BitSet) -> 
 /// # Errors
 /// If it is.
 pub fn shortest_paths_unless(
-    graph: &Graph<'_>,
-    root: u32,
-    avoid: &BitSet,
-    kept: &FxHashMap<u32, Vec<u32>>,
-    stop: Stop<'_>,
-) -> Result<Paths, Stopped> {
-    find(graph, root, avoid, kept, stop)
-}
-
-fn find(
     graph: &Graph<'_>,
     root: u32,
     avoid: &BitSet,

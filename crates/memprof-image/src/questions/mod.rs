@@ -30,7 +30,7 @@ use crate::analysis::Analysis;
 pub(crate) use selection::LastMembers;
 pub use selection::Selection;
 
-/// Why there is no answer.
+/// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no such question, or its parameters make no sense.

@@ -96,7 +96,7 @@ fn a_list_of_any_length_is_one_finding() {
     assert_eq!(finding.count, [999, 1999, 2999]);
 }
 
-/// An array that holds numbers, which are no objects.
+/// An array of numbers. They are not objects.
 fn numbers(size: u64) -> Heap {
     let things: Vec<Thing> = vec![
         class(address(0), "Object", 0).to("SEEN", address(1)),
