@@ -102,7 +102,8 @@ RSpec.describe "memprof leaks, of several dumps" do
           Thread.new { @lines << @queue.pop }
         end
       end
-      3.times { 25.times { Batch.new }; look }
+      def wait = Thread.list.drop(1).each { |thread| Thread.pass until thread.stop? }
+      3.times { 25.times { Batch.new }; wait; look }
     RUBY
     "a thread-local that is not reset" =>
       [<<~'RUBY', "Hash", "Thread[:trail] -> Array[*]", 2, "its local [:trail] is not reset"],

@@ -55,6 +55,8 @@ pub struct Attachment {
     register: Register,
     /// Where the line is in the process.
     line: u64,
+    /// Whether the line there is this one's: once it is withdrawn, another command's may be.
+    placed: bool,
     /// The connection with the code that the line runs; the number of the process's end.
     channel: Option<OwnedFd>,
     there: i32,
@@ -123,6 +125,7 @@ impl Attachment {
             eval,
             register,
             line: 0,
+            placed: false,
             channel: None,
             there: -1,
             wake: None,
@@ -165,7 +168,9 @@ impl Attachment {
             self.there = channel.there;
             self.wake = wake?;
             self.line = page? + MAGIC.len() as u64;
-            self.write(&line)
+            self.write(&line)?;
+            self.placed = true;
+            Ok(())
         });
         stopped.release()?;
         self.pause = beginning.elapsed();
@@ -198,7 +203,10 @@ impl Attachment {
     }
 
     /// The line does nothing any more, should it be evaluated later.
-    pub fn withdraw(&self) -> Result<(), SnapshotError> {
+    pub fn withdraw(&mut self) -> Result<(), SnapshotError> {
+        if !std::mem::take(&mut self.placed) {
+            return Ok(());
+        }
         self.write("nil\0")
     }
 
