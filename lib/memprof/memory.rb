@@ -74,6 +74,12 @@ module Memprof
     #   Memprof.memory.cgroup_used
     def cgroup_used = @answer.dig(:cgroup, :used)
 
+    # @return [Integer, nil] what that cgroup may take besides: cached files that were not used for a while
+    #   count as free. Nil if there is no limit
+    # @example
+    #   Memprof.memory.room
+    def room = limit && [limit - cgroup_used + @answer.dig(:cgroup, :idle_files).to_i, 0].max
+
     # @return [String, nil] `"glibc"`, `"jemalloc"`, or nil if the allocator's statistics are not known
     # @example
     #   Memprof.memory.allocator

@@ -12,6 +12,9 @@ pub struct Cgroup {
     pub limit: u64,
     /// Memory of all processes in it, files that the kernel caches included.
     pub used: u64,
+    /// Of that, cached files that were not used for a while, which the kernel drops before it kills a process.
+    #[serde(default)]
+    pub idle_files: u64,
 }
 
 /// Version 1 says that there is no limit with a number near the greatest.
@@ -56,9 +59,21 @@ fn upwards(root: PathBuf, path: &str, limit: &str, used: &str) -> Vec<Cgroup> {
         Some(Cgroup {
             limit: number(directory.join(limit)).filter(|&limit| limit < NO_LIMIT)?,
             used: number(directory.join(used))?,
+            idle_files: idle_files(directory),
         })
     });
     found.collect()
+}
+
+/// Version 1 has one number for the group, and one for the group with those in it.
+fn idle_files(directory: &Path) -> u64 {
+    let text = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
+    let number = |name: &str| {
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        let mut found = lines.filter(|(key, _)| *key == name);
+        found.next()?.1.parse::<u64>().ok()
+    };
+    (number("total_inactive_file").or_else(|| number("inactive_file"))).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -84,18 +99,25 @@ mod tests {
             found,
             Some(Cgroup {
                 limit: 1000,
-                used: 700
+                used: 700,
+                idle_files: 0
             })
         );
         write(root, "memory/memory.limit_in_bytes", "900\n");
         write(root, "memory/memory.usage_in_bytes", "800\n");
+        write(
+            root,
+            "memory/memory.stat",
+            "cache 30\ninactive_file 10\ntotal_inactive_file 20\n",
+        );
         // A path of the host, of which the container has only the end.
         let both = "4:cpu,memory:/docker/4711\n0::/app/web\n";
         assert_eq!(
             narrowest(both, root),
             Some(Cgroup {
                 limit: 900,
-                used: 800
+                used: 800,
+                idle_files: 20
             })
         );
         write(

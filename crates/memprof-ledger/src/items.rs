@@ -17,6 +17,25 @@ pub struct HeapSizes {
     pub memprof: u64,
 }
 
+/// What a thread or fiber has besides its stack.
+const BESIDES_STACK: u64 = 1 << 10;
+
+impl HeapSizes {
+    /// Adds an object: its slot, its memsize, and the name of its data type or the like.
+    ///
+    /// The memsize of a thread or fiber has its stack, up to the size that it may get. That is no memory of malloc: what is
+    /// resident of it counts among the stacks.
+    pub fn add(&mut self, slot: u64, memsize: u64, name: Option<&str>) {
+        self.slots += slot;
+        let outside = memsize.saturating_sub(slot);
+        match name {
+            Some("iseq") => self.iseqs += outside,
+            Some("VM/thread" | "thread" | "fiber") => self.outside += outside.min(BESIDES_STACK),
+            _ => self.outside += outside,
+        }
+    }
+}
+
 /// How exact an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -197,6 +216,19 @@ impl Ledger {
         item.map_or(0, |item| item.bytes)
     }
 
+    /// Together with that of another process.
+    #[must_use]
+    pub fn and(mut self, other: &Ledger) -> Ledger {
+        self.facts.rss += other.facts.rss;
+        for item in &other.items {
+            match self.items.iter_mut().find(|known| known.key == item.key) {
+                Some(known) => known.bytes += item.bytes,
+                None => self.items.push(item.clone()),
+            }
+        }
+        self
+    }
+
     /// What changed until a later ledger of the same process.
     pub fn until(&self, later: &Ledger) -> Growth {
         Growth::between(self, later)
@@ -310,6 +342,28 @@ mod tests {
             ledger.items.iter().map(|item| item.bytes).sum::<u64>(),
             ledger.facts.rss
         );
+    }
+
+    #[test]
+    fn adds_up_several_processes() {
+        let one = Ledger::new(facts(allocator("glibc", 700, 900, 200)), Some(HEAP));
+        let other = Ledger::new(facts(None), Some(HEAP));
+        let both = one.clone().and(&other);
+        assert_eq!(both.facts.rss, one.facts.rss * 2);
+        let sum: u64 = both.items.iter().map(|item| item.bytes).sum();
+        assert_eq!(sum, both.facts.rss);
+        assert_eq!(both.bytes("slots_used"), 400);
+        assert_eq!(both.bytes("malloc"), one.bytes("malloc"));
+    }
+
+    #[test]
+    fn counts_no_stack_that_a_thread_may_get() {
+        let mut sizes = HeapSizes::default();
+        sizes.add(40, 1 << 20, Some("VM/thread"));
+        sizes.add(40, 100, Some("iseq"));
+        sizes.add(80, 90, None);
+        assert_eq!((sizes.slots, sizes.iseqs), (160, 60));
+        assert_eq!(sizes.outside, BESIDES_STACK + 10);
     }
 
     #[test]

@@ -36,10 +36,10 @@ pub(super) fn ledger(heap: &Heap) -> Result<Option<Ledger>, Error> {
 /// `None` if the dump does not have the sizes of slots.
 fn sizes(heap: &Heap) -> Result<Option<HeapSizes>, Error> {
     let (memsizes, groups) = (heap.memsizes()?, heap.group_numbers()?);
-    let is_iseq: Vec<bool> = (heap.groups().iter())
+    let names: Vec<Option<&str>> = (heap.groups().iter())
         .map(|group| {
             let name = group.name.map(|name| heap.name(name));
-            group.kind == Kind::IMEMO && name == Some("iseq")
+            name.filter(|_| matches!(group.kind, Kind::IMEMO | Kind::DATA))
         })
         .collect();
     let mut sizes = HeapSizes {
@@ -47,15 +47,9 @@ fn sizes(heap: &Heap) -> Result<Option<HeapSizes>, Error> {
         ..HeapSizes::default()
     };
     for (id, slot) in heap.slots().into_iter().enumerate() {
-        let slot = u64::from(slot);
-        sizes.slots += slot;
-        let outside = memsizes.get(id as u32).saturating_sub(slot);
         let group = groups.get(id).copied().unwrap_or(0);
-        if is_iseq.get(group as usize) == Some(&true) {
-            sizes.iseqs += outside;
-        } else {
-            sizes.outside += outside;
-        }
+        let name = names.get(group as usize).copied().flatten();
+        sizes.add(u64::from(slot), memsizes.get(id as u32), name);
     }
     Ok((sizes.slots > 0).then_some(sizes))
 }

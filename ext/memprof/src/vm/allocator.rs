@@ -12,6 +12,16 @@ pub fn statistics() -> Option<Allocator> {
     jemalloc::statistics().or_else(glibc::statistics)
 }
 
+/// The same in a copy that has one thread of its process: another one may have held a lock of malloc's, which nothing releases
+/// here. So a child asks, and is killed if it waits for a lock.
+#[cfg(target_os = "linux")]
+pub use in_copy::statistics as statistics_in_copy;
+
+#[cfg(not(target_os = "linux"))]
+pub fn statistics_in_copy() -> Option<Allocator> {
+    None
+}
+
 /// The function of this name, if the object that has it has malloc, too.
 fn beside_malloc(name: &CStr) -> Option<*mut c_void> {
     let (function, malloc) = (function(name)?, function(c"malloc")?);
@@ -134,5 +144,79 @@ mod glibc {
 mod glibc {
     pub fn statistics() -> Option<memprof_ledger::Allocator> {
         None
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod in_copy {
+    use std::ffi::c_int;
+    use std::fs::File;
+    use std::io::{self, Read, Write};
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::time::{Duration, Instant};
+
+    use memprof_ledger::Allocator;
+
+    /// Time for malloc to answer in a copy of a process.
+    const PATIENCE: Duration = Duration::from_millis(500);
+
+    pub fn statistics() -> Option<Allocator> {
+        let mut ends = [0; 2];
+        // SAFETY: writes two descriptors, which are then owned.
+        let (mut answer, mut report) = unsafe {
+            if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+                return None;
+            }
+            (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+        };
+        // SAFETY: a child as of fork(2), without the handlers of libc, which take malloc's locks, and without a signal at its
+        // end. It calls what this thread might call, and ends here.
+        let child = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as libc::pid_t;
+        match child {
+            -1 => return None,
+            0 => {
+                // SAFETY: changes only the child, and ends it without running anything of the program's.
+                unsafe {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                    let text =
+                        super::statistics().and_then(|found| serde_json::to_vec(&found).ok());
+                    let _ = report.write_all(&text.unwrap_or_default());
+                    libc::_exit(0)
+                }
+            }
+            _ => drop(report),
+        }
+        let mut text = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        while is_readable(&answer, until) {
+            let mut bytes = [0; 4096];
+            match answer.read(&mut bytes) {
+                Ok(count @ 1..) => text.extend(&bytes[..count]),
+                _ => break,
+            }
+        }
+        // SAFETY: a child of this process that nothing else waits for.
+        unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), libc::__WALL);
+        }
+        serde_json::from_slice(&text).ok()
+    }
+
+    fn is_readable(file: &File, until: Instant) -> bool {
+        let mut entry = libc::pollfd {
+            fd: file.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let limit = c_int::try_from(left.as_millis()).unwrap_or(c_int::MAX);
+            // SAFETY: writes to the one entry.
+            match unsafe { libc::poll(&raw mut entry, 1, limit) } {
+                -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                found => return found > 0,
+            }
+        }
     }
 }

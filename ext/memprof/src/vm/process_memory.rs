@@ -1,5 +1,6 @@
 //! Where the memory of this process goes: what the kernel and malloc say, and the pages and sizes of Ruby's heap.
 
+use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -7,6 +8,7 @@ use std::sync::OnceLock;
 use memprof_ledger::{Facts, HeapPages, HeapSizes, Ledger, Sharing, UnsharedPages, merged};
 use rb_sys::{VALUE, ruby_value_type};
 
+use super::heap::typed_data::data_type;
 use super::protect::protect;
 use super::ruby_object::Flags;
 use super::symbols::symbols;
@@ -75,6 +77,18 @@ pub fn header_json(forked: bool, worker: Option<Worker>) -> Option<String> {
     Some(format!("\"memory\":{memory}{unshared}"))
 }
 
+/// Measures the process that this one is a copy of, as the header of a dump has it. `None` where its /proc can't be read.
+/// Not to be called inside `tracker::with`.
+pub fn facts_of_original(pid: u32) -> Option<Facts> {
+    let directory = format!("/proc/{pid}");
+    let pages = heap_pages_of(ranges().ok()?);
+    let malloc = allocator::statistics_in_copy();
+    let mut facts = memprof_ledger::measure(&directory, page_size(), Some(pages), malloc).ok()?;
+    // It shares nearly all with the copy.
+    (facts.pss, facts.private) = (None, None);
+    Some(facts)
+}
+
 fn ranges() -> Result<Vec<Range<u64>>, String> {
     let mut ranges = Vec::new();
     slots::each_page(|slots, _| ranges.push(page_of(&slots)))?;
@@ -135,12 +149,16 @@ pub fn heap_pages() -> Result<Vec<HeapPage>, String> {
 }
 
 fn measure(ranges: Vec<Range<u64>>) -> io::Result<Facts> {
+    let pages = heap_pages_of(ranges);
+    memprof_ledger::measure(SELF, page_size(), Some(pages), allocator::statistics())
+}
+
+fn heap_pages_of(ranges: Vec<Range<u64>>) -> HeapPages {
     let empty = heap_page_count().saturating_sub(ranges.len() as u64);
-    let pages = HeapPages {
+    HeapPages {
         ranges,
         empty: empty * HEAP_PAGE,
-    };
-    memprof_ledger::measure(SELF, page_size(), Some(pages), allocator::statistics())
+    }
 }
 
 /// Slots begin behind the header of their page.
@@ -159,15 +177,22 @@ fn add(sizes: &mut HeapSizes, object: VALUE, slot_size: u64) {
     if !flags.holds_object() || garbage() {
         return;
     }
-    sizes.slots += slot_size;
     // SAFETY: an object that lives, and nothing is freed during the walk.
     let memsize = unsafe { memsize::memsize(object, flags) }.unwrap_or(slot_size);
-    let outside = memsize.saturating_sub(slot_size);
-    if flags.is(ruby_value_type::RUBY_T_IMEMO) && flags.imemo_type() == IMEMO_ISEQ {
-        sizes.iseqs += outside;
+    let name = if flags.is(ruby_value_type::RUBY_T_IMEMO) && flags.imemo_type() == IMEMO_ISEQ {
+        Some("iseq")
     } else {
-        sizes.outside += outside;
-    }
+        data_type_name(object)
+    };
+    sizes.add(slot_size, memsize, name);
+}
+
+fn data_type_name<'a>(object: VALUE) -> Option<&'a str> {
+    // SAFETY: the types of live objects and their names are static.
+    let name = unsafe { data_type(object).as_ref().map(|kind| kind.wrap_struct_name) };
+    let name = name.filter(|name| !name.is_null())?;
+    // SAFETY: as above, a NUL-terminated string.
+    unsafe { CStr::from_ptr(name) }.to_str().ok()
 }
 
 /// Pages of the heap, with those that hold nothing, which a walk does not come to. 0 where the GC does not say.

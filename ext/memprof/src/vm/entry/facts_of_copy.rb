@@ -24,24 +24,31 @@ depth = caller(0).size - 1
       "\"#{text.gsub(/["\\\x00-\x1f\x7f]/) { |one| format("\\u%04x", one.ord) }}\""
     end
   end
+  hidden = "(hidden)"
   fixnums = -(2**62)..(2**62 - 1)
   encode = ->(value) do
     case value
     when nil, true, false then value
-    when Integer then fixnums.cover?(value) ? value : value.to_s
-    when Float then value.to_s
-    when Symbol then ":#{value.name}"
+    when Integer, Float, Symbol
+      next hidden unless contents
+
+      value.is_a?(Symbol) ? ":#{value.name}" : (fixnums.cover?(value) ? value : value.to_s)
     else "0x#{describe.bind_call(value)[/:0x0*(\h+)>\z/, 1]}"
     end
   end
   table = ->(thread, list, read) do
-    names = contents ? ask.(thread, list) : []
+    names = ask.(thread, list)
     names.to_h { |name| [":#{name}", encode.(ask.(thread, read, name))] } unless names.empty?
+  end
+  # Evaluated code has any name that the program gives it.
+  frame = ->(location) do
+    line = location.to_s
+    contents || location.absolute_path ? line : hidden + line.delete_prefix(location.path.to_s)
   end
   states = { false => "dead", nil => "raised" }
   facts = Thread.list.each_with_object({}.compare_by_identity) do |thread, all|
     status = ask.(thread, :status)
-    frames = contents ? ask.(thread, :backtrace) : nil
+    frames = ask.(thread, :backtrace_locations)
     frames = frames&.last(depth) if thread.equal?(Thread.current)
     all[thread] = json.({
       "status" => states.fetch(status, status), "name" => ask.(thread, :name),
@@ -49,7 +56,7 @@ depth = caller(0).size - 1
       "main" => thread.equal?(Thread.main) || nil, "current" => thread.equal?(Thread.current) || nil,
       "native_thread_id" => ask.(thread, :native_thread_id), "variables" => table.(thread, :keys, :[]),
       "thread_variables" => table.(thread, :thread_variables, :thread_variable_get),
-      "backtrace" => frames&.first(100)
+      "backtrace" => frames&.first(100)&.map(&frame)
     }.compact)
   end
   # One that runs is on its thread's stack.

@@ -17,6 +17,7 @@ use crate::vm::heap::{
     self,
     file::{self, Facts},
 };
+use crate::vm::process_memory;
 use crate::vm::protect::protect;
 use crate::vm::slots::FreeSlots;
 use crate::vm::symbols::symbols;
@@ -113,6 +114,9 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
         } => {
             let policy: Policy = values.parse()?;
             let contents = matches!(policy, Policy::Full | Policy::Truncate);
+            // SAFETY: asks the kernel: the copy is the process's child.
+            let pid = unsafe { libc::getppid() } as u32;
+            let memory = process_memory::facts_of_original(pid);
             let before = FreeSlots::now()?;
             let (threads, globals, about, _) = facts(&ruby, contents, false)?;
             let mut about: Map<String, serde_json::Value> = parsed(&about)?;
@@ -120,14 +124,16 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
             let own = before.used_since()?;
             let own = own.iter().map(|object| format!("{object:#x}"));
             about.insert("own_objects".to_owned(), own.collect());
+            if let Some(memory) = memory.and_then(|facts| serde_json::to_value(facts).ok()) {
+                about.insert("memory".to_owned(), memory);
+            }
             let facts = Facts {
                 format: format.parse()?,
                 compression: compression.parse()?,
                 policy,
                 threads,
                 globals,
-                // SAFETY: asks the kernel: the copy is the process's child.
-                pid: unsafe { libc::getppid() } as u32,
+                pid,
                 about,
             };
             let file = heap::binding::duplicate(output).map_err(|error| error.to_string())?;
