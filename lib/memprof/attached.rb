@@ -10,7 +10,9 @@ module Memprof
     LONGEST = 64 * 1024
     TRIES = 3
     MOMENT = 1 # second for the code to stop after each exception
-    private_constant :Ended, :LONGEST, :TRIES, :MOMENT
+    MALLOC_SAMPLE = "64KiB" # of one block in so many bytes the line is recorded
+    MOST_LINES = 3
+    private_constant :Ended, :LONGEST, :TRIES, :MOMENT, :MALLOC_SAMPLE, :MOST_LINES
 
     class << self
       # In the child of a fork neither the command nor the thread that would stop it is there.
@@ -50,7 +52,7 @@ module Memprof
     # A thread that is killed, perhaps by the code that it evaluates, has no outcome.
     def work(request)
       @file = file_of_command if request["file"] == true
-      watcher = watch(Thread.current)
+      watcher = watch(Thread.current) unless request["do"] == "serve"
       found = outcome(request)
     ensure
       watcher&.kill
@@ -93,6 +95,7 @@ module Memprof
       case request["do"]
       when "track" then track(request)
       when "malloc" then malloc(request)
+      when "serve" then serve(request)
       else evaluate(request)
       end
     rescue Exception => e # rubocop:disable Lint/RescueException -- goes to the command that asked
@@ -135,6 +138,42 @@ module Memprof
     def record(request)
       settings = options(request, "sample", "stack", "native")
       @file ? Malloc.record_to(@file, **settings) : Malloc.start(**settings)
+    end
+
+    # Tracks, and answers what the command asks, line by line, until the connection ends.
+    def serve(request)
+      @undo = start(request)
+      answer({ serves: true })
+      while (asked = @input.gets("\n"))
+        answer(asked == "dump\n" ? dump(request["values"]) : malloc_lines)
+      end
+      { stopped: true }
+    ensure
+      undo
+    end
+
+    # What was on before stays on.
+    def start(request)
+      tracks = Memprof.start(**options(request, "sample", "stack"))
+      records = Malloc.start(sample: MALLOC_SAMPLE)
+      -> { [(Memprof.stop if tracks), (Malloc.stop && Malloc.reset if records)] }
+    end
+
+    # Into the descriptor that comes when the command knows that it is waited for.
+    def dump(values)
+      require "io/wait"
+      answer({ begun: true })
+      IO.select([@input])
+      number = Native.receive_descriptor(@input.fileno) or raise Error, "no descriptor was passed"
+      Dump.stream(IO.for_fd(number, "wb"), Dump::Options.new(format: "binary", values: values))
+      { done: true }
+    end
+
+    # Those whose memory of malloc is live, most first: bytes, and where it was allocated.
+    def malloc_lines
+      Malloc.quiet { Session.collect }
+      sites = Malloc.sites.map { |name, numbers| [numbers.last, name] }.select { |bytes, _| bytes.positive? }
+      { lines: sites.max(MOST_LINES).map { |bytes, name| { bytes: bytes, site: name } } }
     end
 
     def undo

@@ -40,7 +40,8 @@ module Memprof
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
       Overview: "overview", Page: "page", Pager: "pager", ProcessCopy: "process_copy",
       ProcessFacts: "process_facts", Program: "program", Reports: "reports", Suggestion: "suggestion",
-      Target: "target", Terminal: "terminal", VerdictText: "verdict_text"
+      Target: "target", Terminal: "terminal", VerdictText: "verdict_text",
+      Watch: "watch"
     }.each { |name, file| autoload(name, "#{__dir__}/cli/#{file}") }
 
     # Runs a command line.

@@ -182,7 +182,7 @@ RSpec.describe "memprof leaks, of several dumps" do
     RUBY
     skip "no /proc/self/smaps" unless answer[:memory]
     expect(text).to start_with("No Ruby object grows, native memory does")
-    expect(text.tr("\n", " ")).to include("`memprof attach --malloc` shows which lines allocate it")
+    expect(text.tr("\n", " ")).to include("`memprof attach PID --malloc` shows which lines allocate it")
   end
 
   healthy = {

@@ -55,15 +55,42 @@ module Memprof
       # Gives the answer. `seconds` is the time for the process to begin, `work` that for the rest.
       # What the process records goes to `file`, if there is one.
       def run(request, seconds:, work:, file: nil)
-        check_room
-        get_started(seconds)
-        step("withdraw") # another command may attach now
-        send_rest(request, seconds)
+        begin_work(request, seconds)
         pass(file, seconds) if file
         await_answer(work)
       rescue Interrupt
         ended_early || raise
       ensure
+        close
+      end
+
+      # Has it do what it is asked for from time to time, until {#close}; see `Attached#serve`.
+      def serve(request, seconds:)
+        begin_work(request.merge(do: "serve"), seconds)
+        parse(receive(seconds))
+        served = true
+        # Another process may be traced meanwhile.
+        Native.drop_snapshot
+        self
+      ensure
+        close unless served
+      end
+
+      # Asks the process that serves, and passes a descriptor, if there is one, when it waits for that.
+      def ask(request, pass: nil, seconds: PATIENCE)
+        write("#{request}\n", seconds)
+        answer = parse(receive(seconds))
+        @socket.send_io(pass) if pass
+        answer
+      rescue SystemCallError
+        ended
+      end
+
+      def wait(seconds) = !@ahead.empty? || !@socket.wait_readable(seconds).nil?
+
+      def answer = parse(receive(PATIENCE))
+
+      def close
         @terminal.progress(nil)
         withdraw unless @started
         @socket&.close
@@ -71,6 +98,13 @@ module Memprof
       end
 
       private
+
+      def begin_work(request, seconds)
+        check_room
+        get_started(seconds)
+        step("withdraw") # another command may attach now
+        send_rest(request, seconds)
+      end
 
       def check_room
         left = @target.address_space
@@ -84,7 +118,7 @@ module Memprof
         beginning = Clock.now
         attempt = 0
         until @started
-          kind, why = ask(attempt += 1)
+          kind, why = request_line(attempt += 1)
           refuse(kind, why) if kind == :traced && Clock.now - beginning > PATIENCE
           wait = (attempt == 1) ? AT_EASE : [AGAIN_AFTER * attempt, LONGEST_WAIT].min
           next if begun?(wait) { progress("waits for its VM", Clock.now - beginning) }
@@ -94,7 +128,7 @@ module Memprof
       end
 
       # The line may have to wait on a thread that sleeps on: then the next one is for the thread that woke.
-      def ask(attempt)
+      def request_line(attempt)
         Native.attach(@target.pid, @target.held, format(LINE, pid: @target.inner_pid)) unless @socket
         Native.attach_step((attempt == 1) ? "ask" : "wake")
         kind, why = take(next_of_tracer)
@@ -147,6 +181,7 @@ module Memprof
       def sources
         require "memprof"
         require "memprof/attached"
+        require "memprof/dump"
         root = File.expand_path("..", __dir__)
         paths = $LOADED_FEATURES.select { |path| path.start_with?(root) && path.end_with?(".rb") }
         paths.reject! { |path| OWN.match?(path.delete_prefix(root)) }

@@ -99,9 +99,13 @@ module Memprof
             show(target, file.stat.size, Clock.now - beginning)
           end
         end
-        @terminal.warn("process #{target.pid} does not answer, so a copy of it was dumped; " \
-                       "it was paused for #{(copy.pause * 1000).round(1)} ms")
+        copied(target, copy.pause)
         out
+      end
+
+      def copied(target, pause)
+        @terminal.warn("process #{target.pid} does not answer, so a copy of it was dumped; " \
+                       "it was paused for #{(pause * 1000).round(1)} ms")
       end
 
       def ending(request)

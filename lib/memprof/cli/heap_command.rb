@@ -9,6 +9,7 @@ module Memprof
     # Base of the verbs that read a dump: options, opening it, questions, and answers in all formats.
     class HeapCommand < Command
       FORMATS = %i[text json csv markdown].freeze
+      WIDEST = 70 # characters of a command with its purpose beside it
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
 
       # Numbers of a dump that lacks a part are not those of the heap.
@@ -119,7 +120,9 @@ module Memprof
 
         commands = steps.map { |arguments, _| "memprof #{arguments.map { |text| shell(text) }.join(" ")}" }
         width = commands.map(&:length).max
-        lines = steps.zip(commands).map { |(_, purpose), command| "  #{command.ljust(width)}  #{purpose}" }
+        lines = steps.zip(commands).map do |(_, purpose), command|
+          width > WIDEST ? "  #{purpose}:\n    #{command}" : "  #{command.ljust(width)}  #{purpose}"
+        end
         @terminal.hint("\nNext:\n#{lines.join("\n")}")
       end
 

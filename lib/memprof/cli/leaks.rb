@@ -1,40 +1,66 @@
 # frozen_string_literal: true
 
+require_relative "../dump/options"
 require_relative "../own_code"
 
 module Memprof
   module CLI
-    # `memprof leaks`: what retains a large part of the heap.
+    # `memprof leaks`: what grows in a process and why, or what retains a large part of a heap.
     class Leaks < HeapCommand
-      SUMMARY = "shows what retains most of the memory of a dump"
-      USAGE = "[OPTIONS] FILE..."
-      DETAILS = <<~TEXT
-        A suspect is an object that retains a tenth of the heap or more, or many objects
-        of one class that together retain as much. For each suspect, leaks shows what it
-        retains, where that was allocated, and what retains it. Own code is the line of
-        the application behind it: of a block that a gem retains, the line that it was
-        written on. The application is what is no gem and no library of Ruby, or the
-        files whose paths match --own.
+      include LiveProcess
 
-        Several files are dumps of one process, the oldest first. Then leaks shows what
-        grows from dump to dump: what retains it, where it was allocated, and why it is
-        retained, as far as the dumps show that. Objects whose paths from the roots are
-        alike, but for indices and keys, count together. memprof's own objects are not
-        counted.
+      SUMMARY = "shows what grows in a process, and what retains most of a dump"
+      USAGE = "[OPTIONS] FILE... | PID..."
+      DETAILS = <<~TEXT
+        With the ID of a process, leaks dumps it three times in a minute (--for), and
+        shows what grows: what retains it, where it was allocated, and why it is
+        retained, as far as the heap shows that. The process need not have loaded
+        memprof: if it has not, it is copied, and paused for milliseconds only. Lines
+        are known of processes that have loaded memprof/signal. Processes that PID has
+        forked are looked at, too; those that run the same code count together, as the
+        workers of a server do. The dumps are kept for `memprof web --library`, without
+        values unless --values asks for them. Ctrl-C ends it early.
+
+        Several files are dumps of one process, the oldest first, and get the same
+        answer. Objects whose paths from the roots are alike, but for indices and keys,
+        count together. memprof's own objects are not counted.
+
+        One dump can't show growth. A suspect is an object that retains a tenth of the
+        heap or more, or many objects of one class that together retain as much. For
+        each suspect, leaks shows what it retains, where that was allocated, and what
+        retains it. Own code is the line of the application behind it: of a block that a
+        gem retains, the line that it was written on. The application is what is no gem
+        and no library of Ruby, or the files whose paths match --own.
+
+        With --fail it exits with 1 if something grows, and with 2 if that is unknown.
 
         Examples:
+          memprof leaks 4711
+          memprof leaks --for 10m --fail 4711
           memprof leaks heap.memprof
-          memprof leaks --threshold 2 heap.memprof
           memprof leaks --own '/engines/shop/' heap.memprof
-          memprof leaks before.memprof after.memprof
           memprof leaks 1.memprof 2.memprof 3.memprof 4.memprof
       TEXT
+      # Options of each way to call it.
+      OF_PROCESSES = %i[for attach values force].freeze
+      OF_ONE_DUMP = %i[threshold].freeze
+      UNITS = { "" => 1, "s" => 1, "m" => 60, "h" => 3600 }.freeze
+      LONGEST = 7 * 24 * 3600 # seconds
+      private_constant :OF_PROCESSES, :OF_ONE_DUMP, :UNITS, :LONGEST
 
       def call(arguments)
-        raise UsageError, "FILE is missing; see `memprof help leaks`" if arguments.empty?
+        raise UsageError, "FILE or PID is missing; see `memprof help leaks`" if arguments.empty?
 
-        arguments.each { |file| check_readable(file) }
-        arguments.one? ? one(arguments.first) : many(arguments)
+        pids, files = arguments.partition { |argument| pid?(argument) }
+        raise UsageError, "expected files or process ids, not both" if pids.any? && files.any?
+
+        refuse_options(OF_PROCESSES, "needs a PID") if pids.empty?
+        refuse_options(OF_ONE_DUMP, "needs a single FILE") unless files.one?
+        refuse_options(%i[fail], "needs a PID or several files") if files.one?
+        return live(pids) if pids.any?
+
+        files.each { |file| check_readable(file) }
+        files.one? ? one(files.first) : many(files)
       end
 
       private
@@ -47,6 +73,26 @@ module Memprof
         count("--limit N", "the first N suspects (default: 10); of several", "dumps, findings (default: 3)",
           :limit)
         text("--own PATTERN", "own code: files whose paths match this regexp", :own)
+        flag("--fail", "exit with 1 if something grows, with 2 if that is", "unknown", :fail)
+        define_live_options
+      end
+
+      def define_live_options
+        checked("--for TIME", "of PID: time from first to last dump, as 90s, 10m or", "2h (default: 60s)",
+          :for, "a time of at most a week, as 90s, 10m or 2h") { |text| time(text) }
+        flag("--attach", "of PID: load memprof there meanwhile, for lines:",
+          "it tracks one object in 8, and malloc",
+          :attach)
+        values = Memprof::Dump::Options::VALUES
+        one_of(values, "--values WHAT", "of PID: contents of strings etc. in the dumps that", "are kept: " \
+          "#{values.join(", ")}", "(default: none)", :values)
+        flag("--force", "of PID: copy it even if its cgroup might reach its", "limit", :force)
+      end
+
+      def time(text)
+        number, unit = text.match(/\A(\d+(?:\.\d+)?)([smh]?)\z/)&.captures
+        seconds = number.to_f * UNITS.fetch(unit || "")
+        seconds if seconds.positive? && seconds <= LONGEST
       end
 
       def suspects(heap)
@@ -103,17 +149,25 @@ module Memprof
       end
 
       def many(files)
+        answer = verdict(files.map { |file| [file] })
+        status = present(answer, further(files, answer)) do |page|
+          VerdictText.new(page, answer).render(output_format)
+        end
+        exit_status(status, [answer])
+      end
+
+      # Dumps of each time. They are open one after the other: each takes memory.
+      def verdict(times)
         verdict = nil
-        heap = nil
-        # They are open one after the other: each takes memory.
-        files.each do |file|
-          heap = open_heap(file)
-          verdict ||= Heap::Verdict.new
-          busy { verdict.add(heap) }
+        times.each do |files|
+          files.each_with_index do |file, index|
+            heap = open_heap(file)
+            verdict ||= Heap::Verdict.new
+            busy { verdict.add(heap, beside: index.positive?) }
+          end
         end
         answer = busy { verdict.answer(**@options.slice(:limit, :own)) }
-        answer = VerdictText.with_source(answer)
-        present(answer, further(files, answer)) { |page| VerdictText.new(page, answer).render(output_format) }
+        VerdictText.with_source(answer)
       end
 
       def further(files, answer)
@@ -121,6 +175,55 @@ module Memprof
         found = address ? [[["show", files.last, address], "one of the objects of the first finding"]] : []
         [*found, [["diff", *files], "all that changed, by class"],
           [["leaks", files.last], "what is large, whether it grows or not"]]
+      end
+
+      def live(pids)
+        targets = pids.map { |pid| target_of(pid) }
+        load_library
+        require_relative "../heap"
+        watch = Watch.new(targets, @terminal, seconds: @options.fetch(:for, Watch::DEFAULT),
+          values: @options[:values], room: !@options[:force], attach: @options.fetch(:attach, false))
+        watch.run { watch.groups.each { |group| preview(group) } }
+        groups = watch.groups.filter_map { |group| judged(group) }
+        raise UsageError, "#{pids.join(", ")} ended before the second dump" if groups.empty?
+
+        exit_status(present_groups(groups), groups.map(&:last), unknown: groups.size < watch.groups.size)
+      end
+
+      # The verdict on a group; nil if there is none, as all of it has ended.
+      def judged(group)
+        return if group.pids.empty? || group.rounds.size < 2
+
+        [group, verdict(group.rounds.map { |round| round.values_at(*group.pids) })]
+      end
+
+      # A first verdict, in a line.
+      def preview(group)
+        _, answer = judged(group)
+        @terminal.warn("#{group.name}, so far: #{VerdictText.summary(answer)}") if answer
+      end
+
+      def present_groups(groups)
+        answers = groups.map do |group, answer|
+          malloc = group.malloc.map { |site, bytes| { site: site, bytes: bytes } }
+          { name: group.name, processes: group.pids, ended: group.ended, dumps: group.rounds.map(&:values),
+            malloc: malloc }.merge(answer)
+        end
+        group, answer = groups.max_by { |_, one| one[:findings].sum { |finding| finding[:gained] } }
+        dumps = group.rounds.map { |round| round[group.pids.first] }
+        steps = [*further(dumps, answer), [["web", "--library"], "the same dumps in a browser"]]
+        present({ groups: answers }, steps) do |page|
+          next VerdictText.table(page, groups.flat_map { |_, one| one[:findings] }) if output_format == :csv
+
+          groups.each { |one, found| VerdictText.new(page, found, group: one).render(output_format) }
+        end
+      end
+
+      def exit_status(status, answers, unknown: false)
+        return status unless @options[:fail]
+        return 1 if answers.any? { |answer| VerdictText.grows?(answer) }
+
+        unknown || answers.any? { |answer| answer[:memory].nil? } ? 2 : status
       end
 
       def table(page, file, answer)

@@ -39,6 +39,10 @@ module Memprof
         text unless text.empty?
       end
 
+      # What is alike in processes that run the same code: the workers of a server have titles that differ by
+      # numbers.
+      def code = [executable, read("cmdline").to_s.gsub(/\d+/, "#")]
+
       def uid = status("Uid")&.split&.fetch(1)&.to_i
 
       def inner_pid = (status("NSpid")&.split&.last || @pid).to_i
@@ -90,6 +94,12 @@ module Memprof
       end
 
       private
+
+      def executable
+        File.readlink("#{@directory}/exe")
+      rescue SystemCallError
+        nil
+      end
 
       # Its root directory, open. /proc/PID/root is there for as long as the process, and so is what is
       # mounted in a namespace of its own, unless they are held open.

@@ -18,7 +18,7 @@ module Memprof
       attr_reader :pid
 
       # `inner_pid` is its process id as it sees it itself.
-      def_delegators :@facts, :stopped?, :threads, :inner_pid, :resident, :address_space
+      def_delegators :@facts, :stopped?, :threads, :inner_pid, :resident, :address_space, :code
 
       def initialize(pid)
         @pid = pid

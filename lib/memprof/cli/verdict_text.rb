@@ -12,7 +12,13 @@ module Memprof
         "levels_off" => "levels off, as a cache that fills"
       }.freeze
       SHARE = 10 # a line that allocated one in so many bytes of a class is named
-      private_constant :TRENDS, :SHARE
+      NOISE = 256 << 10 # bytes by which a part of RSS changes all the time
+      SOON = 10 # seconds: what was gained in less says nothing of an hour
+      HOUR = 3600
+      LINES = 3 # of malloc
+      PARTS = 4 # of RSS
+      OBJECTS = %w[slots_used objects iseqs].freeze # items of the ledger
+      private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :OBJECTS
 
       class << self
         # The answer with the source of each line, if its file can be read.
@@ -23,34 +29,66 @@ module Memprof
           answer.merge(findings: findings)
         end
 
+        # A line: what grows most.
+        def summary(answer)
+          text = new(nil, answer)
+          finding = answer[:findings].first
+          finding ? text.sentence(finding) : text.title
+        end
+
+        # Whether it goes on: what fills up like a cache is no failure.
+        def grows?(answer)
+          answer[:findings].any? { |finding| finding[:trend] != "levels_off" } || new(nil, answer).native?
+        end
+
+        def table(page, findings)
+          page.listing(Listing.new.column("Gained", :bytes, :gained)
+            .column("Objects", :count, :objects) { |finding| finding[:count].last - finding[:count].first }
+            .column("Class", :name, :class)
+            .column("Retained by", :name, :holder) { |finding| retained_by(finding) }
+            .column("Allocated at", :place, :site) { |finding| finding[:lines].first }
+            .column("Application", :place, :own)
+            .column("Trend", :name, :trend)
+            .column("Because", :name, :why)
+            .rows(findings))
+        end
+
+        # Each thread runs; that the VM knows it explains nothing.
+        def retained_by(finding)
+          finding[:kind] == "object" ? Wording.phrase(finding[:retained_by]) : "running #{finding[:kind]}s"
+        end
+
         private
 
         def sourced(line) = line&.merge(source: Source.line(line[:file], line[:line]))
       end
 
-      def initialize(page, answer)
+      # `group` is of the processes that were watched.
+      def initialize(page, answer, group: nil)
         @page = page
         @answer = answer
+        @group = group
       end
 
       def render(format)
-        return table if format == :csv
-
         findings = @answer[:findings]
-        @page.heading(title)
+        return self.class.table(@page, findings) if format == :csv
+
+        @page.heading(@group ? "#{processes}: #{title.sub(/\A[A-Z]/, &:downcase)}" : title)
         @page.text(reachable)
         @page.text(memory)
         findings.each_with_index { |finding, index| finding(finding, index + 1) }
         more = @answer[:more]
         @page.note("... and #{Units.plural(more, "finding")} more: --limit N") if more.positive?
-        @answer[:remarks].each { |remark| @page.paragraph("Note: #{remark.delete_suffix(".")}.") }
+        [*@answer[:remarks], sampled].compact.each do |remark|
+          @page.paragraph("Note: #{remark.delete_suffix(".")}.")
+        end
       end
-
-      private
 
       def title
         count = @answer[:findings].size + @answer[:more]
-        return "#{Units.plural(count, "finding")}, in #{@answer[:heaps]} dumps" if count.positive?
+        first = "Native memory grows most, then " if native? && count.positive?
+        return "#{first}#{Units.plural(count, "finding")}, in #{@answer[:heaps]} dumps" if count.positive?
 
         native? ? "No Ruby object grows, native memory does" : "Nothing grows"
       end
@@ -62,33 +100,6 @@ module Memprof
 
         steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
         memory[:objects] * 2 < memory[:cause][:change] && steps.all?(&:positive?)
-      end
-
-      # What the process took besides objects is in its dumps, unless a copy of it was dumped.
-      def memory
-        memory = @answer[:memory]
-        return "The dumps do not say what RSS was: whether native memory grows is not known." unless memory
-
-        advice = " `memprof attach --malloc` shows which lines allocate it." if native?
-        "#{Wording.memory(memory)}#{advice}"
-      end
-
-      def reachable
-        sizes = @answer[:reachable].map { |sum| Units.bytes(sum[:size]) }
-        "Reachable objects: #{sizes.join(", ")}."
-      end
-
-      def finding(finding, number)
-        @page.paragraph("#{number}. #{sentence(finding)}")
-        @page.facts(
-          "Retained by" => retained_by(finding),
-          "Allocated at" => allocated(finding),
-          "Application" => application(finding),
-          "Source" => (finding[:own] || finding[:lines].first)&.fetch(:source),
-          "Mostly in" => mostly(finding[:mostly]),
-          "Because" => finding[:why],
-          "Dumps" => dumps(finding)
-        )
       end
 
       # "32,000 more String instances, with what they retain 2.2 MiB more".
@@ -103,15 +114,84 @@ module Memprof
         "#{instances(more, finding, "more ")} retain #{gained}#{everywhere}#{list}"
       end
 
+      private
+
+      def sampled
+        return unless @group&.sample && @answer[:findings].any?
+
+        "one object in #{@group.sample} was tracked, and only these count for a line"
+      end
+
+      def processes
+        pids = @group.pids
+        ended = @group.ended
+        "#{@group.name} (#{pids.join(", ")})#{", without #{ended.join(", ")}, which ended" if ended.any?}"
+      end
+
+      # What the process took besides objects is in its dumps, unless /proc could not be read.
+      def memory
+        memory = @answer[:memory]
+        return "The dumps do not say what RSS was: whether native memory grows is not known." unless memory
+
+        "#{grown(memory)}#{" #{native_lines}" if native?}"
+      end
+
+      def native_lines
+        lines = @group ? @group.malloc : []
+        of = @group ? @group.pids.first : "PID"
+        return "`memprof attach #{of} --malloc` shows which lines allocate it." if lines.empty?
+
+        lines = lines.first(LINES).select { |_, bytes| bytes * SHARE >= lines.dig(0, 1) }
+        sites = lines.map { |site, bytes| "#{site} (#{Units.bytes(bytes)})" }
+        "Allocated meanwhile at #{sites.join(", ")}."
+      end
+
+      # By how much RSS grew, and the parts that matter, which add up with what is left out.
+      def grown(memory)
+        change = memory[:change]
+        from_to = "#{Units.bytes(memory[:before])} to #{Units.bytes(memory[:after])}"
+        return "RSS stayed at #{Units.bytes(memory[:after])}." if change.abs < NOISE
+
+        least = [NOISE, change.abs / SHARE].max
+        parts = parts(memory).select { |_, bytes| bytes.abs >= least }
+        parts = parts.max_by(PARTS) { |_, bytes| bytes.abs }.sort_by { |_, bytes| -bytes }
+        said = parts.map { |name, bytes| "#{name} #{Cell.text(bytes, :growth)}" }
+        "RSS #{change.positive? ? "grew" : "shrank"} by #{Units.bytes(change.abs)} (#{from_to})" \
+          "#{": #{said.join(", ")}" if said.any?}."
+      end
+
+      # Ruby objects apart in those that are reachable, and garbage, which goes when it is collected.
+      def parts(memory)
+        reachable = @answer[:reachable].map { |sum| sum[:size] }
+        gained = reachable.last - reachable.first
+        others = memory[:items].reject { |item| OBJECTS.include?(item[:key]) }
+        [["reachable objects", gained], ["garbage", memory[:objects] - gained],
+          *others.map { |item| item.values_at(:name, :change) }]
+      end
+
+      def reachable
+        sizes = @answer[:reachable].map { |sum| Units.bytes(sum[:size]) }
+        time = @answer[:seconds]
+        "Reachable objects: #{sizes.join(", ")}#{" in #{Cell.text(time, :seconds)}" if time && time >= SOON}."
+      end
+
+      def finding(finding, number)
+        @page.paragraph("#{number}. #{sentence(finding)}")
+        @page.facts(
+          "Retained by" => self.class.retained_by(finding),
+          "Allocated at" => allocated(finding),
+          "Application" => application(finding),
+          "Source" => (finding[:own] || finding[:lines].first)&.fetch(:source),
+          "Mostly in" => mostly(finding[:mostly]),
+          "Because" => finding[:why],
+          "Dumps" => dumps(finding)
+        )
+      end
+
       def instances(count, finding, more = nil)
         name, place = kind(finding[:class])
         one = finding[:kind] == "object" ? "#{name} instance" : name
         "#{Units.count(count)} #{more}#{one}#{"s" unless count == 1}#{" written at #{place}" if place}"
-      end
-
-      # Each thread runs; that the VM knows it explains nothing.
-      def retained_by(finding)
-        finding[:kind] == "object" ? Wording.phrase(finding[:retained_by]) : "running #{finding[:kind]}s"
       end
 
       # Several lines, if each allocated a good part of the same class.
@@ -144,19 +224,14 @@ module Memprof
         sizes = finding[:size]
         trend = TRENDS[finding[:trend]]
         "#{Cell.text(sizes, :series)} #{sizes.map { |size| Units.bytes(size) }.join(", ")}" \
-          "#{"; #{trend}" if trend}"
+          "#{"; #{trend}" if trend}#{in_an_hour(finding) unless finding[:trend] == "levels_off"}"
       end
 
-      def table
-        @page.listing(Listing.new.column("Gained", :bytes, :gained)
-          .column("Objects", :count, :objects) { |finding| finding[:count].last - finding[:count].first }
-          .column("Class", :name, :class)
-          .column("Retained by", :name, :holder) { |finding| retained_by(finding) }
-          .column("Allocated at", :place, :site) { |finding| finding[:lines].first }
-          .column("Application", :place, :own)
-          .column("Trend", :name, :trend)
-          .column("Because", :name, :why)
-          .rows(@answer[:findings]))
+      def in_an_hour(finding)
+        time = @answer[:seconds]
+        return unless time && time >= SOON
+
+        "; #{Units.bytes((finding[:gained] * HOUR / time).round)} in an hour"
       end
     end
   end

@@ -23,15 +23,17 @@ module Memprof
         @native = Native::Verdict.new
       end
 
-      # Adds the heap of a later time than the last.
+      # Adds the heap of a later time than the last, or of another process beside the last: workers of a
+      # server count together.
       #
       # @param heap [Heap]
+      # @param beside [Boolean] whether it is of the same time as the last
       # @return [self]
       # @raise [Memprof::Error] if its index can't be read any more
-      def add(heap)
+      def add(heap, beside: false)
         raise ArgumentError, "a heap is needed, not #{heap.inspect}" unless heap.is_a?(Heap)
 
-        @native.add(heap.native)
+        @native.add(heap.native, beside)
         self
       end
 
@@ -44,7 +46,7 @@ module Memprof
       #   (`"object"`, `"thread"`, `"fiber"`), `:retained_by` (in parts, places in files apart), `:trend`
       #   (`"grows"`, `"levels_off"`, `"unknown"` for two heaps), `:count` and `:size` (one number a heap;
       #   size with what is below), `:gained` (bytes), `:mostly`, `:why`, `:lines`, `:own`, `:example`;
-      #   `:memory`, `:reachable`, `:more`, `:remarks`
+      #   `:heaps`, `:seconds` between the first and the last, `:memory`, `:reachable`, `:more`, `:remarks`
       # @raise [ArgumentError] if no heap was added, or the regexp is invalid
       def answer(limit: nil, own: nil)
         text = JSON.generate({ limit: limit, own: own }.compact)

@@ -126,8 +126,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds the next heap.
-    pub fn add(&mut self, heap: &Heap) -> io::Result<()> {
+    /// Adds the next heap, or one of another process at the same time as the last.
+    pub fn add(&mut self, heap: &Heap, beside: bool) -> io::Result<()> {
         if self.nodes.is_empty() {
             let nothing = self.names.intern("");
             self.nodes.push(Node {
@@ -145,8 +145,10 @@ impl Tree {
             node.example = None;
             node.nested = 0;
         }
-        let number = self.heaps;
-        self.heaps += 1;
+        if !beside || self.heaps == 0 {
+            self.heaps += 1;
+        }
+        let number = self.heaps - 1;
         let reading = Reading::new(self, heap)?;
         let of = reading.merge()?;
         let sizes = heap.memsizes()?;

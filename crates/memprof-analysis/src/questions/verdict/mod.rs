@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Site};
 use super::memory::ledger;
+use super::overview::process_facts;
 use super::{Error, Phrase, own_files, tracking};
 use crate::query::Pattern;
 use growth::{Growing, Search};
@@ -34,7 +35,10 @@ const STEPS: usize = 12;
 #[derive(Default)]
 pub struct Verdict {
     tree: Tree,
+    /// Of each time, that of all processes; `None` if that of one is not known.
     ledgers: Vec<Option<Ledger>>,
+    /// When the dumps were written, in microseconds since 1970.
+    times: Vec<Option<i64>>,
 }
 
 /// What is asked.
@@ -124,8 +128,10 @@ pub struct Finding {
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Answer {
-    /// Heaps.
+    /// Heaps, those of several processes at one time being one.
     pub heaps: usize,
+    /// Seconds from the first to the last; null if a dump does not say when it was written.
+    pub seconds: Option<f64>,
     /// By how much the RSS grew, and where; null if a dump does not say.
     pub memory: Option<MemoryGrowth>,
     /// RSS at each heap; null where a dump does not say.
@@ -143,14 +149,33 @@ pub struct Answer {
 }
 
 impl Verdict {
-    /// Adds a heap, of a later time than the last.
+    /// Adds a heap, of a later time than the last, or of another process `beside` it: then both count together.
     ///
     /// # Errors
     /// If its index cannot be read.
-    pub fn add(&mut self, heap: &Heap) -> Result<(), Error> {
-        self.tree.add(heap)?;
-        self.ledgers.push(ledger(heap)?);
+    pub fn add(&mut self, heap: &Heap, beside: bool) -> Result<(), Error> {
+        let ledger = ledger(heap)?;
+        self.tree.add(heap, beside)?;
+        match self.ledgers.last_mut().filter(|_| beside) {
+            Some(known) => {
+                *known = match (known.take(), ledger) {
+                    (Some(known), Some(ledger)) => Some(known.and(&ledger)),
+                    _ => None,
+                }
+            }
+            None => {
+                self.ledgers.push(ledger);
+                let time = process_facts::header(heap).get("time_us").cloned();
+                self.times.push(time.and_then(|time| time.as_i64()));
+            }
+        }
         Ok(())
+    }
+
+    /// Seconds from the first heap to the last.
+    fn seconds(&self) -> Option<f64> {
+        let (first, last) = (self.times.first()?.as_ref()?, self.times.last()?.as_ref()?);
+        Some((last - first) as f64 / 1e6)
     }
 
     /// The verdict on all heaps so far. `last` is the one that was added last.
@@ -175,6 +200,7 @@ impl Verdict {
         };
         Ok(Answer {
             heaps: self.tree.heaps,
+            seconds: self.seconds(),
             memory,
             rss: (self.ledgers.iter())
                 .map(|ledger| ledger.as_ref().map(|ledger| ledger.facts.rss))

@@ -5,7 +5,7 @@ use memprof_heap::testing::{Thing, address, class, heap, string, thing};
 fn verdict(heaps: &[Heap]) -> Answer {
     let mut verdict = Verdict::default();
     for heap in heaps {
-        verdict.add(heap).expect("added");
+        verdict.add(heap, false).expect("added");
     }
     let last = heaps.last().expect("a heap");
     verdict
@@ -173,11 +173,26 @@ fn questions_that_make_no_sense_are_refused() {
     let heap = numbers(1);
     assert!(Verdict::default().json(&Question::default(), None).is_err());
     let mut verdict = Verdict::default();
-    verdict.add(&heap).expect("added");
+    verdict.add(&heap, false).expect("added");
     let own = Some("(".to_owned());
     let question = Question {
         own,
         ..Question::default()
     };
     assert!(verdict.json(&question, Some(&heap)).is_err());
+}
+
+#[test]
+fn heaps_of_workers_count_together() {
+    let mut verdict = Verdict::default();
+    let rounds = [[list(1000), list(500)], [list(1500), list(700)]];
+    for [first, second] in &rounds {
+        verdict.add(first, false).expect("added");
+        verdict.add(second, true).expect("added");
+    }
+    let answer = verdict
+        .answer(&Question::default(), &rounds[1][1])
+        .expect("an answer");
+    assert_eq!(answer.heaps, 2);
+    assert_eq!(answer.findings[0].count, [1498, 2198]);
 }

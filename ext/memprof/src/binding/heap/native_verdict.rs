@@ -33,16 +33,16 @@ pub fn define(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     let verdict = native.define_class("Verdict", ruby.class_object())?;
     verdict.undef_default_alloc_func();
     verdict.define_singleton_method("new", function!(NativeVerdict::default, 0))?;
-    verdict.define_method("add", method!(add, 1))?;
+    verdict.define_method("add", method!(add, 2))?;
     verdict.define_method("answer", method!(answer, 1))
 }
 
-/// Adds a heap, of a later time than the last one.
-fn add(ruby: &Ruby, native: &NativeVerdict, heap: &NativeHeap) -> Result<(), Error> {
+/// Adds a heap, of a later time than the last one, or of another process `beside` it.
+fn add(ruby: &Ruby, native: &NativeVerdict, heap: &NativeHeap, beside: bool) -> Result<(), Error> {
     let (heaps, opened) = (Arc::clone(&native.0), Arc::clone(&heap.0));
     let added = job::run(ruby, "verdict", move |_| {
         let mut heaps = heaps.lock().unwrap_or_else(PoisonError::into_inner);
-        heaps.verdict.add(&opened.heap)?;
+        heaps.verdict.add(&opened.heap, beside)?;
         heaps.last = Some(opened);
         Ok(())
     })?;

@@ -1,0 +1,206 @@
+# frozen_string_literal: true
+
+require "tmpdir"
+require_relative "../cell"
+require_relative "../library"
+require_relative "../memory"
+
+module Memprof
+  module CLI
+    # Dumps running processes several times, for a verdict on what grows in them. A process is asked over its
+    # socket if it has one; else it is copied, loads nothing, and is paused for milliseconds.
+    class Watch
+      include Dumping
+
+      # Processes that run the same code, as the workers of a server do: their heaps count together. Each
+      # round has the dumps of those that ran, by process id.
+      Group = Struct.new(:targets, :rounds, :malloc, :sample) do
+        def name = targets.first.name
+
+        # Those that ran all the time.
+        def pids = rounds.map(&:keys).reduce(:&) || []
+
+        def ended = targets.map(&:pid) - pids
+      end
+
+      DEFAULT = 60 # seconds
+      # Seconds between two dumps of a long watch. A short one has three dumps.
+      BETWEEN = 300
+      MOST = 13 # dumps
+      TIMEOUT = 300 # seconds for a dump
+      # Values are left out: what a program has in memory may be secret.
+      WANTED = { format: :binary, values: :none }.freeze
+      GLANCE = 0.2
+      SAMPLE = 8 # of an attached process, one object in so many is tracked
+      TO_LOAD = 30 # seconds for it to load memprof
+      private_constant :BETWEEN, :MOST, :TIMEOUT, :WANTED, :GLANCE, :SAMPLE, :TO_LOAD
+
+      attr_reader :groups
+
+      # `room` is false where a copy may bring the cgroup to its limit. With `attach`, memprof is loaded into
+      # processes that have not loaded it; then a group has the lines whose memory of malloc is live, too.
+      def initialize(targets, terminal, seconds: DEFAULT, values: nil, room: true, attach: false)
+        @terminal = terminal
+        @seconds = seconds
+        @wanted = values ? WANTED.merge(values: values) : WANTED
+        @room = room
+        @attach = attach
+        @attachments = {}
+        @pauses = Hash.new(0)
+        @groups = group(targets)
+        raise UsageError, "#{processes(targets)} no Ruby" if @groups.empty?
+      end
+
+      # Yields when the first interval is over, and before that the seconds until then. Ctrl-C ends it early,
+      # once there are two dumps.
+      def run
+        announce
+        attach if @attach
+        beginning = Clock.now
+        count.times do |number|
+          wait_until(beginning + (interval * number))
+          Dir.mktmpdir("memprof") { |directory| round(directory, number) }
+          yield if number == 1 && count > 2
+          break if @groups.none? { |group| group.pids.any? }
+        end
+        say_pauses
+        ask_for_malloc
+      rescue Interrupt
+        raise if @groups.none? { |group| group.rounds.size > 1 }
+
+        @terminal.warn("interrupted: this is the verdict so far")
+      ensure
+        @attachments.each_value(&:close)
+        @terminal.progress(nil)
+      end
+
+      private
+
+      def count = [[(@seconds / BETWEEN).ceil, 2].max + 1, MOST].min
+
+      def interval = @seconds.fdiv(count - 1)
+
+      # What a process has forked is looked at, too.
+      def group(targets)
+        all = targets.flat_map { |target| [target, *target.descendants] }.uniq(&:pid)
+        ruby = all.select { |target| target.answers? || target.ruby? }
+        ruby.group_by(&:code).values.map { |alike| Group.new(alike, [], []) }
+      end
+
+      def processes(targets)
+        pids = targets.map(&:pid)
+        pids.one? ? "process #{pids.first} runs" : "processes #{pids.join(", ")} run"
+      end
+
+      def announce
+        @groups.each do |group|
+          pids = group.targets.map(&:pid)
+          @terminal.warn("#{pids.one? ? "process" : "processes"} #{pids.join(", ")} (#{group.name}): #{plan}")
+        end
+      end
+
+      def plan
+        values = @wanted[:values]
+        "#{count} dumps in #{Cell.text(@seconds, :seconds)}, " \
+          "#{values == :none ? "without values" : "with values (#{values})"}" \
+          "#{"; loads memprof, which tracks one object in #{SAMPLE}, and malloc" if @attach}"
+      end
+
+      # One that has loaded memprof is asked over its socket.
+      def attach
+        @groups.flat_map { |group| group.targets.map { |target| [group, target] } }.each do |group, target|
+          next if target.answers?
+
+          attachment = Attachment.new(target, ProcessCopy.new(target).library, @terminal)
+          request = { sample: SAMPLE, values: @wanted[:values].to_s }
+          @attachments[target.pid] = attachment.serve(request, seconds: TO_LOAD)
+          group.sample = SAMPLE
+        end
+      end
+
+      def wait_until(moment)
+        while (left = moment - Clock.now).positive?
+          @terminal.progress("next dump in #{left.ceil} s; Ctrl-C ends it early")
+          sleep([left, GLANCE].min)
+        end
+      end
+
+      # A round that is interrupted is left out.
+      def round(directory, number)
+        rounds = @groups.map do |group|
+          alive = number.zero? ? group.targets : group.targets.select { |one| group.pids.include?(one.pid) }
+          alive.filter_map { |target| dumped(target, directory, number) }.to_h
+        end
+        @groups.zip(rounds) { |group, round| group.rounds << round }
+      end
+
+      # Its process id and the dump. Nil for a process that has ended since the first dump.
+      def dumped(target, directory, number)
+        check_room(target)
+        path = File.join(directory, "#{target.pid}.memprof")
+        attachment = @attachments[target.pid]
+        attachment ? attached(target, attachment, path) : dump_of(target, path, @wanted, TIMEOUT)
+        [target.pid, keep(path, target, number)]
+      rescue UsageError, Error, SystemCallError
+        raise if number.zero? || target.running?
+
+        @terminal.warn("process #{target.pid} ended")
+        nil
+      end
+
+      # Each process's own: bytes and place.
+      def ask_for_malloc
+        @groups.each do |group|
+          lines = @attachments.slice(*group.pids).values.flat_map { |one| one.ask("malloc")["lines"] }
+          bytes = lines.grep(Hash).group_by { |line| line["site"].to_s }
+            .transform_values { |same| same.sum { |line| line["bytes"].to_i } }
+          group.malloc = bytes.sort_by { |_, size| -size }
+        end
+      end
+
+      def attached(target, attachment, path)
+        reader, writer = IO.pipe(binmode: true)
+        attachment.ask("dump", pass: writer)
+        writer.close
+        Output.open(path) { |file| receive(target, attachment, reader, file, TIMEOUT) }
+      ensure
+        [reader, writer].compact.each(&:close)
+        @terminal.progress(nil)
+      end
+
+      def keep(path, target, number)
+        entry = library.take(app: target.name, name: "#{target.name}, dump #{number + 1} of #{count}",
+          facts: { pid: target.pid }) { |part| IO.copy_stream(path, part) }
+        entry.path
+      end
+
+      def library = @library ||= Library.new(Library.default_directory)
+
+      # The copy may come to take as much as the process, if that writes to all its memory meanwhile.
+      def check_room(target)
+        return unless @room
+
+        memory = Memprof::Memory.of(target.pid)
+        room = memory.room
+        return if room.nil? || room >= memory.private_bytes
+
+        raise UsageError, "a copy of process #{target.pid} may take #{Units.bytes(memory.private_bytes)}, " \
+                          "and its cgroup has room for #{Units.bytes(room)}; --force copies it anyway"
+      end
+
+      # Nobody asked for these: a process that answers to its signal only dumps as it is set.
+      def refuse_wanted(target); end
+
+      def copied(target, pause)
+        @pauses[target.pid] = [@pauses[target.pid], pause].max
+      end
+
+      def say_pauses
+        return if @pauses.empty?
+
+        longest = (@pauses.values.max * 1000).round(1)
+        @terminal.warn("copies were dumped; no process was paused for more than #{longest} ms")
+      end
+    end
+  end
+end
