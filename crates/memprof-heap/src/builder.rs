@@ -74,6 +74,22 @@ pub struct Builder {
     counts: Counts,
 }
 
+/// What a thread or fiber counts with. Its memsize has a stack of a mebibyte, or as large as it may get, of which the first pages are
+/// in memory: deep recursion is rare.
+const STACK: u64 = 16 << 10;
+
+/// Bytes that an object counts with.
+fn counted(tables: &Tables, object: &Object<'_>) -> u64 {
+    let type_name = match object.detail {
+        Detail::Data { type_name } => type_name.map(|name| tables.name(name)),
+        _ => None,
+    };
+    match type_name {
+        Some("VM/thread" | "thread" | "fiber") => object.memsize.min(STACK),
+        _ => object.memsize,
+    }
+}
+
 impl Builder {
     /// Texts go into `texts`, from where it stands.
     pub fn new(texts: File) -> io::Result<Builder> {
@@ -290,7 +306,8 @@ impl Writer for Builder {
         self.group.push(group);
         self.flags
             .push(object.flags.0 & 0xff_ffff | object.age.map_or(NO_AGE, u32::from) << 24);
-        self.memsize.push(object.memsize);
+        let memsize = counted(tables, object);
+        self.memsize.push(memsize);
         self.slot_size
             .push(u16::try_from(object.slot_size).unwrap_or(u16::MAX));
         if let Some(shape) = object.shape_id {
@@ -312,7 +329,7 @@ impl Writer for Builder {
         self.rows.offsets.push(self.rows.targets.len() as u32);
         self.key = None;
         self.counts.objects += 1;
-        self.counts.memsize = self.counts.memsize.saturating_add(object.memsize);
+        self.counts.memsize = self.counts.memsize.saturating_add(memsize);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ module Memprof
     # Base of the verbs that read a dump: options, opening it, questions, and answers in all formats.
     class HeapCommand < Command
       FORMATS = %i[text json csv markdown].freeze
-      WIDEST = 70 # characters of a command with its purpose beside it
+      WIDEST = 100 # characters of a command with its purpose beside it
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
 
       # Numbers of a dump that lacks a part are not those of the heap.

@@ -100,7 +100,7 @@ module Memprof
       end
 
       def one(file)
-        answer = suspects(open_heap(file))
+        answer = suspects(open_heap(file)).merge(leaked_blocks(file))
         suspect = answer[:suspects].first
         steps = suspect ? steps(file, suspect[:object][:address]) : [[["top", file], "the largest objects"]]
         present(answer, steps) do |page|
@@ -118,6 +118,7 @@ module Memprof
 
       def render(page, file, answer)
         page.heading(title(file, answer))
+        page.text("One dump shows what is large; two or more, or a PID, show what grows.")
         answer[:suspects].each_with_index do |suspect, index|
           page.paragraph("#{index + 1}. #{Wording.phrase(suspect[:phrase])}")
           page.facts(own_code(suspect[:own])) if suspect[:own]
@@ -125,7 +126,29 @@ module Memprof
           page.listing(Objects.path(suspect[:path]))
         end
         more(page, answer[:more], "suspect")
+        page.paragraph(blocks(file, answer[:blocks])) if answer[:blocks]
         warn(page, answer[:remarks])
+      end
+
+      # A core file has the blocks of malloc, too.
+      def leaked_blocks(file)
+        require_relative "../file_kind"
+        return {} unless file != "-" && FileKind.of(file) == :core
+
+        core = busy { Memprof::Core.open(file) }
+        { blocks: core.count(:leaked).merge(largest: core.summarize(:leaked)[:sizes].first) }
+      rescue Unsupported => e
+        { blocks: { unknown: e.message } }
+      end
+
+      def blocks(file, blocks)
+        return "Note: whether C code leaks is not known: #{blocks[:unknown]}." if blocks[:unknown]
+        return "No block of malloc is leaked." if blocks[:count].zero?
+
+        largest = blocks[:largest]
+        most = ", #{Units.count(largest[:count])} of them of #{Units.bytes(largest[:size])}" if largest
+        "C code has leaked #{Units.bytes(blocks[:bytes])}: #{Units.plural(blocks[:count], "block")} of malloc " \
+          "that nothing references#{most}. `memprof core #{shell(file)} summarize leaked` shows them."
       end
 
       def own_code(own) = { "Own code" => OwnCode.sentence(own), "Source" => own[:source] }

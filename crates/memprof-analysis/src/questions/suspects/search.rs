@@ -11,7 +11,7 @@ use memprof_dump::record::Kind;
 use memprof_heap::graph::Tree;
 use memprof_heap::{Heap, NONE, Sizes};
 
-/// Threads that a server may have waiting, each with a stack of its own: so many are no leak.
+/// Threads that a server may have waiting: so many are no leak, unless a later dump has more.
 const POOL: usize = 100;
 
 /// So many objects, each retained by the one before, are a list.
@@ -87,7 +87,7 @@ impl<'h> Search<'h> {
         node >= self.heap.len()
     }
 
-    /// Code that is loaded is no leak, as long as no single object has gathered it.
+    /// Code that is loaded is no leak, as long as no other object has gathered it.
     fn is_code(&self, node: u32) -> bool {
         let group = self
             .groups
@@ -101,8 +101,8 @@ impl<'h> Search<'h> {
         })
     }
 
-    /// A thread or fiber of which nearly all is its stack. That is as large from the first call on.
-    pub fn is_stack(&self, node: u32) -> bool {
+    /// A thread or fiber of which nearly all is its stack.
+    fn is_stack(&self, node: u32) -> bool {
         let name = self.describer.words.internal_name(node);
         let size = self.describer.size(node);
         matches!(name, Some("VM/thread" | "thread" | "fiber"))
@@ -113,9 +113,6 @@ impl<'h> Search<'h> {
         let mut found = Vec::new();
         let mut open = vec![self.heap.root()];
         while let Some(node) = open.pop() {
-            if self.is_stack(node) {
-                continue;
-            }
             if let Some((list, beside)) = self.list(node) {
                 found.push(list);
                 open.extend(beside);
@@ -125,7 +122,7 @@ impl<'h> Search<'h> {
                 .tree
                 .children(node)
                 .partition(|&child| self.retained.get(child) >= self.least);
-            let is_end = large.is_empty() && !self.is_root(node);
+            let is_end = large.is_empty() && !self.is_root(node) && !self.is_code(node);
             if is_end || self.gathers(node, &small) {
                 let retained = self.retained.get(node);
                 found.push(Found {
@@ -193,29 +190,33 @@ impl<'h> Search<'h> {
         if self.is_root(node) || self.describer.words.short(node) == "Object" {
             return false;
         }
-        let sizes = small.iter().map(|&child| self.retained.get(child));
+        // What a class has of methods is there since it was loaded, but for blocks and what they captured.
+        let is_code = self.is_code(node);
+        let is_loaded = |child: u32| {
+            let is_method = self.describer.words.internal_name(child) == Some("ment");
+            is_code
+                && self.is_code(child)
+                && (!is_method || self.tree.children(child).all(|held| self.is_code(held)))
+        };
+        let held = small.iter().filter(|&&child| !is_loaded(child));
+        let sizes = held.map(|&child| self.retained.get(child));
         sizes.fold(0, u64::saturating_add) >= self.least
     }
 
     /// Classes whose objects, none of them large, are together as large as a suspect.
     fn groups_of(&self, nodes: &[u32], found: &mut Vec<Found>) {
         let mut by_class: FxHashMap<u32, (u64, Vec<u32>)> = FxHashMap::default();
+        let is_pool = nodes.iter().filter(|&&node| self.is_stack(node)).count() <= POOL;
         for &node in nodes
             .iter()
             .filter(|&&node| !self.is_root(node) && !self.is_code(node))
+            .filter(|&&node| !is_pool || !self.is_stack(node))
         {
             let (sum, members) = by_class.entry(self.class(node)).or_default();
             *sum = sum.saturating_add(self.retained.get(node));
             members.push(node);
         }
-        for (mut retained, mut members) in by_class.into_values() {
-            // The main thread, or one that holds something, may be among those of a pool.
-            let stacks = members.iter().filter(|&&node| self.is_stack(node));
-            let sizes: Vec<u64> = stacks.map(|&node| self.retained.get(node)).collect();
-            if (1..=POOL).contains(&sizes.len()) {
-                members.retain(|&node| !self.is_stack(node));
-                retained -= sizes.iter().sum::<u64>();
-            }
+        for (retained, members) in by_class.into_values() {
             if retained < self.least {
                 continue;
             }

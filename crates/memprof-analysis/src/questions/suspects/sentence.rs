@@ -56,19 +56,6 @@ impl Search<'_> {
         }
     }
 
-    fn nothing(&self) -> String {
-        let nothing = "No single object or class retains more than the threshold";
-        let stacks = (0..self.heap.len()).filter(|&node| self.is_stack(node));
-        let (count, size) = stacks.fold((0_u64, 0_u64), |(count, size), node| {
-            (count + 1, size.saturating_add(self.retained.get(node)))
-        });
-        if size < self.least {
-            return format!("{nothing}.");
-        }
-        let (count, size) = (thousands(count), bytes(size));
-        format!("{nothing}, except for stacks of threads and fibers ({count}, {size}).")
-    }
-
     /// What spoils the picture, or that there is nothing in it.
     pub fn remarks(&self, suspects: &[Suspect]) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -79,7 +66,7 @@ impl Search<'_> {
                     .to_owned(),
             );
         } else if suspects.is_empty() {
-            remarks.push(self.nothing());
+            remarks.push("No single object or class retains more than the threshold.".to_owned());
         }
         if !suspects.is_empty() && !suspects.iter().any(knows_lines) {
             remarks.push(match Tracking::of(self.heap) {

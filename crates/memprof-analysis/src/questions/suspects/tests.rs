@@ -1,4 +1,5 @@
 mod linked_lists;
+mod loaded_code;
 mod own_code;
 mod thread_stacks;
 

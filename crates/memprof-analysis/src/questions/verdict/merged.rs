@@ -29,9 +29,6 @@ const LIST: u64 = 100;
 /// Levels of the tree: below, objects count for the last.
 const DEEPEST: u32 = 64;
 
-/// What a thread's or fiber's stack takes of its memsize, about: it is as large as it may become.
-const STACK: u64 = 16 << 10;
-
 /// Objects, and the sum of their memsizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Sum {
@@ -165,10 +162,7 @@ impl Tree {
                 continue;
             }
             let node = &mut self.nodes[at as usize];
-            let size = match node.nature {
-                Nature::Thread | Nature::Fiber => sizes.get(id).min(STACK),
-                _ => sizes.get(id),
-            };
+            let size = sizes.get(id);
             let one = Sum { count: 1, size };
             grown(&mut node.sums, number).add(one);
             node.example = node.example.max(Some((size, id)));
