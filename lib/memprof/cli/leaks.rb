@@ -147,7 +147,8 @@ module Memprof
 
         largest = blocks[:largest]
         most = ", #{Units.count(largest[:count])} of them of #{Units.bytes(largest[:size])}" if largest
-        "C code has leaked #{Units.bytes(blocks[:bytes])}: #{Units.plural(blocks[:count], "block")} of malloc " \
+        "C code has leaked #{Units.bytes(blocks[:bytes])}: #{Units.plural(blocks[:count],
+          "block")} of malloc " \
           "that nothing references#{most}. `memprof core #{shell(file)} summarize leaked` shows them."
       end
 
