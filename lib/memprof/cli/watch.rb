@@ -148,14 +148,22 @@ module Memprof
         nil
       end
 
-      # Each process's own: bytes and place.
+      # Place and bytes, of all processes of a group.
       def ask_for_malloc
         @groups.each do |group|
-          lines = @attachments.slice(*group.pids).values.flat_map { |one| one.ask("malloc")["lines"] }
-          bytes = lines.grep(Hash).group_by { |line| line["site"].to_s }
-            .transform_values { |same| same.sum { |line| line["bytes"].to_i } }
+          lines = @attachments.slice(*group.pids).values.flat_map { |attachment| malloc_lines(attachment) }
+          bytes = lines.group_by(&:first).transform_values { |same| same.sum(&:last) }
           group.malloc = bytes.sort_by { |_, size| -size }
         end
+      end
+
+      # The process may answer anything, or have ended.
+      def malloc_lines(attachment)
+        rows = Array(attachment.ask("malloc")["lines"]).grep(Hash)
+        rows.map { |row| row.values_at("site", "bytes") }
+          .select { |site, bytes| site.is_a?(String) && bytes.is_a?(Integer) }
+      rescue UsageError
+        []
       end
 
       def attached(target, attachment, path)
