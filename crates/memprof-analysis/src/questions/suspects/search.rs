@@ -87,18 +87,21 @@ impl<'h> Search<'h> {
         node >= self.heap.len()
     }
 
-    /// Code that is loaded is no leak, as long as no other object has gathered it.
-    fn is_code(&self, node: u32) -> bool {
+    fn kind(&self, node: u32) -> Kind {
         let group = self
             .groups
             .get(node as usize)
             .and_then(|&group| self.heap.groups().get(group as usize));
-        group.is_some_and(|group| {
-            matches!(
-                group.kind,
-                Kind::IMEMO | Kind::CLASS | Kind::MODULE | Kind::ICLASS
-            )
-        })
+        group.map_or(Kind::NONE, |group| group.kind)
+    }
+
+    fn is_class(&self, node: u32) -> bool {
+        matches!(self.kind(node), Kind::CLASS | Kind::MODULE | Kind::ICLASS)
+    }
+
+    /// Code that is loaded is no leak, as long as no other object has gathered it.
+    fn is_code(&self, node: u32) -> bool {
+        self.is_class(node) || self.kind(node) == Kind::IMEMO
     }
 
     /// A thread or fiber of which nearly all is its stack.
@@ -122,7 +125,7 @@ impl<'h> Search<'h> {
                 .tree
                 .children(node)
                 .partition(|&child| self.retained.get(child) >= self.least);
-            let is_end = large.is_empty() && !self.is_root(node) && !self.is_code(node);
+            let is_end = large.is_empty() && !self.is_root(node) && !self.is_class(node);
             if is_end || self.gathers(node, &small) {
                 let retained = self.retained.get(node);
                 found.push(Found {
@@ -190,15 +193,8 @@ impl<'h> Search<'h> {
         if self.is_root(node) || self.describer.words.short(node) == "Object" {
             return false;
         }
-        // What a class has of methods is there since it was loaded, but for blocks and what they captured.
-        let is_code = self.is_code(node);
-        let is_loaded = |child: u32| {
-            let is_method = self.describer.words.internal_name(child) == Some("ment");
-            is_code
-                && self.is_code(child)
-                && (!is_method || self.tree.children(child).all(|held| self.is_code(held)))
-        };
-        let held = small.iter().filter(|&&child| !is_loaded(child));
+        // Classes in a module were loaded with it. Methods may be generated without end.
+        let held = small.iter().filter(|&&child| !self.is_class(child));
         let sizes = held.map(|&child| self.retained.get(child));
         sizes.fold(0, u64::saturating_add) >= self.least
     }
