@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Nature;
 use crate::questions::Error;
 use crate::questions::describe::Describer;
-use memprof_dump::record::Kind;
+use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::Tree;
 use memprof_heap::{Heap, NONE, Sizes};
 
@@ -53,6 +53,7 @@ pub(super) struct Search<'h> {
     pub retained: &'h Sizes,
     pub shown: Vec<u32>,
     pub groups: &'h [u32],
+    flags: &'h [u32],
     pub sites: &'h [u32],
     pub total: u64,
     pub least: u64,
@@ -69,6 +70,7 @@ impl<'h> Search<'h> {
             retained,
             shown: heap.groups().iter().map(|group| group.shown).collect(),
             groups: heap.group_numbers()?,
+            flags: heap.flag_words()?,
             sites: heap.site_numbers()?,
             total,
             least: ((heap.memsizes()?.sum() as f64 * threshold / 100.0) as u64).max(1),
@@ -97,6 +99,10 @@ impl<'h> Search<'h> {
 
     fn is_class(&self, node: u32) -> bool {
         matches!(self.kind(node), Kind::CLASS | Kind::MODULE | Kind::ICLASS)
+    }
+
+    fn is_singleton(&self, node: u32) -> bool {
+        (self.flags.get(node as usize)).is_some_and(|flags| flags & Flags::SINGLETON.0 != 0)
     }
 
     /// Code that is loaded is no leak, as long as no other object has gathered it.
@@ -193,10 +199,21 @@ impl<'h> Search<'h> {
         if self.is_root(node) || self.describer.words.short(node) == "Object" {
             return false;
         }
+        let sum = |nodes: &mut dyn Iterator<Item = u32>| {
+            nodes.fold(0_u64, |sum, child| {
+                sum.saturating_add(self.retained.get(child))
+            })
+        };
+        if !self.is_class(node) {
+            return sum(&mut small.iter().copied()) >= self.least;
+        }
         // Classes in a module were loaded with it. Methods may be generated without end.
-        let held = small.iter().filter(|&&child| !self.is_class(child));
-        let sizes = held.map(|&child| self.retained.get(child));
-        sizes.fold(0, u64::saturating_add) >= self.least
+        let beside = |&child: &u32| {
+            self.retained.get(child) >= self.least
+                || self.is_class(child) && !self.is_singleton(child)
+        };
+        let rest = sum(&mut self.tree.children(node).filter(beside));
+        self.retained.get(node).saturating_sub(rest) >= self.least
     }
 
     /// Classes whose objects, none of them large, are together as large as a suspect.
