@@ -14,14 +14,17 @@ module SiteDiffs
   # The site and the size of each object of a dump, by address. Where sites are known, what has none was
   # there before they were recorded, or is memprof's own, which these tools would not have.
   def records(json)
-    objects = File.foreach(json, encoding: Encoding::UTF_8).map { |line| JSON.parse(line) }
-    objects.select! { |object| object["address"] }
-    names = objects.to_h { |object| [object["address"], object["name"]] }
-    tracked = objects.any? { |object| object["file"] }
-    objects.select! { |object| object["file"] } if tracked
-    objects.to_h do |object|
-      place = "#{object["file"]}:#{object["line"]}" if object["file"]
-      [object["address"], ["#{names[object["class"]] || object["type"]} #{place}", object["memsize"].to_i]]
+    names = {}
+    objects = File.foreach(json, encoding: Encoding::UTF_8).filter_map do |line|
+      object = JSON.parse(line)
+      address = object["address"] or next
+      names[address] = object["name"] if object["name"]
+      [address, *object.values_at("class", "type", "file", "line", "memsize")]
+    end
+    objects.select! { |object| object[3] } if objects.any? { |object| object[3] }
+    objects.to_h do |address, of, type, file, line, size|
+      site = "#{names.fetch(of, type)} #{"#{file}:#{line}" if file}"
+      [address, [site, size.to_i]]
     end
   end
 

@@ -12,7 +12,8 @@ module Memprof
         "levels_off" => "levels off, as a cache that fills"
       }.freeze
       SHARE = 10 # a line that allocated one in so many bytes of a class is named
-      private_constant :TRENDS, :SHARE
+      STEP = 1 << 20 # RSS that grows by as much from each dump to the next
+      private_constant :TRENDS, :SHARE, :STEP
 
       class << self
         # The answer with the source of each line, if its file can be read.
@@ -58,11 +59,19 @@ module Memprof
       # Whether C code takes most of what RSS grew by, and RSS grows from dump to dump.
       def native?
         memory = @answer[:memory]
-        return false unless memory && memory[:cause] && memory[:cause][:key] == "malloc"
+        return false unless memory && memory[:objects] * 2 < native(memory)
 
         steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
-        memory[:objects] * 2 < memory[:cause][:change] && steps.all?(&:positive?)
+        return false unless steps.all?(&:positive?)
+
+        cause = memory[:cause]
+        cause ? cause[:key] == "malloc" : steady?(steps) && native(memory) * 2 > memory[:change]
       end
+
+      def native(memory) = memory[:items].sum { |item| item[:key] == "malloc" ? item[:change] : 0 }
+
+      # Less than what any process grows by once counts if it grows by as much again.
+      def steady?(steps) = steps.size > 1 && steps.min >= STEP && steps.min * 2 >= steps.max
 
       # What the process took besides objects is in its dumps, unless a copy of it was dumped.
       def memory
