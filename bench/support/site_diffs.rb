@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-
 # What three dumps of ObjectSpace show without references: the site that gained most. A site is a class, a
 # file and a line.
 module SiteDiffs
@@ -11,21 +9,22 @@ module SiteDiffs
 
   module_function
 
+  # The keys of an object; quotes in values are escaped.
+  FIELDS = { type: /"type":"(\w+)"/, of: /"class":"(\w+)"/, name: /"name":"([^"]+)"/,
+             place: /"file":"([^"]+)", ?"line":(\d+)/, size: /"memsize":(\d+)/ }.freeze
+
   # The site and the size of each object of a dump, by address. Where sites are known, what has none was
   # there before they were recorded, or is memprof's own, which these tools would not have.
   def records(json)
     names = {}
-    objects = File.foreach(json, encoding: Encoding::UTF_8).filter_map do |line|
-      object = JSON.parse(line)
-      address = object["address"] or next
-      names[address] = object["name"] if object["name"]
-      [address, *object.values_at("class", "type", "file", "line", "memsize")]
+    objects = File.foreach(json).filter_map do |line|
+      address = line[/\A\{"address":"(\w+)"/, 1] or next
+      type, of, name, place, size = FIELDS.values.map { |field| field.match(line) }
+      names[address] = name[1] if name
+      [address, of && of[1], type[1], place && "#{place[1]}:#{place[2]}", size ? size[1].to_i : 0]
     end
     objects.select! { |object| object[3] } if objects.any? { |object| object[3] }
-    objects.to_h do |address, of, type, file, line, size|
-      site = "#{names.fetch(of, type)} #{"#{file}:#{line}" if file}"
-      [address, [site, size.to_i]]
-    end
+    objects.to_h { |address, of, type, place, size| [address, ["#{names.fetch(of, type)} #{place}", size]] }
   end
 
   # As `heapy diff` of three dumps: what the second has and the first has not, and the third has still.
