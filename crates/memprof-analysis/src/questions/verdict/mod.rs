@@ -1,7 +1,9 @@
 //! The verdict: what grows from heap to heap of a process, what retains it, and which line allocated it.
 
+mod alike;
 mod growth;
 mod merged;
+mod reading;
 #[cfg(test)]
 mod tests;
 mod why;
