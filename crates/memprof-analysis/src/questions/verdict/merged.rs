@@ -229,14 +229,21 @@ impl Tree {
         if let Some(&known) = self.by_key.get(&(parent, label, class, nature)) {
             return (known, false);
         }
+        // Collections in collections are levels of data, and a list only if the step comes again.
+        let mut times = if label.0 == Link::Any { 2 } else { 1 };
+        let mut nearest = None;
         let mut above = parent;
-        for _ in 0..LONGEST_LINK {
+        for _ in 0..times * LONGEST_LINK {
             let node = &self.nodes[above as usize];
             if above == 0 {
                 break;
             }
             if (node.label, node.class, node.nature) == (label, class, nature) {
-                return (above, true);
+                nearest = nearest.or(Some(above));
+                times -= 1;
+            }
+            if times == 0 {
+                return (nearest.unwrap_or(above), true);
             }
             above = node.parent;
         }

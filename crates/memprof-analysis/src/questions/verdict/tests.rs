@@ -168,6 +168,58 @@ fn what_lasts_is_named_before_a_stack() {
     );
 }
 
+/// Items in hashes, `{ item:, next: [..] }`, each in the array of the one before.
+fn nested(items: u64) -> Heap {
+    let mut things = vec![class(address(0), "Object", 0).to("LIST", address(10))];
+    for item in 0..items {
+        let (hash, array) = (address(10 + item * 2), address(11 + item * 2));
+        things.push(thing(hash, Type::HASH, "Hash").size(100).to("[0]", array));
+        let next = thing(array, Type::ARRAY, "Array");
+        things.push(if item + 1 < items {
+            next.to("[0]", address(12 + item * 2))
+        } else {
+            next
+        });
+    }
+    heap(&[("vm", &[address(0)])], &things)
+}
+
+#[test]
+fn a_list_of_collections_is_one_finding() {
+    let answer = verdict(&[nested(1000), nested(2000), nested(3000)]);
+    assert_eq!(answer.findings.len(), 1);
+    assert!(answer.findings[0].list);
+}
+
+/// Jobs, hashes in an array, each with an array of arguments that another line allocated.
+fn jobs(jobs: u64) -> Heap {
+    let mut queue = thing(address(1), Type::ARRAY, "Array");
+    let mut things = vec![class(address(0), "Object", 0).to("JOBS", address(2))];
+    for job in 0..jobs {
+        let (hash, arguments) = (address(10 + job * 2), address(11 + job * 2));
+        queue = queue.to(&format!("[{job}]"), hash);
+        let one = thing(hash, Type::HASH, "Hash").to("[0]", arguments);
+        things.push(one.at("/srv/shop/app.rb", 3, "push", 1));
+        let one = thing(arguments, Type::ARRAY, "Array").size(500);
+        things.push(one.at("/srv/shop/app.rb", 9, "parse", 1));
+    }
+    things.push(thing(address(2), Type::HASH, "Hash").to("[0]", address(1)));
+    things.push(queue);
+    heap(&[("vm", &[address(0)])], &things)
+}
+
+#[test]
+fn collections_in_collections_are_levels_and_not_a_list() {
+    let answer = verdict(&[jobs(100), jobs(200), jobs(300)]);
+    let finding = &answer.findings[0];
+    assert_eq!((finding.class.as_str(), finding.list), ("Hash", false));
+    assert_eq!(
+        finding.retained_by.to_string(),
+        "JOBS -> Hash[*] -> Array[*]"
+    );
+    assert_eq!(finding.lines[0].site.line, 3);
+}
+
 #[test]
 fn questions_that_make_no_sense_are_refused() {
     let heap = numbers(1);
