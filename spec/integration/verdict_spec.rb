@@ -46,7 +46,6 @@ RSpec.describe "memprof leaks, of several dumps" do
     "hash_after_bursts" => "the capacity is not named",
     "appended_buffer" => "the memsize of a String grows by leaps",
     "set_of_ids" => "a gem allocated the Hash, the application the Set around it",
-    "idle_server" => "threads keep what they had last on their stacks"
   }
 
   leaks, healthy = VerdictProgram.all.partition { |program| !program.nothing? }

@@ -220,6 +220,28 @@ fn collections_in_collections_are_levels_and_not_a_list() {
     assert_eq!(finding.lines[0].site.line, 3);
 }
 
+/// Threads, some of which have a large object in their frames.
+fn left_in_frames(number: u64, with: u64) -> Heap {
+    let mut things = vec![class(address(0), "Thread", 0)];
+    let mut roots = vec![address(0)];
+    for at in 0..number {
+        let one = thing(address(10 + at), Type::DATA, "Thread").named("VM/thread");
+        let held = address(1000 + at);
+        things.push(if at < with { one.to("", held) } else { one });
+        if at < with {
+            things.push(thing(held, Type::FILE, "TCPSocket").size(10_000));
+        }
+        roots.push(address(10 + at));
+    }
+    heap(&[("vm", &roots)], &things)
+}
+
+#[test]
+fn what_threads_had_last_does_not_grow() {
+    let heaps = [20, 40, 60].map(|with| left_in_frames(64, with));
+    assert!(verdict(&heaps).findings.is_empty());
+}
+
 #[test]
 fn questions_that_make_no_sense_are_refused() {
     let heap = numbers(1);
