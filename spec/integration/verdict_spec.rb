@@ -43,8 +43,6 @@ RSpec.describe "memprof leaks, of several dumps" do
   # What is not named yet, and why.
   unsolved = {
     "sidekiq_fake_queue" => "the application's line is not the innermost frame of any of the objects",
-    "hash_after_bursts" => "the capacity is not named",
-    "appended_buffer" => "the memsize of a String grows by leaps",
     "set_of_ids" => "a gem allocated the Hash, the application the Set around it",
   }
 

@@ -208,7 +208,13 @@ impl<'t> Search<'t> {
             return Some((trend, false));
         }
         let sizes: Vec<u64> = own.iter().map(|sum| sum.size).collect();
-        let trend = Trend::of(&sizes, BYTES)?;
+        let trend = Trend::of(&sizes, BYTES).or_else(|| {
+            // A buffer that is reused gets no larger, whatever is in it.
+            let larger = gained(own, |sum| sum.size) >= BYTES;
+            let mut contents = self.tree.nodes[at].contents.clone();
+            contents.resize(self.tree.heaps, 0);
+            Trend::of(&contents, BYTES).filter(|_| larger)
+        })?;
         Some((trend, counts.iter().all(|&count| count > 0)))
     }
 

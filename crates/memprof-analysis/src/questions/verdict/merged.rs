@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::alike::Names;
 use super::reading::Reading;
-use memprof_dump::record::NameId;
+use memprof_dump::record::{Kind, NameId};
 use memprof_heap::{FOLDED, Heap, NONE};
 
 /// What leads to keys.
@@ -76,6 +76,8 @@ pub(super) struct Node {
     pub nested: u64,
     /// In each heap; those without are left out at the end.
     pub sums: Vec<Sum>,
+    /// Bytes of what strings and collections contain, in each heap: their memsizes grow by leaps.
+    pub contents: Vec<u64>,
     /// The largest of the last heap.
     pub example: Option<(u64, u32)>,
 }
@@ -136,6 +138,7 @@ impl Tree {
                 nature: Nature::Root,
                 nested: 0,
                 sums: Vec::new(),
+                contents: Vec::new(),
                 example: None,
             });
         }
@@ -150,6 +153,8 @@ impl Tree {
         let sizes = heap.memsizes()?;
         let flags = heap.flag_words()?;
         let sites = heap.site_numbers()?;
+        let lengths = heap.lengths()?;
+        let groups = heap.group_numbers()?;
         let mut lines: FxHashMap<u32, Line> = FxHashMap::default();
         for id in 0..heap.len() {
             let at = of[id as usize];
@@ -167,6 +172,12 @@ impl Tree {
             };
             let one = Sum { count: 1, size };
             grown(&mut node.sums, number).add(one);
+            let length = lengths.get(id as usize).filter(|&&length| length != NONE);
+            let group =
+                (groups.get(id as usize)).and_then(|&group| heap.groups().get(group as usize));
+            if let (Some(&length), Some(group)) = (length, group) {
+                *grown(&mut node.contents, number) += u64::from(length) * element(group.kind);
+            }
             node.example = node.example.max(Some((size, id)));
             let Some(site) = sites.get(id as usize).filter(|&&site| site != NONE) else {
                 continue;
@@ -260,6 +271,7 @@ impl Tree {
             nature,
             nested: 0,
             sums: Vec::new(),
+            contents: Vec::new(),
             example: None,
         });
         self.by_key.insert((parent, label, class, nature), number);
@@ -268,9 +280,19 @@ impl Tree {
 }
 
 /// The sum for a heap, which is the last so far.
-fn grown(sums: &mut Vec<Sum>, number: usize) -> &mut Sum {
+fn grown<S: Copy + Default>(sums: &mut Vec<S>, number: usize) -> &mut S {
     if sums.len() <= number {
-        sums.resize(number + 1, Sum::default());
+        sums.resize(number + 1, S::default());
     }
     &mut sums[number]
+}
+
+/// Bytes of an element, at least.
+fn element(kind: Kind) -> u64 {
+    match kind {
+        Kind::STRING => 1,
+        Kind::ARRAY => 8,
+        Kind::HASH => 16,
+        _ => 0,
+    }
 }

@@ -247,7 +247,7 @@ impl Verdict {
             own: own.cloned(),
             lines: lines.into_iter().take(LINES).collect(),
             mostly: self.mostly(&below, search),
-            why: why::why(&self.tree, found.node, &below, last),
+            why: why::why(&self.tree, found, &below, last),
             example: node.example.map(|(_, id)| describer.describe(id)),
         }
     }

@@ -220,6 +220,45 @@ fn collections_in_collections_are_levels_and_not_a_list() {
     assert_eq!(finding.lines[0].site.line, 3);
 }
 
+/// A collection, or a string, of which there is one.
+fn single(kind: Type, name: &str, size: u64, length: u64) -> Heap {
+    let one = thing(address(1), kind, name).size(size).length(length);
+    let object = class(address(0), "Object", 0).to("ONE", address(1));
+    heap(&[("vm", &[address(0)])], &[object, one])
+}
+
+#[test]
+fn a_string_grows_by_its_contents_too() {
+    let buffer = |size, length| single(Type::STRING, "String", size, length);
+    let (k128, k256) = (128 << 10, 256 << 10);
+    let appended = verdict(&[
+        buffer(k128, 100_000),
+        buffer(k256, 170_000),
+        buffer(k256, 240_000),
+    ]);
+    let finding = &appended.findings[0];
+    assert!(finding.in_place);
+    let why = "what is appended to it stays";
+    assert_eq!(finding.why.as_deref(), Some(why));
+    let reused = verdict(&[
+        buffer(k256, 100_000),
+        buffer(k256, 170_000),
+        buffer(k256, 240_000),
+    ]);
+    assert!(reused.findings.is_empty());
+}
+
+#[test]
+fn a_hash_that_only_grows_by_capacity_says_so() {
+    let hash = |size| single(Type::HASH, "Hash", size, 10);
+    let answer = verdict(&[hash(1 << 20), hash(2 << 20), hash(4 << 20)]);
+    let why = answer.findings[0].why.as_deref().expect("a reason");
+    assert!(
+        why.contains("capacity") && why.ends_with("10 entries"),
+        "{why}"
+    );
+}
+
 /// Threads, some of which have a large object in their frames.
 fn left_in_frames(number: u64, with: u64) -> Heap {
     let mut things = vec![class(address(0), "Thread", 0)];
