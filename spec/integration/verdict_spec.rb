@@ -42,8 +42,7 @@ RSpec.describe "memprof leaks, of several dumps" do
 
   # What is not named yet, and why.
   unsolved = {
-    "sidekiq_fake_queue" => "the application's line is not the innermost frame of any of the objects",
-    "set_of_ids" => "a gem allocated the Hash, the application the Set around it",
+    "sidekiq_fake_queue" => "the application's line is not the innermost frame of any of the objects"
   }
 
   leaks, healthy = VerdictProgram.all.partition { |program| !program.nothing? }

@@ -281,6 +281,25 @@ fn what_threads_had_last_does_not_grow() {
     assert!(verdict(&heaps).findings.is_empty());
 }
 
+/// A hash that a gem allocated, in a set of the application.
+fn set(size: u64) -> Heap {
+    let hash = thing(address(2), Type::HASH, "Hash").size(size);
+    let set = thing(address(1), Type::OBJECT, "Set").to("@hash", address(2));
+    let things = [
+        class(address(0), "Object", 0).to("SEEN", address(1)),
+        set.at("/srv/shop/app.rb", 7, "initialize", 1),
+        hash.at("/usr/lib/ruby/3.1.0/set.rb", 246, "initialize", 1),
+    ];
+    heap(&[("vm", &[address(0)])], &things)
+}
+
+#[test]
+fn the_application_s_line_may_be_the_holder_s() {
+    let answer = verdict(&[set(100_000), set(200_000), set(300_000)]);
+    let own = answer.findings[0].own.as_ref().expect("a line");
+    assert_eq!((own.class.as_str(), own.site.line), ("Set", 7));
+}
+
 #[test]
 fn questions_that_make_no_sense_are_refused() {
     let heap = numbers(1);
