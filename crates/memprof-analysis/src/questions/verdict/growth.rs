@@ -24,6 +24,9 @@ const MANY: u64 = 100;
 /// What stacks hold changes all the time: to be worth a word, it has to gain so many times as much.
 const STACKS: u64 = 16;
 
+/// Each thread has in its frames what it had last: so many objects for each of them are no more than that.
+const LEFT_IN_FRAMES: u64 = 4;
+
 /// The root of what machine stacks refer to.
 const STACK: &str = "root machine_context";
 
@@ -106,6 +109,11 @@ impl Growing {
     pub fn more(&self) -> u64 {
         gained(&self.own, |sum| sum.count)
     }
+
+    /// Objects in the last heap.
+    fn last(&self) -> u64 {
+        self.own.last().map_or(0, |sum| sum.count)
+    }
 }
 
 fn gained(sums: &[Sum], of: impl Fn(&Sum) -> u64) -> u64 {
@@ -173,12 +181,11 @@ impl<'t> Search<'t> {
         }
         let mut found = self.alike(tops);
         found.retain(|found| {
-            let times = if self.is_on_a_stack(found.node) {
-                STACKS
-            } else {
-                1
-            };
-            found.gained() >= LITTLE * times || found.more() >= MANY * times
+            let stacks = self.stacks(found.node);
+            let times = if stacks.is_some() { STACKS } else { 1 };
+            let left = stacks
+                .is_some_and(|stacks| !found.in_place && found.last() <= stacks * LEFT_IN_FRAMES);
+            !left && (found.gained() >= LITTLE * times || found.more() >= MANY * times)
         });
         self.add_lines(&mut found);
         order::sort_by_key(&mut found, |found| {
@@ -201,7 +208,13 @@ impl<'t> Search<'t> {
             return Some((trend, false));
         }
         let sizes: Vec<u64> = own.iter().map(|sum| sum.size).collect();
-        let trend = Trend::of(&sizes, BYTES)?;
+        let trend = Trend::of(&sizes, BYTES).or_else(|| {
+            // A buffer that is reused gets no larger, whatever is in it.
+            let larger = gained(own, |sum| sum.size) >= BYTES;
+            let mut contents = self.tree.nodes[at].contents.clone();
+            contents.resize(self.tree.heaps, 0);
+            Trend::of(&contents, BYTES).filter(|_| larger)
+        })?;
         Some((trend, counts.iter().all(|&count| count > 0)))
     }
 
@@ -223,16 +236,18 @@ impl<'t> Search<'t> {
         below * 2 >= all
     }
 
-    /// Whether a thread or fiber holds it, but not by a thread-local.
-    fn is_on_a_stack(&self, node: u32) -> bool {
-        self.tree.path(node).windows(2).any(|pair| {
+    /// How many threads or fibers hold it, but not by a thread-local.
+    fn stacks(&self, node: u32) -> Option<u64> {
+        let path = self.tree.path(node);
+        let at = path.windows(2).position(|pair| {
             let (holder, held) = (
                 &self.tree.nodes[pair[0] as usize],
                 &self.tree.nodes[pair[1] as usize],
             );
             let is_stack = matches!(holder.nature, Nature::Thread | Nature::Fiber);
             is_stack && held.label.0 != Link::ThreadLocal && held.nature != Nature::Fiber
-        })
+        })?;
+        self.own[path[at] as usize].last().map(|sum| sum.count)
     }
 
     /// Puts together what is held in like ways by different objects, as each class may have a cache of its own.

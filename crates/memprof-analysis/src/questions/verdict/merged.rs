@@ -7,12 +7,10 @@ use std::io;
 
 use rustc_hash::FxHashMap;
 
-use crate::questions::words::{Words, place};
-use memprof_dump::record::{Flags, Kind, NameId, Tables};
-use memprof_heap::{FOLDED, Heap, Label, NONE, Packed};
-
-/// What leads to elements and entries, whichever they are.
-const ANY: &str = "[*]";
+use super::alike::Names;
+use super::reading::Reading;
+use memprof_dump::record::{Kind, NameId};
+use memprof_heap::{FOLDED, Heap, NONE};
 
 /// What leads to keys.
 pub(super) const KEY: &str = "[key]";
@@ -75,6 +73,8 @@ pub(super) struct Node {
     pub nested: u64,
     /// In each heap; those without are left out at the end.
     pub sums: Vec<Sum>,
+    /// Bytes of what strings and collections contain, in each heap: their memsizes grow by leaps.
+    pub contents: Vec<u64>,
     /// The largest of the last heap.
     pub example: Option<(u64, u32)>,
 }
@@ -114,7 +114,7 @@ pub(super) struct Line {
 /// The merged tree. Nodes come behind their parents; the first stands above all.
 #[derive(Default)]
 pub(super) struct Tree {
-    pub names: Tables,
+    pub names: Names,
     pub nodes: Vec<Node>,
     pub heaps: usize,
     /// What each node's objects were allocated by, in each heap.
@@ -135,6 +135,7 @@ impl Tree {
                 nature: Nature::Root,
                 nested: 0,
                 sums: Vec::new(),
+                contents: Vec::new(),
                 example: None,
             });
         }
@@ -151,6 +152,8 @@ impl Tree {
         let sizes = heap.memsizes()?;
         let flags = heap.flag_words()?;
         let sites = heap.site_numbers()?;
+        let lengths = heap.lengths()?;
+        let groups = heap.group_numbers()?;
         let mut lines: FxHashMap<u32, Line> = FxHashMap::default();
         for id in 0..heap.len() {
             let at = of[id as usize];
@@ -165,6 +168,12 @@ impl Tree {
             let size = sizes.get(id);
             let one = Sum { count: 1, size };
             grown(&mut node.sums, number).add(one);
+            let length = lengths.get(id as usize).filter(|&&length| length != NONE);
+            let group =
+                (groups.get(id as usize)).and_then(|&group| heap.groups().get(group as usize));
+            if let (Some(&length), Some(group)) = (length, group) {
+                *grown(&mut node.contents, number) += u64::from(length) * element(group.kind);
+            }
             node.example = node.example.max(Some((size, id)));
             let Some(site) = sites.get(id as usize).filter(|&&site| site != NONE) else {
                 continue;
@@ -217,7 +226,7 @@ impl Tree {
     }
 
     /// The node of an object below one of `parent`, and whether that is a node above.
-    fn below(
+    pub fn below(
         &mut self,
         parent: u32,
         label: (Link, NameId),
@@ -227,14 +236,21 @@ impl Tree {
         if let Some(&known) = self.by_key.get(&(parent, label, class, nature)) {
             return (known, false);
         }
+        // Collections in collections are levels of data, and a list only if the step comes again.
+        let mut times = if label.0 == Link::Any { 2 } else { 1 };
+        let mut nearest = None;
         let mut above = parent;
-        for _ in 0..LONGEST_LINK {
+        for _ in 0..times * LONGEST_LINK {
             let node = &self.nodes[above as usize];
             if above == 0 {
                 break;
             }
             if (node.label, node.class, node.nature) == (label, class, nature) {
-                return (above, true);
+                nearest = nearest.or(Some(above));
+                times -= 1;
+            }
+            if times == 0 {
+                return (nearest.unwrap_or(above), true);
             }
             above = node.parent;
         }
@@ -251,6 +267,7 @@ impl Tree {
             nature,
             nested: 0,
             sums: Vec::new(),
+            contents: Vec::new(),
             example: None,
         });
         self.by_key.insert((parent, label, class, nature), number);
@@ -259,218 +276,19 @@ impl Tree {
 }
 
 /// The sum for a heap, which is the last so far.
-fn grown(sums: &mut Vec<Sum>, number: usize) -> &mut Sum {
+fn grown<S: Copy + Default>(sums: &mut Vec<S>, number: usize) -> &mut S {
     if sums.len() <= number {
-        sums.resize(number + 1, Sum::default());
+        sums.resize(number + 1, S::default());
     }
     &mut sums[number]
 }
 
-/// A heap while it is merged into the tree.
-struct Reading<'t, 'h> {
-    tree: &'t mut Tree,
-    heap: &'h Heap,
-    words: Words<'h>,
-    steps: &'h [u32],
-    labels: &'h [u32],
-    groups: &'h [u32],
-    flags: &'h [u32],
-    /// Class and nature of each group of objects, once they are known.
-    known: Vec<Option<(NameId, Nature)>>,
-    links: FxHashMap<u32, (Link, NameId)>,
-}
-
-impl<'t, 'h> Reading<'t, 'h> {
-    fn new(tree: &'t mut Tree, heap: &'h Heap) -> io::Result<Reading<'t, 'h>> {
-        Ok(Reading {
-            tree,
-            heap,
-            words: Words::new(heap)?,
-            steps: heap.steps()?,
-            labels: heap.labels()?,
-            groups: heap.group_numbers()?,
-            flags: heap.flag_words()?,
-            known: vec![None; heap.groups().len()],
-            links: FxHashMap::default(),
-        })
+/// Bytes of an element, at least.
+fn element(kind: Kind) -> u64 {
+    match kind {
+        Kind::STRING => 1,
+        Kind::ARRAY => 8,
+        Kind::HASH => 16,
+        _ => 0,
     }
-
-    /// The node of each object; `NONE` for garbage.
-    fn merge(mut self) -> io::Result<Vec<u32>> {
-        let edges = self.edges()?;
-        let mut of = vec![NONE; self.steps.len()];
-        let root = self.heap.root();
-        of[root as usize] = 0;
-        // How often the path to each object comes back to a node.
-        let mut levels = vec![0_u8; of.len()];
-        let mut open = Vec::new();
-        for object in 0..root {
-            let mut at = object;
-            // A broken index may lead in circles.
-            while at != NONE && of[at as usize] == NONE && open.len() <= of.len() {
-                open.push(at);
-                at = self.steps[at as usize];
-            }
-            if at == NONE || of[at as usize] == NONE {
-                open.clear();
-                continue;
-            }
-            while let Some(next) = open.pop() {
-                let before = self.steps[next as usize] as usize;
-                let (node, again) = self.node(of[before], next, edges[next as usize]);
-                of[next as usize] = node;
-                levels[next as usize] = levels[before].saturating_add(u8::from(again));
-                if again && levels[next as usize] > 1 {
-                    self.tree.nodes[node as usize].nested += 1;
-                }
-            }
-        }
-        Ok(of)
-    }
-
-    /// The reference that leads to each object from the one before it, the first that has a label.
-    fn edges(&self) -> io::Result<Vec<u32>> {
-        let graph = self.heap.graph(&[])?;
-        let mut edges = vec![NONE; self.steps.len()];
-        for node in graph.nodes() {
-            let Some(row) = self.words.row(node) else {
-                continue;
-            };
-            for edge in row {
-                let target = graph.targets[edge] as usize;
-                if self.steps.get(target) != Some(&node) {
-                    continue;
-                }
-                let known = edges[target];
-                if known == NONE || self.labels.get(known as usize) == Some(&Packed::NONE.0) {
-                    edges[target] = edge as u32;
-                }
-            }
-        }
-        Ok(edges)
-    }
-
-    fn node(&mut self, parent: u32, object: u32, edge: u32) -> (u32, bool) {
-        let (class, nature) = self.class(object);
-        let of_thread = matches!(
-            self.tree.nodes[parent as usize].nature,
-            Nature::Thread | Nature::Fiber
-        );
-        let label = self.link(edge, of_thread);
-        self.tree.below(parent, label, class, nature)
-    }
-
-    fn link(&mut self, edge: u32, of_thread: bool) -> (Link, NameId) {
-        let packed = match edge {
-            // No edge: it is its class.
-            NONE => return (Link::Named, self.tree.names.intern("class")),
-            _ => self.labels.get(edge as usize).copied().unwrap_or(0),
-        };
-        let label = Packed(packed).label();
-        if let Label::Under(key) = label
-            && of_thread
-        {
-            let key = self.heap.name(key);
-            return (Link::ThreadLocal, self.tree.names.intern(key));
-        }
-        if let Some(&known) = self.links.get(&packed) {
-            return known;
-        }
-        let (link, name) = match label {
-            Label::None => (Link::None, String::new()),
-            Label::Index(_) | Label::Entry | Label::Under(_) => (Link::Any, ANY.to_owned()),
-            Label::Key => (Link::Any, KEY.to_owned()),
-            Label::Ivar(name) | Label::ClassVariable(name) => {
-                let name = self.heap.name(name);
-                let hidden = !name.starts_with(['@', '_']) && name.contains('(');
-                (
-                    Link::Variable,
-                    if hidden { HIDDEN } else { name }.to_owned(),
-                )
-            }
-            Label::Member(name) => (Link::Variable, format!(".{}", self.heap.name(name))),
-            Label::Constant(name) => (Link::Constant, without_digits(self.heap.name(name))),
-            Label::Global(name) => (Link::Global, self.heap.name(name).to_owned()),
-            Label::Local(name) => (Link::Named, format!("local {}", self.heap.name(name))),
-            Label::Method(name) => (
-                Link::Variable,
-                format!("#{}", without_digits(self.heap.name(name))),
-            ),
-            Label::Role(name) => (Link::Named, self.heap.name(name).to_owned()),
-        };
-        let known = (link, self.tree.names.intern(&name));
-        self.links.insert(packed, known);
-        known
-    }
-
-    fn class(&mut self, object: u32) -> (NameId, Nature) {
-        let Some(&number) = self.groups.get(object as usize) else {
-            let text = self.words.short(object);
-            return (self.tree.names.intern(&text), Nature::Root);
-        };
-        let group = self.heap.groups().get(number as usize);
-        let kind = group.map_or(Kind::NONE, |group| group.kind);
-        if matches!(kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS) {
-            return self.class_itself(object, kind);
-        }
-        let internal = self.words.internal_name(object);
-        if internal == Some("proc")
-            && let Some((file, line)) = self.words.source(object)
-        {
-            let text = format!("{} {}", self.words.class(object), place(&file, line));
-            return (self.tree.names.intern(&text), Nature::Object);
-        }
-        if let Some(known) = self.known[number as usize] {
-            return known;
-        }
-        let nature = match internal {
-            Some("VM/thread" | "thread") => Nature::Thread,
-            Some("fiber") => Nature::Fiber,
-            Some("callcache" | "constcache" | "callinfo" | "VM/cc_table") => Nature::Cache,
-            _ => Nature::Object,
-        };
-        let class = without_address(self.words.class(object));
-        let known = (self.tree.names.intern(&class), nature);
-        self.known[number as usize] = Some(known);
-        known
-    }
-
-    /// A class or module: by its name, as far as it has one.
-    fn class_itself(&mut self, object: u32, kind: Kind) -> (NameId, Nature) {
-        let named = (self.heap.class_object(object)).is_some_and(|class| class.name.is_some());
-        let singleton =
-            (self.flags.get(object as usize)).is_some_and(|flags| flags & Flags::SINGLETON.0 != 0);
-        let text = without_digits(&without_address(&self.words.short(object)));
-        let is_known = named && !singleton && kind != Kind::ICLASS;
-        let nature = if is_known {
-            Nature::Known
-        } else {
-            Nature::Object
-        };
-        (self.tree.names.intern(&text), nature)
-    }
-}
-
-/// Anonymous classes differ by their addresses.
-fn without_address(text: &str) -> String {
-    match text.split_once(":0x") {
-        Some((before, rest)) => {
-            let rest = rest.trim_start_matches(|digit: char| digit.is_ascii_hexdigit());
-            format!("{before}{rest}")
-        }
-        None => text.to_owned(),
-    }
-}
-
-/// `Row17` and `Row18` are alike.
-fn without_digits(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for one in text.chars() {
-        match one {
-            '0'..='9' if shown.ends_with('#') => {}
-            '0'..='9' => shown.push('#'),
-            _ => shown.push(one),
-        }
-    }
-    shown
 }

@@ -1,7 +1,9 @@
 //! The verdict: what grows from heap to heap of a process, what retains it, and which line allocated it.
 
+mod alike;
 mod growth;
 mod merged;
+mod reading;
 #[cfg(test)]
 mod tests;
 mod why;
@@ -268,12 +270,38 @@ impl Verdict {
             count: found.own.iter().map(|sum| sum.count).collect(),
             size: found.all.iter().map(|sum| sum.size).collect(),
             gained: found.gained(),
-            own: own.cloned(),
+            own: own.cloned().or_else(|| self.holder(found.node, is_own)),
             lines: lines.into_iter().take(LINES).collect(),
             mostly: self.mostly(&below, search),
-            why: why::why(&self.tree, found.node, &below, last),
+            why: why::why(&self.tree, found, &below, last),
             example: node.example.map(|(_, id)| describer.describe(id)),
         }
+    }
+
+    /// The nearest of the objects that retain it whose line is the application's, as the `Set` around a `Hash`.
+    fn holder(&self, node: u32, is_own: impl Fn(&str) -> bool) -> Option<Allocated> {
+        let path = self.tree.path(node);
+        // What a class or a thread was allocated by says nothing of what it holds.
+        let holders = self.known(&path).iter().rev().skip(1);
+        let mut holders =
+            holders.filter(|&&at| self.tree.nodes[at as usize].nature == Nature::Object);
+        holders.find_map(|&at| {
+            let lines = self
+                .tree
+                .lines
+                .iter()
+                .filter(|((of, _), sums)| *of == at && sums.len() == self.tree.heaps);
+            let (line, more) = lines
+                .filter_map(|(&(_, line), sums)| Some((line, *sums.last()?)))
+                .filter(|(line, _)| is_own(self.file(*line).0))
+                .max_by_key(|&(line, sum)| (sum.size, line))?;
+            Some(Allocated {
+                class: self.text(self.tree.nodes[at as usize].class).to_owned(),
+                site: self.site(line),
+                own: true,
+                more,
+            })
+        })
     }
 
     fn mostly(&self, below: &[u32], search: &Search<'_>) -> Option<Mostly> {
@@ -312,10 +340,15 @@ impl Verdict {
         if self.tree.is_symbol_table(&path) {
             return Phrase::from("the table of symbols".to_owned());
         }
+        self.steps(self.known(&path))
+    }
+
+    /// The part of a path from where everybody knows it.
+    fn known<'p>(&self, path: &'p [u32]) -> &'p [u32] {
         let start = path
             .windows(2)
             .rposition(|pair| self.is_known(pair[0], pair[1]));
-        self.steps(&path[start.unwrap_or(0)..])
+        &path[start.unwrap_or(0)..]
     }
 
     /// A path without its last node.

@@ -168,6 +168,138 @@ fn what_lasts_is_named_before_a_stack() {
     );
 }
 
+/// Items in hashes, `{ item:, next: [..] }`, each in the array of the one before.
+fn nested(items: u64) -> Heap {
+    let mut things = vec![class(address(0), "Object", 0).to("LIST", address(10))];
+    for item in 0..items {
+        let (hash, array) = (address(10 + item * 2), address(11 + item * 2));
+        things.push(thing(hash, Type::HASH, "Hash").size(100).to("[0]", array));
+        let next = thing(array, Type::ARRAY, "Array");
+        things.push(if item + 1 < items {
+            next.to("[0]", address(12 + item * 2))
+        } else {
+            next
+        });
+    }
+    heap(&[("vm", &[address(0)])], &things)
+}
+
+#[test]
+fn a_list_of_collections_is_one_finding() {
+    let answer = verdict(&[nested(1000), nested(2000), nested(3000)]);
+    assert_eq!(answer.findings.len(), 1);
+    assert!(answer.findings[0].list);
+}
+
+/// Jobs, hashes in an array, each with an array of arguments that another line allocated.
+fn jobs(jobs: u64) -> Heap {
+    let mut queue = thing(address(1), Type::ARRAY, "Array");
+    let mut things = vec![class(address(0), "Object", 0).to("JOBS", address(2))];
+    for job in 0..jobs {
+        let (hash, arguments) = (address(10 + job * 2), address(11 + job * 2));
+        queue = queue.to(&format!("[{job}]"), hash);
+        let one = thing(hash, Type::HASH, "Hash").to("[0]", arguments);
+        things.push(one.at("/srv/shop/app.rb", 3, "push", 1));
+        let one = thing(arguments, Type::ARRAY, "Array").size(500);
+        things.push(one.at("/srv/shop/app.rb", 9, "parse", 1));
+    }
+    things.push(thing(address(2), Type::HASH, "Hash").to("[0]", address(1)));
+    things.push(queue);
+    heap(&[("vm", &[address(0)])], &things)
+}
+
+#[test]
+fn collections_in_collections_are_levels_and_not_a_list() {
+    let answer = verdict(&[jobs(100), jobs(200), jobs(300)]);
+    let finding = &answer.findings[0];
+    assert_eq!((finding.class.as_str(), finding.list), ("Hash", false));
+    assert_eq!(
+        finding.retained_by.to_string(),
+        "JOBS -> Hash[*] -> Array[*]"
+    );
+    assert_eq!(finding.lines[0].site.line, 3);
+}
+
+/// A collection, or a string, of which there is one.
+fn single(kind: Type, name: &str, size: u64, length: u64) -> Heap {
+    let one = thing(address(1), kind, name).size(size).length(length);
+    let object = class(address(0), "Object", 0).to("ONE", address(1));
+    heap(&[("vm", &[address(0)])], &[object, one])
+}
+
+#[test]
+fn a_string_grows_by_its_contents_too() {
+    let buffer = |size, length| single(Type::STRING, "String", size, length);
+    let (k128, k256) = (128 << 10, 256 << 10);
+    let appended = verdict(&[
+        buffer(k128, 100_000),
+        buffer(k256, 170_000),
+        buffer(k256, 240_000),
+    ]);
+    let finding = &appended.findings[0];
+    assert!(finding.in_place);
+    let why = "what is appended to it stays";
+    assert_eq!(finding.why.as_deref(), Some(why));
+    let reused = verdict(&[
+        buffer(k256, 100_000),
+        buffer(k256, 170_000),
+        buffer(k256, 240_000),
+    ]);
+    assert!(reused.findings.is_empty());
+}
+
+#[test]
+fn a_hash_that_only_grows_by_capacity_says_so() {
+    let hash = |size| single(Type::HASH, "Hash", size, 10);
+    let answer = verdict(&[hash(1 << 20), hash(2 << 20), hash(4 << 20)]);
+    let why = answer.findings[0].why.as_deref().expect("a reason");
+    assert!(
+        why.contains("capacity") && why.ends_with("10 entries"),
+        "{why}"
+    );
+}
+
+/// Threads, some of which have a large object in their frames.
+fn left_in_frames(number: u64, with: u64) -> Heap {
+    let mut things = vec![class(address(0), "Thread", 0)];
+    let mut roots = vec![address(0)];
+    for at in 0..number {
+        let one = thing(address(10 + at), Type::DATA, "Thread").named("VM/thread");
+        let held = address(1000 + at);
+        things.push(if at < with { one.to("", held) } else { one });
+        if at < with {
+            things.push(thing(held, Type::FILE, "TCPSocket").size(10_000));
+        }
+        roots.push(address(10 + at));
+    }
+    heap(&[("vm", &roots)], &things)
+}
+
+#[test]
+fn what_threads_had_last_does_not_grow() {
+    let heaps = [20, 40, 60].map(|with| left_in_frames(64, with));
+    assert!(verdict(&heaps).findings.is_empty());
+}
+
+/// A hash that a gem allocated, in a set of the application.
+fn set(size: u64) -> Heap {
+    let hash = thing(address(2), Type::HASH, "Hash").size(size);
+    let set = thing(address(1), Type::OBJECT, "Set").to("@hash", address(2));
+    let things = [
+        class(address(0), "Object", 0).to("SEEN", address(1)),
+        set.at("/srv/shop/app.rb", 7, "initialize", 1),
+        hash.at("/usr/lib/ruby/3.1.0/set.rb", 246, "initialize", 1),
+    ];
+    heap(&[("vm", &[address(0)])], &things)
+}
+
+#[test]
+fn the_application_s_line_may_be_the_holder_s() {
+    let answer = verdict(&[set(100_000), set(200_000), set(300_000)]);
+    let own = answer.findings[0].own.as_ref().expect("a line");
+    assert_eq!((own.class.as_str(), own.site.line), ("Set", 7));
+}
+
 #[test]
 fn questions_that_make_no_sense_are_refused() {
     let heap = numbers(1);

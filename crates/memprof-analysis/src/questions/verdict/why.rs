@@ -2,9 +2,11 @@
 
 use serde_json::Value as Json;
 
+use super::growth::Growing;
 use super::merged::{HIDDEN, KEY, Link, Nature, Node, Tree};
+use crate::questions::units::thousands;
 use memprof_dump::record::Value;
-use memprof_heap::Heap;
+use memprof_heap::{Heap, NONE};
 
 /// What is known of something that grows.
 struct Case<'t> {
@@ -14,13 +16,18 @@ struct Case<'t> {
     above: Vec<u32>,
     /// From it to where most of what it gained is.
     below: &'t [u32],
+    /// Its number stays the same.
+    in_place: bool,
     heap: &'t Heap,
 }
 
 type Clause = fn(&Case<'_>) -> Option<String>;
 
+/// Bytes of an entry of a Hash, with its part of the table, at most.
+const ENTRY: u64 = 64;
+
 /// The first that applies.
-const CLAUSES: [Clause; 11] = [
+const CLAUSES: [Clause; 13] = [
     threads,
     at_exit,
     finalizer,
@@ -32,15 +39,18 @@ const CLAUSES: [Clause; 11] = [
     block,
     thread_local,
     key,
+    capacity,
+    appended,
 ];
 
 /// A clause for what grows: `below` leads from it to where most of what it gained is.
-pub(super) fn why(tree: &Tree, node: u32, below: &[u32], heap: &Heap) -> Option<String> {
+pub(super) fn why(tree: &Tree, found: &Growing, below: &[u32], heap: &Heap) -> Option<String> {
     let case = Case {
         tree,
-        node: &tree.nodes[node as usize],
-        above: tree.path(node),
+        node: &tree.nodes[found.node as usize],
+        above: tree.path(found.node),
         below,
+        in_place: found.in_place,
         heap,
     };
     CLAUSES.iter().find_map(|clause| clause(&case))
@@ -179,4 +189,20 @@ fn key(case: &Case<'_>) -> Option<String> {
     let plain = matches!(case.class(node), "String" | "Symbol" | "Integer");
     (case.label(node) == KEY && !plain)
         .then(|| "each is a key of a Hash that forgets none".to_owned())
+}
+
+fn capacity(case: &Case<'_>) -> Option<String> {
+    let (size, object) = case.node.example.filter(|_| case.in_place)?;
+    let length = u64::from(*case.heap.lengths().ok()?.get(object as usize)?);
+    let class = case.class(*case.above.last()?);
+    let spare = length != u64::from(NONE) && length.saturating_mul(ENTRY) * 2 < size;
+    (spare && class == "Hash").then(|| {
+        let entries = thousands(length);
+        format!("a Hash keeps the capacity for the most that it ever had, and the largest has {entries} entries")
+    })
+}
+
+fn appended(case: &Case<'_>) -> Option<String> {
+    let class = case.class(*case.above.last()?);
+    (case.in_place && class == "String").then(|| "what is appended to it stays".to_owned())
 }
