@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::merged::{Line, Link, Nature, Sum, Tree};
+use super::turnover::is_in_frame;
 use crate::order;
 use memprof_dump::record::NameId;
 
@@ -183,8 +184,10 @@ impl<'t> Search<'t> {
         found.retain(|found| {
             let stacks = self.stacks(found.node);
             let times = if stacks.is_some() { STACKS } else { 1 };
-            let left = stacks
-                .is_some_and(|stacks| !found.in_place && found.last() <= stacks * LEFT_IN_FRAMES);
+            let left = stacks.is_some_and(|stacks| {
+                self.tree.turnover.is_replaced(found.node)
+                    || !found.in_place && found.last() <= stacks * LEFT_IN_FRAMES
+            });
             !left && (found.gained() >= LITTLE * times || found.more() >= MANY * times)
         });
         self.add_lines(&mut found);
@@ -239,14 +242,9 @@ impl<'t> Search<'t> {
     /// How many threads or fibers hold it, but not by a thread-local.
     fn stacks(&self, node: u32) -> Option<u64> {
         let path = self.tree.path(node);
-        let at = path.windows(2).position(|pair| {
-            let (holder, held) = (
-                &self.tree.nodes[pair[0] as usize],
-                &self.tree.nodes[pair[1] as usize],
-            );
-            let is_stack = matches!(holder.nature, Nature::Thread | Nature::Fiber);
-            is_stack && held.label.0 != Link::ThreadLocal && held.nature != Nature::Fiber
-        })?;
+        let node = |at: u32| &self.tree.nodes[at as usize];
+        let mut pairs = path.windows(2);
+        let at = pairs.position(|pair| is_in_frame(node(pair[0]), node(pair[1])))?;
         self.own[path[at] as usize].last().map(|sum| sum.count)
     }
 

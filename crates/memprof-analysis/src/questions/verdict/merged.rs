@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::alike::Names;
 use super::reading::Reading;
+use super::turnover::Turnover;
 use memprof_dump::record::{Kind, NameId};
 use memprof_heap::{FOLDED, Heap, NONE};
 
@@ -119,6 +120,7 @@ pub(super) struct Tree {
     pub heaps: usize,
     /// What each node's objects were allocated by, in each heap.
     pub lines: FxHashMap<(u32, Line), Vec<Sum>>,
+    pub turnover: Turnover,
     by_key: FxHashMap<(u32, (Link, NameId), NameId, Nature), u32>,
 }
 
@@ -149,6 +151,10 @@ impl Tree {
         let number = self.heaps - 1;
         let reading = Reading::new(self, heap)?;
         let of = reading.merge()?;
+        // Of workers, the objects of one say enough.
+        if !beside {
+            self.turnover.note(&self.nodes, &of, heap)?;
+        }
         let sizes = heap.memsizes()?;
         let flags = heap.flag_words()?;
         let sites = heap.site_numbers()?;

@@ -6,6 +6,7 @@ mod merged;
 mod reading;
 #[cfg(test)]
 mod tests;
+mod turnover;
 mod why;
 
 use serde::{Deserialize, Serialize};

@@ -328,3 +328,30 @@ fn heaps_of_workers_count_together() {
     assert_eq!(answer.heaps, 2);
     assert_eq!(answer.findings[0].count, [1498, 2198]);
 }
+
+/// A thread in the middle of a job that has so many rows, at the addresses from `first` on.
+fn working(first: u64, rows: u64) -> Heap {
+    let thread = thing(address(1), Type::DATA, "Thread").named("VM/thread");
+    let mut array = thing(address(2), Type::ARRAY, "Array");
+    let mut things = vec![class(address(0), "Thread", 0)];
+    for number in 0..rows {
+        let at = address(first + number);
+        array = array.to("", at);
+        things.push(thing(at, Type::OBJECT, "Row").size(1000));
+    }
+    things.extend([thread.to("", address(2)), array]);
+    things.sort_by_key(|thing| thing.address);
+    heap(&[("vm", &[address(0), address(1)])], &things)
+}
+
+#[test]
+fn rows_of_one_job_after_the_other_do_not_grow() {
+    let jobs = [(10_000, 500), (20_000, 1000), (30_000, 1500)];
+    assert!(
+        verdict(&jobs.map(|(first, rows)| working(first, rows)))
+            .findings
+            .is_empty()
+    );
+    let one = [500, 1000, 1500].map(|rows| working(10_000, rows));
+    assert_eq!(verdict(&one).findings[0].class, "Row");
+}
