@@ -42,8 +42,7 @@ RSpec.describe "memprof leaks, of several dumps" do
 
   # What is not named yet, and why.
   unsolved = {
-    "sidekiq_fake_queue" => "the application's line is not the innermost frame of any of the objects",
-    "numbered_classes" => "loaded code, whose names differ in digits only"
+    "sidekiq_fake_queue" => "the application's line is not the innermost frame of any of the objects"
   }
 
   leaks, healthy = VerdictProgram.all.partition { |program| !program.nothing? }

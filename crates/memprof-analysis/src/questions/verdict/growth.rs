@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use super::merged::{Line, Link, Nature, Sum, Tree};
@@ -191,11 +191,24 @@ impl<'t> Search<'t> {
             !left && (found.gained() >= LITTLE * times || found.more() >= MANY * times)
         });
         self.add_lines(&mut found);
+        found.retain(|found| !self.is_loading(found));
         order::sort_by_key(&mut found, |found| {
             let levels_off = found.trend == Trend::LevelsOff;
             (levels_off, Reverse(found.gained()), found.node)
         });
         found
+    }
+
+    /// Whether these are classes, each with a file of its own: the program loads code.
+    fn is_loading(&self, found: &Growing) -> bool {
+        let node = &self.tree.nodes[found.node as usize];
+        let lines = (found.lines.iter()).filter(|(class, ..)| *class == node.class);
+        let (mut files, mut classes) = (FxHashSet::default(), 0);
+        for (_, line, more) in lines {
+            files.insert(line.file);
+            classes += more.count;
+        }
+        node.nature == Nature::Known && classes > 1 && files.len() as u64 == classes
     }
 
     /// How the objects of a node grow: in number, or in place.

@@ -355,3 +355,26 @@ fn rows_of_one_job_after_the_other_do_not_grow() {
     let one = [500, 1000, 1500].map(|rows| working(10_000, rows));
     assert_eq!(verdict(&one).findings[0].class, "Row");
 }
+
+/// So many classes whose names differ by numbers, each in a file of its own or all in one.
+fn numbered(classes: u64, own_files: bool) -> Heap {
+    let mut global = class(address(0), "Object", 0);
+    let mut things = Vec::new();
+    for number in 0..classes {
+        let at = address(10 + number);
+        let file = if own_files { number } else { 0 };
+        global = global.to(&format!("Part{number}"), at);
+        let part = class(at, &format!("Part{number}"), 0).size(10_000);
+        things.push(part.at(&format!("/srv/shop/part{file}.rb"), 1, "", 1));
+    }
+    things.insert(0, global);
+    heap(&[("vm", &[address(0)])], &things)
+}
+
+#[test]
+fn classes_that_are_loaded_do_not_grow_and_those_that_are_generated_do() {
+    let loaded = verdict(&[10, 20, 30].map(|number| numbered(number, true)));
+    assert!(loaded.findings.is_empty());
+    let generated = verdict(&[10, 20, 30].map(|number| numbered(number, false)));
+    assert_eq!(generated.findings.len(), 1);
+}
