@@ -37,7 +37,7 @@ class VerdictProgram
   # Why it can't be run here, if it can't.
   def missing
     gem, ruby = @answer.values_at("gem", "ruby")
-    return "#{gem} is not installed" if gem && Gem::Specification.find_all_by_name(gem).empty?
+    return "#{gem} is not installed" if gem && !installed?(gem)
 
     "it leaks in Ruby #{ruby} only" if ruby && !Gem::Requirement.new(ruby).satisfied_by?(Gem.ruby_version)
   end
@@ -79,6 +79,15 @@ class VerdictProgram
   def accused(text) = findings(text).grep_v(/^Dumps .*levels off/)
 
   private
+
+  # With all that it needs: of a Ruby that is new, Debian may have a part.
+  def installed?(name, seen = [])
+    return true if seen.include?(name)
+
+    seen << name
+    found = Gem::Specification.find_all_by_name(name).max_by(&:version) or return false
+    found.runtime_dependencies.all? { |dependency| installed?(dependency.name, seen) }
+  end
 
   def numbers(key)
     source = File.readlines(@path)

@@ -18,8 +18,7 @@ module Memprof
       LINES = 3 # of malloc
       PARTS = 4 # of RSS
       OBJECTS = %w[slots_used objects iseqs].freeze # items of the ledger
-      STEP = 1 << 20 # RSS that grows by as much from each dump to the next
-      private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :OBJECTS, :STEP
+      private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :OBJECTS
 
       class << self
         # The answer with the source of each line, if its file can be read.
@@ -97,13 +96,10 @@ module Memprof
       # Whether C code takes most of what RSS grew by, and RSS grows from dump to dump.
       def native?
         memory = @answer[:memory]
-        return false unless memory && memory[:objects] * 2 < native(memory)
+        return false unless memory && memory[:cause] && memory[:cause][:key] == "malloc"
 
         steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
-        return false unless steps.all?(&:positive?)
-
-        cause = memory[:cause]
-        cause ? cause[:key] == "malloc" : steady?(steps) && native(memory) * 2 > memory[:change]
+        memory[:objects] * 2 < memory[:cause][:change] && steps.all?(&:positive?)
       end
 
       # "32,000 more String instances, with what they retain 2.2 MiB more".
@@ -119,11 +115,6 @@ module Memprof
       end
 
       private
-
-      def native(memory) = memory[:items].sum { |item| item[:key] == "malloc" ? item[:change] : 0 }
-
-      # Less than what any process grows by once counts if it grows by as much again.
-      def steady?(steps) = steps.size > 1 && steps.min >= STEP && steps.min * 2 >= steps.max
 
       def sampled
         return unless @group&.sample && @answer[:findings].any?

@@ -199,6 +199,13 @@ impl<'t> Search<'t> {
         found
     }
 
+    /// Whether these are the fibers that threads have without having made one.
+    fn is_of_threads(&self, at: usize) -> bool {
+        let above = self.tree.nodes[at].parent as usize;
+        let last = |at: usize| self.own[at].last().map_or(0, |sum| sum.count);
+        self.tree.nodes[above].nature == Nature::Thread && last(at) <= last(above)
+    }
+
     /// Whether these are classes, each with a file of its own: the program loads code.
     fn is_loading(&self, found: &Growing) -> bool {
         let node = &self.tree.nodes[found.node as usize];
@@ -215,6 +222,7 @@ impl<'t> Search<'t> {
     fn growth(&self, at: usize) -> Option<(Trend, bool)> {
         let least = match self.tree.nodes[at].nature {
             Nature::Root | Nature::Cache => return None,
+            Nature::Fiber if self.is_of_threads(at) => return None,
             Nature::Thread | Nature::Fiber => 1,
             Nature::Known | Nature::Object => OBJECTS,
         };

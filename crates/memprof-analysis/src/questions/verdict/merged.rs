@@ -214,21 +214,13 @@ impl Tree {
     /// Whether a path leads through the tables of symbols: arrays of the VM that no object knows.
     pub fn is_symbol_table(&self, path: &[u32]) -> bool {
         let class = |&node: &u32| self.names.name(self.nodes[node as usize].class);
-        let tables = path
-            .iter()
-            .skip(1)
-            .map(class)
-            .take_while(|&class| class == "<array>");
-        let rest = path.len() - 1 - tables.clone().count().min(path.len() - 1);
-        path.first()
-            .map(class)
-            .is_some_and(|root| root.ends_with("vm"))
-            && tables.count() > 0
-            && (rest == 0
-                || path
-                    .last()
-                    .map(class)
-                    .is_some_and(|last| matches!(last, "String" | "Symbol")))
+        let is_table = |class: &str| matches!(class, "<array>" | "<VM/pin_array_list>");
+        let mut below = path.iter().skip(1).map(class).peekable();
+        let has_table = below.peek().is_some_and(|class| is_table(class));
+        let is_text = |class| matches!(class, "String" | "Symbol");
+        path.first().is_some_and(|root| class(root).ends_with("vm"))
+            && has_table
+            && below.skip_while(|class| is_table(class)).all(is_text)
     }
 
     /// The node of an object below one of `parent`, and whether that is a node above.

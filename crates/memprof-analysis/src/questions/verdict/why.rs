@@ -177,11 +177,20 @@ fn thread_local(case: &Case<'_>) -> Option<String> {
     let local = case
         .above
         .iter()
-        .find(|&&node| case.link(node) == Link::ThreadLocal)?;
-    Some(format!(
-        "the thread lives on, and its local [{}] is not reset",
-        case.label(*local)
-    ))
+        .find(|&&node| case.link(node) == Link::ThreadLocal);
+    if let Some(&local) = local {
+        let key = case.label(local);
+        return Some(format!(
+            "the thread lives on, and its local [{key}] is not reset"
+        ));
+    }
+    // Or a variable that a library has added to it.
+    let held = case.above.windows(2).find(|pair| {
+        let holder = case.tree.nodes[pair[0] as usize].nature;
+        holder == Nature::Thread && case.link(pair[1]) == Link::Variable
+    })?;
+    let name = case.label(held[1]);
+    Some(format!("the thread lives on, and its {name} is not reset"))
 }
 
 fn key(case: &Case<'_>) -> Option<String> {
