@@ -220,6 +220,15 @@ impl Ledger {
     #[must_use]
     pub fn and(mut self, other: &Ledger) -> Ledger {
         self.facts.rss += other.facts.rss;
+        self.facts.allocator = match (self.facts.allocator.take(), &other.facts.allocator) {
+            (Some(mut known), Some(more)) => {
+                known.arenas.extend(&more.arenas);
+                known.mapped_blocks += more.mapped_blocks;
+                known.mapped += more.mapped;
+                Some(known)
+            }
+            _ => None,
+        };
         for item in &other.items {
             match self.items.iter_mut().find(|known| known.key == item.key) {
                 Some(known) => known.bytes += item.bytes,

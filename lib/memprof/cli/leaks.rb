@@ -136,6 +136,9 @@ module Memprof
         return {} unless file != "-" && FileKind.of(file) == :core
 
         core = busy { Memprof::Core.open(file) }
+        uncounted = core.overview[:uncounted]
+        return { blocks: { unknown: "the process uses #{uncounted}, too, whose blocks memprof cannot read" } } if uncounted
+
         { blocks: core.count(:leaked).merge(largest: core.summarize(:leaked)[:sizes].first) }
       rescue Unsupported => e
         { blocks: { unknown: e.message } }

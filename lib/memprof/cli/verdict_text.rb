@@ -99,7 +99,7 @@ module Memprof
         return false unless memory && memory[:cause] && memory[:cause][:key] == "malloc"
 
         steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
-        memory[:objects] * 2 < memory[:cause][:change] && steps.all?(&:positive?)
+        memory[:objects] * 2 < memory[:cause][:change] && steps.all?(&:positive?) && in_use?(memory[:cause])
       end
 
       # "32,000 more String instances, with what they retain 2.2 MiB more".
@@ -115,6 +115,12 @@ module Memprof
       end
 
       private
+
+      # What became resident is no growth if it was in use before, as the stacks of threads are.
+      def in_use?(cause)
+        first, last = Array(@answer[:malloc]).values_at(0, -1)
+        first.nil? || last.nil? || (last - first) * 2 >= cause[:change]
+      end
 
       def sampled
         return unless @group&.sample && @answer[:findings].any?

@@ -139,6 +139,8 @@ pub struct Answer {
     pub memory: Option<MemoryGrowth>,
     /// RSS at each heap; null where a dump does not say.
     pub rss: Vec<Option<u64>>,
+    /// Bytes of malloc's blocks in use at each heap, resident or not; null where malloc does not say.
+    pub malloc: Vec<Option<u64>>,
     /// Reachable objects in each heap.
     pub reachable: Vec<Sum>,
     /// What grows, what gained most first.
@@ -207,6 +209,12 @@ impl Verdict {
             memory,
             rss: (self.ledgers.iter())
                 .map(|ledger| ledger.as_ref().map(|ledger| ledger.facts.rss))
+                .collect(),
+            malloc: (self.ledgers.iter())
+                .map(|ledger| {
+                    let allocator = ledger.as_ref()?.facts.allocator.as_ref()?;
+                    Some(allocator.in_use() + allocator.mapped)
+                })
                 .collect(),
             reachable: search.reachable(),
             findings,
