@@ -16,8 +16,8 @@ const SAMPLE: usize = 64;
 /// Objects of nodes below the frames of threads and fibers.
 #[derive(Default)]
 pub(super) struct Turnover {
-    /// Addresses of some of them in the last heap.
-    samples: FxHashMap<u32, Vec<u64>>,
+    /// Addresses of some of them in the last heap, and the GC generations that they are from: an address may be used again.
+    samples: FxHashMap<u32, Vec<(u64, u32)>>,
     /// How often that heap was compacted, as its header says.
     compactions: Option<Json>,
     replaced: FxHashSet<u32>,
@@ -31,13 +31,15 @@ impl Turnover {
         let moved = header.get("auto_compact") == Some(&Json::Bool(true))
             || compactions != self.compactions && !self.samples.is_empty();
         self.compactions = compactions;
-        for (node, addresses) in std::mem::take(&mut self.samples) {
-            let stays = |address: &&u64| {
-                let id = heap.at(**address);
-                id.and_then(|id| of.get(id as usize)) == Some(&node)
+        let generations = heap.generations()?;
+        let generation = |id: u32| generations.get(id as usize).copied().unwrap_or(NONE);
+        for (node, objects) in std::mem::take(&mut self.samples) {
+            let stays = |(address, from): &&(u64, u32)| {
+                let id = heap.at(*address);
+                id.is_some_and(|id| of.get(id as usize) == Some(&node) && generation(id) == *from)
             };
-            let stayed = addresses.iter().filter(stays).count();
-            if !moved && stayed * 2 < addresses.len() {
+            let stayed = objects.iter().filter(stays).count();
+            if !moved && stayed * 2 < objects.len() {
                 self.replaced.insert(node);
             }
         }
@@ -51,7 +53,7 @@ impl Turnover {
             }
             let sample = self.samples.entry(node).or_default();
             if sample.len() < SAMPLE {
-                sample.push(heap.addresses().of(id));
+                sample.push((heap.addresses().of(id), generation(id)));
             }
         }
         Ok(())
