@@ -137,7 +137,8 @@ module Memprof
 
         core = busy { Memprof::Core.open(file) }
         uncounted = core.overview[:uncounted]
-        return { blocks: { unknown: "the process uses #{uncounted}, too, whose blocks memprof cannot read" } } if uncounted
+        why = "the process uses #{uncounted}, too, whose blocks memprof cannot read"
+        return { blocks: { unknown: why } } if uncounted
 
         { blocks: core.count(:leaked).merge(largest: core.summarize(:leaked)[:sizes].first) }
       rescue Unsupported => e

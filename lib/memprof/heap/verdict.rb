@@ -46,7 +46,8 @@ module Memprof
       #   (`"object"`, `"thread"`, `"fiber"`), `:retained_by` (in parts, places in files apart), `:trend`
       #   (`"grows"`, `"levels_off"`, `"unknown"` for two heaps), `:count` and `:size` (one number a heap;
       #   size with what is below), `:gained` (bytes), `:mostly`, `:why`, `:lines`, `:own`, `:example`;
-      #   `:heaps`, `:seconds` between the first and the last, `:memory`, `:rss`, `:malloc` (bytes in use), `:reachable`, `:more`, `:remarks`
+      #   `:heaps`, `:seconds` between the first and the last, `:memory`, `:rss`, `:malloc` (bytes in use),
+      #   `:reachable`, `:more`, `:remarks`
       # @raise [ArgumentError] if no heap was added, or the regexp is invalid
       def answer(limit: nil, own: nil)
         text = JSON.generate({ limit: limit, own: own }.compact)
