@@ -23,7 +23,7 @@ const BESIDES_STACK: u64 = 1 << 10;
 impl HeapSizes {
     /// Adds an object: its slot, its memsize, and the name of its data type or the like.
     ///
-    /// The memsize of a thread or fiber has its stack, up to the size that it may get. That is no memory of malloc: what is
+    /// The memsize of a thread or fiber has its stack, up to the size that it may get. That is not memory of malloc: what is
     /// resident of it counts among the stacks.
     pub fn add(&mut self, slot: u64, memsize: u64, name: Option<&str>) {
         self.slots += slot;

@@ -36,7 +36,7 @@ module Memprof
           finding ? text.sentence(finding) : text.title
         end
 
-        # Whether it goes on: what fills up like a cache is no failure.
+        # Whether it goes on: what fills up like a cache is not a failure.
         def grows?(answer)
           answer[:findings].any? { |finding| finding[:trend] != "levels_off" } || new(nil, answer).native?
         end
@@ -116,7 +116,7 @@ module Memprof
 
       private
 
-      # What became resident is no growth if it was in use before, as the stacks of threads are.
+      # Memory that becomes resident is not growth if it was in use before, as the stacks of threads are.
       def in_use?(cause)
         first, last = Array(@answer[:malloc]).values_at(0, -1)
         first.nil? || last.nil? || (last - first) * 2 >= cause[:change]

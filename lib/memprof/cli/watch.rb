@@ -51,8 +51,7 @@ module Memprof
         raise UsageError, "#{processes(targets)} no Ruby" if @groups.empty?
       end
 
-      # Yields when the first interval is over, and before that the seconds until then. Ctrl-C ends it early,
-      # once there are two dumps.
+      # Yields after the second dump, if more are to follow. Ctrl-C ends it early once there are two.
       def run
         announce
         attach if @attach
@@ -196,7 +195,7 @@ module Memprof
                           "and its cgroup has room for #{Units.bytes(room)}; --force copies it anyway"
       end
 
-      # Nobody asked for these: a process that answers to its signal only dumps as it is set.
+      # The user did not ask for these: a process that answers only to its signal uses its own settings.
       def refuse_wanted(target); end
 
       def copied(target, pause)

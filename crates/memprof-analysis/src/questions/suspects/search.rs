@@ -11,7 +11,7 @@ use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::Tree;
 use memprof_heap::{Heap, NONE, Sizes};
 
-/// Threads that a server may have waiting: so many are no leak, unless a later dump has more.
+/// Threads that a server may have waiting: so many are not a leak, unless a later dump has more.
 const POOL: usize = 100;
 
 /// So many objects, each retained by the one before, are a list.
@@ -105,7 +105,7 @@ impl<'h> Search<'h> {
         (self.flags.get(node as usize)).is_some_and(|flags| flags & Flags::SINGLETON.0 != 0)
     }
 
-    /// Code that is loaded is no leak, as long as no other object has gathered it.
+    /// Loaded code is not a leak unless another object has gathered it.
     fn is_code(&self, node: u32) -> bool {
         self.is_class(node) || self.kind(node) == Kind::IMEMO
     }

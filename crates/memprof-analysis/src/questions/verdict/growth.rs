@@ -25,7 +25,7 @@ const MANY: u64 = 100;
 /// What stacks hold changes all the time: to be worth a word, it has to gain so many times as much.
 const STACKS: u64 = 16;
 
-/// Each thread has in its frames what it had last: so many objects for each of them are no more than that.
+/// Each thread has in its frames what it had last: up to so many objects a thread are not growth.
 const LEFT_IN_FRAMES: u64 = 4;
 
 /// The root of what machine stacks refer to.
