@@ -29,8 +29,12 @@ RSpec.describe "Every option in the help of" do
   lines = {
     %w[stats --pid] => nil, # of a process
     %w[path --where] => ["DUMP"], %w[dups --sort] => ["DUMP", "--collections"],
-    %w[diff --max-increase] => nil, %w[diff --internal] => nil # of reports
+    %w[diff --max-increase] => nil, %w[diff --internal] => nil, # of reports
+    %w[leaks --fail] => %w[DUMP DUMP]
   }
+
+  of_processes = %w[--for --attach --values --force]
+  of_processes.each { |name| lines[["leaks", name]] = nil }
 
   let(:address) { run("top", ["--json", cache_dump])[/0x\h+/] }
 
@@ -56,6 +60,20 @@ RSpec.describe "Every option in the help of" do
       [verb, run(verb, ["--format", "csv", *arguments[verb].map { |word| places.fetch(word, word) }])]
     end
     expect(printed.reject { |_, text| text.to_s.lines.size > 1 }).to eq({})
+  end
+
+  it "memprof leaks PID is taken" do
+    skip "needs root, or the permission to trace any process" unless Process.euid.zero?
+    plain_program("puts :ready; sleep") do |pid, _|
+      taken = of_processes.to_h do |name|
+        value = { "--for" => "1s", "--values" => "full" }[name]
+        result = Dir.mktmpdir do |library|
+          run_memprof("leaks", "--for", "1s", name, *value, pid, env: { "MEMPROF_LIBRARY" => library })
+        end
+        [name, result.status.exitstatus]
+      end
+      expect(taken.values).to all(eq(0)), taken.inspect
+    end
   end
 
   arguments.each do |verb, usual|
