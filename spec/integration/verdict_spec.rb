@@ -40,11 +40,6 @@ RSpec.describe "memprof leaks, of several dumps" do
     end
   end
 
-  # What is not named yet, and why.
-  unsolved = {
-    "sidekiq_fake_queue" => "the application's line is not the innermost frame of any of the objects"
-  }
-
   leaks, healthy = VerdictProgram.all.partition { |program| !program.nothing? }
 
   leaks.each do |program|
@@ -52,7 +47,6 @@ RSpec.describe "memprof leaks, of several dumps" do
       skip program.missing if program.missing
       text = verdict(program.path)
       skip "no /proc/self/smaps" if program.native? && text.include?("do not say what RSS was")
-      pending unsolved[program.name] if unsolved[program.name]
       expect(program.not_named(text)).to eq([]), text
       expect(text.lines.size).to be <= 40
     end
@@ -62,7 +56,6 @@ RSpec.describe "memprof leaks, of several dumps" do
     it "accuses nothing in #{program.name.tr("_", " ")}" do
       skip program.missing if program.missing
       text = verdict(program.path)
-      pending unsolved[program.name] if unsolved[program.name]
       expect(program.judge(text)).to eq("right"), text
     end
   end

@@ -247,6 +247,8 @@ pub struct Field {
 pub struct Allocation {
     /// Where.
     pub site: SiteId,
+    /// The innermost line of the application on that stack, if the site is in a library.
+    pub caller: Option<SiteId>,
     /// Number of collections before.
     pub generation: u64,
     /// Microseconds since the epoch at the beginning of that generation; 0 if not known.

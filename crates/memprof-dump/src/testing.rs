@@ -143,8 +143,13 @@ fn object(writer: &mut dyn Writer, tables: &mut Tables, random: &mut Random) -> 
         line: random.below(3) as u32,
         method: random.maybe(some_name),
     };
+    let caller = Site {
+        line: 1 + random.below(3) as u32,
+        ..site
+    };
     let allocation = Allocation {
         site: tables.intern_site(site),
+        caller: random.maybe(tables.intern_site(caller)),
         generation: random.below(1000),
         time: random.below(2) * 1_700_000_000_000_000,
     };

@@ -15,13 +15,15 @@ use super::groups::{ClassFacts, RawGroup};
 use super::label::Packed;
 use super::names::Names;
 use super::pages::Pages;
+use super::site::Site;
 use super::sizes::Sizes;
 use super::texts::TextWriter;
 use class_word::ClassWord;
 use memprof_dump::Writer;
 use memprof_dump::read::invalid;
 use memprof_dump::record::{
-    self, Counts, Detail, Edge, Field, Kind, NameId, NoteKind, Object, SiteId, Tables, Value,
+    self, Allocation, Counts, Detail, Edge, Field, Kind, NameId, NoteKind, Object, SiteId, Tables,
+    Value,
 };
 use memprof_dump::writer::LiveWriter;
 pub(super) use rare_columns::{Rare, Rows};
@@ -63,7 +65,9 @@ pub struct Builder {
     pub(super) times: FxHashMap<u32, u64>,
     pub(super) names: Names,
     pub(super) texts: TextWriter,
-    pub(super) sites: Vec<record::Site>,
+    pub(super) sites: Vec<Site>,
+    /// Sites in libraries, with the lines of the application that called them.
+    called_sites: FxHashMap<(u32, u32), u32>,
     site_numbers: Vec<u32>,
     /// The key that the last edge was, if it is no object.
     key: Option<Value>,
@@ -119,6 +123,7 @@ impl Builder {
             names: Names::default(),
             texts: TextWriter::new(texts)?,
             sites: Vec::new(),
+            called_sites: FxHashMap::default(),
             site_numbers: Vec::new(),
             key: None,
             is_free: false,
@@ -152,13 +157,35 @@ impl Builder {
                 return NONE;
             };
             self.site_numbers[index] = self.sites.len() as u32;
-            self.sites.push(record::Site {
+            self.sites.push(Site {
                 file: self.names.of(tables, site.file),
                 line: site.line,
                 method: site.method.map(|name| self.names.of(tables, name)),
+                caller: None,
             });
         }
         self.site_numbers[index]
+    }
+
+    /// The number of a site that a line of the application called.
+    fn called_site(&mut self, tables: &Tables, allocation: Allocation) -> u32 {
+        let site = self.site(tables, allocation.site);
+        let caller = match allocation.caller {
+            Some(caller) => self.site(tables, caller),
+            None => NONE,
+        };
+        if site == NONE || caller == NONE {
+            return site;
+        }
+        let next = self.sites.len() as u32;
+        let number = *self.called_sites.entry((site, caller)).or_insert(next);
+        if number == next {
+            self.sites.push(Site {
+                caller: Some(caller),
+                ..self.sites[site as usize]
+            });
+        }
+        number
     }
 
     fn detail(&mut self, tables: &Tables, object: &Object<'_>) -> io::Result<()> {
@@ -314,7 +341,7 @@ impl Writer for Builder {
             self.shape.set(index, shape);
         }
         if let Some(allocation) = object.allocation {
-            let site = self.site(tables, allocation.site);
+            let site = self.called_site(tables, allocation);
             self.site.set(index, site);
             let generation = saturated(allocation.generation);
             self.generation.set(index, generation);

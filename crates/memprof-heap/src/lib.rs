@@ -23,6 +23,7 @@ mod once;
 mod open;
 mod own;
 mod pages;
+mod site;
 mod sizes;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
@@ -56,7 +57,8 @@ use cache::Cache;
 use capturing_thread::CapturingThread;
 use columns::Columns;
 use derived::Derived;
-use memprof_dump::record::{Flags, NameId, NoteKind, Shape, Site};
+use memprof_dump::record::{Flags, NameId, NoteKind, Shape};
+pub use site::Site;
 
 /// Number of no object.
 pub const NONE: u32 = u32::MAX;
@@ -229,6 +231,11 @@ impl Heap {
             .class_objects
             .binary_search_by_key(&id, |class| class.object);
         found.ok().map(|index| &self.class_objects[index])
+    }
+
+    /// The line of the application that called a library, if the site is in one and that is known.
+    pub fn caller(&self, site: &Site) -> Option<&Site> {
+        self.sites.get(site.caller? as usize)
     }
 
     /// Places where objects were allocated.

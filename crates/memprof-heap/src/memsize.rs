@@ -1,8 +1,9 @@
 //! How much memory a heap takes.
 
 use super::Heap;
+use super::Site;
 use super::capturing_thread::CapturingThread;
-use memprof_dump::record::{Shape, Site};
+use memprof_dump::record::Shape;
 
 impl Heap {
     /// Bytes, about: the columns as far as they were read, and the tables.

@@ -3,7 +3,8 @@
 use std::io;
 
 use super::{Class, FOLDED, Group, Heap, NONE, Stored};
-use memprof_dump::record::{Flags, Kind, Site};
+use crate::Site;
+use memprof_dump::record::{Flags, Kind};
 
 /// What is known of one object.
 #[derive(Clone, Debug, PartialEq)]

@@ -21,6 +21,8 @@ pub struct Thing {
     pub mark: Option<u64>,
     pub truncated: bool,
     pub site: Option<(String, u32, Option<String>)>,
+    /// The line of the application that called it.
+    pub caller: Option<(String, u32)>,
     pub generation: u64,
     pub flags: u32,
     pub shape: Option<u32>,
@@ -51,6 +53,7 @@ pub fn thing(address: u64, kind: Kind, class: &str) -> Thing {
         mark: None,
         truncated: false,
         site: None,
+        caller: None,
         generation: 0,
         flags: 0,
         shape: None,
@@ -110,6 +113,12 @@ impl Thing {
         let method = (!method.is_empty()).then(|| method.to_owned());
         self.site = Some((file.to_owned(), line, method));
         self.generation = generation;
+        self
+    }
+
+    /// To be called after [`Thing::at`], which says where the library made it.
+    pub fn called_at(mut self, file: &str, line: u32) -> Thing {
+        self.caller = Some((file.to_owned(), line));
         self
     }
 
@@ -232,8 +241,14 @@ fn write(builder: &mut Builder, tables: &mut Tables, thing: &Thing, things: &[Th
             line: *line,
             method: method.as_deref().map(|method| tables.intern(method)),
         };
+        let caller = thing.caller.as_ref().map(|(file, line)| Site {
+            file: tables.intern(file),
+            line: *line,
+            method: None,
+        });
         Allocation {
             site: tables.intern_site(site),
+            caller: caller.map(|caller| tables.intern_site(caller)),
             generation: thing.generation,
             time: 0,
         }

@@ -81,20 +81,47 @@ pub fn library_path(path: &str) -> Option<Cow<'_, str>> {
     library_start(path).map(|start| Cow::Owned(format!("ruby/lib/{}", &path[start..])))
 }
 
-/// True for a file that belongs to no gem, no library of Ruby and not to the VM: most likely the application's.
+/// True for a file that belongs to no installed gem, no library of Ruby and not to the VM: most likely the application's.
+///
+/// A gem in a directory of the application has no version there, and is the application's. Commands that gems install
+/// only start it. Code without a file belongs where it was evaluated.
 ///
 /// ```
 /// use memprof_paths::is_application;
 /// assert!(is_application("/srv/shop/app/models/user.rb"));
+/// assert!(is_application("/srv/shop/gems/billing/lib/billing.rb"));
+/// assert!(is_application("(eval at /srv/shop/app/models/user.rb:12)"));
 /// assert!(!is_application("/var/lib/gems/3.1.0/gems/rack-3.1.0/lib/rack/lint.rb"));
+/// assert!(!is_application("/usr/local/bin/puma"));
 /// assert!(!is_application("(eval)"));
 /// ```
 pub fn is_application(path: &str) -> bool {
+    let path = evaluated_at(path).map_or(path, |(file, _)| file);
     !path.is_empty()
         && !path.starts_with(['<', '('])
         && !path.contains("/rubygems/")
         && !path.contains("/rubygems.")
-        && library_path(path).is_none()
+        && !is_command(path)
+        && library_start(path).is_none()
+        && gem_start(path).is_none_or(|start| !is_installed(path, start))
+}
+
+/// True for a command beside Ruby's own.
+fn is_command(path: &str) -> bool {
+    let Some((directory, _)) = path.rsplit_once('/') else {
+        return false;
+    };
+    let managers = ["/.rbenv/", "/.rvm/", "/.asdf/", "/rubies/", "/mise/"];
+    directory.ends_with("/bin")
+        && (directory.starts_with("/usr/") || managers.iter().any(|name| directory.contains(name)))
+}
+
+/// True if the name of a gem's directory ends with a version, as that of any gem that was installed, or Bundler installed it
+/// from Git.
+fn is_installed(path: &str, start: usize) -> bool {
+    let version = segment(&path[start..]).rsplit_once('-');
+    path[..start].ends_with("/bundler/gems/")
+        || version.is_some_and(|(_, version)| version.starts_with(|it: char| it.is_ascii_digit()))
 }
 
 /// True for what is in place of a file where no user's code runs: the VM's own code in Ruby, and the frame in which it

@@ -108,7 +108,7 @@ pub struct Node {
     pub line: u32,
 }
 
-/// What a site is.
+/// What a site is. Of objects that library code allocates, there is one for each line of the application that called it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     /// Class of the object.
@@ -117,6 +117,8 @@ pub struct Site {
     pub place: StackId,
     /// Innermost frame kept; often the same as `place`.
     pub stack: StackId,
+    /// The innermost frame of the application, alone, if `place` is none.
+    pub caller: Option<StackId>,
 }
 
 /// All frames, stacks, classes and sites that were seen.

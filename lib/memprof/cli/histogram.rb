@@ -5,15 +5,16 @@ module Memprof
     # `memprof histogram`: objects in groups.
     class Histogram < HeapCommand
       BY = %i[
-        class type file line gem method generation age size length shape slot imemo namespace superclass
-        root
+        class type file line application gem method generation age size length shape slot imemo namespace
+        superclass root
       ].freeze
       SORT = %i[retained size count name].freeze
       TREES = %i[namespace superclass].freeze
       HEADINGS = {
-        class: "Class", type: "Type", file: "File", line: "Allocated at", gem: "Gem", method: "Method",
-        age: "Age", generation: "Generation", size: "Shallow size", length: "Length", shape: "Shape",
-        slot: "Slot", imemo: "imemo type", namespace: "Namespace", superclass: "Class", root: "Root"
+        class: "Class", type: "Type", file: "File", line: "Allocated at", application: "Application",
+        gem: "Gem", method: "Method", age: "Age", generation: "Generation", size: "Shallow size",
+        length: "Length", shape: "Shape", slot: "Slot", imemo: "imemo type", namespace: "Namespace",
+        superclass: "Class", root: "Root"
       }.freeze
       private_constant :TREES, :HEADINGS
 
@@ -24,14 +25,15 @@ module Memprof
         counted once: of objects that retain each other, only the outermost counts.
         --exact also counts what several of them retain only together.
 
-        WHAT is one of #{BY.first(9).join(", ")},
-        #{BY.drop(9).join(", ")}.
+        WHAT is one of #{BY.first(8).join(", ")},
+        #{BY.drop(8).join(", ")}.
         Namespaces and superclasses are shown as a tree.
 
         Examples:
           memprof histogram heap.memprof
           memprof histogram --by line --where 'class = Proc' heap.memprof
           memprof histogram --by class --then line heap.memprof
+          memprof histogram --by application --where 'gem != other' heap.memprof
           memprof histogram --by generation --sort name heap.memprof
       TEXT
 

@@ -60,6 +60,7 @@ module Memprof
           "shallow size" => "#{Units.bytes(answer[:size])} (slot of #{Units.bytes(answer[:slot_size])})",
           "retained size" => "#{Units.bytes(answer[:retained])} (#{Cell.percent(answer[:percent])})",
           "allocated at" => answer[:site] && Cell.place(answer[:site]),
+          "application" => answer.dig(:site, :caller) && Cell.place(answer.dig(:site, :caller)),
           "generation" => answer[:generation], "allocated in" => time(answer[:time]), "age" => answer[:age],
           "object_id" => answer[:object_id], "shape" => answer[:shape], "flags" => answer[:flags].join(" ")
         }

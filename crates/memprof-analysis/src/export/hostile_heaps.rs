@@ -160,6 +160,7 @@ impl Maker {
         };
         let allocation = Allocation {
             site: self.tables.intern_site(site),
+            caller: None,
             generation: number % 5,
             time: 1_700_000_000_000_000,
         };

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::naming::Naming;
-use memprof_dump::record::{Flags, Site};
+use memprof_dump::record::Flags;
 use memprof_heap::graph::Dominators;
-use memprof_heap::{Heap, NONE, Sizes};
+use memprof_heap::{Heap, NONE, Site, Sizes};
 
 /// One object.
 #[derive(Clone, Debug)]

@@ -90,6 +90,7 @@ fields! {
     Site "site" Text ["location"] "file and line, such as app.rb:5";
     Method "method" Text [] "method that allocated it";
     Gem "gem" Text [] "gem whose code allocated it";
+    Application "application" Text ["own"] "line of the application that allocated it, itself or by a call of a library";
     Generation "generation" Number ["gen"] "number of GC runs before it was allocated";
     Age "age" Number [] "GC runs that it has survived";
     Tracked "tracked" Bool [] "it is known where it was allocated";

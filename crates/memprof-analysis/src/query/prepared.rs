@@ -113,7 +113,7 @@ fn cost(comparison: &Comparison) -> u32 {
     };
     let text = match comparison.field {
         Field::Value => 40,
-        Field::Site => 20,
+        Field::Site | Field::Application => 20,
         Field::Name => 10,
         _ => 2,
     };

@@ -17,6 +17,21 @@ pub struct Site {
     pub line: u32,
     /// Method.
     pub method: Option<String>,
+    /// The innermost line of the application on that stack, if this one is in a library and that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Box<Site>>,
+}
+
+impl Site {
+    /// File, line and method.
+    pub fn of(heap: &Heap, site: &memprof_heap::Site) -> Site {
+        Site {
+            file: heap.name(site.file).to_owned(),
+            line: site.line,
+            method: site.method.map(|name| heap.name(name).to_owned()),
+            caller: None,
+        }
+    }
 }
 
 /// An object in a list.
@@ -82,10 +97,10 @@ impl<'h> Describer<'h> {
     /// The site of a number.
     pub fn site_of(&self, number: u32) -> Option<Site> {
         let site = self.heap.sites().get(number as usize)?;
+        let caller = self.heap.caller(site);
         Some(Site {
-            file: self.heap.name(site.file).to_owned(),
-            line: site.line,
-            method: site.method.map(|name| self.heap.name(name).to_owned()),
+            caller: caller.map(|caller| Box::new(Site::of(self.heap, caller))),
+            ..Site::of(self.heap, site)
         })
     }
 

@@ -217,6 +217,14 @@ fn rows(heap: &Heap, shown: &Shown, whole: u64) -> Result<Vec<Row>, Error> {
     let words = Words::new(heap)?;
     let places = heap.text_places()?;
     let sites = heap.site_numbers()?;
+    // A line of a library has a site for each line of the application that called it.
+    let mut by_line = FxHashMap::default();
+    let numbered = (0..).zip(heap.sites());
+    let lines: Vec<u32> = numbered
+        .map(|(number, site)| {
+            *(by_line.entry((site.file, site.line, site.method))).or_insert(number)
+        })
+        .collect();
     let groups = heap.group_numbers()?;
     let holders = holders(heap, &words, shown.texts.len(), |id| shown.row(id), PARTS)?;
     let name = |name| heap.name(name).to_owned();
@@ -229,12 +237,7 @@ fn rows(heap: &Heap, shown: &Shown, whole: u64) -> Result<Vec<Row>, Error> {
         })
     };
     let site = |&(site, count): &(u32, u64)| {
-        let site = heap.sites().get(site as usize)?;
-        let site = Site {
-            file: name(site.file),
-            line: site.line,
-            method: site.method.map(name),
-        };
+        let site = Site::of(heap, heap.sites().get(site as usize)?);
         Some(AtSite { site, count })
     };
     let mut rows = Vec::with_capacity(shown.texts.len());
@@ -245,7 +248,7 @@ fn rows(heap: &Heap, shown: &Shown, whole: u64) -> Result<Vec<Row>, Error> {
             .get(places.get(id as usize).copied().unwrap_or(NONE))?;
         let members = || members.iter().copied();
         let classes = most(members().filter_map(|id| groups.get(id as usize).and_then(class_of)));
-        let sited = |id: u32| sites.get(id as usize).copied().filter(|&site| site != NONE);
+        let sited = |id: u32| lines.get(*sites.get(id as usize)? as usize).copied();
         let made = most(members().filter_map(sited));
         rows.push(Row {
             text: stored

@@ -87,6 +87,12 @@ fn answer<T: ?Sized, Q: DeserializeOwned, A: Serialize>(
     Ok(serde_json::to_string(&compute(&question, of)?)?)
 }
 
+/// The line of the application behind an allocation: the site, or what called the library that it is in.
+fn application<'h>(heap: &'h Heap, site: &'h memprof_heap::Site) -> Option<&'h memprof_heap::Site> {
+    let mut lines = [Some(site), heap.caller(site)].into_iter().flatten();
+    lines.find(|line| memprof_paths::is_application(heap.name(line.file)))
+}
+
 /// The pattern of the paths of the application's files, if one is given.
 fn own_files(pattern: Option<&str>) -> Result<Option<Pattern>, Error> {
     let pattern = pattern.map(|source| Pattern::new(source, false));

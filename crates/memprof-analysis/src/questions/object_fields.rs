@@ -12,8 +12,8 @@ use super::Error;
 use super::computed::{depths, last_generation, referrers};
 use super::overview::process_facts;
 use crate::query::{Field, Fields, Part, Row};
-use memprof_dump::record::{Flags, Kind, NameId, Site, Value};
-use memprof_heap::{Heap, NONE, Sizes, TextReader};
+use memprof_dump::record::{Flags, Kind, NameId, Value};
+use memprof_heap::{Heap, NONE, Site, Sizes, TextReader};
 use memprof_ledger::UnsharedPages;
 
 /// What a query needs of a heap.
@@ -66,6 +66,7 @@ impl<'h> Columns<'h> {
             Field::File,
             Field::Line,
             Field::Site,
+            Field::Application,
             Field::Method,
             Field::Gem,
             Field::Tracked,
@@ -329,7 +330,9 @@ impl Row for At<'_, '_> {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 self.value(text).map(Cow::Owned)
             }
-            Field::Site | Field::Gem => groups::text_of(heap, self.site()?, field),
+            Field::Site | Field::Gem | Field::Application => {
+                groups::text_of(heap, self.site()?, field)
+            }
             Field::Root => {
                 let roots = &self.columns.roots;
                 let names = roots.names.get(*roots.of.get(&self.id)? as usize)?;
@@ -391,6 +394,10 @@ impl Row for At<'_, '_> {
         match field {
             Field::Type => self.group(),
             Field::Site => known(self.columns.sites, self.id),
+            Field::Application => {
+                super::application(self.columns.heap, self.site()?)?;
+                known(self.columns.sites, self.id)
+            }
             Field::Root => self.columns.roots.of.get(&self.id).copied(),
             Field::Value => None,
             _ => self.interned(field).map(|name| name.0),

@@ -112,9 +112,8 @@ impl<H: Deref<Target = Heap> + Clone> Subset<H> {
     /// Members that a method made.
     fn made_by(&self, method: &str) -> Result<BitSet, Error> {
         let heap = &self.heap;
-        let made = |site: &memprof_dump::record::Site| {
-            site.method.is_some_and(|name| heap.name(name) == method)
-        };
+        let made =
+            |site: &memprof_heap::Site| site.method.is_some_and(|name| heap.name(name) == method);
         let made: Vec<bool> = heap.sites().iter().map(made).collect();
         let sites = heap.site_numbers()?;
         let site = |node: u32| {

@@ -71,6 +71,7 @@ pub fn heap_of(header: &str, roots: &[u64], objects: &[Made]) -> Heap {
             let site = tables.intern_site(Site { file, line, method });
             Allocation {
                 site,
+                caller: None,
                 generation,
                 time: 0,
             }

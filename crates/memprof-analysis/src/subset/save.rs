@@ -8,7 +8,7 @@ use crate::questions::Error;
 use memprof_dump::Writer;
 use memprof_dump::record::{
     Allocation, CodeRange, Content, Counts, Detail, Edge, Field, Kind, Label as Written, NameId,
-    Object, Site, Tables, Text, Value,
+    Object, Site, SiteId, Tables, Text, Value,
 };
 use memprof_heap::{Heap, Known, Label, NONE, Object as Read, Packed, Stored};
 
@@ -105,6 +105,15 @@ impl Source<'_> {
         }
     }
 
+    fn site(&mut self, site: &memprof_heap::Site) -> SiteId {
+        let site = Site {
+            file: self.name(site.file),
+            line: site.line,
+            method: site.method.map(|name| self.name(name)),
+        };
+        self.tables.intern_site(site)
+    }
+
     fn object(
         &mut self,
         object: &Read,
@@ -116,14 +125,11 @@ impl Source<'_> {
             Some(object.class.name).filter(|&name| !self.heap.name(name).starts_with('<'));
         let class_name = class_name.map(|name| self.name(name));
         let allocation = object.site.map(|site| {
-            let site = Site {
-                file: self.name(site.file),
-                line: site.line,
-                method: site.method.map(|name| self.name(name)),
-            };
             let generation = object.generation.unwrap_or(0);
+            let caller = self.heap.caller(&site).copied();
             Allocation {
-                site: self.tables.intern_site(site),
+                site: self.site(&site),
+                caller: caller.map(|caller| self.site(&caller)),
                 generation: generation.into(),
                 time: self.heap.time(generation).unwrap_or(0),
             }

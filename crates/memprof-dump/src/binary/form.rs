@@ -50,6 +50,8 @@ pub(super) const FIELDS: u8 = 1 << 2;
 pub(super) const MEMSIZE: u8 = 1 << 3;
 pub(super) const SHAPE: u8 = 1 << 4;
 pub(super) const AGE: u8 = 1 << 5;
+/// With [`ALLOCATION`]: the line of the application is written, too.
+pub(super) const CALLER: u8 = 1 << 6;
 
 /// Bits of a text: two for the state of its bytes, two for the kind of its content, then these.
 pub(super) const LENGTH: u8 = 1 << 4;
@@ -101,7 +103,11 @@ impl Form {
                 | fact(!object.fields.is_empty(), FIELDS)
                 | fact(object.memsize != u64::from(object.slot_size), MEMSIZE)
                 | fact(object.shape_id.is_some(), SHAPE)
-                | fact(object.age.is_some(), AGE),
+                | fact(object.age.is_some(), AGE)
+                | fact(
+                    (object.allocation).is_some_and(|at| at.caller.is_some()),
+                    CALLER,
+                ),
             tag,
             bits,
         }

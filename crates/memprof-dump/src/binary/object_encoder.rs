@@ -48,6 +48,9 @@ impl Binary {
             out.zigzag(allocation.time.wrapping_sub(last.time) as i64);
             last.generation = allocation.generation;
             last.time = allocation.time;
+            if let Some(caller) = allocation.caller {
+                self.interned.site(&mut out, tables, caller);
+            }
         }
         if let Some(id) = object.object_id {
             out.zigzag(id.wrapping_sub(last.object_id) as i64);

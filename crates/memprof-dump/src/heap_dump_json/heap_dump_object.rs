@@ -6,10 +6,13 @@ use super::super::record::{Content, Detail, Kind, Object, Tables, Text, Value};
 use super::super::text::{self, address_field as address, name_field as name};
 
 /// Keys that the format has itself.
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 31] = [
     "id",
     "bt",
     "bytes",
+    "caller_file",
+    "caller_line",
+    "caller_method",
     "class",
     "class_name",
     "consts",
@@ -51,6 +54,11 @@ pub(super) fn head(out: &mut Vec<u8>, tables: &Tables, object: &Object<'_>) {
             name(out, tables, ",\"file\":", Some(site.file));
             text::field(out, ",\"line\":", site.line);
             name(out, tables, ",\"method\":", site.method);
+        }
+        if let Some(caller) = allocation.caller.and_then(|caller| tables.site(caller)) {
+            name(out, tables, ",\"caller_file\":", Some(caller.file));
+            text::field(out, ",\"caller_line\":", caller.line);
+            name(out, tables, ",\"caller_method\":", caller.method);
         }
         text::field(out, ",\"generation\":", allocation.generation);
     }

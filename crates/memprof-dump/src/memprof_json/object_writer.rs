@@ -47,6 +47,11 @@ pub(super) fn head(out: &mut Vec<u8>, parts: &mut Parts, tables: &Tables, object
             }
             name(out, tables, ",\"method\":", site.method);
         }
+        if let Some(caller) = allocation.caller.and_then(|caller| tables.site(caller)) {
+            name(out, tables, ",\"caller_file\":", Some(caller.file));
+            text::field(out, ",\"caller_line\":", caller.line);
+            name(out, tables, ",\"caller_method\":", caller.method);
+        }
         text::field(out, ",\"generation\":", allocation.generation);
         if allocation.time != 0 {
             text::field(out, ",\"time\":", allocation.time);

@@ -66,6 +66,7 @@ fn lines(ruby: (u8, u8)) -> String {
             fields: &[],
             allocation: Some(Allocation {
                 site: tables.intern_site(site),
+                caller: Some(tables.intern_site(site)),
                 generation: 4,
                 time: 5,
             }),
@@ -172,6 +173,7 @@ fn strings(ruby: (u8, u8), mut write: impl FnMut(&Tables, TemplateId, &Object<'_
             fields: &[],
             allocation: (number % 11 == 0).then_some(Allocation {
                 site,
+                caller: (number % 2 == 0).then_some(site),
                 generation: number,
                 time: 0,
             }),

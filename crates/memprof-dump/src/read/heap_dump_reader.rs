@@ -22,6 +22,9 @@ keys! {
     File "file"
     Line "line"
     Method "method"
+    CallerFile "caller_file"
+    CallerLine "caller_line"
+    CallerMethod "caller_method"
     Generation "generation"
     Memsize "memsize"
     Encoding "encoding"
@@ -154,6 +157,9 @@ impl Reader {
             Known::File => facts.common.file = names.optional(window, tables)?,
             Known::Line => facts.common.line = window.count()?,
             Known::Method => facts.common.method = names.optional(window, tables)?,
+            Known::CallerFile => facts.common.caller.file = names.optional(window, tables)?,
+            Known::CallerLine => facts.common.caller.line = window.count()?,
+            Known::CallerMethod => facts.common.caller.method = names.optional(window, tables)?,
             Known::Generation => facts.common.generation = window.count()?,
             Known::Memsize => facts.common.memsize = window.count()?,
             Known::Encoding => facts.common.encoding = names.optional(window, tables)?,

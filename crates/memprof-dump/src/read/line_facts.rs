@@ -41,10 +41,19 @@ pub(super) struct Facts {
     pub file: Option<NameId>,
     pub line: Option<u32>,
     pub method: Option<NameId>,
+    pub caller: Caller,
     pub generation: Option<u64>,
     pub time: Option<u64>,
     pub has_text: bool,
     pub text: Vec<u8>,
+}
+
+/// The line of the application behind an allocation.
+#[derive(Default)]
+pub(super) struct Caller {
+    pub file: Option<NameId>,
+    pub line: Option<u32>,
+    pub method: Option<NameId>,
 }
 
 /// Sizes of an object whose line does not say them.
@@ -154,8 +163,14 @@ impl Facts {
             line: self.line.unwrap_or(0),
             method: self.method,
         };
+        let caller = self.caller.file.map(|file| Site {
+            file,
+            line: self.caller.line.unwrap_or(0),
+            method: self.caller.method,
+        });
         Some(Allocation {
             site: target.tables.intern_site(site),
+            caller: caller.map(|caller| target.tables.intern_site(caller)),
             generation,
             time: self.time.unwrap_or(0),
         })

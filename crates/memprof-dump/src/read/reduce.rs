@@ -181,12 +181,18 @@ fn file(values: &Values, tables: &mut Tables, file: NameId) -> NameId {
 
 /// Where an object was allocated.
 pub(super) fn allocation(values: &Values, tables: &mut Tables, known: Allocation) -> Allocation {
-    let Some(site) = tables.site(known.site) else {
-        return known;
+    let mut reduced = |id| match tables.site(id) {
+        Some(site) => {
+            let file = file(values, tables, site.file);
+            tables.intern_site(Site { file, ..site })
+        }
+        None => id,
     };
-    let file = file(values, tables, site.file);
-    let site = tables.intern_site(Site { file, ..site });
-    Allocation { site, ..known }
+    Allocation {
+        site: reduced(known.site),
+        caller: known.caller.map(reduced),
+        ..known
+    }
 }
 
 /// JSON with what is below the keys [`SECRET`] reduced; `None` if it may stay as it is.

@@ -181,6 +181,7 @@ impl Giant {
             fields: &[],
             allocation: (class != CLASS).then_some(Allocation {
                 site: self.sites[class],
+                caller: None,
                 generation: self.generation,
                 time: 1_700_000_000_000_000 + self.generation * 1_000_000,
             }),

@@ -17,9 +17,10 @@ use crate::groups::{Class, ClassObject, Group};
 use crate::names::Names;
 use crate::object_facts::Facts;
 use crate::pages::Addresses;
+use crate::site::Site;
 use crate::texts::Texts;
 use crate::{Category, Heap, NONE, note_kind};
-use memprof_dump::record::{Kind, NameId, Shape, Site};
+use memprof_dump::record::{Kind, NameId, Shape};
 
 /// Bytes behind the directory that say where it is.
 const TRAILER: u64 = 32;
@@ -141,10 +142,11 @@ fn heap(directory: Directory, file: Arc<File>) -> io::Result<Heap> {
             superclass: row[2],
             real: row[3],
         })?,
-        sites: parts.table("sites", |row: &[u32; 3]| Site {
+        sites: parts.table("sites", |row: &[u32; 4]| Site {
             file: NameId(row[0]),
             line: row[1],
             method: name(row[2]),
+            caller: (row[3] != NONE).then_some(row[3]),
         })?,
         shapes: parts.table("shapes", |row: &[u64; 8]| Shape {
             address: row[0],

@@ -126,10 +126,13 @@ pub(in super::super) fn write(
         .map(|class| [class.object, name(class.name), class.superclass, class.real])
         .collect();
     out.part("class_objects", &objects)?;
-    let sites: Vec<[u32; 3]> = heap
+    let sites: Vec<[u32; 4]> = heap
         .sites
         .iter()
-        .map(|site| [site.file.0, site.line, name(site.method)])
+        .map(|site| {
+            let caller = site.caller.unwrap_or(NONE);
+            [site.file.0, site.line, name(site.method), caller]
+        })
         .collect();
     out.part("sites", &sites)?;
     let shapes: Vec<[u64; 8]> = heap

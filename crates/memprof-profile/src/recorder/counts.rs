@@ -104,6 +104,7 @@ mod tests {
                 class,
                 place,
                 stack,
+                caller: None,
             });
             let cell = recorder.cell(segment, site);
             recorder.allocated(address, cell, || 40);

@@ -88,6 +88,7 @@ impl Recorder {
             class,
             place,
             stack: place,
+            caller: None,
         })
     }
 }
@@ -123,6 +124,7 @@ mod tests {
             class,
             place,
             stack,
+            caller: None,
         });
         let cell = recorder.cell(segment, site);
         recorder.allocated(address, cell, || 40);

@@ -76,6 +76,7 @@ mod tests {
             class,
             place,
             stack: place,
+            caller: None,
         })
     }
 

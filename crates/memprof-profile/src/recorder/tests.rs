@@ -42,6 +42,7 @@ fn site(recorder: &mut Recorder, line: u32) -> SiteId {
         class,
         place,
         stack: place,
+        caller: None,
     })
 }
 
@@ -346,6 +347,7 @@ fn orders_rows_by_names_that_it_met_in_other_sessions() {
                 class,
                 place,
                 stack: place,
+                caller: None,
             });
             let cell = recorder.cell(segment, site);
             recorder.allocated(40 * object, cell, || 40);

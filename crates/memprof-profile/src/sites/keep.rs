@@ -40,6 +40,7 @@ impl Sites {
                 class: kept.class(self, site.class),
                 place: stacks[site.place.0 as usize],
                 stack: stacks[site.stack.0 as usize],
+                caller: site.caller.map(|caller| stacks[caller.0 as usize]),
             };
             let moved = kept.sites.site(moved);
             kept.by_site.insert(id, moved);
@@ -55,6 +56,9 @@ impl Kept {
         for site in sites {
             wanted[site.place.0 as usize] = true;
             wanted[site.stack.0 as usize] = true;
+            if let Some(caller) = site.caller {
+                wanted[caller.0 as usize] = true;
+            }
         }
         for id in (0..wanted.len())
             .rev()
@@ -137,6 +141,7 @@ mod tests {
                 class,
                 place,
                 stack: place,
+                caller: Some(outer),
             }));
         }
         let (unnamed, _) = sites.frame(key("unnamed.rb"));
@@ -148,6 +153,7 @@ mod tests {
         let node = kept.sites.node(site.stack).unwrap();
         assert_eq!(kept.sites.method(node.frame), "c.rb#work");
         assert_eq!(kept.sites.location(node.parent.unwrap()), ("caller.rb", 3));
+        assert_eq!(site.caller, node.parent);
         let frame = kept.by_frame[&unnamed];
         assert_eq!(kept.sites.frame_key(frame).unwrap().file, "unnamed.rb");
         assert_eq!((kept.sites.sites.len(), kept.sites.frames.len()), (1, 3));

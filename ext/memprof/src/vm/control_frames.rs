@@ -27,7 +27,7 @@ pub struct Context {
 
 /// struct rb_control_frame_struct.
 #[repr(C)]
-struct ControlFrame {
+pub struct ControlFrame {
     pc: *const VALUE,
     sp: *const VALUE,
     iseq: VALUE,
@@ -37,6 +37,22 @@ struct ControlFrame {
     #[cfg(not(ruby_gte_3_2))]
     base: usize,
     jit_return: usize,
+}
+
+impl ControlFrame {
+    /// What it runs; 0 of a method in C. Only an iseq if there is an [instruction](ControlFrame::instruction).
+    #[inline(always)]
+    pub fn iseq(&self) -> VALUE {
+        self.iseq
+    }
+
+    /// The instruction behind the one that runs, of a frame of Ruby code.
+    #[inline(always)]
+    pub fn instruction(&self) -> Option<usize> {
+        // SAFETY: each frame of a stack whose layout is known has an environment (`stack`).
+        let flags = unsafe { *self.environment };
+        runs(self, flags).then_some(self.pc as usize)
+    }
 }
 
 /// Bits of a frame's flags, the word that its environment points to.
@@ -230,6 +246,23 @@ impl FrameWords {
 }
 
 /// The frames of a thread, innermost first.
+///
+/// # Safety
+/// As for [`running`]; and the result is used up before the thread goes on.
+#[inline(always)]
+pub unsafe fn stack<'a>(context: *const Context) -> &'a [ControlFrame] {
+    // SAFETY: control frames lie side by side, from the innermost up to the end of the stack.
+    unsafe {
+        let Context { stack, size, frame } = &*context;
+        let end = stack.wrapping_add(*size).cast::<ControlFrame>();
+        match (*frame).is_null() || *frame >= end {
+            true => &[],
+            false => std::slice::from_raw_parts(*frame, end.offset_from(*frame) as usize),
+        }
+    }
+}
+
+/// The same, one by one.
 ///
 /// # Safety
 /// `context` is alive and does not change while the result is used.

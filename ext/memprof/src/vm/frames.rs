@@ -5,8 +5,10 @@ use std::ffi::c_int;
 use rb_sys::VALUE;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use memprof_profile::sites::{FrameId, FrameKey, Sites};
+use memprof_profile::sites::{FrameId, FrameKey, Sites, StackId};
 
+use super::callers::{Caller, Callers, is_application};
+use super::control_frames;
 use super::event::Event;
 use super::frame_keys::{self, is_loaded, is_native, is_own, is_users, key_of};
 use super::origin::{Found, Origin};
@@ -29,6 +31,8 @@ struct Known {
     user: bool,
     /// A part of memprof: what it makes for itself is not recorded.
     own: bool,
+    /// Of a file of the application.
+    application: bool,
     /// The String of the frame's file.
     path: VALUE,
 }
@@ -46,6 +50,7 @@ pub struct Frames {
     /// Frames whose qualified names are still to be asked for (see [`super::naming`]).
     pub unnamed: Vec<(VALUE, FrameId)>,
     stacks: StackMemo,
+    callers: Callers,
     read: StackBuffer,
     /// The method written in C that was met last, mostly Class#new; 0 if there is none.
     last_native: VALUE,
@@ -93,6 +98,7 @@ impl Frames {
                     Origin::Program(Found {
                         place,
                         stack: place,
+                        application: known.application,
                         loaded: is_loaded(frame),
                     })
                 });
@@ -124,6 +130,43 @@ impl Frames {
         origin
     }
 
+    /// The innermost frame of the application on the stack of the running thread. To be asked for only if there is an
+    /// [`Event::position`]: then frames lie where they are looked for.
+    #[inline]
+    pub fn caller(&mut self, event: Event) -> Option<Caller> {
+        let (callers, iseqs, kinds) = (&mut self.callers, &mut self.iseqs, &mut self.kinds);
+        // SAFETY: the context of the running thread, whose layout was found right.
+        let frames = unsafe { control_frames::stack(event.context()?) };
+        callers.find(frames, |iseq| {
+            // SAFETY: a running iseq is alive.
+            *kinds |= unsafe { Flags::of(iseq) }.imemo_bit();
+            iseqs.insert(iseq);
+        })
+    }
+
+    /// The same frame as a stack of its own, with its line.
+    pub fn caller_alone(
+        &mut self,
+        sites: &mut Sites,
+        event: Event,
+        caller: Caller,
+    ) -> Option<StackId> {
+        // SAFETY: as for `caller`.
+        let frames = unsafe { control_frames::stack(event.context()?) };
+        let inside = frames.get(..caller.inside)?.iter();
+        let depth = inside.filter(|frame| frame.instruction().is_some()).count();
+        let count = self.read.read_frames(usize::MAX);
+        let mut ruby = (0..count)
+            .filter(|&at| self.read.lines[at] != 0 || !is_native(self.read.values[at]))
+            .skip(depth);
+        let at = ruby.next()?;
+        // SAFETY: a frame that runs, so alive.
+        let path = unsafe { rb_sys::rb_profile_frame_path(caller.iseq) };
+        let known = self.know(sites, self.read.values[at], path);
+        let line = frame_keys::line(self.read.lines[at]);
+        known.application.then(|| sites.stack(None, known.id, line))
+    }
+
     fn forget_stacks(&mut self) {
         self.stacks.clear();
         self.last_native = 0;
@@ -141,7 +184,7 @@ impl Frames {
         let mut kept = None;
         let mut place = None;
         let mut internal = None;
-        let mut own = false;
+        let (mut application, mut own) = (false, false);
         let mut ruby = (0..count)
             .filter(|at| self.read.lines[*at] != 0 || !is_native(self.read.values[*at]))
             .count();
@@ -173,7 +216,7 @@ impl Frames {
                 kept.or_else(|| Some(sites.stack(None, known.id, frame_keys::line(line))))
             };
             if known.user {
-                (place, own) = (here, false);
+                (place, application, own) = (here, known.application, false);
             }
             internal = here.or(internal);
         }
@@ -186,6 +229,7 @@ impl Frames {
         Origin::Program(Found {
             place,
             stack: kept.unwrap_or(place),
+            application,
             loaded: false,
         })
     }
@@ -210,6 +254,7 @@ impl Frames {
         let known = Known {
             native: key.native.is_some(),
             own: is_own(&key.file),
+            application: key.native.is_none() && is_application(&key.file),
             user: key.native.is_none() && is_users(&key.file),
             // SAFETY: a frame that is alive (see `is_native`).
             path: unsafe { rb_sys::rb_profile_frame_path(frame) },
@@ -241,6 +286,7 @@ impl Frames {
         let known = Known {
             native: false,
             own,
+            application: !own && is_application(&key.file),
             user: !own && is_users(&key.file),
             path,
             id: self.number(sites, frame, key),
@@ -279,7 +325,11 @@ impl Frames {
             self.evaluated.retain(|(frame, _), _| *frame != address);
             self.forget_stacks();
         }
-        self.iseqs.remove(&address) || known
+        let iseq = self.iseqs.remove(&address);
+        if iseq {
+            self.callers.clear();
+        }
+        iseq || known
     }
 
     /// Where the frames and iseqs are that are known.
@@ -294,6 +344,7 @@ impl Frames {
         let gone = self.known.len() < before;
         let iseqs = self.iseqs.len();
         self.iseqs.retain(|iseq| lives(*iseq));
+        self.callers.clear();
         if gone {
             let known = &self.known;
             self.evaluated
@@ -307,6 +358,7 @@ impl Frames {
     pub fn forget_known(&mut self) {
         self.known.clear();
         self.iseqs.clear();
+        self.callers.clear();
         self.evaluated.clear();
         self.forget_stacks();
     }
@@ -322,6 +374,7 @@ impl Frames {
     /// Bytes that the tables take.
     pub fn memsize(&self) -> usize {
         self.stacks.memsize()
+            + self.callers.memsize()
             + (self.known.capacity() + self.evaluated.capacity())
                 * (2 * size_of::<VALUE>() + size_of::<Known>())
             + (self.paths.capacity() + self.iseqs.capacity()) * size_of::<VALUE>()
@@ -344,6 +397,7 @@ impl Frames {
             .into_iter()
             .filter_map(|at| Some(moved(at)? as VALUE))
             .collect();
+        self.callers.clear();
         self.forget_stacks();
     }
 }

@@ -11,6 +11,7 @@ use memprof_profile::cells::CellId;
 use memprof_profile::sessions::SegmentId;
 use memprof_profile::sites::{Site, SiteId};
 
+use super::callers::Caller;
 use super::classes;
 use super::event::Event;
 use super::event_hook::EventHook;
@@ -225,20 +226,25 @@ fn cell(
     if tracker.recorder.sessions.stack() > 1 {
         return stack_cell(tracker, event, flags, class, segment);
     }
-    let (frame, line) = match position(event) {
-        Some((instruction, _)) => (instruction as u64, 0),
-        None => (event.path(), event.line()),
+    let (frame, line, caller) = match position(event) {
+        Some((instruction, _)) => {
+            let caller = tracker.frames.caller(event);
+            let library = caller.filter(|caller| caller.instruction != instruction as u64);
+            (instruction as u64, 0, library)
+        }
+        None => (event.path(), event.line(), None),
     };
     let place = Place {
         class,
         frame,
         line,
+        caller: caller.map_or(0, |caller| caller.instruction),
         segment,
     };
     match tracker.places.get(&place) {
         Some(STACK) => stack_cell(tracker, event, flags, class, segment),
         Some(cell) => cell_id(cell),
-        None => first_cell(tracker, event, flags, place),
+        None => first_cell(tracker, event, flags, place, caller),
     }
 }
 
@@ -264,11 +270,20 @@ fn make_room(tracker: &mut Tracker) {
 
 /// A place that is not in the cache.
 #[cold]
-fn first_cell(tracker: &mut Tracker, event: Event, flags: Flags, place: Place) -> Option<CellId> {
+fn first_cell(
+    tracker: &mut Tracker,
+    event: Event,
+    flags: Flags,
+    place: Place,
+    caller: Option<Caller>,
+) -> Option<CellId> {
     make_room(tracker);
+    if let Some(caller) = caller {
+        tracker.frames.remember(caller.iseq);
+    }
     let known = match tracker.places.known(&place) {
         Some(known) => known,
-        None => find(tracker, event, flags, &place),
+        None => find(tracker, event, flags, &place, caller),
     };
     match known {
         Known::Site(site) => Some(count_at(tracker, place, site)),
@@ -284,7 +299,13 @@ fn first_cell(tracker: &mut Tracker, event: Event, flags: Flags, place: Place) -
 }
 
 /// Looks at the frames for what a place is.
-fn find(tracker: &mut Tracker, event: Event, flags: Flags, place: &Place) -> Known {
+fn find(
+    tracker: &mut Tracker,
+    event: Event,
+    flags: Flags,
+    place: &Place,
+    caller: Option<Caller>,
+) -> Known {
     if let Some((_, iseq)) = position(event) {
         tracker.frames.remember(iseq);
     }
@@ -293,7 +314,7 @@ fn find(tracker: &mut Tracker, event: Event, flags: Flags, place: &Place) -> Kno
         None => Known::Internal,
         Some(Origin::Own) => Known::Own,
         Some(Origin::Program(found)) => {
-            let (site, lasts) = site(tracker, flags, place.class, found);
+            let (site, lasts) = site(tracker, event, flags, place.class, found, caller);
             if !(lasts && found.loaded) {
                 return Known::Site(site); // of this time only
             }
@@ -320,31 +341,47 @@ fn stack_cell(
     let Origin::Program(found) = origin else {
         return None;
     };
+    let caller = match found.application {
+        true => None,
+        false => position(event).and_then(|_| tracker.frames.caller(event)),
+    };
     // Numbers of stacks, unlike addresses, are odd here; place and stack go together.
     let place = Place {
         class,
         frame: u64::from(found.stack.0) << 32 | 1,
         line: found.place.0,
+        caller: caller.map_or(0, |caller| caller.instruction),
         segment,
     };
     if let Some(cell) = tracker.places.get(&place) {
         return cell_id(cell);
     }
-    let (site, _) = site(tracker, flags, class, found);
+    let (site, _) = site(tracker, event, flags, class, found, caller);
     Some(count_at(tracker, place, site))
 }
 
 /// The site of an object, and whether it is that of all objects with this class word made there, as the class's name is
 /// final.
-fn site(tracker: &mut Tracker, flags: Flags, class: u64, found: Found) -> (SiteId, bool) {
+fn site(
+    tracker: &mut Tracker,
+    event: Event,
+    flags: Flags,
+    class: u64,
+    found: Found,
+    caller: Option<Caller>,
+) -> (SiteId, bool) {
     let sites = &mut tracker.recorder.sites;
     let (class, lasts) = tracker
         .classes
         .id(sites, &mut tracker.identities, flags, class);
+    let caller = caller
+        .filter(|_| !found.application)
+        .and_then(|caller| tracker.frames.caller_alone(sites, event, caller));
     let site = sites.site(Site {
         class,
         place: found.place,
         stack: found.stack,
+        caller,
     });
     (site, lasts)
 }

@@ -15,13 +15,14 @@
 //!
 //! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`] -> [`frees`], [`naming`], [`objspace`] -> [`tracker`] -> [`frames`], [`classes`],
 //!   [`places`], `quiet`, `identities`
-//! - [`frames`] -> `stack_memo`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the job that
+//! - [`frames`] -> `stack_memo`, `callers`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the job that
 //!   [`naming`] has set, without knowing it
 //! - all of them -> [`ruby_object`], [`symbols`], which know no tracker
 
 pub mod after_fork;
 mod allocator;
 pub mod between_sessions;
+mod callers;
 pub mod census;
 pub mod classes;
 pub mod contents;

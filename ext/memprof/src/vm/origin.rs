@@ -18,6 +18,8 @@ pub struct Found {
     pub place: StackId,
     /// The innermost frame.
     pub stack: StackId,
+    /// The place is the application's. If not, it is of interest which of its lines called it.
+    pub application: bool,
     /// The frame is of a file that was loaded: other than in code that was evaluated, its path and line name one method.
     pub loaded: bool,
 }
@@ -36,6 +38,7 @@ impl Found {
         Found {
             place,
             stack: place,
+            application: false,
             loaded: false,
         }
     }

@@ -14,6 +14,8 @@ pub struct Place {
     pub frame: u64,
     /// Line; 0 beside an instruction.
     pub line: u32,
+    /// Address of the instruction that runs in the innermost frame of the application, if that is another frame; else 0.
+    pub caller: u64,
     /// Segment.
     pub segment: SegmentId,
 }
@@ -42,7 +44,14 @@ struct Entry {
 pub struct Places {
     entries: Vec<Entry>,
     epoch: u32,
-    known: FxHashMap<(u64, u64, u32), Known>,
+    known: FxHashMap<Key, Known>,
+}
+
+/// A place without its segment.
+type Key = (u64, u64, u32, u64);
+
+fn key(place: &Place) -> Key {
+    (place.class, place.frame, place.line, place.caller)
 }
 
 const ENTRIES: usize = 4096;
@@ -56,6 +65,7 @@ impl Default for Places {
             class: 0,
             frame: 0,
             line: 0,
+            caller: 0,
             segment: SegmentId(u32::MAX),
         };
         Places {
@@ -79,6 +89,7 @@ impl Places {
         let mixed = (place.frame >> 3)
             .wrapping_add(u64::from(place.line).wrapping_mul(0x9e37_79b9_7f4a_7c15))
             .wrapping_add(place.class.wrapping_mul(0xff51_afd7_ed55_8ccd))
+            .wrapping_add(place.caller.wrapping_mul(0xc4ce_b9fe_1a85_ec53))
             .wrapping_add(u64::from(place.segment.0) << 7);
         ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 52) as usize & (ENTRIES - 1)
     }
@@ -86,23 +97,25 @@ impl Places {
     /// The cell of a place seen lately.
     #[inline]
     pub fn get(&self, place: &Place) -> Option<u32> {
-        let entry = self.entries.get(Self::index(place))?;
-        (entry.epoch == self.epoch && entry.place == *place).then_some(entry.cell)
+        let index = Self::index(place);
+        let mut entries = [index, index ^ 1].into_iter();
+        let entry = entries.find_map(|index| {
+            let entry = self.entries.get(index)?;
+            (entry.epoch == self.epoch && entry.place == *place).then_some(entry)
+        });
+        entry.map(|entry| entry.cell)
     }
 
     /// Remembers the cell of a place.
     pub fn put(&mut self, place: Place, cell: u32) {
-        let epoch = self.epoch;
-        if let Some(entry) = self.entries.get_mut(Self::index(&place)) {
-            *entry = Entry { place, cell, epoch };
-        }
+        let (index, epoch) = (Self::index(&place), self.epoch);
+        self.entries[index ^ 1] = self.entries[index];
+        self.entries[index] = Entry { place, cell, epoch };
     }
 
     /// What is known of a place, also from sessions that are closed.
     pub fn known(&self, place: &Place) -> Option<Known> {
-        self.known
-            .get(&(place.class, place.frame, place.line))
-            .copied()
+        self.known.get(&key(place)).copied()
     }
 
     /// Remembers what a place is.
@@ -110,8 +123,7 @@ impl Places {
         if self.known.len() >= KNOWN {
             self.known.clear();
         }
-        self.known
-            .insert((place.class, place.frame, place.line), known);
+        self.known.insert(key(place), known);
     }
 
     /// Sessions have changed, and with them cells.
@@ -127,6 +139,7 @@ impl Places {
 
     /// Bytes that the tables take.
     pub fn memsize(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>() + self.known.capacity() * 40
+        self.entries.capacity() * size_of::<Entry>()
+            + self.known.capacity() * size_of::<(Key, Known)>()
     }
 }

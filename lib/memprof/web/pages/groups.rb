@@ -9,9 +9,10 @@ module Memprof
 
         # What objects are grouped by, with its name.
         BY = {
-          class: "class", line: "line", file: "file", gem: "gem", method: "method", type: "type",
-          generation: "generation", age: "age", size: "size", length: "length", shape: "shape", slot: "slot",
-          imemo: "imemo type", namespace: "namespace", superclass: "superclass", root: "root"
+          class: "class", line: "line", application: "line of the application", file: "file", gem: "gem",
+          method: "method", type: "type", generation: "generation", age: "age", size: "size",
+          length: "length", shape: "shape", slot: "slot", imemo: "imemo type", namespace: "namespace",
+          superclass: "superclass", root: "root"
         }.freeze
         # Groups that contain groups of their own kind.
         TREES = %i[namespace superclass].freeze

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::computed::{categories, last_generation};
 use super::super::numbering::{Numbering, numbered};
 use super::super::tally::Groups;
-use super::super::{Error, Selection};
+use super::super::{Error, Selection, application};
 use super::key::Raw;
 use memprof_dump::record::{Kind, NameId};
 use memprof_heap::graph::filled;
@@ -29,6 +29,8 @@ pub enum By {
     Line,
     /// Gem whose code made them.
     Gem,
+    /// The line of the application that made them, itself or by a call of a library.
+    Application,
     /// Method that made them.
     Method,
     /// GC runs before they were allocated.
@@ -67,6 +69,7 @@ impl By {
             By::File => "file",
             By::Line => "site",
             By::Gem => "gem",
+            By::Application => "application",
             By::Method => "method",
             By::Generation => "generation",
             By::Age => "age",
@@ -118,7 +121,7 @@ impl<'h> Keys<'h> {
                 let of = |id: u32| table.get(*groups.get(id as usize)? as usize).copied();
                 Ok(filled(all, |id| pick(id, of(id).unwrap_or(NONE))))
             }
-            By::File | By::Line | By::Gem | By::Method => {
+            By::File | By::Line | By::Gem | By::Application | By::Method => {
                 let table: Vec<u32> = (0..heap.sites().len())
                     .map(|site| self.of_site(site))
                     .collect();
@@ -279,6 +282,10 @@ impl<'h> Keys<'h> {
         let site = self.heap.sites()[site];
         let raw = match self.by {
             By::Line => Raw::Site(site.file, site.line),
+            By::Application => match application(self.heap, &site) {
+                Some(own) => Raw::Site(own.file, own.line),
+                None => Raw::Unknown,
+            },
             By::Method => site.method.map_or(Raw::Unknown, Raw::Name),
             By::Gem => {
                 let gem = guess_gem(self.heap.name(site.file));

@@ -39,7 +39,7 @@ fn text(heap: &Heap, object: &Object, by: By) -> String {
             format!("\"{low}..{}\"", low + (low - 1))
         }
     };
-    let site = |field: &dyn Fn(&memprof_dump::record::Site) -> Option<String>| {
+    let site = |field: &dyn Fn(&memprof_heap::Site) -> Option<String>| {
         object
             .site
             .as_ref()
@@ -54,6 +54,15 @@ fn text(heap: &Heap, object: &Object, by: By) -> String {
             Some(match site.line {
                 0 => name(site.file),
                 line => format!("{}:{line}", name(site.file)),
+            })
+        }),
+        // These heaps have no lines of libraries that a line of the application called.
+        By::Application => site(&|site| {
+            let file = heap.name(site.file);
+            let own = memprof_paths::is_application(file);
+            own.then(|| match site.line {
+                0 => file.to_owned(),
+                line => format!("{file}:{line}"),
             })
         }),
         By::Gem => site(&|site| Some(gem(heap.name(site.file)))),
@@ -108,11 +117,12 @@ fn check(heap: &Heap, row: &Row, members: &[u32], context: &str) {
     }
 }
 
-const FLAT: [By; 12] = [
+const FLAT: [By; 13] = [
     By::Class,
     By::Type,
     By::File,
     By::Line,
+    By::Application,
     By::Gem,
     By::Method,
     By::Generation,

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use memprof_paths::guess_gem;
 
+use super::super::application;
 use super::super::words::place;
 use super::Columns;
 use crate::query::{Expression, Field, Row};
-use memprof_dump::record::{Kind, Site};
-use memprof_heap::Heap;
+use memprof_dump::record::Kind;
+use memprof_heap::{Heap, Site};
 
 /// A group, as a query sees what its objects have in common: type, class, and the kind of imemo.
 struct OfGroup<'c, 'h> {
@@ -39,8 +40,11 @@ impl Columns<'_> {
 
     /// The same of each site, and, as the last, of objects whose site is not known.
     pub fn possible_sites(&self, expression: &Expression) -> Option<Vec<bool>> {
-        use Field::{File, Gem, Line, Method, Site, Tracked};
-        let parts = parts_about(expression, &[File, Line, Site, Method, Gem, Tracked])?;
+        use Field::{Application, File, Gem, Line, Method, Site, Tracked};
+        let parts = parts_about(
+            expression,
+            &[File, Line, Site, Method, Gem, Application, Tracked],
+        )?;
         let sites = self.heap.sites().iter().map(Some).chain([None]);
         let possible = sites.map(|site| {
             let site = OfSite {
@@ -87,6 +91,10 @@ pub(super) fn text_of<'h>(heap: &'h Heap, site: &Site, field: Field) -> Option<C
         Field::Site => place(file, site.line).into(),
         Field::Gem => guess_gem(file).into(),
         Field::Method => heap.name(site.method?).into(),
+        Field::Application => {
+            let own = application(heap, site)?;
+            place(heap.name(own.file), own.line).into()
+        }
         _ => return None,
     })
 }

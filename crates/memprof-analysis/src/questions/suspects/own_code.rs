@@ -59,6 +59,9 @@ const LEAST: u64 = 100;
 
 type Place<'h> = (Origin, &'h str, u32);
 
+/// File, line and method.
+type OwnLine<'h> = (&'h str, u32, Option<&'h str>);
+
 #[derive(Default)]
 struct Tally<'h> {
     method: Option<&'h str>,
@@ -82,7 +85,7 @@ pub(super) struct Finder<'s, 'h> {
     facts: [Option<NameId>; 3],
     /// The class of each group of objects.
     classes: Vec<u32>,
-    sites: FxHashMap<u32, Option<(&'h str, u32)>>,
+    sites: FxHashMap<u32, Option<OwnLine<'h>>>,
 }
 
 impl<'s, 'h> Finder<'s, 'h> {
@@ -182,15 +185,13 @@ impl<'s, 'h> Finder<'s, 'h> {
             _ => {}
         }
         let number = self.search.sites.get(node as usize).copied();
-        if let Some((file, line)) = self.site(number.unwrap_or(NONE)) {
-            let site = self.search.heap.sites().get(number? as usize)?;
-            let method = site.method.map(|name| self.search.heap.name(name));
+        if let Some((file, line, method)) = self.site(number.unwrap_or(NONE)) {
             return Some(((Origin::Allocation, file, line), method));
         }
         let group = *self.search.groups.get(node as usize)?;
         let class = *self.classes.get(group as usize)?;
         let number = self.search.sites.get(class as usize).copied();
-        let (file, line) = self.site(number?)?;
+        let (file, line, _) = self.site(number?)?;
         Some(((Origin::Class, file, line), None))
     }
 
@@ -201,12 +202,18 @@ impl<'s, 'h> Finder<'s, 'h> {
         Some((file, line, place.method.map(|name| heap.name(name))))
     }
 
-    fn site(&mut self, number: u32) -> Option<(&'h str, u32)> {
+    /// The line of the application behind an allocation: that of the site, or the one that called it.
+    fn site(&mut self, number: u32) -> Option<OwnLine<'h>> {
         if let Some(&known) = self.sites.get(&number) {
             return known;
         }
-        let site = self.search.heap.sites().get(number as usize);
-        let own = site.and_then(|site| self.own(self.search.heap.name(site.file), site.line));
+        let heap = self.search.heap;
+        let site = heap.sites().get(number as usize);
+        let caller = site.and_then(|site| heap.caller(site));
+        let own = [site, caller].into_iter().flatten().find_map(|site| {
+            let (file, line) = self.own(heap.name(site.file), site.line)?;
+            Some((file, line, site.method.map(|name| heap.name(name))))
+        });
         self.sites.insert(number, own);
         own
     }

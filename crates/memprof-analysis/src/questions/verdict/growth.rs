@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use super::merged::{Line, Link, Nature, Sum, Tree};
+use super::merged::{Link, Made, Nature, Sum, Tree};
 use super::turnover::is_in_frame;
 use crate::order;
 use memprof_dump::record::NameId;
@@ -96,8 +96,8 @@ pub(super) struct Growing {
     pub own: Vec<Sum>,
     /// With what is below them.
     pub all: Vec<Sum>,
-    /// Where what is new was allocated, objects of the node first: class, line, and how much more it is than in the first heap.
-    pub lines: Vec<(NameId, Line, Sum)>,
+    /// How what is new was allocated: class, line, and how much more it is than in the first heap.
+    pub lines: Vec<(NameId, Made, Sum)>,
 }
 
 impl Growing {
@@ -211,8 +211,8 @@ impl<'t> Search<'t> {
         let node = &self.tree.nodes[found.node as usize];
         let lines = (found.lines.iter()).filter(|(class, ..)| *class == node.class);
         let (mut files, mut classes) = (FxHashSet::default(), 0);
-        for (_, line, more) in lines {
-            files.insert(line.file);
+        for (_, made, more) in lines {
+            files.insert(made.at.file);
             classes += more.count;
         }
         node.nature == Nature::Known && classes > 1 && files.len() as u64 == classes
@@ -343,31 +343,26 @@ impl<'t> Search<'t> {
         for at in 1..of.len() {
             of[at] = of[at].or(of[self.tree.nodes[at].parent as usize]);
         }
-        let mut lines: Vec<FxHashMap<(NameId, Line), (Sum, Sum)>> = Vec::new();
+        let mut lines: Vec<FxHashMap<(NameId, Made), (Sum, Sum)>> = Vec::new();
         lines.resize_with(found.len(), FxHashMap::default);
-        for (&(node, line), sums) in &self.tree.lines {
+        for (&(node, made), sums) in &self.tree.lines {
             let Some(number) = of[node as usize] else {
                 continue;
             };
             let class = self.tree.nodes[node as usize].class;
-            let (first, last) = lines[number].entry((class, line)).or_default();
+            let (first, last) = lines[number].entry((class, made)).or_default();
             first.add(sums.first().copied().unwrap_or_default());
             last.add(sums.get(self.tree.heaps - 1).copied().unwrap_or_default());
         }
         for (found, lines) in found.iter_mut().zip(lines) {
-            let more = lines.into_iter().map(|((class, line), (first, last))| {
+            let more = lines.into_iter().map(|((class, made), (first, last))| {
                 let more = Sum {
                     count: last.count.saturating_sub(first.count),
                     size: last.size.saturating_sub(first.size),
                 };
-                (class, line, more)
+                (class, made, more)
             });
             found.lines = more.filter(|(.., more)| more.size > 0).collect();
-            // What grows was allocated by its own line, whatever takes the most memory below.
-            let of = self.tree.nodes[found.node as usize].class;
-            order::sort_by_key(&mut found.lines, |&(class, line, more)| {
-                (class != of, Reverse(more.size), line, class.0)
-            });
         }
     }
 }

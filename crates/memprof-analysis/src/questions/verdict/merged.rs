@@ -11,7 +11,7 @@ use super::alike::Names;
 use super::reading::Reading;
 use super::turnover::Turnover;
 use memprof_dump::record::{Kind, NameId};
-use memprof_heap::{FOLDED, Heap, NONE};
+use memprof_heap::{FOLDED, Heap, NONE, Site};
 
 /// What leads to keys.
 pub(super) const KEY: &str = "[key]";
@@ -112,6 +112,26 @@ pub(super) struct Line {
     pub method: Option<NameId>,
 }
 
+impl Line {
+    fn of(names: &mut Names, heap: &Heap, site: Option<&Site>) -> Line {
+        let method = site.and_then(|site| site.method);
+        Line {
+            file: names.intern(site.map_or("", |site| heap.name(site.file))),
+            line: site.map_or(0, |site| site.line),
+            method: method.map(|name| names.intern(heap.name(name))),
+        }
+    }
+}
+
+/// How objects were allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Made {
+    /// The line that did.
+    pub at: Line,
+    /// The line of the application that called it, if it is in a library.
+    pub caller: Option<Line>,
+}
+
 /// The merged tree. Nodes come behind their parents; the first stands above all.
 #[derive(Default)]
 pub(super) struct Tree {
@@ -119,7 +139,7 @@ pub(super) struct Tree {
     pub nodes: Vec<Node>,
     pub heaps: usize,
     /// What each node's objects were allocated by, in each heap.
-    pub lines: FxHashMap<(u32, Line), Vec<Sum>>,
+    pub lines: FxHashMap<(u32, Made), Vec<Sum>>,
     pub turnover: Turnover,
     by_key: FxHashMap<(u32, (Link, NameId), NameId, Nature), u32>,
 }
@@ -160,7 +180,7 @@ impl Tree {
         let sites = heap.site_numbers()?;
         let lengths = heap.lengths()?;
         let groups = heap.group_numbers()?;
-        let mut lines: FxHashMap<u32, Line> = FxHashMap::default();
+        let mut lines: FxHashMap<u32, Made> = FxHashMap::default();
         for id in 0..heap.len() {
             let at = of[id as usize];
             if at == NONE
@@ -185,17 +205,15 @@ impl Tree {
                 continue;
             };
             let names = &mut self.names;
-            let line = *lines.entry(*site).or_insert_with(|| {
-                let site = heap.sites().get(*site as usize);
-                Line {
-                    file: names.intern(site.map_or("", |site| heap.name(site.file))),
-                    line: site.map_or(0, |site| site.line),
-                    method: site
-                        .and_then(|site| site.method)
-                        .map(|name| names.intern(heap.name(name))),
+            let made = *lines.entry(*site).or_insert_with(|| {
+                let known = heap.sites().get(*site as usize);
+                let caller = known.and_then(|site| heap.caller(site));
+                Made {
+                    at: Line::of(names, heap, known),
+                    caller: caller.map(|site| Line::of(names, heap, Some(site))),
                 }
             });
-            grown(self.lines.entry((at, line)).or_default(), number).add(one);
+            grown(self.lines.entry((at, made)).or_default(), number).add(one);
         }
         Ok(())
     }

@@ -9,18 +9,23 @@ mod tests;
 mod turnover;
 mod why;
 
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Site};
 use super::memory::ledger;
 use super::overview::process_facts;
 use super::{Error, Phrase, own_files, tracking};
+use crate::order;
 use crate::query::Pattern;
 use growth::{Growing, Search};
+use memprof_dump::record::NameId;
 use memprof_heap::{Heap, Own};
 use memprof_ledger::{Growth as MemoryGrowth, Ledger};
 use memprof_paths::{evaluated_at, is_application};
-use merged::{HIDDEN, Line, Link, Nature, Tree};
+use merged::{HIDDEN, Line, Link, Made, Nature, Tree};
 
 pub use growth::Trend;
 pub use merged::Sum;
@@ -241,28 +246,20 @@ impl Verdict {
         describer: &Describer<'_>,
         own: Option<&Pattern>,
     ) -> Finding {
-        let is_own = |file: &str| match own {
+        let is_own = &|file: &str| match own {
             Some(pattern) => pattern.matches(file),
             None => is_application(file),
         };
         let below = search.most(found.node);
         let node = &self.tree.nodes[found.node as usize];
-        let lines: Vec<Allocated> = found
-            .lines
-            .iter()
-            .map(|&(class, line, more)| Allocated {
-                class: self.text(class).to_owned(),
-                site: self.site(line),
-                own: is_own(self.file(line).0),
-                more,
-            })
-            .collect();
+        let lines = self.by_line(found, |made| Some(made.at), is_own);
+        let own_lines = self.by_line(found, |made| self.own_line(made, is_own), is_own);
         // What little of the application is below says nothing, unless there is one for each.
         let each = found.more().max(1);
         let class = self.text(node.class);
-        let own = lines.iter().find(|line| {
+        let own = own_lines.into_iter().find(|line| {
             let matters = line.more.size * 100 >= found.gained() || line.more.count * 2 >= each;
-            line.own && (line.class == class || matters)
+            line.class == class || matters
         });
         Finding {
             class: self.text(node.class).to_owned(),
@@ -279,7 +276,7 @@ impl Verdict {
             count: found.own.iter().map(|sum| sum.count).collect(),
             size: found.all.iter().map(|sum| sum.size).collect(),
             gained: found.gained(),
-            own: own.cloned().or_else(|| self.holder(found.node, is_own)),
+            own: own.or_else(|| self.holder(found.node, is_own)),
             lines: lines.into_iter().take(LINES).collect(),
             mostly: self.mostly(&below, search),
             why: why::why(&self.tree, found, &below, last),
@@ -287,8 +284,41 @@ impl Verdict {
         }
     }
 
+    /// What is new by a line of its allocation: what grows first, whatever takes the most memory below.
+    fn by_line(
+        &self,
+        found: &Growing,
+        line: impl Fn(Made) -> Option<Line>,
+        is_own: &dyn Fn(&str) -> bool,
+    ) -> Vec<Allocated> {
+        let mut sums: FxHashMap<(NameId, Line), Sum> = FxHashMap::default();
+        for &(class, made, more) in &found.lines {
+            if let Some(line) = line(made) {
+                sums.entry((class, line)).or_default().add(more);
+            }
+        }
+        let of = self.tree.nodes[found.node as usize].class;
+        let mut lines: Vec<_> = sums.into_iter().collect();
+        order::sort_by_key(&mut lines, |&((class, line), more)| {
+            (class != of, Reverse(more.size), line, class.0)
+        });
+        let allocated = |((class, line), more)| Allocated {
+            class: self.text(class).to_owned(),
+            site: self.site(line),
+            own: is_own(self.file(line).0),
+            more,
+        };
+        lines.into_iter().map(allocated).collect()
+    }
+
+    /// The line of the application behind an allocation.
+    fn own_line(&self, made: Made, is_own: &dyn Fn(&str) -> bool) -> Option<Line> {
+        let mut lines = [Some(made.at), made.caller].into_iter().flatten();
+        lines.find(|&line| is_own(self.file(line).0))
+    }
+
     /// The nearest of the objects that retain it whose line is the application's, as the `Set` around a `Hash`.
-    fn holder(&self, node: u32, is_own: impl Fn(&str) -> bool) -> Option<Allocated> {
+    fn holder(&self, node: u32, is_own: &dyn Fn(&str) -> bool) -> Option<Allocated> {
         let path = self.tree.path(node);
         // What a class or a thread was allocated by says nothing of what it holds.
         let holders = self.known(&path).iter().rev().skip(1);
@@ -301,8 +331,9 @@ impl Verdict {
                 .iter()
                 .filter(|((of, _), sums)| *of == at && sums.len() == self.tree.heaps);
             let (line, more) = lines
-                .filter_map(|(&(_, line), sums)| Some((line, *sums.last()?)))
-                .filter(|(line, _)| is_own(self.file(*line).0))
+                .filter_map(|(&(_, made), sums)| {
+                    Some((self.own_line(made, is_own)?, *sums.last()?))
+                })
                 .max_by_key(|&(line, sum)| (sum.size, line))?;
             Some(Allocated {
                 class: self.text(self.tree.nodes[at as usize].class).to_owned(),
@@ -324,7 +355,7 @@ impl Verdict {
         })
     }
 
-    fn text(&self, name: memprof_dump::record::NameId) -> &str {
+    fn text(&self, name: NameId) -> &str {
         self.tree.names.name(name)
     }
 
@@ -340,6 +371,7 @@ impl Verdict {
             file: file.to_owned(),
             line: number,
             method: line.method.map(|name| self.text(name).to_owned()),
+            caller: None,
         }
     }
 

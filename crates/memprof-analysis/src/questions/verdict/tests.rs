@@ -54,6 +54,39 @@ fn what_many_like_holders_gain_is_one_finding() {
 }
 
 #[test]
+fn the_line_of_the_application_is_the_one_that_called_the_library() {
+    let queue = |jobs: u64| {
+        let mut array = thing(address(2), Type::ARRAY, "Array").length(jobs);
+        let mut things = vec![class(address(0), "Object", 0).to("JOBS", address(2))];
+        for job in 0..jobs {
+            array = array.to(&format!("[{job}]"), address(10 + job));
+            let parsed = string(address(10 + job), "job").size(100);
+            let parsed = parsed.at("/x/gems/json-2.7.0/lib/json.rb", 216, "parse", 1);
+            // Two lines of the application, one of which calls it more often.
+            let line = if job % 4 == 0 { 7 } else { 9 };
+            things.push(parsed.called_at("/srv/shop/app.rb", line));
+        }
+        things.push(array);
+        heap(&[("vm", &[address(0)])], &things)
+    };
+    let answer = verdict(&[queue(0), queue(400), queue(800)]);
+    let finding = &answer.findings[0];
+    let lines: Vec<_> = finding
+        .lines
+        .iter()
+        .map(|line| (line.site.line, line.own))
+        .collect();
+    assert_eq!(lines, [(216, false)]);
+    assert_eq!(finding.lines[0].more.count, 800);
+    let own = finding.own.as_ref().expect("the application's line");
+    assert_eq!(
+        (own.site.file.as_str(), own.site.line),
+        ("/srv/shop/app.rb", 9)
+    );
+    assert_eq!((own.own, own.more.count), (true, 600));
+}
+
+#[test]
 fn two_heaps_show_growth_but_no_trend() {
     let answer = verdict(&[tenants(50, 10), tenants(50, 20)]);
     assert_eq!(answer.findings[0].trend, Trend::Unknown);

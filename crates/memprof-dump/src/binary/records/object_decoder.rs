@@ -27,7 +27,7 @@ impl<'a> Records<'a, '_> {
         let pieces = std::mem::take(&mut self.pieces.bytes);
         let detail = whole(self.detail(tables, &form, address)?, &pieces);
         let allocation = match form.fact(form::ALLOCATION) {
-            true => Some(self.allocation(tables)?),
+            true => Some(self.allocation(tables, &form)?),
             false => None,
         };
         let object_id = match form.fact(form::OBJECT_ID) {
@@ -87,15 +87,20 @@ impl<'a> Records<'a, '_> {
         })
     }
 
-    fn allocation(&mut self, tables: &mut Tables) -> Fallible<Allocation> {
+    fn allocation(&mut self, tables: &mut Tables, form: &Form) -> Fallible<Allocation> {
         let site = self.site(tables)?;
         let last = &mut self.last;
         last.generation = last.generation.wrapping_add(self.cursor.zigzag()? as u64);
         last.time = last.time.wrapping_add(self.cursor.zigzag()? as u64);
+        let (generation, time) = (last.generation, last.time);
         Ok(Allocation {
             site,
-            generation: last.generation,
-            time: last.time,
+            caller: match form.fact(form::CALLER) {
+                true => Some(self.site(tables)?),
+                false => None,
+            },
+            generation,
+            time,
         })
     }
 

@@ -17,6 +17,9 @@ keys! {
     File "file"
     Line "line"
     Method "method"
+    CallerFile "caller_file"
+    CallerLine "caller_line"
+    CallerMethod "caller_method"
     Generation "generation"
     Time "time"
     Type "type"
@@ -124,6 +127,19 @@ impl Reading {
             Known::Time => return put(&mut facts.common.time, window.count()),
             Known::File => return put(&mut facts.common.file, names.optional(window, tables)),
             Known::Method => return put(&mut facts.common.method, names.optional(window, tables)),
+            Known::CallerFile => {
+                return put(
+                    &mut facts.common.caller.file,
+                    names.optional(window, tables),
+                );
+            }
+            Known::CallerLine => return put(&mut facts.common.caller.line, window.count()),
+            Known::CallerMethod => {
+                return put(
+                    &mut facts.common.caller.method,
+                    names.optional(window, tables),
+                );
+            }
             Known::Encoding => {
                 return put(&mut facts.common.encoding, names.optional(window, tables));
             }

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use memprof_dump::record::{NameId, Site, SiteId, Tables, Value};
+use memprof_dump::record::{Allocation, NameId, Site, SiteId, Tables, Value};
 use memprof_dump::values::{HIDDEN, Values};
 use memprof_profile::sites as profile;
 use rb_sys::{ID, VALUE};
@@ -137,7 +137,8 @@ pub struct Names {
     c_strings: Cache<NameId>,
     /// Kinds of imemo.
     imemos: [Option<NameId>; 16],
-    sites: FxHashMap<profile::SiteId, Option<SiteId>>,
+    /// Sites with the lines of the application that called them.
+    sites: FxHashMap<profile::SiteId, (SiteId, Option<SiteId>)>,
     /// Names of files of code, as they are shown.
     files: FxHashMap<NameId, NameId>,
     /// What replaces numbers, where they are not shown.
@@ -341,25 +342,31 @@ impl Names {
         }
     }
 
-    /// Where the tracker saw the object at `address` being made: site, generation, time.
-    pub fn allocation(&mut self, address: u64) -> Option<(SiteId, u64, u64)> {
+    /// Where and when the tracker saw the object at `address` being made.
+    pub fn allocation(&mut self, address: u64) -> Option<Allocation> {
         tracker::with(|tracker| {
             let recorder = &tracker.recorder;
             let (site, generation, time) = recorder.allocation(address)?;
-            let id = match self.sites.get(&site) {
-                Some(id) => *id,
+            let (site, caller) = match self.sites.get(&site) {
+                Some(known) => *known,
                 None => {
-                    let id = self.intern_site(&recorder.sites, site);
-                    self.sites.insert(site, id);
-                    id
+                    let of = recorder.sites.get(site)?;
+                    let mut intern = |place| self.intern_site(&recorder.sites, place);
+                    let known = (intern(of.place), of.caller.map(&mut intern));
+                    self.sites.insert(site, known);
+                    known
                 }
             };
-            Some((id?, generation, time))
+            Some(Allocation {
+                site,
+                caller,
+                generation,
+                time,
+            })
         })?
     }
 
-    fn intern_site(&mut self, sites: &profile::Sites, site: profile::SiteId) -> Option<SiteId> {
-        let place = sites.get(site)?.place;
+    fn intern_site(&mut self, sites: &profile::Sites, place: profile::StackId) -> SiteId {
         let (file, line) = sites.location(place);
         let file = self.tables.intern(file);
         let file = self.file(file);
@@ -369,7 +376,7 @@ impl Names {
             .map_or("", |key| key.label.as_str());
         let named = !label.is_empty() && !label.starts_with('<');
         let method = named.then(|| self.tables.intern(label));
-        Some(self.tables.intern_site(Site { file, line, method }))
+        self.tables.intern_site(Site { file, line, method })
     }
 }
 

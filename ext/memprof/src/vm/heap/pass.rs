@@ -6,9 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use memprof_dump::record::{
-    Allocation, Edge, Flags as Bits, Kind, Label, NoteKind, Object, PREVIEW, Value,
-};
+use memprof_dump::record::{Edge, Flags as Bits, Kind, Label, NoteKind, Object, PREVIEW, Value};
 use memprof_dump::values::beginning;
 use memprof_dump::writer::LiveWriter;
 use rb_sys::{VALUE, ruby_fl_type, ruby_value_type};
@@ -140,11 +138,7 @@ impl<W: LiveWriter> Pass<'_, W> {
             object_id: collector.object_id,
             detail,
             fields: &self.walk.fields,
-            allocation: allocation.map(|(site, generation, time)| Allocation {
-                site,
-                generation,
-                time,
-            }),
+            allocation,
         };
         self.writer.object(&self.walk.names.tables, &object)?;
         // SAFETY: as above.

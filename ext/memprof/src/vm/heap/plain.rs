@@ -3,7 +3,7 @@
 
 use std::io;
 
-use memprof_dump::record::{Allocation, Detail, Flags as Bits, Kind, Label, Object, Text};
+use memprof_dump::record::{Detail, Flags as Bits, Kind, Label, Object, Text};
 use memprof_dump::writer::{LiveWriter, TemplateId};
 use rb_sys::{ID, VALUE};
 
@@ -258,11 +258,7 @@ impl One {
             object_id: collector.object_id,
             detail: detail(template),
             fields: &[],
-            allocation: allocation.map(|(site, generation, time)| Allocation {
-                site,
-                generation,
-                time,
-            }),
+            allocation,
         };
         pass.writer
             .object_from_template(&pass.walk.names.tables, TemplateId(template_id), &object)
