@@ -11,11 +11,8 @@ use super::control_frames::ControlFrame;
 use super::frame_keys::is_own;
 use super::ruby_object::text;
 
-/// Frames that are looked at, methods in C among them.
+/// Frames that are looked at, methods in C among them; a power of two.
 const DEEPEST: usize = 256;
-
-/// Frames that are compared with what was there last; a power of two, and more than are looked at.
-const COMPARED: usize = 1024;
 
 /// Beside the address of an iseq, whose lowest bits are 0: it is the application's.
 const APPLICATION: u64 = 1;
@@ -35,15 +32,16 @@ pub struct Caller {
 pub struct Callers {
     /// Whether they are the application's.
     known: FxHashMap<VALUE, bool>,
-    /// What each frame ran when it was looked at last, counted from the outermost one; 0 if that is no Ruby code.
-    last: Box<[u64; COMPARED]>,
+    /// What each frame ran when it was looked at last, by its number from the outermost one on, modulo their number here; 0 if
+    /// that is no Ruby code.
+    last: Box<[u64; DEEPEST]>,
 }
 
 impl Default for Callers {
     fn default() -> Self {
         Callers {
             known: FxHashMap::default(),
-            last: Box::new([0; COMPARED]),
+            last: Box::new([0; DEEPEST]),
         }
     }
 }
@@ -58,7 +56,7 @@ impl Callers {
         mut remember: impl FnMut(VALUE),
     ) -> Option<Caller> {
         for (inside, frame) in frames.iter().take(DEEPEST).enumerate() {
-            let at = (frames.len() - 1 - inside) % COMPARED;
+            let at = (frames.len() - 1 - inside) % DEEPEST;
             let iseq = frame.iseq();
             let known = self.last[at];
             if known == iseq {

@@ -236,7 +236,9 @@ impl Tree {
         let mut below = path.iter().skip(1).map(class).peekable();
         let has_table = below.peek().is_some_and(|class| is_table(class));
         let is_text = |class| matches!(class, "String" | "Symbol");
-        path.first().is_some_and(|root| class(root).ends_with("vm"))
+        // Since Ruby 4.0 the tables are a root of their own.
+        let is_root = |root: &u32| matches!(class(root), "root vm" | "root global_symbols");
+        path.first().is_some_and(is_root)
             && has_table
             && below.skip_while(|class| is_table(class)).all(is_text)
     }
