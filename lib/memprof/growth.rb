@@ -19,6 +19,7 @@ module Memprof
     include Enumerable
 
     autoload :GrowthText, "#{__dir__}/growth/growth_text"
+    autoload :Holders, "#{__dir__}/growth/holders"
 
     # Formats that {#write} knows.
     FORMATS = %i[text json markdown].freeze
@@ -77,9 +78,17 @@ module Memprof
         else
           watch.measure(times, most)
         end
-        Native.quiet { [grown(watch), watch.runs] }
+        Native.quiet { [retained(grown(watch)), watch.runs] }
       ensure
         watch&.close
+      end
+
+      # The sites with what retains their objects, which only the heap of this moment knows.
+      def retained(sites)
+        return sites if sites.empty?
+
+        holders = Holders.of(sites.max_by(Holders::MOST, &:slope))
+        sites.map { |site| site.with_holder(holders[site]) }
       end
 
       # Mean memsize of an object, by site and class.
@@ -116,7 +125,8 @@ module Memprof
         series.zip(Native.fit(series.values)).filter_map do |(place, contents), (slope, _, grows)|
           next unless grows
 
-          site(place, slope: 0.0, low: 0.0, counts: watch.counts(place), bytes: slope, contents: contents)
+          site(place, slope: 0.0, low: 0.0, counts: watch.counts(place), bytes: slope, contents: contents,
+            address: watch.address(place))
         end
       end
 

@@ -197,21 +197,41 @@ RSpec.describe Memprof::Growth do
 
     it "finds a container that grows, though the number of objects does not" do
       output = in_child(<<~RUBY)
-        numbers = []
-        growth = Memprof::Growth.measure(times: 4, max_times: 4) { numbers << 1 }
+        NUMBERS = []
+        growth = Memprof::Growth.measure(times: 4, max_times: 4) { NUMBERS << 1 }
         p growth.count, growth.first.to_h.values
         p growth.first
         puts growth.to_s(unicode: false)
       RUBY
       expect(output).to eq <<~'TEXT'
         1
-        ["(before the first run)", 0, "Array", 0.0, 0.0, 8.0, [1, 1, 1, 1], [8, 16, 24, 32]]
+        ["(before the first run)", 0, "Array", 0.0, 0.0, 8.0, [1, 1, 1, 1], [8, 16, 24, 32], "NUMBERS"]
         #<Memprof::Growth::Site (before the first run) Array +8.00 bytes a run>
         1 site grows over 4 runs.
 
         Objects/run  At least  Bytes/run  Live  Over the runs  Class  Allocated at
                   -         -       +8 B     1  _-+#           Array  (before the first run)
+
+        Array retained by NUMBERS
       TEXT
+    end
+
+    it "says what retains the objects" do
+      output = in_child(<<~RUBY)
+        Connection = Struct.new(:history)
+        CONNECTIONS = Array.new(20) { Connection.new([]) }
+        growth = Memprof::Growth.measure(times: 6, max_times: 6) do
+          CONNECTIONS.each { |connection| connection.history << "entry".dup }
+        end
+        puts growth.map(&:retained_by), growth.to_markdown.lines.last
+      RUBY
+      retained = "CONNECTIONS -> Array[*] -> Connection.history -> Array[*]"
+      expect(output).to eq("#{retained}\n- String at -e:5 retained by #{retained}\n")
+    end
+
+    it "does without that where the heap can't be read" do
+      allow(Memprof::Heap).to receive(:capture).and_raise(Memprof::Error, "no room")
+      expect(Memprof::Growth::Holders.of([site])).to eq({})
     end
 
     it "finds a text that takes the place of a shorter one" do

@@ -22,13 +22,13 @@ module Memprof
         paint = Paint.new(color)
         return "#{paint.call(headline, :green)}\n" if @growth.empty?
 
-        "#{paint.call(headline, :bold)}\n\n#{table.to_text(paint)}"
+        "#{paint.call(headline, :bold)}\n\n#{table.to_text(paint)}#{holders}"
       end
 
       def to_markdown
         return "#{headline}\n" if @growth.empty?
 
-        "**#{headline}**\n\n#{table.to_markdown}"
+        "**#{headline}**\n\n#{table.to_markdown}#{holders("- ")}"
       end
 
       private
@@ -38,6 +38,12 @@ module Memprof
 
         verb = @growth.one? ? "site grows" : "sites grow"
         "#{Units.count(@growth.count)} #{verb} over #{@growth.runs} runs."
+      end
+
+      # A line for each site of which it is known what retains its objects.
+      def holders(bullet = "")
+        lines = @growth.filter_map(&:holder).map { |holder| "#{bullet}#{holder}\n" }
+        lines.any? ? "\n#{lines.join}" : ""
       end
 
       def table

@@ -28,8 +28,17 @@ module Memprof
       # @return [Array<Integer>, nil] bytes that the objects hold after each run, if only these grow
       attr_reader :contents
 
+      # @return [String, nil] what retains most of the objects, as `POOL -> Array[*] -> Connection@history`;
+      #   nil if the heap did not show it
+      attr_reader :retained_by
+
       # @api private
-      def initialize(file:, line:, class_name:, slope:, low:, counts:, bytes: nil, contents: nil)
+      # @return [Integer, nil] where the object was at the end, if there is one and it has no line
+      attr_reader :address
+
+      # @api private
+      def initialize(file:, line:, class_name:, slope:, low:, counts:, bytes: nil, contents: nil,
+        address: nil)
         @file = Printable.utf8(file).freeze
         @line = line
         @class_name = Printable.utf8(class_name).freeze
@@ -38,7 +47,15 @@ module Memprof
         @counts = counts.dup.freeze
         @bytes = bytes
         @contents = contents&.dup.freeze
+        @address = address
         freeze
+      end
+
+      # The same with what retains its objects.
+      #
+      # @api private
+      def with_holder(text)
+        dup.tap { |site| site.retained_by = text }.freeze
       end
 
       # Where the objects were allocated.
@@ -58,8 +75,8 @@ module Memprof
       def to_h
         {
           file: file, line: line, class: class_name, objects_per_run: slope, objects_per_run_low: low,
-          bytes_per_run: bytes, counts: counts, **(contents ? { contents: contents } : {})
-        }
+          bytes_per_run: bytes, counts: counts, contents: contents, retained_by: retained_by
+        }.reject { |key, value| value.nil? && key != :bytes_per_run }
       end
 
       # @return [String] for the console
@@ -70,6 +87,20 @@ module Memprof
         rate = contents ? "#{format("%+.2f", bytes)} bytes" : "#{format("%+.2f", slope)} objects"
         Printable.line("#<#{self.class} #{location} #{class_name} #{rate} a run>")
       end
+
+      # "String at app.rb:6 retained by NOTES -> Array[*]"; nil if it is not known by what.
+      #
+      # @api private
+      def holder
+        return unless retained_by
+
+        place = " at #{Paths.short_location(self)}" unless line.zero?
+        Printable.line("#{class_name}#{place} retained by #{retained_by}")
+      end
+
+      protected
+
+      attr_writer :retained_by
     end
   end
 end

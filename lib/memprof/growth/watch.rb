@@ -26,6 +26,7 @@ module Memprof
         @block = block
         @matters = matters
         @anonymous = {}
+        @addresses = {}
         @session = Session.prepare(scope: :process, identities: !matters.nil?)
         @population = nil
         @runs = 0
@@ -76,6 +77,9 @@ module Memprof
       # containers grow with what they hold.
       def contents = series.any? ? {} : steady(growing_contents)
 
+      # Where a container is that is older than the first run; nil of objects that have a line.
+      def address(place) = @addresses[place]
+
       def counts(place) = @series.to_h[place] || [1] * @runs
 
       # Whether objects are missing, so that there may be growth where none was found.
@@ -105,7 +109,10 @@ module Memprof
         rows.select! { |_, (_, _, class_name, number), _| number.nil? || note(class_name, number) }
         @series.add(rows.map { |objects, (file, line, class_name), _| [objects, file, line, class_name] })
         bytes = rows.map { |_, (file, line, class_name), size| [size, file, line, class_name] }
-        older.each { |number, class_name, more| bytes << [more, BEFORE, number, class_name] }
+        older.each do |number, class_name, more, address|
+          bytes << [more, BEFORE, number, class_name]
+          @addresses[[BEFORE, number, class_name]] = address
+        end
         @contents.add(bytes)
       end
 

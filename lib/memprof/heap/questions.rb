@@ -104,6 +104,21 @@ module Memprof
       #   Memprof::Heap.capture.paths("class = Regexp", limit: 2)[:objects] > 1 # => true
       def paths(where, limit: nil) = ask(:path, where: where, limit: limit)
 
+      # What retains the objects that a filter chooses: paths that are alike but for indices and keys count
+      # together, as in `memprof leaks` of several dumps.
+      #
+      # @param where [String, nil] a filter
+      # @param limit [Integer, nil] the first N; 10
+      # @return [Hash{Symbol => Object}] `:rows`, most objects first, each with `:class`, `:retained_by` (a
+      #   phrase: strings, and hashes with `:file` and `:line`), `:count`, `:size` in bytes; `:more`, rows that
+      #   are left out; `:garbage`, objects that no root reaches
+      # @raise [ArgumentError] if the filter is wrong
+      # @example
+      #   NOTES = Array.new(20) { { text: +"a note" } }
+      #   row = Memprof::Heap.capture.merged_paths(where: 'value = "a note"')[:rows].first
+      #   row.values_at(:retained_by, :count) # => [["NOTES -> Array[*] -> Hash[*]"], 20]
+      def merged_paths(where: nil, limit: nil) = ask(:merged_paths, where: where, limit: limit)
+
       # A shortest path between objects, as sheap finds it.
       #
       # @param from [Object] from here; with one argument, from a root to here

@@ -15,10 +15,11 @@ module Memprof
       end
 
       def self.of_growth(sites)
-        return of_contents(sites) if sites.any?(&:contents)
+        held = sites.first(TOP).filter_map(&:holder).map { |line| "  #{line}\n" }.join
+        return of_contents(sites) + held if sites.any?(&:contents)
 
         table = Table.new.number("Objects/run").name("Class").name("Allocated at")
-        fill(table, sites) { |site| [format("%+.2f", site.slope)] }
+        fill(table, sites) { |site| [format("%+.2f", site.slope)] } + held
       end
 
       def self.of_contents(sites)

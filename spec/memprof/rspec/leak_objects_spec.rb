@@ -23,13 +23,14 @@ RSpec.describe Memprof::RSpec::LeakObjects do
   end
 
   it "says what grew, how fast, and where it was allocated" do
-    kept = []
+    $kept = []
     line = __LINE__ + 1
-    block = -> { 2.times { kept << Object.new } }
+    block = -> { 2.times { $kept << Object.new } }
     expect { expect(&block).not_to leak_objects.over(8).runs }.to fail_with(<<~MESSAGE.chomp)
       expected block not to leak objects over 8 runs, but 1 site grew over 48
         Objects/run  Class   Allocated at
               +2.00  Object  spec/memprof/rspec/leak_objects_spec.rb:#{line}
+        Object at spec/memprof/rspec/leak_objects_spec.rb:#{line} retained by $kept -> Array[*]
     MESSAGE
     expect { expect { nil }.to leak_objects.over(8).runs }.to fail_with(
       "expected block to leak objects over 8 runs, but no site grew"
@@ -37,13 +38,14 @@ RSpec.describe Memprof::RSpec::LeakObjects do
   end
 
   it "says which container grew, if no object was added" do
-    numbers = []
-    expect { expect { numbers << 1 }.not_to leak_objects.over(8).runs }.to fail_with(<<~MESSAGE.chomp)
+    $kept = { numbers: [] }
+    expect { expect { $kept[:numbers] << 1 }.not_to leak_objects.over(8).runs }.to fail_with(<<~MESSAGE.chomp)
       expected block not to leak objects over 8 runs, but 1 site grew over 48
         Bytes/run  Class  Allocated at
              +8 B  Array  (before the first run)
+        Array retained by $kept -> Hash[*]
     MESSAGE
-    expect { numbers << 1 }.not_to leak_objects.over(8).runs.of(String)
+    expect { $kept[:numbers] << 1 }.not_to leak_objects.over(8).runs.of(String)
   end
 
   it "finds a container that another session recorded" do

@@ -62,6 +62,7 @@ pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<String, Err
         "flame" => answer(heap, parameters, flame::Question::answer),
         "histogram" => answer(heap, parameters, histogram::Question::answer),
         "memory" => answer(heap, parameters, memory::Question::answer),
+        "merged_paths" => answer(heap, parameters, verdict::merged_paths::Question::answer),
         "namespaces" => answer(heap, parameters, namespaces::Question::answer),
         "neighbours" => answer(heap, parameters, neighbours::Question::answer),
         "object" => answer(heap, parameters, object::Question::answer),

@@ -208,7 +208,7 @@ fn counts(ruby: &Ruby, id: u64, retained: bool) -> Result<RArray, Error> {
 }
 
 /// Objects by place and class as [`counts`] returns them, each with what the living hold; and the older containers that
-/// hold more than at the first call: number, class, and bytes more.
+/// hold more than at the first call: number, class, bytes more, and address.
 fn contents(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
     tracker::suspended(|| {
         let (rows, grown) = contents::of_session(SessionId(id))
@@ -221,7 +221,12 @@ fn contents(ruby: &Ruby, id: u64) -> Result<RArray, Error> {
         }
         let older = ruby.ary_new_capa(grown.len());
         for container in grown {
-            older.push((container.number, container.class, container.bytes))?;
+            older.push((
+                container.number,
+                container.class,
+                container.bytes,
+                container.address,
+            ))?;
         }
         Ok(ruby.ary_new_from_values(&[array, older]))
     })

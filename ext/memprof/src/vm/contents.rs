@@ -89,6 +89,8 @@ pub struct GrownContainer {
     pub class: String,
     /// Bytes that it holds more.
     pub bytes: u64,
+    /// Where it is now.
+    pub address: u64,
 }
 
 /// The containers that are older than a session, by address. No allocation of theirs was recorded.
@@ -144,6 +146,7 @@ impl OldContainers {
                     number: old.number,
                     class: classes::display_name(class_word).unwrap_or_default(),
                     bytes: now - old.first,
+                    address: old.address,
                 });
             }
         }

@@ -145,8 +145,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Adds the next heap, or one of another process at the same time as the last.
-    pub fn add(&mut self, heap: &Heap, beside: bool) -> io::Result<()> {
+    /// The node of each object of a heap, `NONE` for garbage; makes those that are missing.
+    pub fn nodes_of(&mut self, heap: &Heap) -> io::Result<Vec<u32>> {
         if self.nodes.is_empty() {
             let nothing = self.names.intern("");
             self.nodes.push(Node {
@@ -161,6 +161,11 @@ impl Tree {
                 example: None,
             });
         }
+        Reading::new(self, heap)?.merge()
+    }
+
+    /// Adds the next heap, or one of another process at the same time as the last.
+    pub fn add(&mut self, heap: &Heap, beside: bool) -> io::Result<()> {
         for node in &mut self.nodes {
             node.example = None;
             node.nested = 0;
@@ -169,8 +174,7 @@ impl Tree {
             self.heaps += 1;
         }
         let number = self.heaps - 1;
-        let reading = Reading::new(self, heap)?;
-        let of = reading.merge()?;
+        let of = self.nodes_of(heap)?;
         // Of workers, the objects of one say enough.
         if !beside {
             self.turnover.note(&self.nodes, &of, heap)?;

@@ -3,6 +3,7 @@
 mod alike;
 mod growth;
 mod merged;
+pub mod merged_paths;
 mod reading;
 #[cfg(test)]
 mod tests;

@@ -87,6 +87,38 @@ fn the_line_of_the_application_is_the_one_that_called_the_library() {
 }
 
 #[test]
+fn paths_that_are_alike_are_one() {
+    let heap = tenants(50, 20);
+    let question = merged_paths::Question {
+        r#where: Some("type = STRING or class = Tenant".to_owned()),
+        limit: None,
+    };
+    let answer = question.answer(&heap).expect("an answer");
+    let rows: Vec<_> = (answer.rows.iter())
+        .map(|row| (row.class.as_str(), row.retained_by.to_string(), row.sum))
+        .collect();
+    let notes = "Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]".to_owned();
+    let sum = |count, size| Sum { count, size };
+    assert_eq!(
+        rows,
+        [
+            ("String", notes, sum(1000, 100_000)),
+            (
+                "Tenant",
+                "Registry::TENANTS -> Hash[*]".to_owned(),
+                sum(50, 2000)
+            ),
+        ]
+    );
+    assert_eq!((answer.more, answer.garbage), (0, Sum::default()));
+    let one = merged_paths::Question {
+        limit: Some(1),
+        ..question
+    };
+    assert_eq!(one.answer(&heap).expect("an answer").more, 1);
+}
+
+#[test]
 fn two_heaps_show_growth_but_no_trend() {
     let answer = verdict(&[tenants(50, 10), tenants(50, 20)]);
     assert_eq!(answer.findings[0].trend, Trend::Unknown);

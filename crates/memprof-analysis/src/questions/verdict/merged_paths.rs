@@ -1,0 +1,80 @@
+//! What retains the objects of a filter: paths that are alike but for indices and keys, put together.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::{Sum, Verdict};
+use crate::order;
+use crate::questions::{Error, Phrase, Selection};
+use memprof_heap::{Heap, NONE};
+
+/// Paths returned by default.
+const LIMIT: usize = 10;
+
+/// What is asked.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Question {
+    /// A filter; all objects.
+    pub r#where: Option<String>,
+    /// Maximum number of paths; 10.
+    pub limit: Option<usize>,
+}
+
+/// Objects with paths that are alike.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Class of the objects.
+    pub class: String,
+    /// What retains them: `Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]`.
+    pub retained_by: Phrase,
+    /// How many, and their memsizes.
+    #[serde(flatten)]
+    pub sum: Sum,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    /// Those with the most objects first.
+    pub rows: Vec<Row>,
+    /// Paths that are not returned.
+    pub more: usize,
+    /// Objects of the filter that no root reaches.
+    pub garbage: Sum,
+}
+
+impl Question {
+    /// What retains the objects.
+    ///
+    /// # Errors
+    /// If the filter is not right, or the index cannot be read.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let mut verdict = Verdict::default();
+        let of = verdict.tree.nodes_of(heap)?;
+        let sizes = heap.memsizes()?;
+        let mut sums: FxHashMap<u32, Sum> = FxHashMap::default();
+        for id in Selection::new(heap, self.r#where.as_deref())?.iter() {
+            let node = of.get(id as usize).copied().unwrap_or(NONE);
+            let size = sizes.get(id);
+            sums.entry(node).or_default().add(Sum { count: 1, size });
+        }
+        let garbage = sums.remove(&NONE).unwrap_or_default();
+        let mut sums: Vec<(u32, Sum)> = sums.into_iter().collect();
+        order::sort_by_key(&mut sums, |&(node, sum)| (Reverse(sum.count), node));
+        let more = sums.len().saturating_sub(self.limit.unwrap_or(LIMIT));
+        sums.truncate(sums.len() - more);
+        let row = |(node, sum): (u32, Sum)| Row {
+            class: (verdict.text(verdict.tree.nodes[node as usize].class)).to_owned(),
+            retained_by: verdict.retained_by(node),
+            sum,
+        };
+        Ok(Answer {
+            rows: sums.into_iter().map(row).collect(),
+            more,
+            garbage,
+        })
+    }
+}
