@@ -2,7 +2,7 @@
 
 require "fileutils"
 require "rbconfig"
-require "tmpdir"
+require_relative "scratch"
 require_relative "../boot/recorded"
 
 module Memprof
@@ -65,7 +65,7 @@ module Memprof
 
       def run(command)
         minimum = minimum() # a wrong one is to fail before the command runs
-        Dir.mktmpdir("memprof-boot-") do |directory|
+        Scratch.directory("memprof-boot-") do |directory|
           program = Program.new(command, environment(directory), @terminal, feature: "memprof/boot/autorun")
           status = program.run
           numbers = File.join(directory, program.pid.to_s)

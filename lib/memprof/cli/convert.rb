@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "tmpdir"
+require_relative "scratch"
 require_relative "../dump/in_progress"
 require_relative "../dump/options"
 require_relative "../dump/spool"
@@ -68,7 +68,7 @@ module Memprof
       def with_input(input)
         return yield(input) if input != "-" && File.file?(input)
 
-        Dir.mktmpdir("memprof-") do |directory|
+        Scratch.directory do |directory|
           path = File.join(directory, "stdin")
           File.open(path, "wb", 0o600) { |file| IO.copy_stream(input == "-" ? $stdin : input, file) }
           yield(path)

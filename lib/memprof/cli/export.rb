@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "tmpdir"
+require_relative "scratch"
 
 module Memprof
   module CLI
@@ -73,7 +73,7 @@ module Memprof
       end
 
       def to_stdout(heap, format)
-        Dir.mktmpdir("memprof-") do |directory|
+        Scratch.directory do |directory|
           path = File.join(directory, "export")
           counts = export(heap, path, format)
           printed = @terminal.print_file(path)

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-require "tmpdir"
 require_relative "../cell"
 require_relative "../library"
 require_relative "../memory"
+require_relative "scratch"
 
 module Memprof
   module CLI
@@ -58,7 +58,7 @@ module Memprof
         beginning = Clock.now
         count.times do |number|
           wait_until(beginning + (interval * number))
-          Dir.mktmpdir("memprof") { |directory| round(directory, number) }
+          Scratch.directory { |directory| round(directory, number) }
           yield if number == 1 && count > 2
           break if @groups.none? { |group| group.pids.any? }
         end

@@ -110,8 +110,8 @@ module Memprof
       # @param where [String, nil] a filter
       # @param limit [Integer, nil] the first N; 10
       # @return [Hash{Symbol => Object}] `:rows`, most objects first, each with `:class`, `:retained_by` (a
-      #   phrase: strings, and hashes with `:file` and `:line`), `:count`, `:size` in bytes; `:more`, rows that
-      #   are left out; `:garbage`, objects that no root reaches
+      #   phrase: strings, and hashes with `:file` and `:line`), `:count`, `:size` in bytes; `:more`, how many
+      #   rows are left out; `:garbage`, objects that no root reaches
       # @raise [ArgumentError] if the filter is wrong
       # @example
       #   NOTES = Array.new(20) { { text: +"a note" } }

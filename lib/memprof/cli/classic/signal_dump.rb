@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "tmpdir"
+require_relative "../scratch"
 
 module Memprof
   module CLI
@@ -24,7 +24,7 @@ module Memprof
           signal
           dump = begun(arrival)
           wait(arrival, dump)
-          Dir.mktmpdir("memprof-") do |directory|
+          Scratch.directory do |directory|
             path = File.join(directory, dump.name)
             dump.open do |file|
               raise Failure, "#{dump} does not belong to process #{@target.pid}" unless
