@@ -38,6 +38,31 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     program
   end
 
+  it "names a library by its file, though it was opened by a relative name and the directory was left" do
+    library = File.join(@directory, "leaky library.so")
+    File.write("#{library}.c", <<~C)
+      #include <stdlib.h>
+      void *volatile kept;
+      void leak(void) { kept = malloc(700000); }
+    C
+    compiler = RbConfig::CONFIG["CC"].split.first
+    system(compiler, "-O0", "-shared", "-fPIC", "-o", library, "#{library}.c") or raise "cannot compile"
+    program = compiled(<<~C)
+      #include <dlfcn.h>
+      #include <unistd.h>
+      int main(void) {
+        void (*leak)(void) = dlsym(dlopen("./leaky library.so", RTLD_NOW), "leak");
+        if (chdir("/")) return 1;
+        leak();
+        return 0;
+      }
+    C
+    ran = run_memprof("run", "--malloc", "-o", path, "--", program, chdir: @directory)
+    expect(ran.status.exitstatus).to eq(0), ran.stderr
+    rows = Memprof::Malloc::Recording.new(path).tree(:bottom_up, value: :leaked)
+    expect(rows.first.values_at(:function, :module)).to eq ["leak", library]
+  end
+
   it "has its blocks with native callers, also of threads" do
     program = compiled(<<~C, "-rdynamic")
       #include <pthread.h>

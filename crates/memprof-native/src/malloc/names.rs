@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 
 use memprof_recording::{Frame, Native};
 
-use crate::unwind::JIT;
+use crate::unwind::{JIT, each_mapping};
 
 /// The objects and the functions that addresses lie in, in the form of glibc's `backtrace_symbols`, with the line of its
 /// source behind, as a recording has them: `/lib/libc.so.6(fopen+0x1a) [0x7f0123456789]`. An object has the name that the
@@ -34,7 +34,10 @@ pub(super) fn native(address: usize) -> Native {
     let (function, distance) = name(&info, address).unwrap_or_default();
     Native {
         address: address as u64,
-        module: kernels_name(text(info.dli_fname).unwrap_or_default()),
+        module: kernels_name(
+            text(info.dli_fname).unwrap_or_default(),
+            info.dli_fbase as usize,
+        ),
         offset: address.wrapping_sub(info.dli_fbase as usize) as u64,
         function: memprof_recording::demangled(function),
         distance: distance as u64,
@@ -42,14 +45,36 @@ pub(super) fn native(address: usize) -> Native {
     }
 }
 
-/// The loader knows a library by the name that it was asked for, and a program by the one that it was started with.
-fn kernels_name(object: String) -> String {
-    let path = if object.starts_with('/') {
-        fs::canonicalize(&object)
-    } else {
-        fs::read_link("/proc/self/exe")
+/// The loader knows a library by the name that it was asked for, and a program by the one that it was started with. What is
+/// relative in it may say nothing by now.
+fn kernels_name(object: String, base: usize) -> String {
+    let path = match object.starts_with('/') {
+        true => (fs::canonicalize(&object).ok()).map(|path| path.display().to_string()),
+        false => mapped_file(base),
     };
-    path.map_or(object, |path| path.display().to_string())
+    path.unwrap_or(object)
+}
+
+/// The file that is mapped at an address.
+fn mapped_file(address: usize) -> Option<String> {
+    /// Before the path: range, protection, offset, device, inode.
+    const FIELDS: usize = 5;
+    let mut found = None;
+    each_mapping(|mapping, line| {
+        if !mapping.contains(&address) {
+            return true;
+        }
+        let line = String::from_utf8_lossy(line);
+        let mut rest = line.as_ref();
+        for _ in 0..FIELDS {
+            rest = rest
+                .split_once(' ')
+                .map_or("", |(_, rest)| rest.trim_start());
+        }
+        found = rest.starts_with('/').then(|| rest.to_owned());
+        false
+    });
+    found
 }
 
 /// The function that an address lies in, as far as exported names say, and how far behind its beginning.

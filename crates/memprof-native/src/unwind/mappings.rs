@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Passes the mappings of this process and their lines, until `visit` returns false. Lines that are too long are cut off.
-pub(super) fn each_mapping(mut visit: impl FnMut(Range<usize>, &[u8]) -> bool) {
+pub(crate) fn each_mapping(mut visit: impl FnMut(Range<usize>, &[u8]) -> bool) {
     // SAFETY: opens a file, and closes it below.
     let file = unsafe {
         libc::open(

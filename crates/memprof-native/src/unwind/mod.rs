@@ -19,6 +19,7 @@ pub const JIT: usize = 1;
 
 pub use loaded_objects::prepare;
 pub(crate) use loaded_objects::refresh;
+pub(crate) use mappings::each_mapping;
 pub(crate) use walker::Walker;
 
 /// The function that an address lies in; None if no object's tables say.
