@@ -26,7 +26,6 @@ module Memprof
         @block = block
         @matters = matters
         @anonymous = {}
-        @addresses = {}
         @session = Session.prepare(scope: :process, identities: !matters.nil?)
         @population = nil
         @runs = 0
@@ -100,6 +99,7 @@ module Memprof
         Native.quiet { Native.contents(@session.id) }
         @series = Series.new
         @contents = Series.new
+        @addresses = {}
       end
 
       # Objects, and bytes that they hold, by place and class. Anonymous classes are known here only: their

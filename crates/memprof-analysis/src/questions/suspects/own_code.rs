@@ -85,7 +85,9 @@ pub(super) struct Finder<'s, 'h> {
     facts: [Option<NameId>; 3],
     /// The class of each group of objects.
     classes: Vec<u32>,
-    sites: FxHashMap<u32, Option<OwnLine<'h>>>,
+    sites: FxHashMap<(u32, bool), Option<OwnLine<'h>>>,
+    /// Lines of the application that called a library count for what the library allocated.
+    calls: bool,
 }
 
 impl<'s, 'h> Finder<'s, 'h> {
@@ -96,11 +98,20 @@ impl<'s, 'h> Finder<'s, 'h> {
             facts: procs::WRITTEN.map(|name| search.heap.names().find(name)),
             classes: search.heap.group_classes(),
             sites: FxHashMap::default(),
+            calls: false,
         }
     }
 
-    /// The line behind a suspect; `None` if no object that it retains has one.
+    /// The line behind a suspect; `None` if no object that it retains has one. What the application wrote or allocated
+    /// says more than what it had a library allocate.
     pub fn line(&mut self, found: &Found) -> Option<OwnCode> {
+        self.calls = false;
+        let line = self.most_below(found);
+        self.calls = true;
+        line.or_else(|| self.most_below(found))
+    }
+
+    fn most_below(&mut self, found: &Found) -> Option<OwnCode> {
         let below = match found.nature {
             Nature::List => self.elements(found).or_else(|| self.below(&[found.node])),
             Nature::Object | Nature::Group => self.below(&found.members),
@@ -204,17 +215,19 @@ impl<'s, 'h> Finder<'s, 'h> {
 
     /// The line of the application behind an allocation: that of the site, or the one that called it.
     fn site(&mut self, number: u32) -> Option<OwnLine<'h>> {
-        if let Some(&known) = self.sites.get(&number) {
+        if let Some(&known) = self.sites.get(&(number, self.calls)) {
             return known;
         }
         let heap = self.search.heap;
         let site = heap.sites().get(number as usize);
-        let caller = site.and_then(|site| heap.caller(site));
+        let caller = site
+            .filter(|_| self.calls)
+            .and_then(|site| heap.caller(site));
         let own = [site, caller].into_iter().flatten().find_map(|site| {
             let (file, line) = self.own(heap.name(site.file), site.line)?;
             Some((file, line, site.method.map(|name| heap.name(name))))
         });
-        self.sites.insert(number, own);
+        self.sites.insert((number, self.calls), own);
         own
     }
 
