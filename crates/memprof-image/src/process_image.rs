@@ -116,6 +116,8 @@ mod tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     use std::process::Command;
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn only_a_path_is_a_file() {
@@ -137,6 +139,14 @@ mod tests {
         let program = directory.join(OsStr::from_bytes(b"sleep\xff"));
         fs::copy("/bin/sleep", &program).unwrap();
         let mut child = Command::new(&program).arg("1000").spawn().unwrap();
+        // It is there before its files are mapped.
+        let maps = format!("/proc/{}/maps", child.id());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let is_mapped = |maps: Vec<u8>| maps.windows(5).any(|name| name == b"sleep");
+        while !fs::read(&maps).is_ok_and(is_mapped) {
+            assert!(Instant::now() < deadline, "it does not start");
+            thread::yield_now();
+        }
         let image = Image::of_process(child.id(), Vec::new());
         child.kill().unwrap();
         child.wait().unwrap();
