@@ -227,11 +227,7 @@ fn cell(
         return stack_cell(tracker, event, flags, class, segment);
     }
     let (frame, line, caller) = match position(event) {
-        Some((instruction, _)) => {
-            let caller = tracker.frames.caller(event);
-            let library = caller.filter(|caller| caller.instruction != instruction as u64);
-            (instruction as u64, 0, library)
-        }
+        Some((instruction, _)) => (instruction as u64, 0, caller(tracker, event, instruction)),
         None => (event.path(), event.line(), None),
     };
     let place = Place {
@@ -298,6 +294,16 @@ fn first_cell(
     }
 }
 
+/// The innermost frame of the application, if that is wanted, and is another one than that of this instruction.
+#[inline(always)]
+fn caller(tracker: &mut Tracker, event: Event, instruction: usize) -> Option<Caller> {
+    if !tracker.wants_callers {
+        return None;
+    }
+    let caller = tracker.frames.caller(event);
+    caller.filter(|caller| caller.instruction != instruction as u64)
+}
+
 /// Looks at the frames for what a place is.
 fn find(
     tracker: &mut Tracker,
@@ -341,10 +347,8 @@ fn stack_cell(
     let Origin::Program(found) = origin else {
         return None;
     };
-    let caller = match found.application {
-        true => None,
-        false => position(event).and_then(|_| tracker.frames.caller(event)),
-    };
+    let caller = (position(event).filter(|_| !found.application))
+        .and_then(|(instruction, _)| caller(tracker, event, instruction));
     // Numbers of stacks, unlike addresses, are odd here; place and stack go together.
     let place = Place {
         class,

@@ -61,6 +61,7 @@ pub fn let_last(id: SessionId) {
         if let Some(facts) = tracker.facts.get_mut(&id) {
             facts.lasting = true;
         }
+        changed(tracker);
     });
 }
 
@@ -77,6 +78,8 @@ fn changed(tracker: &mut Tracker) {
     tracker::follow_threads(tracker.recorder.sessions.by_thread());
     let wanted = tracker.facts.values().any(|facts| facts.identities);
     tracker.identities.set_wanted(wanted);
+    // Dumps have them, and reports do not.
+    tracker.wants_callers = (tracker.facts.values()).any(|facts| facts.lasting);
 }
 
 /// Closes the sessions that followed threads of the parent: after a fork, nothing else does.

@@ -29,6 +29,8 @@ pub struct Tracker {
     pub identities: Identities,
     /// What counts the objects of a place.
     pub places: Places,
+    /// Some session records which line of the application called a library.
+    pub wants_callers: bool,
     /// When sessions began and ended.
     pub facts: FxHashMap<SessionId, Facts>,
     /// The process that sessions were opened in.
@@ -87,6 +89,7 @@ impl Tracker {
             classes: Classes::default(),
             identities: Identities::default(),
             places: Places::default(),
+            wants_callers: false,
             pause: None,
             swept: None,
             facts: FxHashMap::default(),
