@@ -30,7 +30,7 @@ module Memprof
 
       private
 
-      # Of an anonymous class the name here is no class's there.
+      # The heap has another name for an anonymous class than the site.
       def filter(site)
         return format("address = %#x", site.address) if site.address
 

@@ -32,8 +32,8 @@ pub struct Caller {
 pub struct Callers {
     /// Whether they are the application's.
     known: FxHashMap<VALUE, bool>,
-    /// What each frame ran when it was looked at last, by its number from the outermost one on, modulo their number here; 0 if
-    /// that is no Ruby code.
+    /// What each frame ran when it was looked at last, by its number from the outermost one on, modulo their number here; 0 for
+    /// a method in C.
     last: Box<[u64; DEEPEST]>,
 }
 

@@ -38,7 +38,7 @@ struct Entry {
     epoch: u32,
 }
 
-/// Two tables. The first is a direct-mapped cache from place to cell: most allocations hit it and so hash nothing else. It
+/// Two tables. The first is a cache from place to cell, with two entries for each hash: most allocations hit it and so hash nothing else. It
 /// is emptied when sessions change. The second one, from place to site, outlives sessions: a server's next request
 /// allocates where the one before did.
 pub struct Places {
