@@ -119,7 +119,8 @@ RSpec.describe "A recording of malloc and the truth" do
       sizes = Memprof::Malloc["-e:5"].each.map { |size, _| size }.select { |size| size.between?(10_000, 11_000) }
       p sizes.tally == kept.flatten.reject(&:empty?).map { |text| text.bytesize + 1 }.tally
       location = Memprof::Malloc["-e:6"]
-      p location.allocations.between?(20_000, 20_100), location.total.between?(60_000_000, 60_100_000)
+      # A block has no line while another Ractor sweeps.
+      p location.allocations.between?(19_900, 20_100), location.total.between?(59_500_000, 60_100_000)
       p Memprof::Malloc.missed
     RUBY
     # Ruby warns of Ractors.

@@ -48,7 +48,7 @@ RSpec.describe "memprof leaks, of several dumps" do
       text = verdict(program.path)
       skip "no /proc/self/smaps" if program.native? && text.include?("do not say what RSS was")
       expect(program.not_named(text)).to eq([]), text
-      expect(text.lines.size).to be <= 40
+      expect(text.lines.size).to be <= 30
     end
   end
 

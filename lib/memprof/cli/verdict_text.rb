@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "set"
+
 require_relative "../source"
 require_relative "../wording"
 
@@ -15,10 +17,11 @@ module Memprof
       NOISE = 256 << 10 # bytes by which a part of RSS changes all the time
       SOON = 10 # seconds: what was gained in less says nothing of an hour
       HOUR = 3600
-      LINES = 3 # of malloc
-      PARTS = 4 # of RSS
+      LINES = 3 # of code
+      PARTS = 3 # of RSS
+      SOURCE = 64 # characters
       OBJECTS = %w[slots_used objects iseqs].freeze # items of the ledger
-      private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :OBJECTS
+      private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :SOURCE, :OBJECTS
 
       class << self
         # The answer with the source of each line, if its file can be read.
@@ -68,6 +71,7 @@ module Memprof
         @page = page
         @answer = answer
         @group = group
+        @said = Set.new
       end
 
       def render(format)
@@ -181,17 +185,28 @@ module Memprof
         "Reachable objects: #{sizes.join(", ")}#{" in #{Cell.text(time, :seconds)}" if time && time >= SOON}."
       end
 
+      # Nothing is said twice, and the first finding alone is shown in full: the answer stays short.
       def finding(finding, number)
         @page.paragraph("#{number}. #{sentence(finding)}")
         @page.facts(
           "Retained by" => self.class.retained_by(finding),
-          "Allocated at" => allocated(finding),
-          "Application" => application(finding),
-          "Source" => (finding[:own] || finding[:lines].first)&.fetch(:source),
-          "Mostly in" => mostly(finding[:mostly]),
-          "Because" => finding[:why],
+          "Allocated at" => allocated(finding, number == 1 ? LINES : 1),
+          "Application" => once(application(finding)),
+          "Source" => (once(source(finding)) if number == 1),
+          "Mostly in" => (mostly(finding[:mostly]) if number == 1),
+          "Because" => once(finding[:why]),
           "Dumps" => dumps(finding)
         )
+      end
+
+      def once(text)
+        text if text && @said.add?(text)
+      end
+
+      # On one line, beside its name, on a screen of 80 columns.
+      def source(finding)
+        text = (finding[:own] || finding[:lines].first)&.fetch(:source)
+        text && text.length > SOURCE ? "#{text[0, SOURCE - 3]}..." : text
       end
 
       def instances(count, finding, more = nil)
@@ -201,11 +216,13 @@ module Memprof
       end
 
       # Several lines, if each allocated a good part of the same class.
-      def allocated(finding)
-        first, *others = finding[:lines]
+      def allocated(finding, limit)
+        first, *others = finding[:lines].first(limit)
         return unless first
 
         others.select! { |line| line[:class] == first[:class] && line[:size] * SHARE >= first[:size] }
+        return place(first, finding) if others.empty?
+
         [first, *others].map { |line| "#{Cell.place(line)}: #{what(line)}" }.join("; ")
       end
 
@@ -214,7 +231,14 @@ module Memprof
         own = finding[:own]
         return if own.nil? || own.values_at(:file, :line) == finding[:lines].first&.values_at(:file, :line)
 
-        "#{Cell.place(own)}: #{what(own)}"
+        place(own, finding)
+      end
+
+      # A line, and what it allocated, unless the sentence says it.
+      def place(line, finding)
+        more = finding[:count].last - finding[:count].first
+        all = line[:class] == finding[:class] && line[:count] == more
+        all ? Cell.place(line) : "#{Cell.place(line)}: #{what(line)}"
       end
 
       def mostly(mostly) = mostly && "#{Wording.phrase(mostly[:path])} -> #{what(mostly)}"

@@ -1,5 +1,8 @@
 //! Why objects that grow are retained, in a clause, where the heap shows it.
 
+use std::borrow::Cow;
+
+use memprof_paths::library_path;
 use serde_json::Value as Json;
 
 use super::growth::Growing;
@@ -87,7 +90,8 @@ impl Case<'_> {
             return None;
         };
         let frames: Json = serde_json::from_str(self.heap.name(json)).ok()?;
-        Some(frames.get(0)?.as_str()?.to_owned())
+        let frame = frames.get(0)?.as_str()?;
+        Some(library_path(frame).map_or_else(|| frame.to_owned(), Cow::into_owned))
     }
 }
 
