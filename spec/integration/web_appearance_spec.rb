@@ -12,11 +12,12 @@ RSpec.describe "the pages of memprof web in a browser" do
   heap = %w[
     / /leaks /flame /groups /groups?by=line&then=class /groups?by=generation /groups?by=gem /groups?by=age
     /objects /objects?where=class+%3D+Page&sort=size /namespaces /namespaces?under=ActiveSupport /tree
-    /tree?by_class=1 /strings /collections /procs /threads /slots /classes/Page /classes/ProductsController
+    /tree?by_class=1 /paths /paths?where=class+%3D+Page /strings /collections /procs /threads /slots /classes/Page /classes/ProductsController
     /search?q=PageCache /search?q=Cache /search
   ].map { |path| "/heaps/2#{path}" }
   others = %w[
-    /heaps /diff?a=1&b=2 /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2 /diff /library
+    /heaps /verdict?dumps=1,2 /verdict /diff?a=1&b=2 /diff/objects?a=1&b=2&change=new /diff/interface?a=1&b=2
+    /diff /library
     /traces/1 /traces/1?from=0.01&to=0.1 /traces/1/requests/2
     /tracked/2 /tracked/2/flame /tracked/2/flame?own=yes
     /malloc/3 /malloc/3?from=0.1 /malloc/3/flame /boots/4 /boots/4?min=0 /boots/4/flame

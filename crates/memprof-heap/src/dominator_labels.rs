@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::label::{Label, Packed};
 use super::{Heap, NONE};
 use crate::graph::{PART, in_parts};
+use memprof_dump::record::Kind;
 
 /// Stands for the label of any element of an array and of any value of a hash.
 pub const ELEMENT: u32 = NONE - 1;
@@ -36,7 +37,11 @@ fn find(heap: &Heap) -> io::Result<Vec<u32>> {
     let found: Vec<AtomicU32> = std::iter::repeat_with(AtomicU32::default)
         .take(nodes)
         .collect();
+    let groups = heap.group_numbers()?;
     let look = |node: u32| {
+        // Which local of a thread it is matters; which entry of a hash does not.
+        let group = groups.get(node as usize);
+        let is_hash = group.is_some_and(|&group| heap.groups()[group as usize].kind == Kind::HASH);
         let start = graph
             .offsets
             .get(node as usize)
@@ -52,6 +57,7 @@ fn find(heap: &Heap) -> io::Result<Vec<u32>> {
             };
             let label = match Packed(label).label() {
                 Label::Index(_) | Label::Entry => ELEMENT,
+                Label::Under(_) if is_hash => ELEMENT,
                 Label::Key => KEY,
                 _ => label,
             };

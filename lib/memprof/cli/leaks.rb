@@ -2,6 +2,7 @@
 
 require_relative "../dump/options"
 require_relative "../own_code"
+require_relative "../verdict_wording"
 
 module Memprof
   module CLI
@@ -195,7 +196,7 @@ module Memprof
           end
         end
         answer = busy { verdict.answer(**@options.slice(:limit, :own)) }
-        VerdictText.with_source(answer)
+        VerdictWording.complete(answer)
       end
 
       def further(files, answer)
@@ -228,7 +229,7 @@ module Memprof
       # A first verdict, in a line.
       def preview(group)
         _, answer = judged(group)
-        @terminal.warn("#{group.name}, so far: #{VerdictText.summary(answer)}") if answer
+        @terminal.warn("#{group.name}, so far: #{VerdictWording.summary(answer)}") if answer
       end
 
       def present_groups(groups)
@@ -249,7 +250,7 @@ module Memprof
 
       def exit_status(status, answers, unknown: false)
         return status unless @options[:fail]
-        return 1 if answers.any? { |answer| VerdictText.grows?(answer) }
+        return 1 if answers.any? { |answer| VerdictWording.grows?(answer) }
 
         unknown || answers.any? { |answer| answer[:memory].nil? } ? 2 : status
       end

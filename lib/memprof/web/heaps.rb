@@ -29,6 +29,7 @@ module Memprof
 
       def initialize(live: nil, library: nil, max_open: MOST_OPEN, **options)
         @comparisons = Answers.new(COMPARISONS)
+        @verdicts = Answers.new(COMPARISONS)
         @records = Records.new
         @live = live
         @library = library
@@ -79,6 +80,15 @@ module Memprof
 
       def comparison(entries) = @comparisons.fetch(entries.map(&:id)) { Comparison.new(entries) }
 
+      # The verdict on heaps of one process, in the order of time.
+      def verdict(entries)
+        entries.each(&:prepare)
+        heaps = entries.map(&:heap)
+        @verdicts.fetch(entries.map(&:id)) do
+          heaps.reduce(Memprof::Heap::Verdict.new) { |verdict, heap| verdict.add(heap) }
+        end
+      end
+
       # Releases a heap's memory and files as soon as no page reads it any more. It stays in the list, and is
       # opened again when it is asked for.
       def close(id)
@@ -124,7 +134,9 @@ module Memprof
         GC.start # see #close
       end
 
-      def forget_comparisons(entry) = @comparisons.forget_if { |ids| ids.include?(entry.id) }
+      def forget_comparisons(entry)
+        [@comparisons, @verdicts].each { |answers| answers.forget_if { |ids| ids.include?(entry.id) } }
+      end
 
       def kept(number)
         found = number && [@live&.dumps, @library].compact.filter_map { |source| source.find(number) }.first

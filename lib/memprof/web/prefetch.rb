@@ -7,21 +7,19 @@ module Memprof
     class Prefetch
       # Pages whose first answer takes longest.
       PAGES = %i[Tree Flame].freeze
-      # Parameters of a comparison.
-      COMPARED = %w[a b c].freeze
       # Seconds for a heap to open.
       PATIENCE = 3600
-      private_constant :PAGES, :COMPARED, :PATIENCE
+      private_constant :PAGES, :PATIENCE
 
       def initialize(heaps)
         @heaps = heaps
       end
 
-      # The overview first: somebody waits for it.
+      # What somebody waits for comes first.
       def run(entry)
+        compare if @heaps.count.between?(2, @heaps.max_open)
         Pages::Overview.prepare(@heaps, entry)
         PAGES.each { |name| Pages.const_get(name).new(@heaps, { heap: entry.id.to_s }).data }
-        compare if @heaps.count.between?(2, COMPARED.size)
       end
 
       private
@@ -30,7 +28,7 @@ module Memprof
         entries = @heaps.to_a
         @heaps.using(*entries) do
           entries.each { |entry| entry.heap(patience: PATIENCE) }
-          Pages::Diff.new(@heaps, {}, COMPARED.zip(entries.map { |entry| entry.id.to_s }).to_h.compact).data
+          @heaps.verdict(entries)
         end
       end
     end

@@ -14,12 +14,11 @@ RSpec.describe Memprof::Web::Prefetch do
     described_class.new(heaps).run(entry)
   end
 
-  # The questions that are put to heaps and comparisons while the block runs.
+  # The questions that are put to heaps while the block runs.
   def asked(&)
     questions = []
     listener = TracePoint.new(:call) do |point|
-      owner = point.self.class
-      next unless [Memprof::Heap, Memprof::Heap::Diff].include?(owner) && point.method_id == :ask
+      next unless point.self.instance_of?(Memprof::Heap) && point.method_id == :ask
 
       questions << point.binding.local_variable_get(:question)
     end
@@ -34,13 +33,16 @@ RSpec.describe Memprof::Web::Prefetch do
     expect(asked { Memprof::Web::Pages::Tree.new(heaps, { heap: "1" }).data }).to eq([])
   end
 
-  it "compares two heaps, and not one or many" do
-    entries = Array.new(2) { |index| heaps.add(cache_dump(index + 1)) }
-    entries.first.heap(patience: 120)
-    expect(asked { look(entries.first) }).to include(:totals, :rows, :owners)
-    expect(entries.map(&:state)).to eq(%i[open open])
+  it "has the verdict on several heaps, but not on more than may be open" do
+    entries = Array.new(3) { |index| heaps.add(cache_dump(index + 1)) }
+    look(entries.first)
+    expect(entries.map(&:state)).to eq(%i[open open open])
+    added = 0
+    adds = TracePoint.new(:call) { |point| added += 1 if point.method_id == :add }
+    adds.enable(target: Memprof::Heap::Verdict.instance_method(:add)) { heaps.verdict(entries) }
+    expect(added).to eq(0)
 
-    many = Memprof::Web::Heaps.new
+    many = Memprof::Web::Heaps.new(max_open: 3)
     4.times { many.add(cache_dump) }
     many.first.heap(patience: 120)
     described_class.new(many).run(many.first)

@@ -109,6 +109,9 @@ module Memprof
           @users = 0
         end
 
+        # Whether it was open before.
+        def closed? = @state == :idle && !@size.nil?
+
         def takes_memory?
           @lock.synchronize { %i[open opening].include?(@state) || (@state == :idle && @users.positive?) }
         end

@@ -51,6 +51,16 @@ module Memprof
             aria_label: "Pages by share of used slots, in tenths: #{texts}")
         end
 
+        # A bar for each of some heaps, by name.
+        def series(sizes, names)
+          most = [sizes.max.to_i, 1].max
+          rows = names.zip(sizes).flat_map do |name, size|
+            figure = Html.tag(:span, Units.bytes(size), class: "figure")
+            [Html.tag(:dt, name), Html.tag(:dd, bar(100.0 * size / most), figure)]
+          end
+          Html.tag(:dl, rows, class: "heap-bars")
+        end
+
         private
 
         # So many seconds from left to right; what is before and after a part of them is covered.

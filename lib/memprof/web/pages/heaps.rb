@@ -4,18 +4,26 @@ module Memprof
   class Web
     # The pages; those about one kind of thing are in one file.
     module Pages
-      # `/`: the running process, the first heap that is open, or could be, what else there is, the library,
-      # or the list if nothing is.
+      # `/`: the running process, what grows from heap to heap, the first heap that is open, or could be, what
+      # else there is, the library, or the list if nothing is.
       class Home < Page
         at "/"
 
         def redirect
           return "/live" if heaps.live
+          return Verdict.of(heaps.map(&:id)) if comparable?
 
           first = heaps.find { |entry| %i[open opening].include?(entry.state) } || heaps.first
           return "/heaps/#{first.id}/" if first
 
           heaps.records.first&.page_path || (heaps.library ? "/library" : "/heaps")
+        end
+
+        private
+
+        # Heaps that were closed stay so, and what can't be read is in the list.
+        def comparable?
+          heaps.count.between?(2, heaps.max_open) && heaps.none? { |entry| entry.closed? || entry.error }
         end
       end
 

@@ -36,14 +36,32 @@ module Memprof
           all = library.map(&:to_h)
           chosen = text(:app) ? all.select { |row| row[:app] == text(:app) } : all
           sort = choice(:sort, SORTS.keys, :added)
+          series = series(all)
+          rows = rows_of_page(sorted(chosen, sort), EACH)
           {
-            dumps: rows_of_page(sorted(chosen, sort), EACH), total: chosen.size, each: EACH,
-            page: number, sort: sort, app: text(:app), apps: apps(all), directory: library.directory,
-            size: library.size, max_size: library.max_size
+            dumps: rows.map { |row| row.merge(series: series[process(row)]) }, total: chosen.size,
+            each: EACH, page: number, sort: sort, app: text(:app), apps: apps(all),
+            directory: library.directory, size: library.size, max_size: library.max_size
           }
         end
 
         private
+
+        def process(row) = row.values_at(:app, :host, :pid)
+
+        # The dumps of each process, the oldest first: two or more say what grows. Of many, a few.
+        def series(rows)
+          known = rows.select { |row| row[:pid] && row[:taken] }.sort_by { |row| row[:taken] }
+          dumps = known.group_by { |row| process(row) }.select { |_, of_one| of_one.size > 1 }
+          dumps.transform_values { |of_one| spread(of_one.map { |row| row[:id] }) }
+        end
+
+        def spread(ids)
+          most = heaps.max_open
+          return ids if ids.size <= most
+
+          Array.new(most) { |index| ids[index * (ids.size - 1) / (most - 1)] }
+        end
 
         def apps(rows)
           rows.group_by { |row| row[:app] }.sort.map { |app, dumps| { app: app, dumps: dumps.size } }

@@ -39,6 +39,12 @@ module Memprof
           sorts: %i[retained size length references referrers depth address]
       end
 
+      # What retains the objects that a filter matches: paths that are alike but for indices and keys are one.
+      class MergedPaths < List
+        at "/heaps/:heap/paths", title: "Merged paths", menu: "Paths", order: 45
+        asks :merged_paths, limit: 100
+      end
+
       # Equal strings.
       class Strings < List
         at "/heaps/:heap/strings", title: "Duplicate strings", menu: "Strings", order: 70

@@ -1,0 +1,230 @@
+# frozen_string_literal: true
+
+require "set"
+
+require_relative "source"
+require_relative "wording"
+
+module Memprof
+  # The answer of {Heap::Verdict} in words: for the command, its JSON, and the pages.
+  class VerdictWording
+    TRENDS = {
+      "unknown" => "two dumps show no trend",
+      "levels_off" => "levels off, as a cache that fills"
+    }.freeze
+    SHARE = 10 # a line that allocated one in so many bytes of a class is named
+    NOISE = 256 << 10 # bytes by which a part of RSS changes all the time
+    SOON = 10 # seconds: what was gained in less says nothing of an hour
+    HOUR = 3600
+    LINES = 3 # of code
+    PARTS = 3 # of RSS
+    SOURCE = 64 # characters
+    OBJECTS = %w[slots_used objects iseqs].freeze # items of the ledger
+    private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :SOURCE, :OBJECTS
+
+    class << self
+      # The answer with its sentences, and with the source of each line, if its file can be read.
+      def complete(answer)
+        words = new(answer)
+        findings = answer[:findings].map do |finding|
+          finding.merge(sentence: words.sentence(finding), own: sourced(finding[:own]),
+            lines: finding[:lines].map { |line| sourced(line) })
+        end
+        answer.merge(title: words.title, findings: findings)
+      end
+
+      # A line: what grows most.
+      def summary(answer)
+        words = new(answer)
+        finding = answer[:findings].first
+        finding ? words.sentence(finding) : words.title
+      end
+
+      # Whether it goes on: what fills up like a cache is not a failure.
+      def grows?(answer)
+        answer[:findings].any? { |finding| finding[:trend] != "levels_off" } || new(answer).native?
+      end
+
+      # Each thread runs; that the VM knows it explains nothing.
+      def retained_by(finding)
+        finding[:kind] == "object" ? Wording.phrase(finding[:retained_by]) : "running #{finding[:kind]}s"
+      end
+
+      private
+
+      def sourced(line) = line&.merge(source: Source.line(line[:file], line[:line]))
+    end
+
+    # `pid` is the process to ask more of; `malloc` are lines that allocated native memory, with their bytes.
+    def initialize(answer, pid: nil, malloc: [])
+      @answer = answer
+      @pid = pid
+      @malloc = malloc
+      @said = Set.new
+    end
+
+    def title
+      count = @answer[:findings].size + @answer[:more]
+      first = "Native memory grows most, then " if native? && count.positive?
+      return "#{first}#{Units.plural(count, "finding")}, in #{@answer[:heaps]} dumps" if count.positive?
+
+      native? ? "No Ruby object grows, native memory does" : "Nothing grows"
+    end
+
+    # Whether C code takes most of what RSS grew by, and RSS grows from dump to dump.
+    def native?
+      memory = @answer[:memory]
+      return false unless memory && memory[:cause] && memory[:cause][:key] == "malloc"
+
+      steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
+      memory[:objects] * 2 < memory[:cause][:change] && steps.all?(&:positive?) && in_use?(memory[:cause])
+    end
+
+    # "32,000 more String instances, with what they retain 2.2 MiB more".
+    def sentence(finding)
+      more = finding[:count].last - finding[:count].first
+      gained = Units.bytes(finding[:gained])
+      return "#{instances(finding[:count].last, finding)} grew by #{gained}" if finding[:in_place]
+
+      places = finding[:places]
+      everywhere = ", in #{Units.plural(places, "place")} that are alike" if places > 1
+      list = ", each retained by another" if finding[:list]
+      "#{instances(more, finding, "more ")} retain #{gained}#{everywhere}#{list}"
+    end
+
+    def reachable
+      sizes = @answer[:reachable].map { |sum| Units.bytes(sum[:size]) }
+      time = @answer[:seconds]
+      "Reachable objects: #{sizes.join(", ")}#{" in #{Cell.text(time, :seconds)}" if time && time >= SOON}."
+    end
+
+    # What the process took besides objects is in its dumps, unless /proc could not be read.
+    def memory
+      memory = @answer[:memory]
+      return "The dumps do not say what RSS was: whether native memory grows is not known." unless memory
+
+      "#{grown(memory)}#{" #{native_lines}" if native?}"
+    end
+
+    # Nothing is said twice, and on a screen the first finding alone is described in `full`: the answer stays
+    # short.
+    def facts(finding, full: finding.equal?(@answer[:findings].first))
+      {
+        "Retained by" => self.class.retained_by(finding),
+        "Allocated at" => allocated(finding, full ? LINES : 1),
+        "Application" => once(application(finding)),
+        "Source" => (once(source(finding)) if full),
+        "Mostly in" => (mostly(finding[:mostly]) if full),
+        "Because" => once(finding[:why]),
+        "Dumps" => dumps(finding)
+      }
+    end
+
+    # "levels off, as a cache that fills", or what it would be in an hour.
+    def trend(finding)
+      trend = TRENDS[finding[:trend]]
+      [trend, (in_an_hour(finding) unless finding[:trend] == "levels_off")].compact.join("; ")
+    end
+
+    private
+
+    # Memory that becomes resident is not growth if it was in use before, as the stacks of threads are.
+    def in_use?(cause)
+      first, last = Array(@answer[:malloc]).values_at(0, -1)
+      first.nil? || last.nil? || (last - first) * 2 >= cause[:change]
+    end
+
+    def native_lines
+      return "`memprof attach #{@pid || "PID"} --malloc` shows which lines allocate it." if @malloc.empty?
+
+      lines = @malloc.first(LINES).select { |_, bytes| bytes * SHARE >= @malloc.dig(0, 1) }
+      sites = lines.map { |site, bytes| "#{site} (#{Units.bytes(bytes)})" }
+      "Allocated meanwhile at #{sites.join(", ")}."
+    end
+
+    # By how much RSS grew, and the parts that matter, which add up with what is left out.
+    def grown(memory)
+      change = memory[:change]
+      from_to = "#{Units.bytes(memory[:before])} to #{Units.bytes(memory[:after])}"
+      return "RSS stayed at #{Units.bytes(memory[:after])}." if change.abs < NOISE
+
+      least = [NOISE, change.abs / SHARE].max
+      parts = parts(memory).select { |_, bytes| bytes.abs >= least }
+      parts = parts.max_by(PARTS) { |_, bytes| bytes.abs }.sort_by { |_, bytes| -bytes }
+      said = parts.map { |name, bytes| "#{name} #{Cell.text(bytes, :growth)}" }
+      "RSS #{change.positive? ? "grew" : "shrank"} by #{Units.bytes(change.abs)} (#{from_to})" \
+        "#{": #{said.join(", ")}" if said.any?}."
+    end
+
+    # Ruby objects apart in those that are reachable, and garbage, which goes when it is collected.
+    def parts(memory)
+      reachable = @answer[:reachable].map { |sum| sum[:size] }
+      gained = reachable.last - reachable.first
+      others = memory[:items].reject { |item| OBJECTS.include?(item[:key]) }
+      [["reachable objects", gained], ["garbage", memory[:objects] - gained],
+        *others.map { |item| item.values_at(:name, :change) }]
+    end
+
+    def once(text)
+      text if text && @said.add?(text)
+    end
+
+    # On one line, beside its name, on a screen of 80 columns.
+    def source(finding)
+      text = (finding[:own] || finding[:lines].first)&.fetch(:source)
+      text && text.length > SOURCE ? "#{text[0, SOURCE - 3]}..." : text
+    end
+
+    def instances(count, finding, more = nil)
+      name, place = kind(finding[:class])
+      one = finding[:kind] == "object" ? "#{name} instance" : name
+      "#{Units.count(count)} #{more}#{one}#{"s" unless count == 1}#{" written at #{place}" if place}"
+    end
+
+    # Several lines, if each allocated a good part of the same class.
+    def allocated(finding, limit)
+      first, *others = finding[:lines].first(limit)
+      return unless first
+
+      others.select! { |line| line[:class] == first[:class] && line[:size] * SHARE >= first[:size] }
+      return place(first, finding) if others.empty?
+
+      [first, *others].map { |line| "#{Cell.place(line)}: #{what(line)}" }.join("; ")
+    end
+
+    # The line of the application, where the first line is a gem's.
+    def application(finding)
+      own = finding[:own]
+      return if own.nil? || own.values_at(:file, :line) == finding[:lines].first&.values_at(:file, :line)
+
+      place(own, finding)
+    end
+
+    # A line, and what it allocated, unless the sentence says it.
+    def place(line, finding)
+      more = finding[:count].last - finding[:count].first
+      all = line[:class] == finding[:class] && line[:count] == more
+      all ? Cell.place(line) : "#{Cell.place(line)}: #{what(line)}"
+    end
+
+    def mostly(mostly) = mostly && "#{Wording.phrase(mostly[:path])} -> #{what(mostly)}"
+
+    def what(sum)
+      "#{kind(sum[:class]).first} (#{Units.count(sum[:count])}, #{Units.bytes(sum[:size])})"
+    end
+
+    # A class, and of a block the place where it is written.
+    def kind(name) = name.start_with?("Proc ") ? name.split(" ", 2) : [name]
+
+    def dumps(finding)
+      sizes = finding[:size]
+      all = "#{Cell.text(sizes, :series)} #{sizes.map { |size| Units.bytes(size) }.join(", ")}"
+      [all, trend(finding)].reject(&:empty?).join("; ")
+    end
+
+    def in_an_hour(finding)
+      time = @answer[:seconds]
+      "#{Units.bytes((finding[:gained] * HOUR / time).round)} in an hour" if time && time >= SOON
+    end
+  end
+end
