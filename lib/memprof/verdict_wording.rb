@@ -135,11 +135,23 @@ module Memprof
     end
 
     def native_lines
-      return "`memprof attach #{@pid || "PID"} --malloc` shows which lines allocate it." if @malloc.empty?
+      attach = "`memprof attach #{@pid || "PID"} --malloc` shows which lines allocate it."
+      return [blocks, attach].compact.join(" ") if @malloc.empty?
 
       lines = @malloc.first(LINES).select { |_, bytes| bytes * SHARE >= @malloc.dig(0, 1) }
       sites = lines.map { |site, bytes| "#{site} (#{Units.bytes(bytes)})" }
       "Allocated meanwhile at #{sites.join(", ")}."
+    end
+
+    # Of C code, if they are a good part.
+    def blocks
+      blocks = @answer[:blocks] || {}
+      return "Whether C code leaks is not known: #{blocks[:unknown]}." if blocks[:unknown]
+      return if blocks[:bytes].to_i * SHARE < @answer[:memory][:cause][:change]
+
+      count, largest = blocks.values_at(:count, :largest)
+      same = ", #{Units.count(largest[:count])} of them of #{Units.bytes(largest[:size])}" if largest
+      "Nothing references #{Units.plural(count, "block")} of malloc (#{Units.bytes(blocks[:bytes])}#{same})."
     end
 
     # By how much RSS grew, and the parts that matter, which add up with what is left out.

@@ -89,6 +89,33 @@ RSpec.describe "memprof leaks PID" do
     "code.rb"
   end
 
+  it "says what is leaked where native memory grows" do
+    begin
+      require "fiddle"
+    rescue LoadError
+      skip "fiddle is missing"
+    end
+    forgetful = <<~RUBY
+      require "fiddle"
+      long = Fiddle::TYPE_LONG
+      malloc, memset = { malloc: [long], memset: [long, Fiddle::TYPE_INT, long] }.map do |name, types|
+        Fiddle::Function.new(Fiddle.dlopen(nil)[name.to_s], types, long)
+      end
+      $stdout.sync = true
+      puts :ready
+      loop { 100.times { memset.call(malloc.call(10_000), 1, 10_000) }; sleep 0.2 }
+    RUBY
+    plain_program(forgetful) do |pid, _|
+      stdout, stderr, status = leaks(pid)
+      expect(status.exitstatus).to eq(0), stderr
+      text = stdout.tr("\n", " ")
+      expect(text).to include("no Ruby object grows, native memory does")
+      said = /Nothing references ([\d,]+) blocks of malloc \(\S+ [KM]iB, ([\d,]+) of them of 9.8 KiB\)/
+      count, same = text.match(said).captures.map { |number| number.delete(",").to_i }
+      expect([same, count - same]).to match([be > 500, be < 100])
+    end
+  end
+
   it "counts workers together, and says which one ended" do
     code = <<~RUBY
       KEPT = []

@@ -136,14 +136,16 @@ module Memprof
         require_relative "../file_kind"
         return {} unless file != "-" && FileKind.of(file) == :core
 
-        core = busy { Memprof::Core.open(file) }
-        uncounted = core.overview[:uncounted]
-        why = "the process uses #{uncounted}, too, whose blocks memprof cannot read"
-        return { blocks: { unknown: why } } if uncounted
-
-        { blocks: core.count(:leaked).merge(largest: core.summarize(:leaked)[:sizes].first) }
+        { blocks: leaked(busy { Memprof::Core.open(file) }) }
       rescue Unsupported => e
         { blocks: { unknown: e.message } }
+      end
+
+      def leaked(core)
+        other = core.overview[:uncounted]
+        return { unknown: "the process uses #{other}, too, whose blocks memprof cannot read" } if other
+
+        core.count(:leaked).merge(largest: core.summarize(:leaked)[:sizes].first)
       end
 
       def blocks(file, blocks)
@@ -179,6 +181,7 @@ module Memprof
 
       def many(files)
         answer = verdict(files.map { |file| [file] })
+        answer = answer.merge(leaked_blocks(files.last)) if VerdictWording.new(answer).native?
         status = present(answer, further(files, answer)) do |page|
           VerdictText.new(page, answer).render(output_format)
         end
@@ -214,6 +217,7 @@ module Memprof
           values: @options[:values], room: !@options[:force], attach: @options.fetch(:attach, false))
         watch.run { watch.groups.each { |group| preview(group) } }
         groups = watch.groups.filter_map { |group| judged(group) }
+        groups = groups.map { |group, answer| with_blocks(group, answer) }
         raise UsageError, "#{pids.join(", ")} ended before the second dump" if groups.empty?
 
         exit_status(present_groups(groups), groups.map(&:last), unknown: groups.size < watch.groups.size)
@@ -224,6 +228,15 @@ module Memprof
         return if group.pids.empty? || group.rounds.size < 2
 
         [group, verdict(group.rounds.map { |round| round.values_at(*group.pids) })]
+      end
+
+      # If native memory grows, and no line is known that allocates it, what is leaked of it.
+      def with_blocks(group, answer)
+        return [group, answer] unless group.malloc.empty? && VerdictWording.new(answer).native?
+
+        [group, answer.merge(blocks: Memprof::Core.of(group.pids.first) { |core| leaked(core) })]
+      rescue Error => e
+        [group, answer.merge(blocks: { unknown: e.message })] # it may have ended, too
       end
 
       # A first verdict, in a line.
