@@ -217,7 +217,7 @@ module Memprof
           values: @options[:values], room: !@options[:force], attach: @options.fetch(:attach, false))
         watch.run { watch.groups.each { |group| preview(group) } }
         groups = watch.groups.filter_map { |group| judged(group) }
-        groups = groups.map { |group, answer| with_blocks(group, answer) }
+        groups = groups.map { |group, answer| with_blocks(watch, group, answer) }
         raise UsageError, "#{pids.join(", ")} ended before the second dump" if groups.empty?
 
         exit_status(present_groups(groups), groups.map(&:last), unknown: groups.size < watch.groups.size)
@@ -231,11 +231,13 @@ module Memprof
       end
 
       # If native memory grows, and no line is known that allocates it, what is leaked of it.
-      def with_blocks(group, answer)
+      def with_blocks(watch, group, answer)
         return [group, answer] unless group.malloc.empty? && VerdictWording.new(answer).native?
 
-        [group, answer.merge(blocks: Memprof::Core.of(group.pids.first) { |core| leaked(core) })]
-      rescue Error => e
+        pid = group.pids.first
+        watch.check_room(pid)
+        [group, answer.merge(blocks: Memprof::Core.of(pid) { |core| leaked(core) })]
+      rescue UsageError, Error => e
         [group, answer.merge(blocks: { unknown: e.message })] # it may have ended, too
       end
 

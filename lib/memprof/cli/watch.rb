@@ -73,6 +73,18 @@ module Memprof
         @terminal.progress(nil)
       end
 
+      # The copy may come to take as much as the process, if that writes to all its memory meanwhile.
+      def check_room(pid)
+        return unless @room
+
+        memory = Memprof::Memory.of(pid)
+        room = memory.room
+        return if room.nil? || room >= memory.private_bytes
+
+        raise UsageError, "a copy of process #{pid} may take #{Units.bytes(memory.private_bytes)}, and its " \
+                          "cgroup has room for #{Units.bytes(room)}; --force copies it anyway"
+      end
+
       private
 
       def count = [[(@seconds / BETWEEN).ceil, 2].max + 1, MOST].min
@@ -94,15 +106,16 @@ module Memprof
       def announce
         @groups.each do |group|
           pids = group.targets.map(&:pid)
-          @terminal.warn("#{pids.one? ? "process" : "processes"} #{pids.join(", ")} (#{group.name}): #{plan}")
+          @terminal.warn("#{pids.one? ? "process" : "processes"} #{pids.join(", ")} (#{group.name}): #{plan(group)}")
         end
       end
 
-      def plan
+      def plan(group)
         values = @wanted[:values]
+        loads = @attach && !group.targets.all?(&:answers?)
         "#{count} dumps in #{Cell.text(@seconds, :seconds)}, " \
           "#{values == :none ? "without values" : "with values (#{values})"}" \
-          "#{"; loads memprof, which tracks one object in #{SAMPLE}, and malloc" if @attach}"
+          "#{"; loads memprof, which tracks one object in #{SAMPLE}, and malloc" if loads}"
       end
 
       # One that has loaded memprof is asked over its socket.
@@ -135,7 +148,7 @@ module Memprof
 
       # Its process id and the dump. Nil for a process that has ended since the first dump.
       def dumped(target, directory, number)
-        check_room(target)
+        check_room(target.pid)
         path = File.join(directory, "#{target.pid}.memprof")
         attachment = @attachments[target.pid]
         attachment ? attached(target, attachment, path) : dump_of(target, path, @wanted, TIMEOUT)
@@ -182,18 +195,6 @@ module Memprof
       end
 
       def library = @library ||= Library.new(Library.default_directory)
-
-      # The copy may come to take as much as the process, if that writes to all its memory meanwhile.
-      def check_room(target)
-        return unless @room
-
-        memory = Memprof::Memory.of(target.pid)
-        room = memory.room
-        return if room.nil? || room >= memory.private_bytes
-
-        raise UsageError, "a copy of process #{target.pid} may take #{Units.bytes(memory.private_bytes)}, " \
-                          "and its cgroup has room for #{Units.bytes(room)}; --force copies it anyway"
-      end
 
       # The user did not ask for these: a process that answers only to its signal uses its own settings.
       def refuse_wanted(target); end
