@@ -19,15 +19,20 @@ module Memprof
     LINES = 3 # of code
     PARTS = 3 # of RSS
     SOURCE = 64 # characters
+    # A line that only has something else do the work, as a middleware does.
+    PASSES_ON = /\A(?:[\w, ]+ = )?(?:@?\w+\.call\(?[\w, ]*\)?|(?:yield|super)\b.*)\z/
     OBJECTS = %w[slots_used objects iseqs].freeze # items of the ledger
-    private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :SOURCE, :OBJECTS
+    private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :SOURCE,
+      :PASSES_ON, :OBJECTS
 
     class << self
       # The answer with its sentences, and with the source of each line, if its file can be read.
       def complete(answer)
         words = new(answer)
         findings = answer[:findings].map do |finding|
-          finding.merge(sentence: words.sentence(finding), own: sourced(finding[:own]),
+          own = sourced(finding[:own])
+          own = nil if own && PASSES_ON.match?(own[:source].to_s)
+          finding.merge(sentence: words.sentence(finding), own: own,
             lines: finding[:lines].map { |line| sourced(line) })
         end
         answer.merge(title: words.title, findings: findings)
@@ -45,9 +50,9 @@ module Memprof
         answer[:findings].any? { |finding| finding[:trend] != "levels_off" } || new(answer).native?
       end
 
-      # Each thread runs; that the VM knows it explains nothing.
+      # The path, and other ways to the same objects.
       def retained_by(finding)
-        finding[:kind] == "object" ? Wording.phrase(finding[:retained_by]) : "running #{finding[:kind]}s"
+        [finding[:retained_by], *finding[:also]].map { |path| Wording.phrase(path) }.join("; also ")
       end
 
       private

@@ -35,6 +35,28 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     end
   end
 
+  # What memprof evaluates in the copy must not look for constants and methods where the thread happens to be.
+  it "find Ruby's classes wherever the program is" do
+    code = <<~RUBY
+      class Bare < BasicObject
+        %i[Thread Fiber Hash Array String Kernel GC Encoding ObjectSpace Integer].each do |name|
+          const_set(name, ::Module.new)
+        end
+        def work = loop { 1000.times { |number| number.to_s } }
+        def loop = (yield while true)
+      end
+      $stdout.sync = true
+      puts :ready
+      Bare.new.work
+    RUBY
+    plain_program(code) do |pid, _|
+      stdout, stderr, status = run_memprof("stack", pid)
+      expect([status.exitstatus, stdout]).to match([0, /in [`'](?:Bare#)?work'/]), stderr
+      stderr, status = run_memprof("dump", "--pid", pid, "-o", "heap.memprof").values_at(1, 2)
+      expect(status.exitstatus).to eq(0), stderr
+    end
+  end
+
   it "print as CSV a row for each frame" do
     code = "thread = Thread.new { sleep }\nthread.name = 'a,b'\nputs :ready\nsleep"
     plain_program(code) do |pid, _|

@@ -158,7 +158,7 @@ RSpec.describe "What is said to leak" do
     RUBY
     text = leaks("0.memprof", "1.memprof", "2.memprof").tr("\n", " ")
     expect(text).to match(/ 4,000 more Node instances retain \S+ KiB, each retained by another /)
-    expect(text).to match(/ Retained by +\$head -> Node\.rest Allocated at +\S*app\.rb:5 in push: /)
+    expect(text).to match(/ Retained by +\$head -> Node\.rest Allocated at +\S*app\.rb:5 in push /)
     expect(text).to match(/ 1 String instance grew by \S+ [KM]iB Retained by +Log::LINES /)
     sentence = heap("2.memprof").leaks[:suspects].map { |suspect| suspect[:sentence] }.join(" ")
     expect(sentence).to match(/Node retains \S+ MiB \(\S+ %\), in a list of 6,000 Node instances, allocated/)

@@ -12,7 +12,8 @@ RSpec.describe "the pages of memprof web in a browser" do
   heap = %w[
     / /leaks /flame /groups /groups?by=line&then=class /groups?by=generation /groups?by=gem /groups?by=age
     /objects /objects?where=class+%3D+Page&sort=size /namespaces /namespaces?under=ActiveSupport /tree
-    /tree?by_class=1 /paths /paths?where=class+%3D+Page /strings /collections /procs /threads /slots /classes/Page /classes/ProductsController
+    /tree?by_class=1 /paths /paths?where=class+%3D+Page /strings /collections
+    /procs /threads /slots /classes/Page /classes/ProductsController
     /search?q=PageCache /search?q=Cache /search
   ].map { |path| "/heaps/2#{path}" }
   others = %w[

@@ -1,15 +1,19 @@
 //! What is computed of a heap once: dominators, retained sizes, distances from the roots.
 
 use std::io;
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
 use super::columns::{Column, Part, SizeColumn};
 use super::once::Once;
 use super::sizes::Sizes;
-use super::{Heap, Label, NONE, Packed};
-use crate::graph::{self, BitSet, Dominators, Graph, Stop};
+use super::{Heap, Label, Packed, own};
+use crate::graph::{self, BitSet, Dominators, Graph, Paths, Stop, Ways};
 use memprof_dump::record::Kind;
+
+/// The root of what finalizers retain.
+const FINALIZERS: &str = "finalizers";
 
 /// What was computed. Nodes are objects, then root categories, then the super root.
 #[derive(Default)]
@@ -22,6 +26,8 @@ pub(super) struct Derived {
     pub steps: Column<u32>,
     /// The label of the reference from each node's dominator to the node.
     pub labels: Once<Vec<u32>>,
+    /// See [`Heap::finalizers`].
+    pub finalizers: OnceLock<FxHashMap<u32, Vec<u32>>>,
 }
 
 /// The dominator tree, in memory or in an index.
@@ -102,6 +108,7 @@ impl Derived {
             retained: retained.into(),
             steps: steps?.into(),
             labels: Once::default(),
+            finalizers: OnceLock::default(),
         })
     }
 }
@@ -149,69 +156,128 @@ impl Heap {
     }
 }
 
-/// Shortest paths, lasting references first. Stacks and call caches retain objects for a moment, so a path leads through one only
-/// if nothing else retains the object. The machine stack and compiled code explain least, so they come last.
+/// Shortest paths, lasting references first: those that are the same from dump to dump. What threads hold for good comes next, as
+/// a request may leave there what the application has. The finalizers of an object last as long as the object does, so a path
+/// leads to them from there, and from their table only where nothing else retains the object. Stacks and call caches retain
+/// objects for a moment, so they follow. The machine stack and compiled code explain least, so they come last.
 fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> io::Result<Vec<u32>> {
     let last = heap.last_resorts();
-    let without_last = graph.without_edges_of(&last);
-    let silent = last.iter().all(|root| heap.silent.contains(root));
-    let (graph, last) = if silent {
-        (*graph, None)
-    } else {
-        (without_last, Some(*graph))
-    };
-    let (passing, lasting) = passing(heap)?;
-    let nothing = BitSet::default();
-    let find = |graph: &Graph<'_>, avoid: &BitSet| {
-        graph::shortest_paths_unless(graph, heap.root(), avoid, &lasting, stop)
-    };
-    let mut steps = find(&graph, &passing)?.parent;
-    for graph in [Some(graph), last].into_iter().flatten() {
-        // The way up from a node leads to nodes that are nearer to the root, or that were reached before.
-        let next = find(&graph, &nothing)?.parent;
-        for (step, next) in steps.iter_mut().zip(next) {
-            if *step == NONE {
-                *step = next;
-            }
-        }
+    let table = heap.roots_named(&[FINALIZERS]);
+    let Passing {
+        passing,
+        mut lasting,
+        of_threads,
+    } = Passing::of(heap)?;
+    for (&object, arrays) in heap.finalizers() {
+        lasting.entry(object).or_default().extend(arrays);
     }
-    Ok(steps)
+    let mut all_lasting = lasting.clone();
+    all_lasting.extend(of_threads);
+    let (without_table, nothing) = ([table.as_slice(), &last].concat(), BitSet::default());
+    let ways = |silent, avoid, more| Ways {
+        graph: graph.without_edges_of(silent),
+        avoid,
+        more,
+    };
+    let first = ways(without_table.as_slice(), &passing, &lasting);
+    let then = [
+        ways(&without_table, &passing, &all_lasting),
+        ways(&last, &passing, &all_lasting),
+        ways(&last, &nothing, &all_lasting),
+        ways(&heap.silent, &nothing, &all_lasting),
+    ];
+    let mut paths = Paths::find(heap.root(), first, stop)?;
+    // Where the ways differ.
+    let roots = [heap.root()]
+        .into_iter()
+        .chain(without_table.iter().copied());
+    let mut from: Vec<u32> = roots.chain(passing.iter()).collect();
+    from.extend(all_lasting.keys());
+    from.sort_unstable();
+    from.dedup();
+    for ways in then {
+        paths.extend(from.clone(), ways, stop)?;
+    }
+    Ok(paths.parent)
 }
 
-/// Threads and fibers, for their stacks, and caches of calls; and what threads hold for good: their locals and variables.
-fn passing(heap: &Heap) -> io::Result<(BitSet, FxHashMap<u32, Vec<u32>>)> {
-    let is_passing: Vec<bool> = heap
-        .groups()
-        .iter()
-        .map(|group| {
-            let name = group.name.map_or("", |name| heap.name(name));
-            match group.kind {
-                Kind::DATA => matches!(name, "VM/thread" | "thread" | "fiber"),
-                Kind::IMEMO => matches!(name, "callcache" | "constcache"),
-                _ => false,
-            }
-        })
-        .collect();
-    let groups = heap.group_numbers()?.iter().zip(0..);
-    let found = groups.filter(|&(&group, _)| is_passing.get(group as usize) == Some(&true));
-    let passing = BitSet::of(heap.root() as usize + 1, found.map(|(_, node)| node));
-    let (offsets, targets) = (heap.columns.offsets.get()?, heap.columns.targets.get()?);
-    let labels = heap.columns.labels.get()?;
-    let mut lasting = FxHashMap::default();
-    if labels.is_empty() {
-        return Ok((passing, lasting));
-    }
-    for node in passing.iter() {
-        let row = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
-        let held = row.filter(|&edge| match Packed(labels[edge]).label() {
-            Label::Under(_) => true,
-            Label::Role(name) => heap.name(name) == "locals",
-            _ => false,
-        });
-        let held: Vec<u32> = held.map(|edge| targets[edge]).collect();
-        if !held.is_empty() {
-            lasting.insert(node, held);
+/// Nodes that hold objects for a moment, and what they hold for good.
+struct Passing {
+    /// Threads and fibers, for their stacks, caches of calls, classes, for their caches of methods, and memprof's own objects.
+    passing: BitSet,
+    /// All that classes have but their caches.
+    lasting: FxHashMap<u32, Vec<u32>>,
+    /// The locals and variables of threads.
+    of_threads: FxHashMap<u32, Vec<u32>>,
+}
+
+impl Passing {
+    fn of(heap: &Heap) -> io::Result<Passing> {
+        let is_passing: Vec<bool> = heap
+            .groups()
+            .iter()
+            .map(|group| {
+                let name = group.name.map_or("", |name| heap.name(name));
+                let class = heap.classes().get(group.shown as usize);
+                // What memprof refers to, it refers to because it looks.
+                if class.is_some_and(|class| own::is_in_namespace(heap.name(class.name))) {
+                    return true;
+                }
+                match group.kind {
+                    Kind::DATA => matches!(name, "VM/thread" | "thread" | "fiber"),
+                    Kind::IMEMO => matches!(name, "callcache" | "constcache"),
+                    _ => false,
+                }
+            })
+            .collect();
+        let groups = heap.group_numbers()?.iter().zip(0..);
+        let found = groups.filter(|&(&group, _)| is_passing.get(group as usize) == Some(&true));
+        let mut passing = BitSet::of(heap.root() as usize + 1, found.map(|(_, node)| node));
+        let (offsets, targets) = (heap.columns.offsets.get()?, heap.columns.targets.get()?);
+        let labels = heap.columns.labels.get()?;
+        let mut of_threads = FxHashMap::default();
+        let mut lasting = FxHashMap::default();
+        if labels.is_empty() {
+            return Ok(Passing {
+                passing,
+                lasting,
+                of_threads,
+            });
         }
+        for node in passing.iter() {
+            let row = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
+            let held = row.filter(|&edge| match Packed(labels[edge]).label() {
+                Label::Under(_) => true,
+                Label::Role(name) => heap.name(name) == "locals",
+                _ => false,
+            });
+            let held: Vec<u32> = held.map(|edge| targets[edge]).collect();
+            if !held.is_empty() {
+                of_threads.insert(node, held);
+            }
+        }
+        if let Some(cache) = heap.names.find("cache") {
+            let caches = |edge: &usize| Packed(labels[*edge]).label() == Label::Role(cache);
+            let classes = heap.group_classes();
+            let graph = heap.graph(&classes)?;
+            let groups = heap.group_numbers()?.iter().zip(0..);
+            for (&group, node) in groups {
+                let row = offsets[node as usize] as usize..offsets[node as usize + 1] as usize;
+                let is_class = heap.groups()[group as usize].kind == Kind::CLASS;
+                if !is_class || !row.clone().any(|edge| caches(&edge)) {
+                    continue;
+                }
+                // What a class has of its own lasts, but not the methods of others that were called.
+                let own = row.filter(|edge| !caches(edge)).map(|edge| targets[edge]);
+                let own = own.chain(graph.edges(node).skip(graph.row(node).len()));
+                lasting.insert(node, own.collect());
+                passing.insert(node);
+            }
+        }
+        Ok(Passing {
+            passing,
+            lasting,
+            of_threads,
+        })
     }
-    Ok((passing, lasting))
 }

@@ -23,7 +23,7 @@ pub(super) use unfinished::remove_stale;
 /// First bytes of an index, and the last.
 const MAGIC: [u8; 8] = *b"mempidx\x89";
 /// Changes with anything that an index has or means.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 /// Where the texts begin.
 pub(super) const HEAD: u64 = 16;
 

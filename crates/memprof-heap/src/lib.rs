@@ -9,6 +9,7 @@ mod capturing_thread;
 mod columns;
 mod derived;
 pub mod dominator_labels;
+mod finalizers;
 mod fold;
 pub mod graph;
 mod groups;

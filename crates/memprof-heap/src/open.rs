@@ -138,7 +138,7 @@ impl Heap {
         self.roots_named(&LAST_RESORTS)
     }
 
-    fn roots_named(&self, names: &[&str]) -> Vec<u32> {
+    pub(super) fn roots_named(&self, names: &[&str]) -> Vec<u32> {
         let categories = self.categories.iter().enumerate();
         categories
             .filter(|(_, category)| names.contains(&category.name.as_str()))

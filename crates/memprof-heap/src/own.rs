@@ -292,7 +292,7 @@ impl<'h> Search<'h> {
     }
 }
 
-fn is_in_namespace(name: &str) -> bool {
+pub(super) fn is_in_namespace(name: &str) -> bool {
     let rest = name.strip_prefix(NAMESPACE);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }

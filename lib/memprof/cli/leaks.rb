@@ -213,6 +213,7 @@ module Memprof
         targets = pids.map { |pid| target_of(pid) }
         load_library
         require_relative "../heap"
+        @options[:no_index] = true # each dump is read once, and its index is larger than the dump
         watch = Watch.new(targets, @terminal, seconds: @options.fetch(:for, Watch::DEFAULT),
           values: @options[:values], room: !@options[:force], attach: @options.fetch(:attach, false))
         watch.run { watch.groups.each { |group| preview(group) } }
@@ -253,15 +254,19 @@ module Memprof
           { name: group.name, processes: group.pids, ended: group.ended, dumps: group.rounds.map(&:values),
             malloc: malloc }.merge(answer)
         end
-        group, answer = groups.max_by { |_, one| one[:findings].sum { |finding| finding[:gained] } }
-        dumps = group.rounds.map { |round| round[group.pids.first] }
+        group, answer = groups.max_by { |_, one| gained(one) }
+        # The example is of the last process.
+        dumps = group.rounds.map { |round| round[group.pids.last] }
         steps = [*further(dumps, answer), [["web", "--library"], "the same dumps in a browser"]]
         present({ groups: answers }, steps) do |page|
           next VerdictText.table(page, groups.flat_map { |_, one| one[:findings] }) if output_format == :csv
 
-          groups.each { |one, found| VerdictText.new(page, found, group: one).render(output_format) }
+          groups.sort_by { |_, found| -gained(found) }
+            .each { |one, found| VerdictText.new(page, found, group: one).render(output_format) }
         end
       end
+
+      def gained(answer) = answer[:findings].sum { |finding| finding[:gained] }
 
       def exit_status(status, answers, unknown: false)
         return status unless @options[:fail]

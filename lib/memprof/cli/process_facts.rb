@@ -33,8 +33,10 @@ module Memprof
         return if words.nil? || words.empty?
 
         title = words.join(" ")
-        # As puma and others write it at the end of their title: puma: cluster worker 0: 4711 [shop]
-        text = title[/\[([^\[\]]+)\]\s*\z/, 1] || application(program(words))
+        # As servers write it in their titles:
+        # puma: cluster worker 0: 4711 [shop], sidekiq 6.4.1 shop [1 of 5 busy]
+        text = title[/\[([^\[\] ]+)\]\s*\z/, 1] || title[/\Asidekiq [\d.]+ (\S+) \[/, 1] ||
+          application(program(words))
         text = text.gsub(/[^\w.-]+/, "_").delete_prefix(".")
         text unless text.empty?
       end

@@ -32,8 +32,9 @@ module Memprof
       WANTED = { format: :binary, values: :none }.freeze
       GLANCE = 0.2
       SAMPLE = 8 # of an attached process, one object in so many is tracked
+      TRIES = 2
       TO_LOAD = 30 # seconds for it to load memprof
-      private_constant :BETWEEN, :MOST, :TIMEOUT, :WANTED, :GLANCE, :SAMPLE, :TO_LOAD
+      private_constant :BETWEEN, :MOST, :TIMEOUT, :WANTED, :GLANCE, :SAMPLE, :TRIES, :TO_LOAD
 
       attr_reader :groups
 
@@ -106,7 +107,8 @@ module Memprof
       def announce
         @groups.each do |group|
           pids = group.targets.map(&:pid)
-          @terminal.warn("#{pids.one? ? "process" : "processes"} #{pids.join(", ")} (#{group.name}): #{plan(group)}")
+          word = pids.one? ? "process" : "processes"
+          @terminal.warn("#{word} #{pids.join(", ")} (#{group.name}): #{plan(group)}")
         end
       end
 
@@ -148,12 +150,15 @@ module Memprof
 
       # Its process id and the dump. Nil for a process that has ended since the first dump.
       def dumped(target, directory, number)
+        tries ||= 0
         check_room(target.pid)
         path = File.join(directory, "#{target.pid}.memprof")
         attachment = @attachments[target.pid]
         attachment ? attached(target, attachment, path) : dump_of(target, path, @wanted, TIMEOUT)
         [target.pid, keep(path, target, number)]
       rescue UsageError, Error, SystemCallError
+        # A process that runs is copied at any moment of what it does.
+        retry if target.running? && (tries += 1) < TRIES
         raise if number.zero? || target.running?
 
         @terminal.warn("process #{target.pid} ended")

@@ -133,7 +133,7 @@ impl<'h> Words<'h> {
     }
 
     /// The text of a string, symbol or regexp, shortened.
-    fn text(&self, node: u32) -> Option<String> {
+    pub fn text(&self, node: u32) -> Option<String> {
         let place = *self.places.get(node as usize)?;
         if place == NONE {
             return None;
@@ -325,10 +325,11 @@ impl<'h> Words<'h> {
         })
     }
 
-    /// The label that leads from one object to another; `class` to the object's class.
+    /// The label that leads from one object to another; `class` to the object's class, `finalizer` to the array of its finalizers.
     pub fn label(&self, from: u32, to: u32) -> Option<String> {
         match self.edge(from, to) {
             Some(edge) => self.label_of(edge),
+            None if self.heap.is_finalizer(from, to) => Some("finalizer".to_owned()),
             None => self
                 .class_of(from)
                 .filter(|&class| class == to)

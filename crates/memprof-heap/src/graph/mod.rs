@@ -31,7 +31,7 @@ pub use dominator_tree::{Tree, children, depths, nearest_common};
 pub use dominators::{Dominators, dominators, dominators_unless};
 pub use inbound::{Inbound, ancestors, referrers_of};
 pub use parts::{PART, filled, in_parts, piece_of, share};
-pub use paths::{Paths, shortest_paths, shortest_paths_avoiding, shortest_paths_unless};
+pub use paths::{Paths, Ways, shortest_paths, shortest_paths_avoiding};
 pub use reach::{reachable, reachable_counts, reachable_without, retained_of_set};
 pub use retained::{retained, retained_of_top_members, top_members};
 pub use stop::{Stop, Stopped};

@@ -35,57 +35,89 @@ pub fn shortest_paths(graph: &Graph<'_>, root: u32) -> Paths {
 
 /// The same, for paths that may end at the nodes to be avoided, but not lead through them. The root itself is not avoided.
 pub fn shortest_paths_avoiding(graph: &Graph<'_>, root: u32, avoid: &BitSet) -> Paths {
-    let kept = FxHashMap::default();
-    shortest_paths_unless(graph, root, avoid, &kept, Stop::default()).expect("nothing stops it")
+    let ways = Ways {
+        graph: *graph,
+        avoid,
+        more: &FxHashMap::default(),
+    };
+    Paths::find(root, ways, Stop::default()).expect("nothing stops it")
 }
 
-/// The same as [`shortest_paths_avoiding`], unless it is stopped. `kept` has edges out of nodes to be avoided that paths may take.
-///
-/// # Errors
-/// If it is.
-pub fn shortest_paths_unless(
-    graph: &Graph<'_>,
-    root: u32,
-    avoid: &BitSet,
-    kept: &FxHashMap<u32, Vec<u32>>,
-    stop: Stop<'_>,
-) -> Result<Paths, Stopped> {
-    let mut paths = Paths {
-        parent: vec![NONE; graph.len()],
-        longest: 0,
-        root: NONE,
-    };
-    if root as usize >= graph.len() {
-        return Ok(paths);
+/// A part of a graph that paths may take.
+#[derive(Clone, Copy)]
+pub struct Ways<'a> {
+    /// The graph.
+    pub graph: Graph<'a>,
+    /// Nodes that paths do not lead through.
+    pub avoid: &'a BitSet,
+    /// Further edges, also out of nodes to be avoided.
+    pub more: &'a FxHashMap<u32, Vec<u32>>,
+}
+
+impl Paths {
+    /// The same as [`shortest_paths_avoiding`], unless it is stopped.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn find(root: u32, ways: Ways<'_>, stop: Stop<'_>) -> Result<Paths, Stopped> {
+        let mut paths = Paths {
+            parent: vec![NONE; ways.graph.len()],
+            longest: 0,
+            root: NONE,
+        };
+        if (root as usize) < ways.graph.len() {
+            paths.root = root;
+            paths.extend(vec![root], ways, stop)?;
+        }
+        Ok(paths)
     }
-    paths.root = root;
-    let mut level = vec![root];
-    let mut next = Vec::new();
-    let mut visited = 0;
-    loop {
-        for &node in &level {
-            stop.at(visited)?;
-            visited += 1;
-            let mut take = |target: u32| match paths.parent.get_mut(target as usize) {
-                Some(parent) if *parent == NONE && target != root => {
-                    *parent = node;
-                    next.push(target);
+
+    /// Goes on from nodes that were reached to those that were not, by other ways.
+    ///
+    /// # Errors
+    /// If it is stopped.
+    pub fn extend(
+        &mut self,
+        mut level: Vec<u32>,
+        ways: Ways<'_>,
+        stop: Stop<'_>,
+    ) -> Result<(), Stopped> {
+        let Ways { graph, avoid, more } = ways;
+        let (root, mut next, mut visited) = (self.root, Vec::new(), 0);
+        let reached = |paths: &Paths, node: u32| {
+            node == root
+                || paths
+                    .parent
+                    .get(node as usize)
+                    .is_some_and(|&one| one != NONE)
+        };
+        level.retain(|&node| reached(self, node));
+        loop {
+            for &node in &level {
+                stop.at(visited)?;
+                visited += 1;
+                let mut take = |target: u32| match self.parent.get_mut(target as usize) {
+                    Some(parent) if *parent == NONE && target != root => {
+                        *parent = node;
+                        next.push(target);
+                    }
+                    _ => {}
+                };
+                if node == root || !avoid.contains(node) {
+                    graph.edges(node).for_each(&mut take);
                 }
-                _ => {}
-            };
-            if node == root || !avoid.contains(node) {
-                graph.edges(node).for_each(take);
-            } else if let Some(kept) = kept.get(&node) {
-                kept.iter().for_each(|&target| take(target));
+                if let Some(more) = more.get(&node) {
+                    more.iter().for_each(|&target| take(target));
+                }
             }
+            if next.is_empty() {
+                return Ok(());
+            }
+            self.longest += 1;
+            sort(&mut next, graph.len());
+            level.clear();
+            std::mem::swap(&mut level, &mut next);
         }
-        if next.is_empty() {
-            return Ok(paths);
-        }
-        paths.longest += 1;
-        sort(&mut next, graph.len());
-        level.clear();
-        std::mem::swap(&mut level, &mut next);
     }
 }
 

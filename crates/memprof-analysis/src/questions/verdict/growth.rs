@@ -25,14 +25,20 @@ const MANY: u64 = 100;
 /// What stacks hold changes all the time: to be worth a word, it has to gain so many times as much.
 const STACKS: u64 = 16;
 
+/// The same, if the objects are known to stay.
+const LASTING: u64 = 2;
+
+/// So many heaps show a trend even of what is replaced.
+const MANY_HEAPS: usize = 6;
+
 /// Each thread has in its frames what it had last: up to so many objects a thread are not growth.
 const LEFT_IN_FRAMES: u64 = 4;
 
 /// The root of what machine stacks refer to.
-const STACK: &str = "root machine_context";
+pub(super) const STACK: &str = "root machine_context";
 
 /// A cache fills more and more slowly: what it gains in the end is less than this part of what it gained before.
-const LEVEL: u64 = 4;
+const LEVEL: (i128, i128) = (2, 5);
 
 /// How something goes on from heap to heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,7 +81,7 @@ impl Trend {
     fn going_on(steps: &[i128]) -> Trend {
         let (before, after) = steps.split_at(steps.len() / 2);
         let mean = |steps: &[i128]| steps.iter().sum::<i128>() / steps.len().max(1) as i128;
-        if mean(after) * i128::from(LEVEL) < mean(before) {
+        if mean(after) * LEVEL.1 < mean(before) * LEVEL.0 {
             Trend::LevelsOff
         } else {
             Trend::Grows
@@ -89,6 +95,8 @@ pub(super) struct Growing {
     pub node: u32,
     /// Nodes that are alike but for what holds their holders, this one among them.
     pub alike: Vec<u32>,
+    /// The keys of the Hashes whose values these are, or the other way round.
+    pub beside: Vec<u32>,
     pub trend: Trend,
     /// Their number stays the same, and they grow themselves.
     pub in_place: bool,
@@ -175,28 +183,118 @@ impl<'t> Search<'t> {
         while let Some(at) = open.pop() {
             match growing[at as usize] {
                 Some((trend, in_place)) if !self.is_passed_on(at, in_place, &growing) => {
+                    let at = if in_place {
+                        at
+                    } else {
+                        self.member(at, &growing)
+                    };
                     tops.push((at, trend, in_place));
                 }
                 _ => open.extend(&self.below[at as usize]),
             }
         }
-        let mut found = self.alike(tops);
+        let mut found = self.with_keys(self.alike(tops));
         found.retain(|found| {
             let stacks = self.stacks(found.node);
-            let times = if stacks.is_some() { STACKS } else { 1 };
-            let left = stacks.is_some_and(|stacks| {
-                self.tree.turnover.is_replaced(found.node)
-                    || !found.in_place && found.last() <= stacks * LEFT_IN_FRAMES
-            });
+            let turnover = &self.tree.turnover;
+            let times = match stacks {
+                None => 1,
+                Some(_) if turnover.is_lasting(found.node) => LASTING,
+                Some(_) => STACKS,
+            };
+            let left = match stacks {
+                Some(stacks) => {
+                    turnover.is_replaced(found.node)
+                        || !found.in_place && found.last() <= stacks * LEFT_IN_FRAMES
+                }
+                // That what replaces it is larger each time is no chance in many heaps.
+                None => {
+                    turnover.is_gone(found.node) && !found.in_place && self.tree.heaps < MANY_HEAPS
+                }
+            };
             !left && (found.gained() >= LITTLE * times || found.more() >= MANY * times)
         });
         self.add_lines(&mut found);
         found.retain(|found| !self.is_loading(found));
+        let totals = self.by_class();
+        found.retain_mut(|found| self.is_new(found, &totals));
         order::sort_by_key(&mut found, |found| {
             let levels_off = found.trend == Trend::LevelsOff;
-            (levels_off, Reverse(found.gained()), found.node)
+            // What makes symbols is more of an answer than the symbols.
+            let is_table = self.tree.is_symbol_table(&self.tree.path(found.node));
+            let gained = found.gained() / if is_table { 2 } else { 1 };
+            (levels_off, Reverse(gained), found.node)
         });
         found
+    }
+
+    /// Objects of each class in each heap.
+    fn by_class(&self) -> FxHashMap<NameId, Vec<u64>> {
+        let mut totals: FxHashMap<NameId, Vec<u64>> = FxHashMap::default();
+        for (node, own) in self.tree.nodes.iter().zip(&self.own) {
+            let total = totals.entry(node.class).or_default();
+            total.resize(self.tree.heaps, 0);
+            for (sum, more) in total.iter_mut().zip(own) {
+                *sum += more.count;
+            }
+        }
+        totals
+    }
+
+    /// Whether objects that were not there came into being: one that has several holders may have another path from heap to heap.
+    /// Then the class says how it goes on.
+    fn is_new(&self, found: &mut Growing, totals: &FxHashMap<NameId, Vec<u64>>) -> bool {
+        let class = self.tree.nodes[found.node as usize].class;
+        let first = found.own.first().map_or(0, |sum| sum.count);
+        let all_there_is = matches!(
+            self.tree.names.name(class),
+            "String" | "Array" | "Hash" | "Symbol" | "Object"
+        );
+        if found.in_place || all_there_is || first * 4 > found.last() {
+            return true;
+        }
+        match totals.get(&class).and_then(|total| Trend::of(total, 1)) {
+            Some(trend) => {
+                if trend == Trend::LevelsOff {
+                    found.trend = trend;
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Keys and values of the same Hashes are one finding: what gained most, with the other beside it.
+    fn with_keys(&self, found: Vec<Growing>) -> Vec<Growing> {
+        let node = |at: u32| &self.tree.nodes[at as usize];
+        let mut together: Vec<Growing> = Vec::new();
+        let mut known: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
+        for mut one in found {
+            if node(one.node).label.0 != Link::Any || one.in_place {
+                together.push(one);
+                continue;
+            }
+            let mut holders: Vec<u32> = one.alike.iter().map(|&at| node(at).parent).collect();
+            holders.sort_unstable();
+            let number = *known.entry(holders).or_insert(together.len());
+            let Some(other) = together.get_mut(number) else {
+                together.push(one);
+                continue;
+            };
+            if node(one.node).label == node(other.node).label {
+                together.push(one);
+                continue;
+            }
+            if one.gained() > other.gained() {
+                std::mem::swap(&mut one, other);
+            }
+            other.beside.extend(one.alike);
+            other.beside.extend(one.beside);
+            for (sum, more) in other.all.iter_mut().zip(one.all) {
+                sum.add(more);
+            }
+        }
+        together
     }
 
     /// Whether these are the fibers that threads have without having made one.
@@ -224,7 +322,7 @@ impl<'t> Search<'t> {
             Nature::Root | Nature::Cache => return None,
             Nature::Fiber if self.is_of_threads(at) => return None,
             Nature::Thread | Nature::Fiber => 1,
-            Nature::Known | Nature::Object => OBJECTS,
+            Nature::Known | Nature::Object | Nature::Ended => OBJECTS,
         };
         let own = &self.own[at];
         let counts: Vec<u64> = own.iter().map(|sum| sum.count).collect();
@@ -260,6 +358,27 @@ impl<'t> Search<'t> {
         below * 2 >= all
     }
 
+    /// Of collections whose elements have such collections themselves, the elements.
+    fn member(&self, at: u32, growing: &[Option<(Trend, bool)>]) -> u32 {
+        let node = |at: u32| &self.tree.nodes[at as usize];
+        let is_plain = |at: u32| {
+            let class = self.tree.names.name(node(at).class);
+            node(at).nature != Nature::Object || matches!(class, "Array" | "Hash" | "String")
+        };
+        if !node(at).repeats || !is_plain(at) {
+            return at;
+        }
+        let more = |at: u32| gained(&self.own[at as usize], |sum| sum.count);
+        let members = self.below[at as usize].iter().copied();
+        let members = members.filter(|&below| {
+            growing[below as usize].is_some()
+                && !is_plain(below)
+                && more(below) * 10 >= more(at) * 9
+        });
+        let gains = |at: &u32| gained(&self.all[*at as usize], |sum| sum.size);
+        members.max_by_key(gains).unwrap_or(at)
+    }
+
     /// How many threads or fibers hold it, but not by a thread-local.
     fn stacks(&self, node: u32) -> Option<u64> {
         let path = self.tree.path(node);
@@ -290,6 +409,7 @@ impl<'t> Search<'t> {
                 found.push(Growing {
                     node: at,
                     alike: vec![at],
+                    beside: Vec::new(),
                     trend,
                     in_place,
                     own: own.clone(),
@@ -336,7 +456,7 @@ impl<'t> Search<'t> {
     fn add_lines(&self, found: &mut [Growing]) {
         let mut of = vec![None; self.own.len()];
         for (number, found) in found.iter().enumerate() {
-            for &node in &found.alike {
+            for &node in found.alike.iter().chain(&found.beside) {
                 of[node as usize] = Some(number);
             }
         }

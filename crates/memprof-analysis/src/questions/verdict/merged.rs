@@ -5,12 +5,13 @@
 
 use std::io;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::alike::Names;
 use super::reading::Reading;
 use super::turnover::Turnover;
 use memprof_dump::record::{Kind, NameId};
+use memprof_heap::graph::BitSet;
 use memprof_heap::{FOLDED, Heap, NONE, Site};
 
 /// What leads to keys.
@@ -55,6 +56,8 @@ pub(super) enum Nature {
     Thread,
     /// A fiber.
     Fiber,
+    /// A thread or fiber that has ended.
+    Ended,
     /// A cache of the VM, which fills as code runs.
     Cache,
     /// Anything else.
@@ -70,6 +73,8 @@ pub(super) struct Node {
     pub label: (Link, NameId),
     pub class: NameId,
     pub nature: Nature,
+    /// Some of its objects are below others.
+    pub repeats: bool,
     /// How many of the last heap's objects are below one of this node that is below another.
     pub nested: u64,
     /// In each heap; those without are left out at the end.
@@ -141,12 +146,17 @@ pub(super) struct Tree {
     /// What each node's objects were allocated by, in each heap.
     pub lines: FxHashMap<(u32, Made), Vec<Sum>>,
     pub turnover: Turnover,
+    /// Blocks that are written in libraries, as their nodes are called.
+    pub library_blocks: FxHashSet<NameId>,
+    /// The node of each object of the last heap, as [`Tree::nodes_of`] has it.
+    pub last: Vec<u32>,
     by_key: FxHashMap<(u32, (Link, NameId), NameId, Nature), u32>,
 }
 
 impl Tree {
-    /// The node of each object of a heap, `NONE` for garbage; makes those that are missing.
-    pub fn nodes_of(&mut self, heap: &Heap) -> io::Result<Vec<u32>> {
+    /// The node of each object of a heap, `NONE` for garbage; makes those that are missing. Also the objects that are parts of
+    /// the one before them on their path, and have its node.
+    pub fn nodes_of(&mut self, heap: &Heap) -> io::Result<(Vec<u32>, BitSet)> {
         if self.nodes.is_empty() {
             let nothing = self.names.intern("");
             self.nodes.push(Node {
@@ -155,6 +165,7 @@ impl Tree {
                 label: (Link::None, nothing),
                 class: nothing,
                 nature: Nature::Root,
+                repeats: false,
                 nested: 0,
                 sums: Vec::new(),
                 contents: Vec::new(),
@@ -174,7 +185,7 @@ impl Tree {
             self.heaps += 1;
         }
         let number = self.heaps - 1;
-        let of = self.nodes_of(heap)?;
+        let (of, parts) = self.nodes_of(heap)?;
         // Of workers, the objects of one say enough.
         if !beside {
             self.turnover.note(&self.nodes, &of, heap)?;
@@ -196,6 +207,10 @@ impl Tree {
             }
             let node = &mut self.nodes[at as usize];
             let size = sizes.get(id);
+            if parts.contains(id) {
+                grown(&mut node.sums, number).add(Sum { count: 0, size });
+                continue;
+            }
             let one = Sum { count: 1, size };
             grown(&mut node.sums, number).add(one);
             let length = lengths.get(id as usize).filter(|&&length| length != NONE);
@@ -219,6 +234,7 @@ impl Tree {
             });
             grown(self.lines.entry((at, made)).or_default(), number).add(one);
         }
+        self.last = of;
         Ok(())
     }
 
@@ -260,6 +276,7 @@ impl Tree {
         }
         // Collections in collections are levels of data, and a list only if the step comes again.
         let mut times = if label.0 == Link::Any { 2 } else { 1 };
+        let holder = self.nodes[parent as usize].class;
         let mut nearest = None;
         let mut above = parent;
         for _ in 0..times * LONGEST_LINK {
@@ -267,7 +284,8 @@ impl Tree {
             if above == 0 {
                 break;
             }
-            if (node.label, node.class, node.nature) == (label, class, nature) {
+            let same_step = (node.label, node.class, node.nature) == (label, class, nature);
+            if same_step && self.nodes[node.parent as usize].class == holder {
                 nearest = nearest.or(Some(above));
                 times -= 1;
             }
@@ -287,6 +305,7 @@ impl Tree {
             label,
             class,
             nature,
+            repeats: false,
             nested: 0,
             sums: Vec::new(),
             contents: Vec::new(),

@@ -53,7 +53,7 @@ impl Question {
     /// If the filter is not right, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let mut verdict = Verdict::default();
-        let of = verdict.tree.nodes_of(heap)?;
+        let (of, _) = verdict.tree.nodes_of(heap)?;
         let sizes = heap.memsizes()?;
         let mut sums: FxHashMap<u32, Sum> = FxHashMap::default();
         for id in Selection::new(heap, self.r#where.as_deref())?.iter() {

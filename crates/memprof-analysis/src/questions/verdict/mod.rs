@@ -1,6 +1,7 @@
 //! The verdict: what grows from heap to heap of a process, what retains it, and which line allocated it.
 
 mod alike;
+mod also;
 mod growth;
 mod merged;
 pub mod merged_paths;
@@ -108,6 +109,8 @@ pub struct Finding {
     pub kind: Kind,
     /// What retains them, without indices and keys: `Registry::TENANTS -> Hash[*] -> Tenant@notes -> Array[*]`.
     pub retained_by: Phrase,
+    /// What else refers to at least half of them: they stay if only one of these lets go.
+    pub also: Vec<Phrase>,
     /// Places that are alike but for what holds the holder.
     pub places: usize,
     /// Each is below the one before.
@@ -200,10 +203,14 @@ impl Verdict {
         let more = found.len().saturating_sub(question.limit.unwrap_or(LIMIT));
         found.truncate(found.len() - more);
         let describer = Describer::new(last)?;
-        let findings = found
-            .iter()
-            .map(|found| self.finding(found, &search, last, &describer, own.as_ref()))
-            .collect();
+        let also = self.also(&found, last)?;
+        let finding =
+            |found: &Growing| self.finding(found, &search, last, &describer, own.as_ref());
+        let findings = found.iter().zip(also).map(|(found, also)| Finding {
+            also,
+            ..finding(found)
+        });
+        let findings = findings.collect();
         let ends = (self.ledgers.first(), self.ledgers.last());
         let memory = match ends {
             (Some(Some(first)), Some(Some(last))) => Some(first.until(last)),
@@ -279,8 +286,9 @@ impl Verdict {
             gained: found.gained(),
             own: own.or_else(|| self.holder(found.node, is_own)),
             lines: lines.into_iter().take(LINES).collect(),
-            mostly: self.mostly(&below, search),
+            mostly: self.mostly(&below, search, found.gained()),
             why: why::why(&self.tree, found, &below, last),
+            also: Vec::new(),
             example: node.example.map(|(_, id)| describer.describe(id)),
         }
     }
@@ -345,14 +353,15 @@ impl Verdict {
         })
     }
 
-    fn mostly(&self, below: &[u32], search: &Search<'_>) -> Option<Mostly> {
-        let (&last, _) = below
-            .split_last()
-            .filter(|(_, before)| !before.is_empty())?;
-        Some(Mostly {
-            path: self.steps(below),
-            class: self.text(self.tree.nodes[last as usize].class).to_owned(),
-            more: search.more(last),
+    /// The objects below that took most, if that is a good part of all.
+    fn mostly(&self, below: &[u32], search: &Search<'_>, gained: u64) -> Option<Mostly> {
+        let size = |at: &usize| search.more(below[*at]).size;
+        let at = (0..below.len()).max_by_key(size).filter(|&at| at > 0)?;
+        let more = search.more(below[at]);
+        (more.size * 3 >= gained).then(|| Mostly {
+            path: self.steps(&below[..=at]),
+            class: (self.text(self.tree.nodes[below[at] as usize].class)).to_owned(),
+            more,
         })
     }
 
@@ -382,6 +391,15 @@ impl Verdict {
         if self.tree.is_symbol_table(&path) {
             return Phrase::from("the table of symbols".to_owned());
         }
+        let nature = |at: u32| self.tree.nodes[at as usize].nature;
+        match nature(node) {
+            // That the VM knows it explains nothing.
+            Nature::Thread => return Phrase::from("running threads".to_owned()),
+            Nature::Fiber if nature(self.tree.nodes[node as usize].parent) == Nature::Thread => {
+                return Phrase::from("running fibers".to_owned());
+            }
+            _ => {}
+        }
         self.steps(self.known(&path))
     }
 
@@ -395,10 +413,13 @@ impl Verdict {
 
     /// A path without its last node.
     fn steps(&self, path: &[u32]) -> Phrase {
-        let steps: Vec<Phrase> = path
-            .windows(2)
-            .map(|pair| self.step(pair[0], pair[1]))
-            .collect();
+        self.joined(path, None)
+    }
+
+    /// The same with a last step.
+    fn joined(&self, path: &[u32], last: Option<Phrase>) -> Phrase {
+        let steps = path.windows(2).map(|pair| self.step(pair[0], pair[1]));
+        let steps: Vec<Phrase> = steps.chain(last).collect();
         let omitted = steps.len().saturating_sub(STEPS);
         if omitted == 0 {
             return Phrase::default().steps(steps);
@@ -435,19 +456,24 @@ impl Verdict {
         );
         let holder = self.text(from.class);
         let (link, label) = (to.label.0, self.text(to.label.1));
-        let text = match link {
-            Link::None => holder.to_owned(),
-            Link::Variable if label == HIDDEN && holder.ends_with("Error") => {
-                format!("{holder}(receiver)")
-            }
-            Link::Any | Link::Variable => format!("{holder}{label}"),
-            Link::Constant if is_global_scope(holder) => label.to_owned(),
-            Link::Constant => format!("{holder}::{label}"),
-            Link::Global => label.to_owned(),
-            Link::ThreadLocal => format!("{holder}[{label}]"),
-            Link::Named => format!("{holder}({label})"),
-        };
-        Phrase::from(text)
+        Phrase::from(step(holder, link, label))
+    }
+}
+
+/// A step of a path: what holds, and what leads on from it.
+fn step(holder: &str, link: Link, label: &str) -> String {
+    match link {
+        Link::None => holder.to_owned(),
+        Link::Variable if label == HIDDEN && holder.ends_with("Error") => {
+            format!("{holder}(receiver)")
+        }
+        Link::Variable if !label.starts_with(['@', '.', '#']) => format!("{holder}({label})"),
+        Link::Any | Link::Variable => format!("{holder}{label}"),
+        Link::Constant if is_global_scope(holder) => label.to_owned(),
+        Link::Constant => format!("{holder}::{label}"),
+        Link::Global => label.to_owned(),
+        Link::ThreadLocal => format!("{holder}[{label}]"),
+        Link::Named => format!("{holder}({label})"),
     }
 }
 

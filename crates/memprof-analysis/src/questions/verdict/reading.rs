@@ -7,11 +7,19 @@ use rustc_hash::FxHashMap;
 use super::alike::without_address;
 use super::merged::{HIDDEN, KEY, Link, Nature, Tree};
 use crate::questions::words::{Words, place};
-use memprof_dump::record::{Flags, Kind, NameId};
-use memprof_heap::{Heap, Label, NONE, Packed};
+use memprof_dump::record::{Flags, Kind, NameId, Value};
+use memprof_heap::graph::BitSet;
+use memprof_heap::{Heap, Label, NONE, Packed, Sizes};
+use memprof_paths::library_path;
 
 /// What leads to elements and entries, whichever they are.
-const ANY: &str = "[*]";
+pub(super) const ANY: &str = "[*]";
+
+/// Bytes of a String of which it does not matter that a part keeps all of it. Dumps without values have no lengths.
+const SHORT: u64 = 512;
+
+/// What leads to the finalizers of an object.
+pub(super) const FINALIZER: &str = "finalizer";
 
 /// A heap while it is merged into the tree.
 pub(super) struct Reading<'t, 'h> {
@@ -25,6 +33,11 @@ pub(super) struct Reading<'t, 'h> {
     /// Class and nature of each group of objects, once they are known.
     known: Vec<Option<(NameId, Nature)>>,
     links: FxHashMap<u32, (Link, NameId)>,
+    lengths: &'h [u32],
+    sizes: &'h Sizes,
+    /// Names of facts about threads and fibers.
+    status: Option<NameId>,
+    alive: Option<NameId>,
 }
 
 impl<'t, 'h> Reading<'t, 'h> {
@@ -39,13 +52,19 @@ impl<'t, 'h> Reading<'t, 'h> {
             flags: heap.flag_words()?,
             known: vec![None; heap.groups().len()],
             links: FxHashMap::default(),
+            lengths: heap.lengths()?,
+            sizes: heap.memsizes()?,
+            status: (heap.names().find("status"))
+                .filter(|&name| heap.facts().named(name).next().is_some()),
+            alive: heap.names().find("alive"),
         })
     }
 
-    /// The node of each object; `NONE` for garbage.
-    pub fn merge(mut self) -> io::Result<Vec<u32>> {
+    /// The node of each object, `NONE` for garbage; and those that are parts of the one before.
+    pub fn merge(mut self) -> io::Result<(Vec<u32>, BitSet)> {
         let edges = self.edges()?;
         let mut of = vec![NONE; self.steps.len()];
+        let mut parts = BitSet::of(of.len(), []);
         let root = self.heap.root();
         of[root as usize] = 0;
         // How often the path to each object comes back to a node.
@@ -64,15 +83,65 @@ impl<'t, 'h> Reading<'t, 'h> {
             }
             while let Some(next) = open.pop() {
                 let before = self.steps[next as usize] as usize;
-                let (node, again) = self.node(of[before], next, edges[next as usize]);
+                let edge = edges[next as usize];
+                if self.is_part(before as u32, next, edge) {
+                    parts.insert(next);
+                    of[next as usize] = of[before];
+                    levels[next as usize] = levels[before];
+                    continue;
+                }
+                let (node, again) = self.node(of[before], before as u32, next, edge);
                 of[next as usize] = node;
                 levels[next as usize] = levels[before].saturating_add(u8::from(again));
+                self.tree.nodes[node as usize].repeats |= again;
                 if again && levels[next as usize] > 1 {
                     self.tree.nodes[node as usize].nested += 1;
                 }
             }
         }
-        Ok(of)
+        Ok((of, parts))
+    }
+
+    /// Whether an object is a part of its holder for a person: what an Array or String shares with others, if that is about as much
+    /// as it shows, and the Hash that has a thread's variables. Arrays begin to share what they have when they are shifted.
+    fn is_part(&self, holder: u32, object: u32, edge: u32) -> bool {
+        let label = self
+            .labels
+            .get(edge as usize)
+            .map(|&label| Packed(label).label());
+        let Some(Label::Role(role)) = label else {
+            return false;
+        };
+        let length = |id: u32| {
+            self.lengths
+                .get(id as usize)
+                .copied()
+                .filter(|&length| length != NONE)
+        };
+        match (self.heap.name(role), self.kind(holder), self.kind(object)) {
+            ("shared", Kind::ARRAY, Kind::ARRAY) => {
+                let shown = length(holder).unwrap_or(0) as usize;
+                let row = self.words.row(object).unwrap_or_default();
+                // An Array that was prepended to has left some twice.
+                let mut elements: Vec<u32> = row.map(|edge| self.words.target(edge)).collect();
+                elements.sort_unstable();
+                elements.dedup();
+                elements.len() <= shown
+            }
+            ("shared", Kind::STRING, Kind::STRING) => {
+                let about_as_long = (length(holder).zip(length(object)))
+                    .is_some_and(|(shown, whole)| u64::from(shown) * 2 >= u64::from(whole));
+                about_as_long || self.sizes.get(object) < SHORT
+            }
+            ("locals", Kind::DATA, Kind::HASH) => true,
+            _ => false,
+        }
+    }
+
+    fn kind(&self, object: u32) -> Kind {
+        let group = self.groups.get(object as usize);
+        let group = group.and_then(|&group| self.heap.groups().get(group as usize));
+        group.map_or(Kind::NONE, |group| group.kind)
     }
 
     /// The reference that leads to each object from the one before it, the first that has a label.
@@ -97,8 +166,22 @@ impl<'t, 'h> Reading<'t, 'h> {
         Ok(edges)
     }
 
-    fn node(&mut self, parent: u32, object: u32, edge: u32) -> (u32, bool) {
-        let (class, nature) = self.class(object);
+    fn node(&mut self, parent: u32, before: u32, object: u32, edge: u32) -> (u32, bool) {
+        let (class, mut nature) = self.class(object);
+        let held_by = self.tree.names.name(self.tree.nodes[parent as usize].class);
+        if nature == Nature::Ended && held_by == "Ractor" {
+            // A thread of a Ractor that could not be asked.
+            nature = Nature::Thread;
+        }
+        if edge == NONE {
+            // What leads to it is no reference of the object's.
+            let role = match self.heap.is_finalizer(before, object) {
+                true => FINALIZER,
+                false => "class",
+            };
+            let label = (Link::Named, self.tree.names.intern(role));
+            return self.tree.below(parent, label, class, nature);
+        }
         let of_thread = matches!(
             self.tree.nodes[parent as usize].nature,
             Nature::Thread | Nature::Fiber
@@ -108,40 +191,22 @@ impl<'t, 'h> Reading<'t, 'h> {
     }
 
     fn link(&mut self, edge: u32, of_thread: bool) -> (Link, NameId) {
-        let packed = match edge {
-            // No edge: it is its class.
-            NONE => return (Link::Named, self.tree.names.intern("class")),
-            _ => self.labels.get(edge as usize).copied().unwrap_or(0),
-        };
+        let packed = self.labels.get(edge as usize).copied().unwrap_or(0);
         let label = Packed(packed).label();
-        if let Label::Under(key) = label
-            && of_thread
-        {
-            let key = self.heap.name(key);
-            return (Link::ThreadLocal, self.tree.names.alike(key));
+        if of_thread {
+            let key = match label {
+                Label::Under(key) => Some(self.heap.name(key).to_owned()),
+                Label::Entry => self.key(edge),
+                _ => None,
+            };
+            if let Some(key) = key {
+                return (Link::ThreadLocal, self.tree.names.alike(&key));
+            }
         }
         if let Some(&known) = self.links.get(&packed) {
             return known;
         }
-        let (link, name) = match label {
-            Label::None => (Link::None, String::new()),
-            Label::Index(_) | Label::Entry | Label::Under(_) => (Link::Any, ANY.to_owned()),
-            Label::Key => (Link::Any, KEY.to_owned()),
-            Label::Ivar(name) | Label::ClassVariable(name) => {
-                let name = self.heap.name(name);
-                let hidden = !name.starts_with(['@', '_']) && name.contains('(');
-                (
-                    Link::Variable,
-                    if hidden { HIDDEN } else { name }.to_owned(),
-                )
-            }
-            Label::Member(name) => (Link::Variable, format!(".{}", self.heap.name(name))),
-            Label::Constant(name) => (Link::Constant, self.heap.name(name).to_owned()),
-            Label::Global(name) => (Link::Global, self.heap.name(name).to_owned()),
-            Label::Local(name) => (Link::Named, format!("local {}", self.heap.name(name))),
-            Label::Method(name) => (Link::Variable, format!("#{}", self.heap.name(name))),
-            Label::Role(name) => (Link::Named, self.heap.name(name).to_owned()),
-        };
+        let (link, name) = named(self.heap, label);
         let known = (
             link,
             match label {
@@ -153,13 +218,25 @@ impl<'t, 'h> Reading<'t, 'h> {
         known
     }
 
+    /// A Symbol that was made from a String, which is an object.
+    fn key(&self, edge: u32) -> Option<String> {
+        let key = self.words.target((edge as usize).checked_sub(1)?);
+        let text = self
+            .words
+            .text(key)
+            .filter(|_| self.kind(key) == Kind::SYMBOL)?;
+        Some(format!(
+            ":{}",
+            text.trim_matches('"').trim_start_matches(':')
+        ))
+    }
+
     fn class(&mut self, object: u32) -> (NameId, Nature) {
         let Some(&number) = self.groups.get(object as usize) else {
             let text = self.words.short(object);
             return (self.tree.names.intern(&text), Nature::Root);
         };
-        let group = self.heap.groups().get(number as usize);
-        let kind = group.map_or(Kind::NONE, |group| group.kind);
+        let kind = self.kind(object);
         if matches!(kind, Kind::CLASS | Kind::MODULE | Kind::ICLASS) {
             return self.class_itself(object, kind);
         }
@@ -167,8 +244,13 @@ impl<'t, 'h> Reading<'t, 'h> {
         if internal == Some("proc")
             && let Some((file, line)) = self.words.source(object)
         {
-            let text = format!("{} {}", self.words.class(object), place(&file, line));
-            return (self.tree.names.intern(&text), Nature::Object);
+            let library = library_path(&file);
+            let shown = place(library.as_deref().unwrap_or(&file), line);
+            let name = (self.tree.names).intern(&format!("{} {shown}", self.words.class(object)));
+            if library.is_some() {
+                self.tree.library_blocks.insert(name);
+            }
+            return (name, Nature::Object);
         }
         if let Some(known) = self.known[number as usize] {
             return known;
@@ -180,9 +262,28 @@ impl<'t, 'h> Reading<'t, 'h> {
             _ => Nature::Object,
         };
         let class = without_address(self.words.class(object));
-        let known = (self.tree.names.intern(&class), nature);
-        self.known[number as usize] = Some(known);
-        known
+        let class = self.tree.names.intern(&class);
+        if matches!(nature, Nature::Thread | Nature::Fiber) {
+            return (
+                class,
+                if self.has_ended(object, nature) {
+                    Nature::Ended
+                } else {
+                    nature
+                },
+            );
+        }
+        self.known[number as usize] = Some((class, nature));
+        (class, nature)
+    }
+
+    /// Only threads that run have a status; a dump that has none does not say.
+    fn has_ended(&self, object: u32, nature: Nature) -> bool {
+        let fact = |name| self.heap.facts().get(object, name);
+        match nature {
+            Nature::Thread => self.status.is_some_and(|status| fact(status).is_none()),
+            _ => self.alive.and_then(fact) == Some(Value::False),
+        }
     }
 
     /// A class or module: by its name, as far as it has one.
@@ -198,5 +299,28 @@ impl<'t, 'h> Reading<'t, 'h> {
             Nature::Object
         };
         (self.tree.names.alike(&text), nature)
+    }
+}
+
+/// What leads from a holder, without index or key.
+pub(super) fn named(heap: &Heap, label: Label) -> (Link, String) {
+    match label {
+        Label::None => (Link::None, String::new()),
+        Label::Index(_) | Label::Entry | Label::Under(_) => (Link::Any, ANY.to_owned()),
+        Label::Key => (Link::Any, KEY.to_owned()),
+        Label::Ivar(name) | Label::ClassVariable(name) => {
+            let name = heap.name(name);
+            let hidden = !name.starts_with(['@', '_']) && name.contains('(');
+            (
+                Link::Variable,
+                if hidden { HIDDEN } else { name }.to_owned(),
+            )
+        }
+        Label::Member(name) => (Link::Variable, format!(".{}", heap.name(name))),
+        Label::Constant(name) => (Link::Constant, heap.name(name).to_owned()),
+        Label::Global(name) => (Link::Global, heap.name(name).to_owned()),
+        Label::Local(name) => (Link::Named, format!("local {}", heap.name(name))),
+        Label::Method(name) => (Link::Variable, format!("#{}", heap.name(name))),
+        Label::Role(name) => (Link::Named, heap.name(name).to_owned()),
     }
 }

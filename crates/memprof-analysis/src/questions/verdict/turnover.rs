@@ -1,5 +1,5 @@
-//! Whether what threads have in their frames stays: a pool that works has jobs in hand, each with objects of its own, and by
-//! chance there are more of them from heap to heap.
+//! Whether the objects of a node stay. A pool that works has jobs in hand, each with objects of its own, and a report is
+//! replaced by the next: by chance there are more of them from heap to heap.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use memprof_heap::{FOLDED, Heap, NONE};
 /// Objects of a node that are looked for in the next heap.
 const SAMPLE: usize = 64;
 
-/// Objects of nodes below the frames of threads and fibers.
+/// Objects of nodes.
 #[derive(Default)]
 pub(super) struct Turnover {
     /// Addresses of some of them in the last heap, and the GC generations that they are from: an address may be used again.
@@ -21,6 +21,10 @@ pub(super) struct Turnover {
     /// How often that heap was compacted, as its header says.
     compactions: Option<Json>,
     replaced: FxHashSet<u32>,
+    /// Of which nearly all objects stay, which is certain only of tracked objects.
+    lasting: FxHashSet<u32>,
+    /// Of which hardly any object ever was there in the next heap, and others.
+    gone: FxHashMap<u32, bool>,
 }
 
 impl Turnover {
@@ -39,16 +43,27 @@ impl Turnover {
                 id.is_some_and(|id| of.get(id as usize) == Some(&node) && generation(id) == *from)
             };
             let stayed = objects.iter().filter(stays).count();
-            if !moved && stayed * 2 < objects.len() {
+            if moved {
+                continue;
+            }
+            if stayed * 2 < objects.len() {
                 self.replaced.insert(node);
             }
+            let gone = stayed * 10 < objects.len();
+            *self.gone.entry(node).or_insert(gone) &= gone;
+            let tracked = objects.iter().all(|&(_, generation)| generation != NONE);
+            if tracked && stayed * 10 >= objects.len() * 9 {
+                self.lasting.insert(node);
+            } else {
+                self.lasting.remove(&node);
+            }
         }
-        let in_frames = in_frames(nodes);
         let flags = heap.flag_words()?;
         for id in 0..heap.len() {
             let node = of[id as usize];
             let is_own = (flags.get(id as usize)).is_some_and(|flags| flags & FOLDED.0 != 0);
-            if node == NONE || is_own || !in_frames[node as usize] {
+            let at = nodes.get(node as usize);
+            if is_own || at.is_none_or(|node| matches!(node.nature, Nature::Root | Nature::Cache)) {
                 continue;
             }
             let sample = self.samples.entry(node).or_default();
@@ -63,23 +78,20 @@ impl Turnover {
     pub fn is_replaced(&self, node: u32) -> bool {
         self.replaced.contains(&node)
     }
+
+    /// Whether hardly any object of a node was there in the next heap, each time.
+    pub fn is_gone(&self, node: u32) -> bool {
+        self.gone.get(&node) == Some(&true)
+    }
+
+    /// Whether nearly all objects of a node were there in the next heap, the last time.
+    pub fn is_lasting(&self, node: u32) -> bool {
+        self.lasting.contains(&node) && !self.is_replaced(node)
+    }
 }
 
 /// Whether what holds a node is the frame of a thread or fiber, and not a thread-local.
 pub(super) fn is_in_frame(holder: &Node, held: &Node) -> bool {
     let is_stack = matches!(holder.nature, Nature::Thread | Nature::Fiber);
     is_stack && held.label.0 != Link::ThreadLocal && held.nature != Nature::Fiber
-}
-
-/// Of each node, whether it is below a frame. Nodes come behind their parents.
-fn in_frames(nodes: &[Node]) -> Vec<bool> {
-    let mut found: Vec<bool> = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        let above = nodes.get(node.parent as usize);
-        let is = above.is_some_and(|above| {
-            found.get(node.parent as usize) == Some(&true) || is_in_frame(above, node)
-        });
-        found.push(is);
-    }
-    found
 }

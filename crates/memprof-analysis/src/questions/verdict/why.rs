@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use memprof_paths::library_path;
-use serde_json::Value as Json;
+use memprof_paths::{is_application, library_path};
+use rustc_hash::FxHashMap;
 
 use super::growth::Growing;
 use super::merged::{HIDDEN, KEY, Link, Nature, Node, Tree};
+use super::reading::FINALIZER;
 use crate::questions::units::thousands;
 use memprof_dump::record::Value;
 use memprof_heap::{Heap, NONE};
@@ -28,6 +29,9 @@ type Clause = fn(&Case<'_>) -> Option<String>;
 
 /// Bytes of an entry of a Hash, with its part of the table, at most.
 const ENTRY: u64 = 64;
+
+/// Nodes above what grows, among which a block explains it.
+const NEAR: usize = 6;
 
 /// The first that applies.
 const CLAUSES: [Clause; 13] = [
@@ -82,16 +86,29 @@ impl Case<'_> {
         pairs.map(|pair| (self.class(pair[0]), self.link(pair[1]), self.label(pair[1])))
     }
 
-    /// The innermost frame of the largest of the threads.
-    fn frame(&self) -> Option<String> {
-        let (_, thread) = self.node.example?;
+    /// Where most of the threads are, and how many: in the application, as far as they are there at all.
+    fn frame(&self) -> Option<(String, u64)> {
         let name = self.heap.names().find("backtrace")?;
-        let Value::Json(json) = self.heap.facts().get(thread, name)? else {
-            return None;
-        };
-        let frames: Json = serde_json::from_str(self.heap.name(json)).ok()?;
-        let frame = frames.get(0)?.as_str()?;
-        Some(library_path(frame).map_or_else(|| frame.to_owned(), Cow::into_owned))
+        let node = self.above.last().copied();
+        let mut places: FxHashMap<String, u64> = FxHashMap::default();
+        for (thread, json) in self.heap.facts().named(name) {
+            let Value::Json(json) = json else { continue };
+            if self.tree.last.get(thread as usize).copied() != node {
+                continue;
+            }
+            let frames: Vec<String> =
+                serde_json::from_str(self.heap.name(json)).unwrap_or_default();
+            let of_application =
+                |frame: &&String| frame.split(':').next().is_some_and(is_application);
+            let place = frames.iter().find(of_application).or(frames.first());
+            if let Some(place) = place {
+                *places.entry(place.clone()).or_default() += 1;
+            }
+        }
+        let most = |(a, x): &(String, u64), (b, y): &(String, u64)| x.cmp(y).then(b.cmp(a));
+        let (place, count) = places.into_iter().max_by(most)?;
+        let short = library_path(&place).map(Cow::into_owned);
+        Some((short.unwrap_or(place), count))
     }
 }
 
@@ -99,10 +116,12 @@ fn threads(case: &Case<'_>) -> Option<String> {
     let what = match case.node.nature {
         Nature::Thread => "threads that do not end",
         Nature::Fiber => "fibers that do not end",
+        Nature::Ended => return Some("they have ended, and are still referenced".to_owned()),
         _ => return None,
     };
     Some(match case.frame() {
-        Some(frame) => format!("{what}; one is at {frame}"),
+        Some((frame, 1)) => format!("{what}; one is at {frame}"),
+        Some((frame, count)) => format!("{what}; {} are at {frame}", thousands(count)),
         None => what.to_owned(),
     })
 }
@@ -114,7 +133,8 @@ fn at_exit(case: &Case<'_>) -> Option<String> {
 }
 
 fn finalizer(case: &Case<'_>) -> Option<String> {
-    let known = case.root().ends_with("finalizers");
+    let of_object = |&node: &u32| (case.link(node), case.label(node)) == (Link::Named, FINALIZER);
+    let known = case.root().ends_with("finalizers") || case.above.iter().any(of_object);
     known.then(|| {
         "a finalizer keeps its block, and what it captured, as long as its object lives".to_owned()
     })
@@ -140,40 +160,40 @@ fn shared(case: &Case<'_>) -> Option<String> {
 }
 
 fn binding(case: &Case<'_>) -> Option<String> {
-    let known = case.above.iter().any(|&node| case.class(node) == "Binding");
+    // A root has the binding of the main program, which never is evaluated.
+    let below = case.above.iter().skip(2);
+    let known = below.copied().any(|node| case.class(node) == "Binding");
     known.then(|| "a Binding keeps the local variables of each evaluation".to_owned())
 }
 
 fn singleton_class(case: &Case<'_>) -> Option<String> {
     let singleton = |node: &u32| case.class(*node).starts_with("#<singleton of ");
-    if case.above.iter().any(singleton) {
-        return Some(
-            "a singleton class keeps each module that its object was extended with".to_owned(),
-        );
+    if let Some(at) = case.above.iter().position(singleton) {
+        let method = |&next: &u32| case.label(next).starts_with('#');
+        return Some(match case.above.get(at + 1).is_some_and(method) {
+            true => "a singleton class keeps each method that its object was given".to_owned(),
+            false => {
+                "a singleton class keeps each module that its object was extended with".to_owned()
+            }
+        });
     }
     let known = case.below.iter().any(singleton);
     known.then(|| "each has a singleton class of its own, with its methods".to_owned())
 }
 
 fn block(case: &Case<'_>) -> Option<String> {
-    let path: Vec<u32> = case
-        .above
-        .iter()
-        .chain(case.below.iter().skip(1))
-        .copied()
-        .collect();
-    let at = path
-        .iter()
-        .position(|&node| case.class(node).starts_with("Proc "))?;
-    let captured = path
-        .get(at + 1..)
-        .unwrap_or_default()
-        .iter()
-        .find_map(|&node| {
-            let label = case.label(node);
-            (label == "self" || label.starts_with("local ")).then_some(label)
-        })?;
-    let place = case.class(path[at]).strip_prefix("Proc ")?;
+    // One that is far above says little of what grows there, and that of a library only how it works.
+    let near = &case.above[case.above.len().saturating_sub(NEAR)..];
+    let path: Vec<u32> = near.iter().chain(&case.below[1..]).copied().collect();
+    let is_cause = |at: usize| {
+        let place = case.class(path[at]).strip_prefix("Proc ")?;
+        let class = case.tree.nodes[path[at] as usize].class;
+        let is_library = case.tree.library_blocks.contains(&class);
+        (at + 1 >= near.len() || !is_library).then_some((at, place))
+    };
+    let (at, place) = (0..path.len()).find_map(is_cause)?;
+    let mut labels = path[at + 1..].iter().map(|&node| case.label(node));
+    let captured = labels.find(|label| *label == "self" || label.starts_with("local "))?;
     Some(format!("the block written at {place} captures {captured}"))
 }
 

@@ -4,8 +4,8 @@
 # Nothing here waits, reads a file, or calls what a program may have redefined in a subclass of Thread: only
 # this thread runs in the copy.
 
-# Frames of what the thread was doing when it was copied.
-depth = caller(0).size - 1
+# Frames of what the thread was doing when it was copied: without this one and that of Binding#eval.
+depth = caller(0).size - 2
 ->(contents, fibers) do
   describe = Kernel.instance_method(:to_s)
   ask = ->(thread, name, *arguments) do

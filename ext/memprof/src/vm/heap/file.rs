@@ -12,6 +12,7 @@ use memprof_dump::values::{Key, Policy, Values};
 use memprof_dump::worker::Worker;
 use serde_json::Map;
 
+use super::roots::OF_VM;
 use super::{Globals, Request, binding};
 use crate::os_errors;
 use crate::vm::dump_files;
@@ -81,9 +82,11 @@ pub fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String
     }
     let mut globals = Globals::default();
     for (name, value) in &facts.globals {
-        globals
-            .entry(binding::address(*value))
-            .or_insert_with(|| name.clone());
+        let known = globals.entry(binding::address(*value)).or_default();
+        // `$LOAD_PATH` rather than `$:`.
+        if known.is_empty() || OF_VM.contains(&name.as_str()) {
+            known.clone_from(name);
+        }
     }
     let request = Request {
         options: Options {

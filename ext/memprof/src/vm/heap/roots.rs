@@ -18,6 +18,14 @@ pub type Globals = FxHashMap<u64, String>;
 
 /// The category of what finalizers retain. Ruby 4.0 retains it, but does not report it.
 const FINALIZERS: &str = "finalizers";
+/// Global variables whose values are in the VM's own tables.
+pub(super) const OF_VM: [&str; 5] = [
+    "$LOADED_FEATURES",
+    "$LOAD_PATH",
+    "$stderr",
+    "$stdin",
+    "$stdout",
+];
 
 /// Writes the roots.
 pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
@@ -38,7 +46,7 @@ pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
         let mut edges = Vec::with_capacity(objects.len());
         for object in objects {
             let label = match walk.globals.get(&object) {
-                Some(name) if category == "global_tbl" => {
+                Some(name) if category == "global_tbl" || OF_VM.contains(&name.as_str()) => {
                     Label::Global(walk.names.tables.intern(name))
                 }
                 _ => (finalizer_labels.get(&object)).map_or(Label::None, |name| Label::Role(*name)),
