@@ -10,6 +10,10 @@ require "tempfile"
 class SpecRun
   FLAKY = "tmp/flaky"
 
+  # Files that are listed by their time, if they take so many seconds.
+  SLOWEST = 12
+  LONG = 20
+
   # More failures than this are no accident.
   MOST_RETRIED = 20
 
@@ -39,10 +43,21 @@ class SpecRun
     Tempfile.create(["rspec", ".json"]) do |result|
       formats = ["--format", "progress", "--format", "json", "--out", result.path]
       # Through `ruby -S`, so that the Ruby that runs rake runs the specs, too, wherever its rspec comes from.
-      next if system(@environment, RbConfig.ruby, "-S", "rspec", *arguments, *formats)
-
-      failed_in(result.read)
+      passed = system(@environment, RbConfig.ruby, "-S", "rspec", *arguments, *formats)
+      text = result.read
+      say_slowest(text)
+      failed_in(text) unless passed
     end
+  end
+
+  # Where the time went.
+  def say_slowest(json)
+    files = JSON.parse(json).fetch("examples").group_by { |example| example.fetch("file_path") }
+    times = files.transform_values { |examples| examples.sum { |example| example.fetch("run_time").to_f } }
+    slowest = times.max_by(SLOWEST) { |_, time| time }.select { |_, time| time > LONG }
+    puts("\nslowest files:", slowest.map { |file, time| format("%7.1f s  %s", time, file) }) if slowest.any?
+  rescue JSON::ParserError # rspec itself was killed
+    nil
   end
 
   def failed_in(json)

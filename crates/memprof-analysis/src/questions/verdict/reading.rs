@@ -168,8 +168,8 @@ impl<'t, 'h> Reading<'t, 'h> {
 
     fn node(&mut self, parent: u32, before: u32, object: u32, edge: u32) -> (u32, bool) {
         let (class, mut nature) = self.class(object);
-        let held_by = self.tree.names.name(self.tree.nodes[parent as usize].class);
-        if nature == Nature::Ended && held_by == "Ractor" {
+        let held_by = self.tree.nodes[parent as usize].class;
+        if nature == Nature::Ended && self.tree.names.name(held_by) == "Ractor" {
             // A thread of a Ractor that could not be asked.
             nature = Nature::Thread;
         }
