@@ -34,5 +34,7 @@ Gem::Specification.new do |spec|
   spec.bindir = "exe"
   spec.executables = ["memprof"]
   spec.require_paths = ["lib"]
+  # Of everything in lib/, ri would make 19 MB; docs/ and YARD describe what is public.
+  spec.rdoc_options = ["--exclude", "."]
   spec.extensions = ["ext/memprof/extconf.rb"]
 end

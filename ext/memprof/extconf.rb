@@ -16,14 +16,47 @@ end
 # A word of a command in a Makefile.
 def word(text) = text.shellescape.gsub("$", "$$")
 
+# What the compiler says of its version, if it runs.
+def version_of(compiler)
+  IO.popen([compiler, "--version", err: File::NULL], &:read)[/\d+\.\d+/]
+rescue SystemCallError
+  nil
+end
+
+# Where bindgen finds libclang: as clang-sys looks for it, or where the linker knows it.
+def libclang?
+  return true if ENV["LIBCLANG_PATH"] || ENV["LLVM_CONFIG_PATH"] || executable("llvm-config")
+
+  elsewhere = ENV.fetch("LD_LIBRARY_PATH", "").split(":")
+  usual = %w[/usr/lib /usr/lib64 /usr/lib/* /usr/lib*/llvm-*/lib /usr/lib*/llvm/*/lib* /usr/local/lib
+    /usr/local/llvm*/lib* /opt/homebrew/opt/llvm/lib /usr/local/opt/llvm*/lib
+    /Library/Developer/CommandLineTools/usr/lib]
+  # Not libclang-cpp, which bindgen can't use.
+  names = "libclang{,-[0-9]*}.{so,so.*,dylib}"
+  [*elsewhere, *usual].any? { |directory| Dir.glob(File.join(directory, names)).any? }
+end
+
+root = File.expand_path("../..", __dir__)
+needed = File.read(File.join(root, "Cargo.toml"))[/^rust-version = "([\d.]+)"/, 1]
 cargo = executable("cargo", File.expand_path("~/.cargo/bin/cargo"))
-abort(<<~TEXT) unless cargo
-  memprof is built with Rust, and there is no cargo on PATH. Install Rust 1.85 or newer, then memprof again:
-    https://rustup.rs, or the packages cargo and libclang-dev of Debian 13 and newer
+rustc = ENV["RUSTC"] || executable("rustc", File.expand_path("~/.cargo/bin/rustc"))
+found = rustc && version_of(rustc)
+rust = "https://rustup.rs, or the packages cargo and rustc of Debian 13 and newer"
+
+abort(<<~TEXT) unless cargo && found
+  memprof is built with Rust, and there is no #{cargo ? "rustc that runs" : "cargo on PATH"}. Install Rust #{needed} or newer, then memprof again:
+    #{rust}
+TEXT
+abort(<<~TEXT) if Gem::Version.new(found) < Gem::Version.new(needed)
+  memprof needs Rust #{needed} or newer, and #{rustc} is #{found}. Update Rust (`rustup update`), then install memprof again:
+    #{rust}
+TEXT
+abort(<<~TEXT) unless libclang?
+  memprof needs libclang to read Ruby's headers, and it was not found. Install it, or set LIBCLANG_PATH, then install memprof again:
+    apt-get install libclang-dev, dnf install clang-devel, apk add clang-dev, or brew install llvm
 TEXT
 
 config = RbConfig::CONFIG
-root = File.expand_path("../..", __dir__)
 library = File.join(root, "lib/memprof", config["ruby_version"][/\A\d+\.\d+/], "memprof.#{config["DLEXT"]}")
 target = File.join(__dir__, "target")
 built = File.join(target, "release", "libmemprof.#{config["SOEXT"]}")

@@ -9,10 +9,18 @@ end
 # A precompiled gem, and a checkout that several Rubies share, have one library for each Ruby; a gem compiled
 # while it is installed has a single one. `memprof attach` has loaded it already.
 unless Memprof::Native.respond_to?(:own_file=)
-  begin
-    require "memprof/#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof"
-  rescue LoadError
-    require "memprof/memprof"
+  names = ["memprof/#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof", "memprof/memprof"]
+  found = names.any? do |name|
+    require name
+    true
+  rescue LoadError => e
+    raise unless e.path == name # it is there, and can't be loaded
+  end
+  unless found
+    root = File.expand_path("../..", __dir__)
+    is_checkout = File.exist?(File.join(root, "Rakefile"))
+    remedy = is_checkout ? "run `rake compile:release` in #{root}" : "run `gem pristine memprof`"
+    raise LoadError, "memprof is not compiled for Ruby #{RUBY_VERSION}: #{remedy}"
   end
 end
 
