@@ -9,20 +9,32 @@ module MemprofBuild
 
   RUBY_API = RbConfig::CONFIG["ruby_version"][/\A\d+\.\d+/]
   EXTENSION = "lib/memprof/#{RUBY_API}/memprof.#{RbConfig::CONFIG["DLEXT"]}".freeze
-  TARGET_DIR = File.join(File.expand_path(ENV.fetch("CARGO_TARGET_DIR", "target")), "ruby-#{RUBY_API}")
-  # rb-sys asks the Ruby named in RUBY, else the first on PATH: name the one that runs this task.
-  ENVIRONMENT = { "RUBY" => RbConfig.ruby, "CARGO_TARGET_DIR" => TARGET_DIR }.freeze
 
-  # Builds with cargo, and puts the library where Ruby looks for it.
-  def self.with_cargo(profile)
-    sh(ENVIRONMENT, "cargo", "build", *CARGO_LOCKED, "--package", "memprof", "--profile", profile)
-    built = "#{TARGET_DIR}/#{profile == "dev" ? "debug" : profile}/libmemprof.#{RbConfig::CONFIG["SOEXT"]}"
-    mkdir_p(File.dirname(EXTENSION), verbose: false)
-    # Never write into the old file: a process may have it mapped, and would run half of each.
-    cp(built, "#{EXTENSION}.new", verbose: false)
-    mv("#{EXTENSION}.new", EXTENSION, verbose: false)
-    puts "built #{EXTENSION} (#{profile})"
+  def self.target_of(version)
+    File.join(File.expand_path(ENV.fetch("CARGO_TARGET_DIR", "target")), "ruby-#{version}")
   end
+
+  # rb-sys asks the Ruby named in RUBY, else the first on PATH: name the one that runs this task.
+  def self.environment(ruby: RbConfig.ruby, version: RUBY_API)
+    { "RUBY" => ruby, "CARGO_TARGET_DIR" => target_of(version) }
+  end
+
+  # Builds with cargo, and puts the library where Ruby looks for it. Gives its path.
+  def self.with_cargo(profile, ruby: RbConfig.ruby, version: RUBY_API)
+    sh(environment(ruby: ruby, version: version),
+      "cargo", "build", *CARGO_LOCKED, "--package", "memprof", "--profile", profile)
+    directory = profile == "dev" ? "debug" : profile
+    built = "#{target_of(version)}/#{directory}/libmemprof.#{RbConfig::CONFIG["SOEXT"]}"
+    library = EXTENSION.sub(RUBY_API, version)
+    mkdir_p(File.dirname(library), verbose: false)
+    # Never write into the old file: a process may have it mapped, and would run half of each.
+    cp(built, "#{library}.new", verbose: false)
+    mv("#{library}.new", library, verbose: false)
+    puts "built #{library} (#{profile})"
+    library
+  end
+
+  ENVIRONMENT = environment.freeze
 end
 
 desc "Build the extension for this Ruby (fast build)"

@@ -108,7 +108,7 @@ module Memprof
       memory = @answer[:memory]
       return "The dumps do not say what RSS was: whether native memory grows is not known." unless memory
 
-      "#{grown(memory)}#{" #{native_lines}" if native?}"
+      [grown(memory), native? ? native_lines : other_lines].compact.join(" ")
     end
 
     # Nothing is said twice, and on a screen the first finding alone is described in `full`: the answer stays
@@ -144,8 +144,22 @@ module Memprof
       return [blocks, attach].compact.join(" ") if @malloc.empty?
 
       lines = @malloc.first(LINES).select { |_, bytes| bytes * SHARE >= @malloc.dig(0, 1) }
-      sites = lines.map { |site, bytes| "#{site} (#{Units.bytes(bytes)})" }
-      "Allocated meanwhile at #{sites.join(", ")}."
+      "Allocated meanwhile at #{sites(lines)}."
+    end
+
+    # What malloc has live from lines that no finding has: too little to stand out of what always changes.
+    def other_lines
+      known = @answer[:findings].flat_map { |finding| finding[:lines] }
+        .map { |line| "#{line[:file]}:#{line[:line]}" }
+      lines = @malloc.reject do |site, bytes|
+        bytes < NOISE || known.any? { |place| place.end_with?(site) }
+      end
+      "Live memory of malloc since then: #{sites(lines.first(LINES))}." if lines.any?
+    end
+
+    # Native code without its address in the process.
+    def sites(lines)
+      lines.map { |site, bytes| "#{site.sub(/ \[0x\h+\]/, "")} (#{Units.bytes(bytes)})" }.join(", ")
     end
 
     # Of C code, if they are a good part.
