@@ -26,8 +26,9 @@ RSpec.describe Memprof::VerdictWording do
   it "names all that holds the objects, and says nothing twice" do
     words = described_class.new(answer)
     first, second = answer[:findings].map { |one| words.facts(one).compact }
-    expect(first).to eq("Retained by" => "NOTES -> Array[*]; also LAST -> Hash[*]", "Because" => "for a reason",
-      "Allocated at" => "/app/note.rb:3 in add", "Dumps" => "▁▄█ 400 B, 2.3 KiB, 4.3 KiB; 234.4 KiB in an hour")
+    expect(first).to eq("Retained by" => "NOTES -> Array[*]; also LAST -> Hash[*]",
+      "Allocated at" => "/app/note.rb:3 in add", "Because" => "for a reason",
+      "Dumps" => "▁▄█ 400 B, 2.3 KiB, 4.3 KiB; 234.4 KiB in an hour")
     expect(second).to include("Application" => "/app/middleware.rb:6 in add")
     expect(second).not_to include("Because")
   end

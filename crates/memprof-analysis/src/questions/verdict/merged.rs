@@ -195,7 +195,9 @@ impl Tree {
         let sites = heap.site_numbers()?;
         let lengths = heap.lengths()?;
         let groups = heap.group_numbers()?;
-        let mut lines: FxHashMap<u32, Made> = FxHashMap::default();
+        // By node, and by node and site: hashes and vectors of vectors take long for each of millions of objects.
+        let mut sums = vec![(Sum::default(), 0_u64); self.nodes.len()];
+        let mut by_site: FxHashMap<(u32, u32), Sum> = FxHashMap::default();
         for id in 0..heap.len() {
             let at = of[id as usize];
             if at == NONE
@@ -205,37 +207,53 @@ impl Tree {
             {
                 continue;
             }
-            let node = &mut self.nodes[at as usize];
+            let (sum, contents) = &mut sums[at as usize];
             let size = sizes.get(id);
             if parts.contains(id) {
-                grown(&mut node.sums, number).add(Sum { count: 0, size });
+                sum.add(Sum { count: 0, size });
                 continue;
             }
             let one = Sum { count: 1, size };
-            grown(&mut node.sums, number).add(one);
+            sum.add(one);
             let length = lengths.get(id as usize).filter(|&&length| length != NONE);
             let group =
                 (groups.get(id as usize)).and_then(|&group| heap.groups().get(group as usize));
             if let (Some(&length), Some(group)) = (length, group) {
-                *grown(&mut node.contents, number) += u64::from(length) * element(group.kind);
+                *contents += u64::from(length) * element(group.kind);
             }
+            let node = &mut self.nodes[at as usize];
             node.example = node.example.max(Some((size, id)));
-            let Some(site) = sites.get(id as usize).filter(|&&site| site != NONE) else {
-                continue;
-            };
+            if let Some(&site) = sites.get(id as usize).filter(|&&site| site != NONE) {
+                by_site.entry((at, site)).or_default().add(one);
+            }
+        }
+        for (node, (sum, contents)) in self.nodes.iter_mut().zip(sums) {
+            if sum != Sum::default() {
+                grown(&mut node.sums, number).add(sum);
+            }
+            if contents != 0 {
+                *grown(&mut node.contents, number) += contents;
+            }
+        }
+        self.add_lines(heap, number, by_site);
+        self.last = of;
+        Ok(())
+    }
+
+    fn add_lines(&mut self, heap: &Heap, number: usize, by_site: FxHashMap<(u32, u32), Sum>) {
+        let mut known: FxHashMap<u32, Made> = FxHashMap::default();
+        for ((at, site), sum) in by_site {
             let names = &mut self.names;
-            let made = *lines.entry(*site).or_insert_with(|| {
-                let known = heap.sites().get(*site as usize);
+            let made = *known.entry(site).or_insert_with(|| {
+                let known = heap.sites().get(site as usize);
                 let caller = known.and_then(|site| heap.caller(site));
                 Made {
                     at: Line::of(names, heap, known),
                     caller: caller.map(|site| Line::of(names, heap, Some(site))),
                 }
             });
-            grown(self.lines.entry((at, made)).or_default(), number).add(one);
+            grown(self.lines.entry((at, made)).or_default(), number).add(sum);
         }
-        self.last = of;
-        Ok(())
     }
 
     /// Nodes from a root to this one.

@@ -1,6 +1,7 @@
 //! A heap while it is merged into the tree.
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustc_hash::FxHashMap;
 
@@ -8,7 +9,7 @@ use super::alike::without_address;
 use super::merged::{HIDDEN, KEY, Link, Nature, Tree};
 use crate::questions::words::{Words, place};
 use memprof_dump::record::{Flags, Kind, NameId, Value};
-use memprof_heap::graph::BitSet;
+use memprof_heap::graph::{BitSet, in_parts, piece_of};
 use memprof_heap::{Heap, Label, NONE, Packed, Sizes};
 use memprof_paths::library_path;
 
@@ -17,6 +18,12 @@ pub(super) const ANY: &str = "[*]";
 
 /// Bytes of a String of which it does not matter that a part keeps all of it. Dumps without values have no lengths.
 const SHORT: u64 = 512;
+
+/// Nodes that are remembered.
+const MEMO: usize = 4096;
+
+/// Stands for the label of any element or entry.
+const ANY_ENTRY: u32 = NONE;
 
 /// What leads to the finalizers of an object.
 pub(super) const FINALIZER: &str = "finalizer";
@@ -35,6 +42,8 @@ pub(super) struct Reading<'t, 'h> {
     links: FxHashMap<u32, (Link, NameId)>,
     lengths: &'h [u32],
     sizes: &'h Sizes,
+    /// Nodes that were found last, by the node above, the label and the group.
+    memo: Vec<(u32, u32, u32, (u32, bool))>,
     /// Names of facts about threads and fibers.
     status: Option<NameId>,
     alive: Option<NameId>,
@@ -54,6 +63,7 @@ impl<'t, 'h> Reading<'t, 'h> {
             links: FxHashMap::default(),
             lengths: heap.lengths()?,
             sizes: heap.memsizes()?,
+            memo: vec![(NONE, 0, 0, (0, false)); MEMO],
             status: (heap.names().find("status"))
                 .filter(|&name| heap.facts().named(name).next().is_some()),
             alive: heap.names().find("alive"),
@@ -147,26 +157,65 @@ impl<'t, 'h> Reading<'t, 'h> {
     /// The reference that leads to each object from the one before it, the first that has a label.
     fn edges(&self) -> io::Result<Vec<u32>> {
         let graph = self.heap.graph(&[])?;
-        let mut edges = vec![NONE; self.steps.len()];
-        for node in graph.nodes() {
-            let Some(row) = self.words.row(node) else {
-                continue;
-            };
-            for edge in row {
-                let target = graph.targets[edge] as usize;
-                if self.steps.get(target) != Some(&node) {
+        let edges: Vec<AtomicU32> = std::iter::repeat_with(|| AtomicU32::new(NONE))
+            .take(self.steps.len())
+            .collect();
+        let (steps, labels) = (self.steps, self.labels);
+        let look = |node: u32| {
+            let start = graph.offsets.get(node as usize).copied().unwrap_or(0);
+            for (&target, edge) in graph.row(node).iter().zip(start..) {
+                if steps.get(target as usize) != Some(&node) {
                     continue;
                 }
-                let known = edges[target];
-                if known == NONE || self.labels.get(known as usize) == Some(&Packed::NONE.0) {
-                    edges[target] = edge as u32;
+                // There is one node before it, so no other thread writes here.
+                let place = &edges[target as usize];
+                let known = place.load(Ordering::Relaxed);
+                if known == NONE || labels.get(known as usize) == Some(&Packed::NONE.0) {
+                    place.store(edge as u32, Ordering::Relaxed);
                 }
             }
-        }
-        Ok(edges)
+        };
+        let nodes = graph.nodes().len();
+        in_parts(
+            nodes,
+            piece_of(nodes),
+            || (),
+            |(), part| {
+                part.for_each(|node| look(node as u32));
+            },
+        );
+        Ok(edges.into_iter().map(AtomicU32::into_inner).collect())
     }
 
+    /// The node of an object, and whether it is one above. Most objects come with others of their class and label.
     fn node(&mut self, parent: u32, before: u32, object: u32, edge: u32) -> (u32, bool) {
+        let group = self.groups.get(object as usize).copied().unwrap_or(NONE);
+        let label = match self.labels.get(edge as usize) {
+            Some(&packed) if self.known.get(group as usize).is_some_and(Option::is_some) => packed,
+            _ => return self.find_node(parent, before, object, edge),
+        };
+        let label = match Packed(label).label() {
+            Label::Index(_) | Label::Entry | Label::Under(_) => ANY_ENTRY,
+            _ => label,
+        };
+        let of_thread = matches!(
+            self.tree.nodes[parent as usize].nature,
+            Nature::Thread | Nature::Fiber
+        );
+        if of_thread {
+            return self.find_node(parent, before, object, edge);
+        }
+        let place = (parent ^ group.rotate_left(9) ^ label.rotate_left(18)) as usize % MEMO;
+        let memo = self.memo[place];
+        if (memo.0, memo.1, memo.2) == (parent, label, group) {
+            return memo.3;
+        }
+        let found = self.find_node(parent, before, object, edge);
+        self.memo[place] = (parent, label, group, found);
+        found
+    }
+
+    fn find_node(&mut self, parent: u32, before: u32, object: u32, edge: u32) -> (u32, bool) {
         let (class, mut nature) = self.class(object);
         let held_by = self.tree.nodes[parent as usize].class;
         if nature == Nature::Ended && self.tree.names.name(held_by) == "Ractor" {
@@ -273,7 +322,10 @@ impl<'t, 'h> Reading<'t, 'h> {
                 },
             );
         }
-        self.known[number as usize] = Some((class, nature));
+        // Of blocks, those without a place are not like the others.
+        if internal != Some("proc") {
+            self.known[number as usize] = Some((class, nature));
+        }
         (class, nature)
     }
 

@@ -17,7 +17,7 @@ const SAMPLE: usize = 64;
 #[derive(Default)]
 pub(super) struct Turnover {
     /// Addresses of some of them in the last heap, and the GC generations that they are from: an address may be used again.
-    samples: FxHashMap<u32, Vec<(u64, u32)>>,
+    samples: Vec<Vec<(u64, u32)>>,
     /// How often that heap was compacted, as its header says.
     compactions: Option<Json>,
     replaced: FxHashSet<u32>,
@@ -37,7 +37,10 @@ impl Turnover {
         self.compactions = compactions;
         let generations = heap.generations()?;
         let generation = |id: u32| generations.get(id as usize).copied().unwrap_or(NONE);
-        for (node, objects) in std::mem::take(&mut self.samples) {
+        for (node, objects) in (0..).zip(std::mem::take(&mut self.samples)) {
+            if objects.is_empty() {
+                continue;
+            }
             let stays = |(address, from): &&(u64, u32)| {
                 let id = heap.at(*address);
                 id.is_some_and(|id| of.get(id as usize) == Some(&node) && generation(id) == *from)
@@ -58,6 +61,7 @@ impl Turnover {
                 self.lasting.remove(&node);
             }
         }
+        self.samples.resize_with(nodes.len(), Vec::new);
         let flags = heap.flag_words()?;
         for id in 0..heap.len() {
             let node = of[id as usize];
@@ -66,7 +70,7 @@ impl Turnover {
             if is_own || at.is_none_or(|node| matches!(node.nature, Nature::Root | Nature::Cache)) {
                 continue;
             }
-            let sample = self.samples.entry(node).or_default();
+            let sample = &mut self.samples[node as usize];
             if sample.len() < SAMPLE {
                 sample.push((heap.addresses().of(id), generation(id)));
             }
