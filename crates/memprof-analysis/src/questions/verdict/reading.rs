@@ -171,7 +171,7 @@ impl<'t, 'h> Reading<'t, 'h> {
                 let place = &edges[target as usize];
                 let known = place.load(Ordering::Relaxed);
                 if known == NONE || labels.get(known as usize) == Some(&Packed::NONE.0) {
-                    place.store(edge as u32, Ordering::Relaxed);
+                    place.store(edge, Ordering::Relaxed);
                 }
             }
         };
