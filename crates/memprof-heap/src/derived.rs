@@ -138,7 +138,7 @@ impl Heap {
         self.derived.retained.get()
     }
 
-    /// The node before each on a shortest path from the super root; [`NONE`] for it and what is unreachable. Of a heap that
+    /// The node before each on a shortest path from the super root; [`crate::NONE`] for it and what is unreachable. Of a heap that
     /// was captured, paths avoid the thread that did it ([`Heap::captured_by`]).
     ///
     /// # Errors

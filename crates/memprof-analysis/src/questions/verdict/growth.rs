@@ -195,11 +195,11 @@ impl<'t> Search<'t> {
         }
         let mut found = self.with_keys(self.alike(tops));
         found.retain(|found| {
-            let stacks = self.stacks(found.node);
+            let (stacks, held) = self.stacks(found.node).unzip();
             let turnover = &self.tree.turnover;
             let times = match stacks {
                 None => 1,
-                Some(_) if turnover.is_lasting(found.node) => LASTING,
+                Some(_) if held.is_some_and(|held| self.collects(held, found.node)) => LASTING,
                 Some(_) => STACKS,
             };
             let left = match stacks {
@@ -379,13 +379,24 @@ impl<'t> Search<'t> {
         members.max_by_key(gains).unwrap_or(at)
     }
 
-    /// How many threads or fibers hold it, but not by a thread-local.
-    fn stacks(&self, node: u32) -> Option<u64> {
+    /// Whether the same objects in frames hold more and more: those of a pool are others with each job.
+    fn collects(&self, held: u32, node: u32) -> bool {
+        let turnover = &self.tree.turnover;
+        let counts = self.own[held as usize].windows(2);
+        let are_as_many = counts
+            .into_iter()
+            .all(|pair| pair[0].count == pair[1].count);
+        held != node && are_as_many && turnover.is_lasting(held) && turnover.is_lasting(node)
+    }
+
+    /// How many threads or fibers hold it, but not by a thread-local, and what they hold of it.
+    fn stacks(&self, node: u32) -> Option<(u64, u32)> {
         let path = self.tree.path(node);
         let node = |at: u32| &self.tree.nodes[at as usize];
         let mut pairs = path.windows(2);
         let at = pairs.position(|pair| is_in_frame(node(pair[0]), node(pair[1])))?;
-        self.own[path[at] as usize].last().map(|sum| sum.count)
+        let threads = self.own[path[at] as usize].last()?.count;
+        Some((threads, path[at + 1]))
     }
 
     /// Puts together what is held in like ways by different objects, as each class may have a cache of its own.
