@@ -17,6 +17,18 @@ RSpec.describe Memprof::CLI::ProcessFacts do
     expect([result.stderr, result.stdout]).to eq(["", "\"4711-secret\"\nfalse\nfalse\n"])
   end
 
+  it "names a server as its title does, whatever it is at" do
+    skip "there is no /proc" unless File.readable?("/proc/self/environ")
+    result = run_ruby(<<~'RUBY')
+      require "memprof/cli"
+      ["sidekiq 6.4.1 shop [1 of 5 busy]", "puma: cluster worker 0: 4711 [shop]"].each do |title|
+        Process.setproctitle(title)
+        puts Memprof::CLI::ProcessFacts.new(Process.pid).name
+      end
+    RUBY
+    expect([result.stderr, result.stdout]).to eq(["", "shop\nshop\n"])
+  end
+
   it "reads no more than 4 MiB of an environment" do
     skip "there is no /proc" unless File.readable?("/proc/self/environ")
     env = (1..45).to_h { |number| ["PART_#{number}", "x" * 120_000] }
