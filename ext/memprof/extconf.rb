@@ -44,7 +44,7 @@ found = rustc && version_of(rustc)
 rust = "https://rustup.rs, or the packages cargo and rustc of Debian 13 and newer"
 
 abort(<<~TEXT) unless cargo && found
-  memprof is built with Rust, and there is no #{cargo ? "rustc that runs" : "cargo on PATH"}. Install Rust #{needed} or newer, then memprof again:
+  memprof is built with Rust, and #{cargo ? "rustc does not run" : "cargo is not on PATH"}. Install Rust #{needed} or newer, then memprof again:
     #{rust}
 TEXT
 abort(<<~TEXT) if Gem::Version.new(found) < Gem::Version.new(needed)

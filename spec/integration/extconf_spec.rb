@@ -26,7 +26,7 @@ RSpec.describe "ext/memprof/extconf.rb" do
     _, stderr, status = configure
     expect([status.exitstatus,
       stderr]).to match([1,
-        /\Amemprof is built with Rust, and there is no cargo on PATH\. Install Rust 1\.\d+ or newer/])
+        /\Amemprof is built with Rust, and cargo is not on PATH\. Install Rust 1\.\d+ or newer/])
   end
 
   it "names the version where Rust is too old" do

@@ -171,34 +171,43 @@ fn steps(heap: &Heap, graph: &Graph<'_>, stop: Stop<'_>) -> io::Result<Vec<u32>>
     for (&object, arrays) in heap.finalizers() {
         lasting.entry(object).or_default().extend(arrays);
     }
-    let mut all_lasting = lasting.clone();
-    all_lasting.extend(of_threads);
     let (without_table, nothing) = ([table.as_slice(), &last].concat(), BitSet::default());
-    let ways = |silent, avoid, more| Ways {
-        graph: graph.without_edges_of(silent),
-        avoid,
-        more,
-    };
-    let first = ways(without_table.as_slice(), &passing, &lasting);
-    let then = [
-        ways(&without_table, &passing, &all_lasting),
-        ways(&last, &passing, &all_lasting),
-        ways(&last, &nothing, &all_lasting),
-        ways(&heap.silent, &nothing, &all_lasting),
-    ];
+    let first = ways(graph, &without_table, &passing, &lasting);
     let mut paths = Paths::find(heap.root(), first, stop)?;
+    for (thread, held) in of_threads {
+        lasting.entry(thread).or_default().extend(held);
+    }
+    let then = [
+        ways(graph, &without_table, &passing, &lasting),
+        ways(graph, &last, &passing, &lasting),
+        ways(graph, &last, &nothing, &lasting),
+        ways(graph, &heap.silent, &nothing, &lasting),
+    ];
     // Where the ways differ.
     let roots = [heap.root()]
         .into_iter()
         .chain(without_table.iter().copied());
     let mut from: Vec<u32> = roots.chain(passing.iter()).collect();
-    from.extend(all_lasting.keys());
+    from.extend(lasting.keys());
     from.sort_unstable();
     from.dedup();
     for ways in then {
         paths.extend(from.clone(), ways, stop)?;
     }
     Ok(paths.parent)
+}
+
+fn ways<'a>(
+    graph: &Graph<'a>,
+    silent: &'a [u32],
+    avoid: &'a BitSet,
+    more: &'a FxHashMap<u32, Vec<u32>>,
+) -> Ways<'a> {
+    Ways {
+        graph: graph.without_edges_of(silent),
+        avoid,
+        more,
+    }
 }
 
 /// Nodes that hold objects for a moment, and what they hold for good.

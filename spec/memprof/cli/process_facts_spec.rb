@@ -5,7 +5,7 @@ require "tmpdir"
 
 RSpec.describe Memprof::CLI::ProcessFacts do
   it "leaves the environment of the process out of #inspect" do
-    skip "there is no /proc" unless File.readable?("/proc/self/environ")
+    skip "/proc is missing" unless File.readable?("/proc/self/environ")
     result = run_ruby(<<~'RUBY', env: { "TOKEN_OF_OTHERS" => "4711-secret" })
       require "memprof/cli"
       facts = Memprof::CLI::ProcessFacts.new(Process.pid)
@@ -18,7 +18,7 @@ RSpec.describe Memprof::CLI::ProcessFacts do
   end
 
   it "names a server as its title does, whatever it is at" do
-    skip "there is no /proc" unless File.readable?("/proc/self/environ")
+    skip "/proc is missing" unless File.readable?("/proc/self/environ")
     result = run_ruby(<<~'RUBY')
       require "memprof/cli"
       ["sidekiq 6.4.1 shop [1 of 5 busy]", "puma: cluster worker 0: 4711 [shop]"].each do |title|
@@ -30,7 +30,7 @@ RSpec.describe Memprof::CLI::ProcessFacts do
   end
 
   it "reads no more than 4 MiB of an environment" do
-    skip "there is no /proc" unless File.readable?("/proc/self/environ")
+    skip "/proc is missing" unless File.readable?("/proc/self/environ")
     env = (1..45).to_h { |number| ["PART_#{number}", "x" * 120_000] }
     pid = Process.spawn(env, "sleep", "1000", rlimit_stack: 64 << 20, unsetenv_others: true)
     sleep(0.001) until File.read("/proc/#{pid}/comm") == "sleep\n"

@@ -69,6 +69,5 @@ pub mod slots;
 mod stack_buffer;
 mod stack_memo;
 pub mod symbols;
-pub mod toplevel;
 pub mod trace;
 pub mod tracker;

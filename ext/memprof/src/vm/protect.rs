@@ -8,9 +8,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use magnus::error::ErrorType;
 use magnus::rb_sys::AsRawValue;
+use magnus::value::ReprValue;
+use magnus::{Module, Ruby, TryConvert, Value};
 use rb_sys::VALUE;
 
 use super::{classes, ruby_object};
+
+/// Evaluates code as the main program would. `Ruby::eval` looks constants and methods up in the module and the object
+/// that the thread is at, which may have a `Thread` or `Process` of its own, or no methods at all.
+///
+/// # Errors
+/// What the code raises.
+pub fn eval_at_top<T: TryConvert>(ruby: &Ruby, code: &str) -> Result<T, magnus::Error> {
+    let binding: Value = ruby.class_object().const_get("TOPLEVEL_BINDING")?;
+    binding.funcall("eval", (code, "(eval)", 1))
+}
 
 /// The VM raised an exception, which has been rescued.
 #[derive(Debug)]

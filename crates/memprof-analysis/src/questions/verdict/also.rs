@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::growth::{Growing, STACK};
 use super::merged::{Link, Nature};
-use super::reading::named;
+use super::reading::{ANY_ENTRY, named, without_key};
 use super::turnover::is_in_frame;
 use super::{Verdict, is_global_scope, step};
 use crate::order;
@@ -16,9 +16,6 @@ use memprof_heap::{Heap, Label, NONE, Packed};
 
 /// Others that are named.
 const MOST: usize = 2;
-
-/// Stands for the label of any element or entry.
-const ANY_ENTRY: u32 = NONE;
 
 /// Where references come from: a finding, the node of the holder, and the label, without its index or key.
 type Way = (usize, u32, u32);
@@ -33,13 +30,16 @@ impl Verdict {
         });
         for ((number, holder, label), count) in ways {
             let objects = found[number].own.last().map_or(0, |sum| sum.count);
+            if count * 2 < objects || also[number].len() == MOST {
+                continue;
+            }
             let Some(phrase) = self.way(holder, label, last) else {
                 continue;
             };
             let others = &mut also[number];
             let is_known =
                 others.contains(&phrase) || self.retained_by(found[number].node) == phrase;
-            if count * 2 >= objects && others.len() < MOST && !is_known {
+            if !is_known {
                 others.push(phrase);
             }
         }
@@ -98,11 +98,7 @@ impl Verdict {
                 }
                 let label = labels.get(edge).copied().unwrap_or(Packed::NONE.0);
                 let of_thread = nodes[holder as usize].nature == Nature::Thread;
-                let label = match Packed(label).label() {
-                    Label::Index(_) | Label::Entry => ANY_ENTRY,
-                    Label::Under(_) if !of_thread => ANY_ENTRY,
-                    _ => label,
-                };
+                let label = if of_thread { label } else { without_key(label) };
                 let way = ways.entry((number, holder, label)).or_insert((0, NONE));
                 if way.1 != to {
                     *way = (way.0 + 1, to);
@@ -115,7 +111,7 @@ impl Verdict {
             .collect())
     }
 
-    /// The path to what a holder refers to; `None` if nobody would know it.
+    /// The path to what a holder refers to; `None` if a person would not know it.
     fn way(&self, holder: u32, label: u32, heap: &Heap) -> Option<Phrase> {
         let node = &self.tree.nodes[holder as usize];
         let class = self.text(node.class);

@@ -207,7 +207,7 @@ impl<'t> Search<'t> {
                     turnover.is_replaced(found.node)
                         || !found.in_place && found.last() <= stacks * LEFT_IN_FRAMES
                 }
-                // That what replaces it is larger each time is no chance in many heaps.
+                // In many heaps it is not by chance that each is larger than the one before.
                 None => {
                     turnover.is_gone(found.node) && !found.in_place && self.tree.heaps < MANY_HEAPS
                 }

@@ -23,7 +23,7 @@ const SHORT: u64 = 512;
 const MEMO: usize = 4096;
 
 /// Stands for the label of any element or entry.
-const ANY_ENTRY: u32 = NONE;
+pub(super) const ANY_ENTRY: u32 = NONE;
 
 /// What leads to the finalizers of an object.
 pub(super) const FINALIZER: &str = "finalizer";
@@ -194,10 +194,7 @@ impl<'t, 'h> Reading<'t, 'h> {
             Some(&packed) if self.known.get(group as usize).is_some_and(Option::is_some) => packed,
             _ => return self.find_node(parent, before, object, edge),
         };
-        let label = match Packed(label).label() {
-            Label::Index(_) | Label::Entry | Label::Under(_) => ANY_ENTRY,
-            _ => label,
-        };
+        let label = without_key(label);
         let of_thread = matches!(
             self.tree.nodes[parent as usize].nature,
             Nature::Thread | Nature::Fiber
@@ -223,7 +220,7 @@ impl<'t, 'h> Reading<'t, 'h> {
             nature = Nature::Thread;
         }
         if edge == NONE {
-            // What leads to it is no reference of the object's.
+            // The object does not reference it itself.
             let role = match self.heap.is_finalizer(before, object) {
                 true => FINALIZER,
                 false => "class",
@@ -351,6 +348,14 @@ impl<'t, 'h> Reading<'t, 'h> {
             Nature::Object
         };
         (self.tree.names.alike(&text), nature)
+    }
+}
+
+/// A packed label, the same for all elements and entries.
+pub(super) fn without_key(label: u32) -> u32 {
+    match Packed(label).label() {
+        Label::Index(_) | Label::Entry | Label::Under(_) => ANY_ENTRY,
+        _ => label,
     }
 }
 

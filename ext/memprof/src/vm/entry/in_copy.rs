@@ -18,10 +18,9 @@ use crate::vm::heap::{
     file::{self, Facts},
 };
 use crate::vm::process_memory;
-use crate::vm::protect::protect;
+use crate::vm::protect::{eval_at_top, protect};
 use crate::vm::slots::FreeSlots;
 use crate::vm::symbols::symbols;
-use crate::vm::toplevel;
 
 /// Evaluates to a lambda.
 const FACTS: &str = include_str!("facts_of_copy.rb");
@@ -271,7 +270,7 @@ type About = (Threads, Globals, String, String);
 /// Of threads and global variables, and what the header says and, if they are asked for, of fibers that do not run, in JSON.
 fn facts(ruby: &Ruby, contents: bool, fibers: bool) -> Result<About, String> {
     let found = || -> Result<About, magnus::Error> {
-        let lambda: Value = toplevel::eval(ruby, FACTS)?;
+        let lambda: Value = eval_at_top(ruby, FACTS)?;
         let all: RArray = lambda.funcall("call", (contents, fibers))?;
         let mut threads = Threads::new();
         let table: RHash = all.entry(0)?;

@@ -13,8 +13,8 @@ use rb_sys::{ID, VALUE};
 use super::finalizer_table::{FinalizerTable, Known};
 use super::locals::{LocalTable, Probe};
 use super::typed_data::{self, DataTypes, Samples};
-use crate::vm::protect::protect;
-use crate::vm::{dump_files, layouts, toplevel};
+use crate::vm::protect::{eval_at_top, protect};
+use crate::vm::{dump_files, layouts};
 
 /// One object of each type that is looked into; procs whose local variables are known, with different numbers of
 /// parameters and of others.
@@ -40,7 +40,7 @@ pub fn data_types(ruby: &Ruby) -> Result<DataTypes, Error> {
 }
 
 fn find(ruby: &Ruby) -> Result<DataTypes, Error> {
-    let samples: RArray = toplevel::eval(ruby, SAMPLES)?;
+    let samples: RArray = eval_at_top(ruby, SAMPLES)?;
     let object =
         |index: isize| -> Result<VALUE, Error> { Ok(samples.entry::<Value>(index)?.as_raw()) };
     let procs = RArray::try_convert(samples.entry::<Value>(8)?)?;
