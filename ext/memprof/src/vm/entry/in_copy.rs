@@ -120,6 +120,7 @@ fn answer(request: &str) -> Result<serde_json::Value, String> {
             let before = FreeSlots::now()?;
             let (threads, globals, about, _) = facts(&ruby, contents, false)?;
             let mut about: Map<String, serde_json::Value> = parsed(&about)?;
+            heap::binding::data_types(&ruby).map_err(|error| explained(&error))?;
             // What was allocated to learn this is no part of the process.
             let own = before.used_since()?;
             let own = own.iter().map(|object| format!("{object:#x}"));
