@@ -90,7 +90,7 @@ in_core(BLOCKS, BYTES) do |file, size|
 end
 in_core(HEAP, OBJECTS) do |file, size|
   seconds = Array.new(Bench.size(3, 1)) { memprof("leaks", file).first }.sort
-  title = "suspects in a core of #{OBJECTS} objects"
+  title = "what is large in a core of #{OBJECTS} objects"
   puts("#{title}, #{Bench.mebibytes(size)} MiB: #{format("%.1f", seconds[seconds.size / 2])} s", "")
   limits << Bench.limit(title, seconds[seconds.size / 2], 15, 5, " s")
 end

@@ -67,7 +67,7 @@ module Ask
 
   # The question of `memprof leaks`.
   def leaks(path)
-    measure { Memprof::Heap.open(path).ask(:suspects) }
+    measure { Memprof::Heap.open(path).ask(:leaks) }
   end
 
   # What DevTools opens.

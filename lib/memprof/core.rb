@@ -316,7 +316,7 @@ module Memprof
     # @return [Heap]
     # @raise [Error] if there is no Ruby in it
     # @example
-    #   Memprof::Core.of { |core| core.heap.leaks[:suspects].each { |suspect| puts suspect[:sentence] } }
+    #   Memprof::Core.of { |core| core.heap.leaks[:findings].each { |finding| puts finding[:sentence] } }
     def heap(ignore_stack_roots: false, &progress)
       Dump::Spool.nameless do |file|
         write(file, Dump::Options.new(format: :binary))

@@ -13,6 +13,7 @@ require_relative "heap/path"
 require_relative "heap/diff"
 require_relative "heap/subset"
 require_relative "heap/verdict"
+require_relative "verdict_wording"
 
 module Memprof
   # The heap of a process to ask: what is there, what it takes, and what keeps it alive.
@@ -25,7 +26,7 @@ module Memprof
   # @example What may be a leak in a dump
   #   Memprof.dump_all("heap.memprof")
   #   heap = Memprof::Heap.open("heap.memprof")
-  #   heap.leaks[:suspects].each { |suspect| puts suspect[:sentence] }
+  #   heap.leaks[:findings].each { |finding| puts finding[:sentence] }
   #   heap.where("class = String and retained > 1MiB").top(3).each { |string| p string, string.path }
   class Heap
     include Verbs
@@ -163,7 +164,7 @@ module Memprof
     # Asks the heap a question: the same as the command and the browser ask, by the same words. Methods
     # with names of their own ({Questions}) are easier to call; this one knows all of them.
     #
-    # @param question [Symbol, String] `:overview`, `:suspects`, `:histogram`, `:top`, `:object`, `:path`,
+    # @param question [Symbol, String] `:overview`, `:leaks`, `:histogram`, `:top`, `:object`, `:path`,
     #   `:tree`, `:duplicates`, `:collections`, `:procs` ...
     # @param parameters [Hash{Symbol => Object}] of that question; an {Object} stands for its number, and what
     #   is nil is not given

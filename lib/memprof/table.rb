@@ -54,17 +54,16 @@ module Memprof
       lines = [@columns.map(&:heading), @columns.map { |column| column.number ? "---:" : "---" }]
       @rows.each do |row|
         lines << row.cells.zip(@columns).map do |cell, column|
-          column.number ? cell.gsub("|", "\\|") : Table.code(cell)
+          (column.number ? cell : Table.code(cell)).gsub("|", "\\|")
         end
       end
       lines.map { |cells| "| #{cells.join(" | ")} |\n" }.join
     end
 
-    # The text as inline code that may stand in a table's cell.
+    # The text as inline code.
     def self.code(text)
       return "" if text.empty?
 
-      text = text.gsub("|", "\\|")
       return "`#{text}`" unless text.include?("`")
 
       fence = "`" * (text.scan(/`+/).map(&:size).max + 1)

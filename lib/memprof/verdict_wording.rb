@@ -9,6 +9,7 @@ module Memprof
   # The answer of {Heap::Verdict} in words: for the command, its JSON, and the pages.
   class VerdictWording
     TRENDS = {
+      "one_heap" => "",
       "unknown" => "two dumps show no trend",
       "levels_off" => "levels off, as a cache that fills"
     }.freeze
@@ -17,12 +18,13 @@ module Memprof
     SOON = 10 # seconds: what was gained in less says nothing of an hour
     HOUR = 3600
     LINES = 3 # of code
+    METHOD = "method"
     PARTS = 3 # of RSS
     SOURCE = 64 # characters
     # A line that only has something else do the work, as a middleware does.
     PASSES_ON = /\A(?:[\w, ]+ = )?(?:@?\w+\.call\(?[\w, ]*\)?|(?:yield|super)\b.*)\z/
     OBJECTS = %w[slots_used objects iseqs].freeze # items of the ledger
-    private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :PARTS, :SOURCE,
+    private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :METHOD, :PARTS, :SOURCE,
       :PASSES_ON, :OBJECTS
 
     class << self
@@ -50,6 +52,12 @@ module Memprof
         answer[:findings].any? { |finding| finding[:trend] != "levels_off" } || new(answer).native?
       end
 
+      # Objects more than in the first dump; of one dump, all.
+      def more(finding)
+        first, *later = finding[:count]
+        later.empty? ? first : later.last - first
+      end
+
       # The path, and other ways to the same objects.
       def retained_by(finding)
         [finding[:retained_by], *finding[:also]].map { |path| Wording.phrase(path) }.join("; also ")
@@ -70,6 +78,9 @@ module Memprof
 
     def title
       count = @answer[:findings].size + @answer[:more]
+      return "Not known: #{@answer[:unknown]}" if @answer[:unknown]
+      return large(count) if one?
+
       first = "Native memory grows most, then " if native? && count.positive?
       return "#{first}#{Units.plural(count, "finding")}, in #{@answer[:heaps]} dumps" if count.positive?
 
@@ -79,7 +90,8 @@ module Memprof
     # Whether C code takes most of what RSS grew by, and RSS grows from dump to dump.
     def native?
       memory = @answer[:memory]
-      return false unless memory && memory[:cause] && memory[:cause][:key] == "malloc"
+      return false if one? || memory.nil?
+      return false unless memory[:cause] && memory[:cause][:key] == "malloc"
 
       steps = @answer[:rss].compact.each_cons(2).map { |before, after| after - before }
       memory[:objects] * 2 < memory[:cause][:change] && steps.all?(&:positive?) && in_use?(memory[:cause])
@@ -87,17 +99,24 @@ module Memprof
 
     # "32,000 more String instances, with what they retain 2.2 MiB more".
     def sentence(finding)
-      more = finding[:count].last - finding[:count].first
+      more = self.class.more(finding)
       gained = Units.bytes(finding[:gained])
       return "#{instances(finding[:count].last, finding)} grew by #{gained}" if finding[:in_place]
 
       places = finding[:places]
       everywhere = ", in #{Units.plural(places, "place")} that are alike" if places > 1
       list = ", each retained by another" if finding[:list]
+      return "#{one(finding)}#{everywhere}#{list}" if one?
+
       "#{instances(more, finding, "more ")} retain #{gained}#{everywhere}#{list}"
     end
 
+    # Of one dump it is only known how much there is.
+    def one? = @answer[:heaps] == 1
+
     def reachable
+      return "One dump shows what is large; two or more, or a PID, show what grows." if one?
+
       sizes = @answer[:reachable].map { |sum| Units.bytes(sum[:size]) }
       time = @answer[:seconds]
       "Reachable objects: #{sizes.join(", ")}#{" in #{Cell.text(time, :seconds)}" if time && time >= SOON}."
@@ -106,9 +125,22 @@ module Memprof
     # What the process took besides objects is in its dumps, unless /proc could not be read.
     def memory
       memory = @answer[:memory]
+      return parts_of_rss(memory) if one?
       return "The dumps do not say what RSS was: whether native memory grows is not known." unless memory
 
       [grown(memory), native? ? native_lines : other_lines].compact.join(" ")
+    end
+
+    # Of C code, if they are a good part of what grew.
+    def blocks
+      blocks = @answer[:blocks] || {}
+      return "Whether C code leaks is not known: #{blocks[:unknown]}." if blocks[:unknown]
+      return if blocks[:count].to_i.zero?
+      return if !one? && blocks[:bytes] * SHARE < @answer[:memory][:cause][:change]
+
+      count, largest = blocks.values_at(:count, :largest)
+      same = ", #{Units.count(largest[:count])} of them of #{Units.bytes(largest[:size])}" if largest
+      "Nothing references #{Units.plural(count, "block")} of malloc (#{Units.bytes(blocks[:bytes])}#{same})."
     end
 
     # Nothing is said twice, and on a screen the first finding alone is described in `full`: the answer stays
@@ -120,8 +152,9 @@ module Memprof
         "Application" => once(application(finding)),
         "Source" => (once(source(finding)) if full),
         "Mostly in" => (mostly(finding[:mostly]) if full),
-        "Because" => once(finding[:why]),
-        "Dumps" => dumps(finding)
+        (one? && finding[:kind] != "object" ? "Now at" : "Because") => once(finding[:why]),
+        "Age" => (age(finding) if one? && full),
+        "Dumps" => (dumps(finding) unless one?)
       }
     end
 
@@ -162,15 +195,36 @@ module Memprof
       lines.map { |site, bytes| "#{site.sub(/ \[0x\h+\]/, "")} (#{Units.bytes(bytes)})" }.join(", ")
     end
 
-    # Of C code, if they are a good part.
-    def blocks
-      blocks = @answer[:blocks] || {}
-      return "Whether C code leaks is not known: #{blocks[:unknown]}." if blocks[:unknown]
-      return if blocks[:bytes].to_i * SHARE < @answer[:memory][:cause][:change]
+    def large(count)
+      total = Units.bytes(@answer[:reachable].first[:size])
+      "#{total} reachable, #{count.zero? ? "and nothing in it is large" : Units.plural(count, "finding")}"
+    end
 
-      count, largest = blocks.values_at(:count, :largest)
-      same = ", #{Units.count(largest[:count])} of them of #{Units.bytes(largest[:size])}" if largest
-      "Nothing references #{Units.plural(count, "block")} of malloc (#{Units.bytes(blocks[:bytes])}#{same})."
+    # "1,000 Session instances retain 8.2 MiB (61.0 %)"
+    def one(finding)
+      count = finding[:count].last
+      size = finding[:gained]
+      share = Cell.percent(size * 100.0 / @answer[:reachable].first[:size])
+      "#{instances(count, finding)} #{count == 1 ? "retains" : "retain"} #{Units.bytes(size)} (#{share})"
+    end
+
+    # What the process takes.
+    def parts_of_rss(memory)
+      return if memory.nil?
+
+      largest = parts(memory).max_by(PARTS) { |_, bytes| bytes }
+      said = largest.map { |name, bytes| "#{name} #{Units.bytes(bytes)}" }.join(", ")
+      "RSS was #{Units.bytes(memory[:after])}: #{said}."
+    end
+
+    # How often the GC has run since they were allocated: what a cache keeps is of all ages.
+    def age(finding)
+      first, last = finding[:generations]
+      now = @answer[:generation]
+      return if first.nil? || now.nil?
+
+      ages = [now - last, now - first].uniq.map { |age| Units.count(age) }
+      "#{ages.join(" to ")} #{ages == ["1"] ? "GC" : "GCs"}"
     end
 
     # By how much RSS grew, and the parts that matter, which add up with what is left out.
@@ -190,6 +244,7 @@ module Memprof
     # Ruby objects apart in those that are reachable, and garbage, which goes when it is collected.
     def parts(memory)
       reachable = @answer[:reachable].map { |sum| sum[:size] }
+      reachable.unshift(0) if one?
       gained = reachable.last - reachable.first
       others = memory[:items].reject { |item| OBJECTS.include?(item[:key]) }
       [["reachable objects", gained], ["garbage", memory[:objects] - gained],
@@ -208,7 +263,7 @@ module Memprof
 
     def instances(count, finding, more = nil)
       name, place = kind(finding[:class])
-      one = finding[:kind] == "object" ? "#{name} instance" : name
+      one = finding[:kind] == "object" && !name.equal?(METHOD) ? "#{name} instance" : name
       "#{Units.count(count)} #{more}#{one}#{"s" unless count == 1}#{" written at #{place}" if place}"
     end
 
@@ -233,7 +288,7 @@ module Memprof
 
     # A line, and what it allocated, unless the sentence says it.
     def place(line, finding)
-      more = finding[:count].last - finding[:count].first
+      more = self.class.more(finding)
       all = line[:class] == finding[:class] && line[:count] == more
       all ? Cell.place(line) : "#{Cell.place(line)}: #{what(line)}"
     end
@@ -245,7 +300,11 @@ module Memprof
     end
 
     # A class, and of a block the place where it is written.
-    def kind(name) = name.start_with?("Proc ") ? name.split(" ", 2) : [name]
+    def kind(name)
+      return [METHOD] if name == "<ment>"
+
+      name.start_with?("Proc ") ? name.split(" ", 2) : [name]
+    end
 
     def dumps(finding)
       sizes = finding[:size]

@@ -22,7 +22,7 @@ RSpec.describe "memprof, asking a dump" do
   end
 
   def store
-    @store ||= answer("leaks", cache_dump).dig(:suspects, 0, :object, :address)
+    @store ||= answer("top", "--where", "class = Hash", cache_dump).dig(:objects, 0, :address)
   end
 
   objects = "retained,percent,size,object,address,site"
@@ -30,8 +30,8 @@ RSpec.describe "memprof, asking a dump" do
   # Of each verb the arguments, the question that it puts, a line of its text, and the heading of its CSV.
   verbs = {
     "stats" => [[], :overview, /^ *Shallow size +Shallow % +Objects +Type$/, "size,percent,count,type"],
-    "leaks" => [[], :suspects, /in 1,000 Session/,
-      "dump,address,object,retained,percent,holds,count,site,path"],
+    "leaks" => [[], :leaks, /^1\. 1,000 Session instances retain/,
+      "gained,objects,class,holder,site,own,trend,why"],
     "top" => [[], :top, /^ *Retained size +Retained % +Shallow size +Object +Address/, objects],
     "histogram" => [[], :histogram, / 1,000 .* Session/, /\Aretained,percent,count,size,key,then/],
     "query" => [["class = Session"], :top, /\A1,000 objects chosen/, objects],
@@ -64,7 +64,8 @@ RSpec.describe "memprof, asking a dump" do
         expect(widths(stdout).uniq.size).to eq(1)
         expect(stderr).to eq("")
         stdout, stderr, = memprof(*command, "--format", "markdown")
-        expect(stdout).to match(/\A### .+\n\n/).and match(/^\| .+ \|\n\|(?: -+:? \|)+$/)
+        expect(stdout).to match(/\A### .+\n\n/)
+        expect(stdout).to match(verb == "leaks" ? /^- Retained by: `.+`$/ : /^\| .+ \|\n\|(?: -+:? \|)+$/)
         expect(stderr).to eq("")
       end
 
@@ -92,15 +93,16 @@ RSpec.describe "memprof, asking a dump" do
   end
 
   describe "leaks" do
-    it "prints each suspect as a sentence, with what it retains and what references it" do
+    it "says what is large, what retains it and where it was allocated" do
       stdout, = memprof("leaks", cache_dump)
-      expect(stdout).to match(/^1\. Hash \(1000\) retains [\d.]+ [KM]iB .+ %\), (mostly )?in 1,000 Session/)
-      expect(stdout).to match(/^ *[\d.]+ [KM]iB +1,000  Session .*heap_cache\.rb:27 in fetch/)
-      expect(stdout).to match(/^Sessions +module Sessions .*\nSTORE +Hash \(1000\)/)
+      expect(stdout).to match(/\A\S+: [\d.]+ MiB reachable, \d+ findings?$/)
+      expect(stdout).to match(/^1\. 1,000 Session instances retain [\d.]+ [KM]iB \([\d.]+ %\)$/)
+      expect(stdout).to match(/^Retained by +Sessions::STORE -> Hash\[\*\]$/)
+      expect(stdout).to match(/^Allocated at +\S*heap_cache\.rb:27 in fetch$/)
     end
 
     it "takes a threshold, and many files" do
-      expect(answer("leaks", "--threshold", "90", cache_dump)[:suspects]).to eq([])
+      expect(answer("leaks", "--threshold", "90", cache_dump)[:findings]).to eq([])
       _, stderr, status = memprof("leaks", "--threshold", "200", cache_dump)
       expect([stderr[/expected a number above 0 and at most 100/].nil?, status.exitstatus]).to eq([false, 2])
       needs(:diff)
@@ -351,7 +353,7 @@ RSpec.describe "memprof, asking a dump" do
     it "opens a console with the heap" do
       skip("needs irb") unless Gem::Specification.any? { |gem| gem.name == "irb" }
 
-      input = "heap.ask(:suspects)[:suspects].size + 100\n"
+      input = "heap.ask(:leaks)[:findings].size + 100\n"
       stdout, stderr, status = memprof("console", cache_dump, input: input,
         env: { "HOME" => HeapDumps.directory })
       expect(stdout.lines.first).to match(/\A10\d\n/)

@@ -18,7 +18,6 @@ RSpec.describe "the leaks of a Rails app" do
 
   all = 3 * LeakyRails::VISITS
   store, page, block = %i[store page block].map { |what| LeakyRails.line(what) }
-  made = %r{ instances, allocated at \S*/app\.rb:#{page}\.}
 
   def answer(verb, *arguments)
     stdout, stderr, status = run_memprof(verb, "--format", "json", *arguments, chdir: @directory)
@@ -26,9 +25,9 @@ RSpec.describe "the leaks of a Rails app" do
     JSON.parse(stdout)
   end
 
-  # The suspect that is the app's cache.
+  # What is in the app's cache.
   def cache(answer)
-    answer["suspects"].find { |suspect| suspect["object"]["text"] == "Hash (#{3 * LeakyRails::VISITS})" }
+    answer["findings"].find { |finding| finding["class"] == "Page" }
   end
 
   def place(site)
@@ -39,27 +38,26 @@ RSpec.describe "the leaks of a Rails app" do
   %i[third binary].each do |name|
     it "are named by one dump, with holder, class and line (#{name})" do
       found = cache(answer("leaks", @dumps[name]))
-      expect(found["sentence"]).to match(/\AHash \(#{all}\) retains .*#{all} Page#{made}/)
-      expect(found["sentence"]).to end_with("It is retained by PageCache::PAGES.")
-      held = found["accumulated"].first
-      expect(held).to include("class" => "Page", "count" => all, "at_site" => all)
-      expect([found["object"]["site"], held["site"]].map { |site| place(site) })
-        .to eq([["app.rb", store], ["app.rb", page]])
+      expect(found["sentence"]).to match(/\A#{all} Page instances retain /)
+      expect(found["retained_by"]).to eq(["PageCache::PAGES -> Hash[*]"])
+      expect(found["lines"].first).to include("class" => "Page", "count" => all)
+      expect(place(found["lines"].first)).to eq(["app.rb", page])
     end
   end
 
   it "are said so to a reader" do
     stdout, _, status = run_memprof("leaks", @dumps[:third])
     expect(status.exitstatus).to eq(0)
-    expect(stdout).to match(/^.*#{all}  Page .*app\.rb:#{page} in fetch/)
-    expect(stdout).to match(/^PAGES +Hash \(#{all}\) .*app\.rb:#{store}$/)
+    expect(stdout).to match(/^\d\. #{all} Page instances retain .* %\)$/)
+    expect(stdout).to match(/^Retained by +PageCache::PAGES -> Hash\[\*\]$/)
+    expect(stdout).to match(/^Allocated at .*app\.rb:#{page} in fetch/)
   end
 
   it "are what top and path name, too" do
-    found = cache(answer("leaks", @dumps[:third]))["object"]["address"]
     largest = answer("top", "--where", "type != data", "--limit", "1", @dumps[:third])["objects"].first
-    expect(largest["address"]).to eq(found)
-    expect(answer("path", @dumps[:third], found)["sentence"]).to eq("PageCache::PAGES -> Hash (#{all})")
+    expect(place(largest["site"])).to eq(["app.rb", store])
+    path = answer("path", @dumps[:third], largest["address"])
+    expect(path["sentence"]).to eq("PageCache::PAGES -> Hash (#{all})")
     branch = answer("path", "--where", "class = Page", @dumps[:third])
     texts = []
     while (branch = branch["branches"].first)
@@ -90,19 +88,19 @@ RSpec.describe "the leaks of a Rails app" do
   end
 
   it "are named by the app's own line, also where gems retain its blocks" do
-    suspects = answer("leaks", "--threshold", "0.3", "--limit", "1000", @dumps[:third])["suspects"]
-    own = suspects.filter_map { |suspect| suspect["own"] }.group_by { |found| place(found) }
-    expect(own[["app.rb", block]]).to include(include("kind" => "block", "count" => be_within(2).of(all)))
-    expect(own[["app.rb", page]]).to include(include("kind" => "allocation", "class" => "Page"))
+    findings = answer("leaks", "--threshold", "0.3", "--limit", "1000", @dumps[:third])["findings"]
+    own = findings.filter_map { |finding| finding["own"] }.group_by { |found| place(found) }
+    expect(own[["app.rb", block]]).to include(include("count" => be_within(2).of(all)))
+    expect(own[["app.rb", page]]).to include(include("class" => "Page"))
     expect(own[["app.rb", page]].first["source"]).to eq(LeakyRails.source(:page).strip)
   end
 
   it "are named without lines in a dump of ObjectSpace" do
-    suspects = answer("leaks", @dumps[:objspace])
-    found = cache(suspects)
-    expect(found["sentence"]).to match(/\AHash \(#{all}\) retains .*#{all} Page instances\. /)
-    expect(found["sentence"]).to end_with(" It is retained by PageCache.")
-    expect(found["site"]).to be_nil
-    expect(suspects["remarks"]).to include(/does not say where objects were allocated/)
+    answer = answer("leaks", @dumps[:objspace])
+    found = cache(answer)
+    expect(found["sentence"]).to match(/\A#{all} Page instances retain /)
+    expect(found["retained_by"]).to eq(["PageCache -> Hash"])
+    expect(found["lines"]).to eq([])
+    expect(answer["remarks"]).to include(/does not say where objects were allocated/)
   end
 end

@@ -105,9 +105,9 @@ RSpec.describe "What cannot be counted" do
         core = core_of(pid)
         leaks = run_memprof("leaks", core)
         expect(leaks.status.exitstatus).to eq(0), leaks.stderr
-        # What of STORE is a suspect varies: words on stacks and in other mappings look like references.
+        # What STORE has varies: words on stacks and in other mappings look like references.
         expect(leaks.stdout).to match(/^Note: Not known of this Ruby: /)
-          .and match(/^Note: whether C code leaks is not known: .*jemalloc/)
+          .and match(/^Whether C code leaks is not known: .*jemalloc/)
         expect(leaks.stdout).not_to include("#<Class")
         histogram = run_memprof("histogram", "--json", "--by", "class", core).stdout
         session = JSON.parse(histogram)["rows"].find { |row| row["key"] == "Shop::Session" }

@@ -60,6 +60,37 @@ RSpec.describe "memprof leaks, of several dumps" do
     end
   end
 
+  it "names what is large in one dump, and the same program's dump without roots answers nothing" do
+    Dir.mktmpdir do |directory|
+      File.write(File.join(directory, "app.rb"), <<~'RUBY')
+        require "memprof"
+        Memprof.start
+        class Page
+          def initialize(number) = @lines = Array.new(20) { |line| "line #{line} of page #{number}" }
+        end
+        PAGES = {}
+        200.times { |number| PAGES[number] = Page.new(number) }
+        Memprof.dump_all("all.memprof")
+        require "objspace"
+        ObjectSpace.trace_object_allocations { PAGES[:new] = Page.new(-1) }
+        File.open("since.json", "w") { |file| ObjectSpace.dump_all(output: file, since: 0) }
+      RUBY
+      ran = run_ruby(File.join(directory, "app.rb"), chdir: directory)
+      expect(ran.status.exitstatus).to eq(0), ran.stderr
+      answer = run_memprof("leaks", "all.memprof", chdir: directory)
+      expect(answer.status.exitstatus).to eq(0), answer.stderr
+      expect(answer.stdout).to match(/^1\. 200 Page instances retain \S+ KiB \(\S+ %\)$/)
+      expect(answer.stdout).to match(/^Retained by +PAGES -> Hash\[\*\]$/)
+      expect(answer.stdout).to match(/^Mostly in +Page@lines -> Array\[\*\] -> String \(4,000, /)
+      expect(answer.stdout).to match(/^Age +\d.* GCs?$/)
+      expect(answer.stdout).to match(/^RSS was \S+ MiB: /) if File.exist?("/proc/self/smaps")
+      [["since.json"], ["since.json", "all.memprof"]].each do |files|
+        unknown = run_memprof("leaks", *files, chdir: directory)
+        expect([unknown.status.exitstatus, unknown.stdout]).to match([2, /Not known: a dump has no roots/])
+      end
+    end
+  end
+
   it "names each line that allocates a good part" do
     text = verdict_of(<<~'RUBY').gsub(/\n +/, " ")
       KEPT = []

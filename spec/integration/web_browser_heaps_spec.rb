@@ -63,7 +63,7 @@ RSpec.describe "heaps in a browser" do
       orders << [:linking, 0, nil]
       tab.wait("see the next stage", "document.querySelector('main p')?.textContent.startsWith('Following')")
       orders << :go
-      tab.wait("see the page", "document.querySelector('h1')?.textContent === 'Leak suspects'")
+      tab.wait("see the page", "document.querySelector('h1')?.textContent === 'What is large'")
       expect([tab.path, tab.watch.status]).to eq(["/heaps/1/leaks", 200])
     end
   end

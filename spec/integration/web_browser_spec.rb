@@ -23,7 +23,7 @@ RSpec.describe "memprof web in a browser" do
   end
 
   {
-    "the suspect of the overview" => [%w[main .suspects /PAGES/], %w[main table /^Page$/]],
+    "the finding of the overview" => [%w[main .findings /^300\ Page/]],
     "a box of the overview" => [%w[.treemap /^300\ Page/], %w[.lead /^300/], %w[main table /^Page/]],
     "the page of leaks" =>
       [%w[nav.menu /Leaks/], %w[main .place /app\\.rb/], %w[main td:nth-last-child(4) /^Page/]],
@@ -99,7 +99,7 @@ RSpec.describe "memprof web in a browser" do
     expect(texts(".level1")).to eq(["Page"])
   end
 
-  it "turns pages of a list, and takes another threshold of suspicion" do
+  it "turns pages of a list, and takes another threshold" do
     visit("/heaps/2/objects")
     first = texts("td.address")
     tab.follow(link("/^Next$/", ".pager"))
@@ -107,7 +107,7 @@ RSpec.describe "memprof web in a browser" do
     visit("/heaps/2/leaks")
     fill("input[name=threshold]", "3")
     tab.follow(element("main button", "/Show/"))
-    expect(texts(".card h2").join).to match(/Hash \(300\).*Array \(300\)/)
+    expect(texts(".card h2").join).to match(/300 Page instances retain/)
   end
 
   it "says where a query is wrong" do
@@ -145,7 +145,7 @@ RSpec.describe "memprof web in a browser" do
 
   it "expands the picture of references, and saves it" do
     visit("/heaps/2/leaks")
-    tab.follow(".card h2 a")
+    tab.follow(link("/^Page/", ".card p"))
     tab.follow(link("/^Reference graph/"))
     nodes = texts(".graph .node").size
     tab.follow(element(".graph .more:not(.all)", "/\\+/"))

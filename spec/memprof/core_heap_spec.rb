@@ -148,8 +148,9 @@ RSpec.describe "Objects of Ruby in an image" do
     core = Dir["core.*"].first or skip "gcore wrote no file"
     leaks = run_memprof("leaks", "--json", core)
     expect([leaks.stderr, leaks.status.exitstatus]).to eq(["", 0])
-    suspects = JSON.parse(leaks.stdout)["suspects"]
-    expect(suspects.first["sentence"]).to match(/\AHash \(20000\) retains .* Session instances/)
+    finding = JSON.parse(leaks.stdout)["findings"].first
+    expect(finding["sentence"]).to match(/\A20,000 Session instances retain /)
+    expect(finding["retained_by"]).to eq(["STORE -> Hash[*]"])
 
     top = JSON.parse(run_memprof("top", "--json", "--where", "class = Hash", core).stdout)
     address = top.to_s[/0x\h+/]

@@ -111,7 +111,7 @@ RSpec.describe Memprof::Heap do
       expect { heap.ask(:histogram, where: "class = = 3") }
         .to raise_error(ArgumentError, /\nclass = = 3\n        \^\z/)
       expect { heap.ask(:object, of: "0x1") }.to raise_error(ArgumentError, "no object has the address 0x1")
-      expect { heap.ask(:suspects, threshold: Float::NAN) }.to raise_error(ArgumentError)
+      expect { heap.ask(:leaks, threshold: Float::NAN) }.to raise_error(ArgumentError)
     end
   end
 
@@ -129,8 +129,8 @@ RSpec.describe Memprof::Heap do
   it "has the questions under names of their own" do
     expect(heap.overview[:objects][:count]).to eq(heap.size)
     expect(heap.stats.keys).to eq(heap.overview.keys)
-    sentences = heap.leaks(threshold: 3)[:suspects].map { |suspect| suspect[:sentence] }
-    expect(sentences).to include(/Cache::STORE/)
+    holders = heap.leaks(threshold: 3)[:findings].map { |finding| finding[:retained_by].join }
+    expect(holders).to include(/Cache::STORE/)
     expect(heap.histogram(by: :type, limit: 2)[:rows].size).to eq(2)
     expect(heap.duplicates(where: "length = 1000")).to be_a(Hash)
     expect(heap.tree(of: heap.where("class = Session").first, depth: 1)[:branches].size).to eq(2)

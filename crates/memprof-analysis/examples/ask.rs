@@ -1,4 +1,4 @@
-//! Asks a heap: `cargo run --release -p memprof-analysis --example ask -- heap.json suspects '{}'`
+//! Asks a heap: `cargo run --release -p memprof-analysis --example ask -- heap.json leaks '{}'`
 
 use std::path::Path;
 

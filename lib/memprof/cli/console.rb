@@ -44,7 +44,7 @@ module Memprof
         if names.include?(:diff)
           @terminal.hint("before is #{files.first}, after is #{files.last}; try diff.grown(limit: 3)")
         else
-          @terminal.hint("heap is #{files.first}; try puts heap.leaks[:suspects].map { _1[:sentence] }")
+          @terminal.hint("heap is #{files.first}; try puts heap.leaks[:findings].map { _1[:sentence] }")
         end
       end
 

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "../dump/options"
-require_relative "../own_code"
 require_relative "../verdict_wording"
 
 module Memprof
@@ -26,12 +25,14 @@ module Memprof
         answer. Objects whose paths from the roots are alike, but for indices and keys,
         count together. memprof's own objects are not counted.
 
-        One dump can't show growth. A suspect is an object that retains a tenth of the
-        heap or more, or many objects of one class that together retain as much. For
-        each suspect, leaks shows what it retains, where that was allocated, and what
-        retains it. Own code is the line of the application behind it: of a block that a
-        gem retains, the line that it was written on. The application is what is no gem
-        and no library of Ruby, or the files whose paths match --own.
+        One dump can't show growth. Then leaks shows what is large: objects with paths
+        that are alike, or a few objects that hold no one thing that is larger still.
+        Their age is how often the GC has run since they were allocated.
+
+        Application is the line of the application behind the objects: the one that
+        called a gem to allocate them, or that a block is written on. The application is
+        every file outside installed gems and the standard library, or the files whose
+        paths match --own.
 
         With --fail it exits with 1 if something grows, and with 2 if that is unknown.
 
@@ -61,19 +62,18 @@ module Memprof
         return live(pids) if pids.any?
 
         files.each { |file| check_readable(file) }
-        files.one? ? one(files.first) : many(files)
+        dumps(files)
       end
 
       private
 
       def define_own_options
-        checked("--threshold PERCENT", Float, "share of the heap of a suspect (default: 10)",
-          :threshold, "a number above 0 and at most 100") do |percent|
+        checked("--threshold PERCENT", Float, "of one dump: what has a smaller part of it is left",
+          "out (default: 1)", :threshold, "a number above 0 and at most 100") do |percent|
           percent if percent.positive? && percent <= 100
         end
-        count("--limit N", "the first N suspects (default: 10); of several", "dumps, findings (default: 3)",
-          :limit)
-        text("--own PATTERN", "own code: files whose paths match this regexp", :own)
+        count("--limit N", "the first N findings (default: 3)", :limit)
+        text("--own PATTERN", "application: files whose paths match this regexp", :own)
         flag("--fail", "exit with 1 if something grows, with 2 if that is", "unknown", :fail)
         define_live_options
       end
@@ -96,41 +96,6 @@ module Memprof
         seconds if seconds.positive? && seconds <= LONGEST
       end
 
-      def suspects(heap)
-        OwnCode.with_source(ask(heap, :suspects, **@options.slice(:threshold, :limit, :own)))
-      end
-
-      def one(file)
-        answer = suspects(open_heap(file)).merge(leaked_blocks(file))
-        suspect = answer[:suspects].first
-        steps = suspect ? steps(file, suspect[:object][:address]) : [[["top", file], "the largest objects"]]
-        present(answer, steps) do |page|
-          output_format == :csv ? table(page, file, answer) : render(page, file, answer)
-        end
-      end
-
-      def steps(file, address)
-        [
-          [["show", file, address], "details of the first suspect"],
-          [["tree", file, address], "what it retains, level by level"],
-          [["histogram", file], "objects by class"]
-        ]
-      end
-
-      def render(page, file, answer)
-        page.heading(title(file, answer))
-        page.text("One dump shows what is large; two or more, or a PID, show what grows.")
-        answer[:suspects].each_with_index do |suspect, index|
-          page.paragraph("#{index + 1}. #{Wording.phrase(suspect[:phrase])}")
-          page.facts(own_code(suspect[:own])) if suspect[:own]
-          page.listing(accumulated(suspect))
-          page.listing(Objects.path(suspect[:path]))
-        end
-        more(page, answer[:more], "suspect")
-        page.paragraph(blocks(file, answer[:blocks])) if answer[:blocks]
-        warn(page, answer[:remarks])
-      end
-
       # A core file has the blocks of malloc, too.
       def leaked_blocks(file)
         require_relative "../file_kind"
@@ -148,42 +113,11 @@ module Memprof
         core.count(:leaked).merge(largest: core.summarize(:leaked)[:sizes].first)
       end
 
-      def blocks(file, blocks)
-        return "Note: whether C code leaks is not known: #{blocks[:unknown]}." if blocks[:unknown]
-        return "No block of malloc is leaked." if blocks[:count].zero?
-
-        largest = blocks[:largest]
-        most = ", #{Units.count(largest[:count])} of them of #{Units.bytes(largest[:size])}" if largest
-        "C code has leaked #{Units.bytes(blocks[:bytes])}: #{Units.plural(blocks[:count],
-          "block")} of malloc " \
-          "that nothing references#{most}. `memprof core #{shell(file)} summarize leaked` shows them."
-      end
-
-      def own_code(own) = { "Own code" => OwnCode.sentence(own), "Source" => own[:source] }
-
-      def title(file, answer)
-        count = answer[:suspects].size + answer[:more]
-        "#{file}: #{Units.bytes(answer[:total])} reachable, #{Units.plural(count, "suspect")}"
-      end
-
-      def accumulated(suspect)
-        Listing.new.column("Retained size", :bytes, :retained).column("Objects", :count, :count)
-          .column("Class", :name, :class)
-          .column("Allocated at", :place, :site, spare: true) { |held| site(held) }
-          .column("Generations", :number, :generations, spare: true) { |one| generations(one[:generations]) }
-          .rows(suspect[:accumulated])
-      end
-
-      def site(held)
-        place = held[:site] && Cell.place(held[:site])
-        place && held[:at_site] < held[:count] ? "#{place} (#{Units.count(held[:at_site])} of them)" : place
-      end
-
-      def many(files)
+      def dumps(files)
         answer = verdict(files.map { |file| [file] })
-        answer = answer.merge(leaked_blocks(files.last)) if VerdictWording.new(answer).native?
+        answer = answer.merge(leaked_blocks(files.last)) if files.one? || VerdictWording.new(answer).native?
         status = present(answer, further(files, answer)) do |page|
-          VerdictText.new(page, answer).render(output_format)
+          VerdictText.new(page, answer, file: (files.first if files.one?)).render(output_format)
         end
         exit_status(status, [answer])
       end
@@ -198,13 +132,15 @@ module Memprof
             busy { verdict.add(heap, beside: index.positive?) }
           end
         end
-        answer = busy { verdict.answer(**@options.slice(:limit, :own)) }
+        answer = busy { verdict.answer(**@options.slice(:limit, :own, :threshold)) }
         VerdictWording.complete(answer)
       end
 
       def further(files, answer)
         address = answer[:findings].dig(0, :example, :address)
         found = address ? [[["show", files.last, address], "one of the objects of the first finding"]] : []
+        return [*found, [["top", files.last], "the largest objects"]] if files.one?
+
         [*found, [["diff", *files], "all that changed, by class"],
           [["leaks", files.last], "what is large, whether it grows or not"]]
       end
@@ -269,25 +205,11 @@ module Memprof
       def gained(answer) = answer[:findings].sum { |finding| finding[:gained] }
 
       def exit_status(status, answers, unknown: false)
+        return 2 if answers.any? { |answer| answer[:unknown] }
         return status unless @options[:fail]
         return 1 if answers.any? { |answer| VerdictWording.grows?(answer) }
 
         unknown || answers.any? { |answer| answer[:memory].nil? } ? 2 : status
-      end
-
-      def table(page, file, answer)
-        suspects = answer[:suspects].map { |one| one.merge(dump: file) }
-        held = ->(suspect) { suspect[:accumulated].first || {} }
-        page.listing(Listing.new.column("File", :name, :dump)
-          .column("Address", :address, :address) { |suspect| suspect[:object][:address] }
-          .column("Object", :name, :object) { |suspect| suspect[:object][:text] }
-          .column("Retained size", :bytes, :retained).column("Retained %", :percent, :percent)
-          .column("Holds", :name, :holds) { |suspect| held.(suspect)[:class] }
-          .column("Objects", :count, :count) { |suspect| held.(suspect)[:count] }
-          .column("Allocated at", :place, :site)
-          .column("Path", :name, :path) { |suspect| suspect[:path][:sentence] }
-          .column("Own code", :place, :own)
-          .rows(suspects))
       end
     end
   end

@@ -4,11 +4,11 @@ require_relative "../verdict_wording"
 
 module Memprof
   module CLI
-    # What grows from dump to dump, laid out.
+    # What grows from dump to dump, or is large in one, laid out.
     class VerdictText
       def self.table(page, findings)
         page.listing(Listing.new.column("Gained", :bytes, :gained)
-          .column("Objects", :count, :objects) { |finding| finding[:count].last - finding[:count].first }
+          .column("Objects", :count, :objects) { |finding| VerdictWording.more(finding) }
           .column("Class", :name, :class)
           .column("Retained by", :name, :holder) { |finding| VerdictWording.retained_by(finding) }
           .column("Allocated at", :place, :site) { |finding| finding[:lines].first }
@@ -18,8 +18,9 @@ module Memprof
           .rows(findings))
       end
 
-      # `group` is of the processes that were watched.
-      def initialize(page, answer, group: nil)
+      # `group` is of the processes that were watched, `file` is the only dump.
+      def initialize(page, answer, group: nil, file: nil)
+        @file = file
         @page = page
         @answer = answer
         @group = group
@@ -30,7 +31,7 @@ module Memprof
         findings = @answer[:findings]
         return self.class.table(@page, findings) if format == :csv
 
-        @page.heading(@group ? "#{processes}: #{@words.title.sub(/\A[A-Z]/, &:downcase)}" : @words.title)
+        @page.heading(heading)
         @page.text(@words.reachable)
         @page.text(@words.memory)
         findings.each.with_index(1) do |finding, number|
@@ -39,12 +40,26 @@ module Memprof
         end
         more = @answer[:more]
         @page.note("... and #{Units.plural(more, "finding")} more: --limit N") if more.positive?
+        @page.paragraph(leaked) if @file && @answer[:blocks]
         [*@answer[:remarks], sampled].compact.each do |remark|
           @page.paragraph("Note: #{remark.delete_suffix(".")}.")
         end
       end
 
       private
+
+      def heading
+        return "#{@file}: #{@words.title}" if @file
+
+        @group ? "#{processes}: #{@words.title.sub(/\A[A-Z]/, &:downcase)}" : @words.title
+      end
+
+      # What C code leaked, as the core file shows it.
+      def leaked
+        said = @words.blocks || "No block of malloc is leaked."
+        blocks = @answer[:blocks][:count].to_i.positive?
+        "#{said}#{" `memprof core #{Shellwords.escape(@file)} summarize leaked` shows them." if blocks}"
+      end
 
       def sampled
         return unless @group&.sample && @answer[:findings].any?

@@ -25,23 +25,20 @@ module Memprof
       #   puts memory if memory
       def memory = ask(:memory)&.then { |answer| Memory.new(answer) }
 
-      # What may be a leak: what keeps a large part of the heap alive, and why.
+      # What is large: objects with paths that are alike, or a few that hold no one thing with most of it.
+      # What grows, {Verdict} knows of several heaps.
       #
-      # @param threshold [Numeric, nil] percent of the heap that make a suspect; 10
-      # @param limit [Integer, nil] suspects; 10
+      # @param threshold [Numeric, nil] percent of what is reachable that a finding has at least; 1
+      # @param limit [Integer, nil] findings; 3
       # @param own [String, nil] a regexp for the paths of the application's files; without one, the
       #   application is what is no gem and no library of Ruby
-      # @return [Hash{Symbol => Object}] `:suspects` with `:sentence`, `:object`, `:retained`, `:accumulated`,
-      #   `:path`, `:site`, and `:own`, the line of the application behind it: `:kind` (`"block"`,
-      #   `"allocation"`, `"class"`), `:file`, `:line`, `:class`, `:count`, `:retained`, `:share` (percent of
-      #   the suspect)
+      # @return [Hash{Symbol => Object}] as {Verdict#answer}, with a `:sentence` for each of the `:findings`
       # @raise [ArgumentError] if the threshold is no percentage, or the regexp is invalid
       # @example
-      #   Memprof::Heap.capture.leaks(threshold: 5)[:suspects].each { |suspect| puts suspect[:sentence] }
+      #   Memprof::Heap.capture.leaks(threshold: 5)[:findings].each { |finding| puts finding[:sentence] }
       def leaks(threshold: nil, limit: nil, own: nil)
-        ask(:suspects, threshold: threshold, limit: limit, own: own)
+        VerdictWording.complete(ask(:leaks, threshold: threshold, limit: limit, own: own))
       end
-      alias_method :suspects, :leaks
 
       # Objects in groups.
       #

@@ -40,17 +40,19 @@ module Memprof
       # The verdict on the heaps so far. Bytes are exact; threads and fibers count with 16 KiB of stack.
       #
       # @param limit [Integer, nil] findings; 3
+      # @param threshold [Numeric, nil] of one heap: percent of what is reachable that a finding has; 1
       # @param own [String, nil] a regexp for the paths of the application's files; without one, the
       #   application is what is no gem and no library of Ruby
       # @return [Hash{Symbol => Object}] `:findings`, what gained most first, each with `:class`, `:kind`
       #   (`"object"`, `"thread"`, `"fiber"`), `:retained_by` (in parts, places in files apart), `:trend`
-      #   (`"grows"`, `"levels_off"`, `"unknown"` for two heaps), `:count` and `:size` (one number a heap;
-      #   size with what is below), `:gained` (bytes), `:mostly`, `:why`, `:lines`, `:own`, `:example`;
+      #   (`"grows"`, `"levels_off"`, `"unknown"` for two heaps, `"one_heap"` for what is large in one),
+      #   `:count` and `:size` (one number a heap; size with what is below), `:gained` (bytes),
+      #   `:generations` (first and last of those that were tracked), `:mostly`, `:why`, `:lines`, `:own`, `:example`;
       #   `:heaps`, `:seconds` between the first and the last, `:memory`, `:rss`, `:malloc` (bytes in use),
-      #   `:reachable`, `:more`, `:remarks`
-      # @raise [ArgumentError] if no heap was added, or the regexp is invalid
-      def answer(limit: nil, own: nil)
-        text = JSON.generate({ limit: limit, own: own }.compact)
+      #   `:reachable`, `:more`, `:remarks`, and `:unknown`, why it is not known what grows, or nil
+      # @raise [ArgumentError] if no heap was added, the threshold is no percentage, or the regexp is invalid
+      def answer(limit: nil, own: nil, threshold: nil)
+        text = JSON.generate({ limit: limit, own: own, threshold: threshold }.compact)
         JSON.parse(@native.answer(text), symbolize_names: true, max_nesting: false)
       end
     end

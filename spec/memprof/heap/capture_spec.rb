@@ -47,11 +47,11 @@ RSpec.describe Memprof::Heap::Capture do
     RUBY
   end
 
-  it "names the global variable that references a suspect" do
-    expect(in_child(<<~'RUBY')).to eq(["It is retained by $glob."])
+  it "names the global variable that retains most" do
+    expect(in_child(<<~'RUBY')).to eq(["20000 String $glob -> Array[*]"])
       $glob = Array.new(20_000) { |number| "text number #{number}, too long for its slot" * 4 }
-      suspects = Memprof::Heap.capture.ask(:suspects)[:suspects]
-      puts suspects.map { |suspect| suspect[:sentence][/It is retained by .*/] }
+      largest = Memprof::Heap.capture.leaks[:findings].first
+      puts [*largest[:count], largest[:class], *largest[:retained_by]].join(" ")
     RUBY
   end
 

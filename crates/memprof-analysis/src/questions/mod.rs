@@ -25,7 +25,6 @@ pub mod phrase;
 pub mod procs;
 pub mod select;
 pub mod slots;
-mod suspects;
 mod tally;
 mod threads;
 pub mod top;
@@ -61,6 +60,7 @@ pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<String, Err
         "duplicates" => answer(heap, parameters, duplicates::Question::answer),
         "flame" => answer(heap, parameters, flame::Question::answer),
         "histogram" => answer(heap, parameters, histogram::Question::answer),
+        "leaks" => answer(heap, parameters, verdict::Question::answer),
         "memory" => answer(heap, parameters, memory::Question::answer),
         "merged_paths" => answer(heap, parameters, verdict::merged_paths::Question::answer),
         "namespaces" => answer(heap, parameters, namespaces::Question::answer),
@@ -70,7 +70,6 @@ pub fn ask(heap: &Heap, question: &str, parameters: Value) -> Result<String, Err
         "path" => answer(heap, parameters, path::Question::answer),
         "procs" => answer(heap, parameters, procs::Question::answer),
         "slots" => answer(heap, parameters, slots::Question::answer),
-        "suspects" => answer(heap, parameters, suspects::Question::answer),
         "threads" => answer(heap, parameters, threads::Question::answer),
         "top" => answer(heap, parameters, top::Question::answer),
         "tree" => answer(heap, parameters, tree::Question::answer),

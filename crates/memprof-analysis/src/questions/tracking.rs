@@ -46,6 +46,25 @@ impl Tracking {
     }
 }
 
+/// What may spoil an answer about a heap, which has or does not have `lines` of allocations, if it could.
+pub(super) fn remarks(heap: &Heap, lines: Option<bool>) -> Vec<String> {
+    let unknown = (lines == Some(false)).then(|| match Tracking::of(heap) {
+        Tracking::On => "The lines that allocated these objects are not known: they were allocated before tracking began, or by C code.".to_owned(),
+        unknown => format!(
+            "The dump does not say where objects were allocated: {}, and dump again.",
+            unknown.advice()
+        ),
+    });
+    let cut = heap
+        .source
+        .truncated
+        .then(|| "The dump was cut: what its missing part retains is missing here.".to_owned());
+    [unknown, cut, not_learned(heap), left_out(heap)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
 /// A line about memprof's own objects, if there are any.
 pub(super) fn left_out(heap: &Heap) -> Option<String> {
     let own = heap.source.own;

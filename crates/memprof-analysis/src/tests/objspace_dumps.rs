@@ -97,7 +97,7 @@ fn free_slots_are_no_objects() {
     assert_eq!(full.len(), plain.len());
     assert_eq!(full.source.missing, 0);
     let asked = |heap: &Heap, question| ask(heap, question, serde_json::json!({}));
-    for question in ["overview", "slots", "histogram", "suspects"] {
+    for question in ["overview", "slots", "histogram", "leaks"] {
         let answers = [&plain, &full].map(|heap| asked(heap, question).expect("an answer"));
         assert_eq!(answers[0], answers[1]);
     }

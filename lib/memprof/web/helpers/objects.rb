@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "json"
-require_relative "../../own_code"
 
 module Memprof
   class Web

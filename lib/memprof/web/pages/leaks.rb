@@ -1,19 +1,24 @@
 # frozen_string_literal: true
 
-require_relative "../../own_code"
+require_relative "../findings"
 
 module Memprof
   class Web
     module Pages
-      # What keeps a large part of the heap alive, and why.
+      # What is large in one heap, what retains it, and which line allocated it.
       class Leaks < HeapPage
-        at "/heaps/:heap/leaks", title: "Leak suspects", menu: "Leaks", order: 20
+        include Findings
+
+        at "/heaps/:heap/leaks", title: "What is large", menu: "Leaks", order: 20, assets: ["diff.css"]
 
         LIMIT = 20
         private_constant :LIMIT
 
+        # Laid out as what grows.
+        def view = "verdict"
+
         def data
-          @data ||= OwnCode.with_source(ask(:suspects, threshold: threshold, limit: LIMIT, own: text(:own)))
+          @data ||= findings([entry], ask(:leaks, threshold: threshold, limit: LIMIT, own: text(:own)))
         end
 
         private

@@ -9,7 +9,7 @@ module Memprof
 
         # Parameters of the question that most of it answers.
         NUMBERS = { limit: 12 }.freeze
-        SUSPECTS = 5
+        FINDINGS = 5
         # Of each level of the treemap.
         BOXES = 24
         # Part of the whole that a box of it must be.
@@ -33,7 +33,7 @@ module Memprof
         ].freeze
         # The same of what objects have in common.
         GROUPED = [[:source_files, "Source files", :file], [:shapes, "Shapes", :shape]].freeze
-        private_constant :SUSPECTS, :BOXES, :SMALLEST
+        private_constant :FINDINGS, :BOXES, :SMALLEST
 
         # Asks what the page asks, in two threads: a heap keeps its answers, and somebody waits for these.
         def self.prepare(heaps, entry)
@@ -67,7 +67,7 @@ module Memprof
           }
         end
 
-        def leaks = ask(:suspects, limit: SUSPECTS)
+        def leaks = VerdictWording.complete(ask(:leaks, limit: FINDINGS))
 
         private
 

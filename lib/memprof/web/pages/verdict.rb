@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "../../source"
-require_relative "../../verdict_wording"
+require_relative "../findings"
 
 module Memprof
   class Web
@@ -9,11 +8,12 @@ module Memprof
       # `/verdict?dumps=1,2,3`: what grows from dump to dump of one process, what retains it, and which line
       # allocated it: what `memprof leaks` answers. The dumps are in the order of time.
       class Verdict < Page
+        include Findings
+
         at "/verdict", assets: ["diff.css"]
 
         LIMIT = 10
-        AROUND = 2
-        private_constant :LIMIT, :AROUND
+        private_constant :LIMIT
 
         # The address of the page about some heaps.
         def self.of(ids) = "/verdict?dumps=#{ids.join(",")}"
@@ -40,9 +40,7 @@ module Memprof
           return { open: heaps.map { |heap| { id: heap.id, name: heap.name } } } if entries.empty?
 
           check_count
-          answer = VerdictWording.complete(verdict)
-          findings = answer[:findings].map { |finding| finding.merge(around: around(finding)) }
-          { dumps: entries.map { |heap| { id: heap.id, name: heap.name } }, **answer, findings: findings }
+          findings(entries, verdict)
         end
 
         private
@@ -57,12 +55,6 @@ module Memprof
           heaps.verdict(entries).answer(limit: integer(:limit, LIMIT, max: 1000), own: text(:own))
         rescue ArgumentError => e
           raise BadRequest, e.message
-        end
-
-        # The line of the application with the lines beside it.
-        def around(finding)
-          line = finding[:own] || finding[:lines].first
-          line && Source.lines(line[:file], line[:line], around: AROUND)
         end
       end
     end

@@ -44,6 +44,8 @@ const LEVEL: (i128, i128) = (2, 5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trend {
+    /// There is one heap: it is large.
+    OneHeap,
     /// There are two heaps: it has grown.
     Unknown,
     /// It grows on.
@@ -88,6 +90,9 @@ impl Trend {
         }
     }
 }
+
+/// What leads to objects, and their class.
+type Step = ((Link, NameId), NameId);
 
 /// What grows.
 pub(super) struct Growing {
@@ -134,10 +139,10 @@ fn gained(sums: &[Sum], of: impl Fn(&Sum) -> u64) -> u64 {
 
 /// A tree whose growth is looked for.
 pub(super) struct Search<'t> {
-    tree: &'t Tree,
-    own: Vec<Vec<Sum>>,
-    all: Vec<Vec<Sum>>,
-    below: Vec<Vec<u32>>,
+    pub(super) tree: &'t Tree,
+    pub(super) own: Vec<Vec<Sum>>,
+    pub(super) all: Vec<Vec<Sum>>,
+    pub(super) below: Vec<Vec<u32>>,
 }
 
 impl<'t> Search<'t> {
@@ -145,6 +150,10 @@ impl<'t> Search<'t> {
         let padded = |sums: &Vec<Sum>| {
             let mut sums = sums.clone();
             sums.resize(tree.heaps, Sum::default());
+            if tree.heaps == 1 {
+                // The only heap has gained all that it has.
+                sums.insert(0, Sum::default());
+            }
             sums
         };
         let own: Vec<Vec<Sum>> = tree.nodes.iter().map(|node| padded(&node.sums)).collect();
@@ -168,7 +177,14 @@ impl<'t> Search<'t> {
 
     /// Reachable objects of each heap.
     pub fn reachable(&self) -> Vec<Sum> {
-        self.all.first().cloned().unwrap_or_default()
+        self.all
+            .first()
+            .map_or_else(Vec::new, |sums| self.heaps(sums).to_vec())
+    }
+
+    /// The sums of the heaps that there are.
+    pub fn heaps<'s>(&self, sums: &'s [Sum]) -> &'s [Sum] {
+        &sums[sums.len().saturating_sub(self.tree.heaps)..]
     }
 
     /// What grows, what gained most first.
@@ -265,7 +281,7 @@ impl<'t> Search<'t> {
     }
 
     /// Keys and values of the same Hashes are one finding: what gained most, with the other beside it.
-    fn with_keys(&self, found: Vec<Growing>) -> Vec<Growing> {
+    pub(super) fn with_keys(&self, found: Vec<Growing>) -> Vec<Growing> {
         let node = |at: u32| &self.tree.nodes[at as usize];
         let mut together: Vec<Growing> = Vec::new();
         let mut known: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
@@ -400,20 +416,11 @@ impl<'t> Search<'t> {
     }
 
     /// Puts together what is held in like ways by different objects, as each class may have a cache of its own.
-    fn alike(&self, tops: Vec<(u32, Trend, bool)>) -> Vec<Growing> {
+    pub(super) fn alike(&self, tops: Vec<(u32, Trend, bool)>) -> Vec<Growing> {
         let mut found: Vec<Growing> = Vec::new();
-        let mut known: FxHashMap<(NameId, Link, NameId, NameId, bool), usize> =
-            FxHashMap::default();
+        let mut known: FxHashMap<(Vec<Step>, bool), usize> = FxHashMap::default();
         for (at, trend, in_place) in tops {
-            let node = &self.tree.nodes[at as usize];
-            let holder = &self.tree.nodes[node.parent as usize];
-            let key = (
-                node.class,
-                node.label.0,
-                node.label.1,
-                holder.class,
-                in_place,
-            );
+            let key = (self.near(at), in_place);
             let (own, all) = (&self.own[at as usize], &self.all[at as usize]);
             let number = *known.entry(key).or_insert(found.len());
             if number == found.len() {
@@ -445,6 +452,26 @@ impl<'t> Search<'t> {
         found
     }
 
+    /// The steps to a node from the nearest holder that is no collection, which counts by its class.
+    fn near(&self, at: u32) -> Vec<Step> {
+        let node = |at: u32| &self.tree.nodes[at as usize];
+        let mut steps = Vec::new();
+        let mut at = node(at);
+        loop {
+            steps.push((at.label, at.class));
+            let holder = node(at.parent);
+            let class = self.tree.names.name(holder.class);
+            if at.parent == 0 || !matches!(class, "Array" | "Hash") {
+                // Each class may have a cache of its own.
+                if holder.nature != Nature::Known {
+                    steps.push(((Link::None, holder.class), holder.class));
+                }
+                return steps;
+            }
+            at = holder;
+        }
+    }
+
     /// From what grows down to where most of what it gained is.
     pub fn most(&self, from: u32) -> Vec<u32> {
         let gains = |at: &u32| gained(&self.all[*at as usize], |sum| sum.size);
@@ -464,7 +491,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    fn add_lines(&self, found: &mut [Growing]) {
+    pub(super) fn add_lines(&self, found: &mut [Growing]) {
         let mut of = vec![None; self.own.len()];
         for (number, found) in found.iter().enumerate() {
             for &node in found.alike.iter().chain(&found.beside) {
@@ -482,7 +509,9 @@ impl<'t> Search<'t> {
             };
             let class = self.tree.nodes[node as usize].class;
             let (first, last) = lines[number].entry((class, made)).or_default();
-            first.add(sums.first().copied().unwrap_or_default());
+            if self.tree.heaps > 1 {
+                first.add(sums.first().copied().unwrap_or_default());
+            }
             last.add(sums.get(self.tree.heaps - 1).copied().unwrap_or_default());
         }
         for (found, lines) in found.iter_mut().zip(lines) {

@@ -83,6 +83,8 @@ pub(super) struct Node {
     pub contents: Vec<u64>,
     /// The largest of the last heap.
     pub example: Option<(u64, u32)>,
+    /// First and last generation in which those of the last heap were allocated that were tracked.
+    pub generations: Option<(u32, u32)>,
 }
 
 impl Node {
@@ -170,6 +172,7 @@ impl Tree {
                 sums: Vec::new(),
                 contents: Vec::new(),
                 example: None,
+                generations: None,
             });
         }
         Reading::new(self, heap)?.merge()
@@ -180,6 +183,7 @@ impl Tree {
         for node in &mut self.nodes {
             node.example = None;
             node.nested = 0;
+            node.generations = None;
         }
         if !beside || self.heaps == 0 {
             self.heaps += 1;
@@ -195,6 +199,7 @@ impl Tree {
         let sites = heap.site_numbers()?;
         let lengths = heap.lengths()?;
         let groups = heap.group_numbers()?;
+        let generations = heap.generations()?;
         // By node, and by node and site: hashes and vectors of vectors take long for each of millions of objects.
         let mut sums = vec![(Sum::default(), 0_u64); self.nodes.len()];
         let mut by_site: FxHashMap<(u32, u32), Sum> = FxHashMap::default();
@@ -225,6 +230,11 @@ impl Tree {
             node.example = node.example.max(Some((size, id)));
             if let Some(&site) = sites.get(id as usize).filter(|&&site| site != NONE) {
                 by_site.entry((at, site)).or_default().add(one);
+                let born = generations.get(id as usize).copied();
+                if let Some(born) = born.filter(|&born| born != NONE) {
+                    let (first, last) = node.generations.unwrap_or((born, born));
+                    node.generations = Some((first.min(born), last.max(born)));
+                }
             }
         }
         for (node, (sum, contents)) in self.nodes.iter_mut().zip(sums) {
@@ -328,6 +338,7 @@ impl Tree {
             sums: Vec::new(),
             contents: Vec::new(),
             example: None,
+            generations: None,
         });
         self.by_key.insert((parent, label, class, nature), number);
         (number, false)

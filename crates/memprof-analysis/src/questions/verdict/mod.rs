@@ -3,6 +3,7 @@
 mod alike;
 mod also;
 mod growth;
+mod large;
 mod merged;
 pub mod merged_paths;
 mod reading;
@@ -24,8 +25,8 @@ use crate::order;
 use crate::query::Pattern;
 use growth::{Growing, Search};
 use memprof_dump::record::NameId;
-use memprof_heap::{Heap, Own};
-use memprof_ledger::{Growth as MemoryGrowth, Ledger};
+use memprof_heap::{Heap, NONE, Own};
+use memprof_ledger::{Facts, Growth as MemoryGrowth, Ledger};
 use memprof_paths::{evaluated_at, is_application};
 use merged::{HIDDEN, Line, Link, Made, Nature, Tree};
 
@@ -35,8 +36,24 @@ pub use merged::Sum;
 /// Findings returned by default.
 const LIMIT: usize = 3;
 
+/// Percent of what is reachable that is worth a word, if there is one heap.
+const THRESHOLD: f64 = 1.0;
+
+/// Why the verdict is not known.
+const ROOTLESS: &str = "a dump has no roots, or not what they refer to (it was written with `since:`, or has tracked objects \
+                        only), so what retains objects is not known";
+
+/// A dump that lacks what is referred to is a part of a heap if roots reach less than one in so many objects.
+const REACHED: u64 = 10;
+
 /// Lines returned of a finding.
 const LINES: usize = 3;
+
+/// A line that allocated one in so many bytes of a finding in one heap is behind it.
+const PART: u64 = 10;
+
+/// A line that allocated less than one in so many bytes of what grows says nothing.
+const LITTLE: u64 = 100;
 
 /// Steps shown of the path to what grows.
 const STEPS: usize = 12;
@@ -49,6 +66,8 @@ pub struct Verdict {
     ledgers: Vec<Option<Ledger>>,
     /// When the dumps were written, in microseconds since 1970.
     times: Vec<Option<i64>>,
+    /// One has no roots, or is a part of a heap without what they refer to.
+    rootless: bool,
 }
 
 /// What is asked.
@@ -57,8 +76,31 @@ pub struct Verdict {
 pub struct Question {
     /// Maximum number of findings; 3.
     pub limit: Option<usize>,
+    /// With one heap: percent of what is reachable that a finding has at least; 1.
+    pub threshold: Option<f64>,
     /// A regexp for the paths of the application's files; what belongs to no gem or standard library.
     pub own: Option<String>,
+}
+
+impl Question {
+    /// The verdict on one heap.
+    ///
+    /// # Errors
+    /// If its index cannot be read, or the question makes no sense.
+    pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
+        let mut verdict = Verdict::default();
+        verdict.add(heap, false)?;
+        verdict.answer(self, heap)
+    }
+
+    fn threshold(&self) -> Result<f64, Error> {
+        let percent = self.threshold.unwrap_or(THRESHOLD);
+        if percent > 0.0 && percent <= 100.0 {
+            return Ok(percent);
+        }
+        let expected = "threshold must be a percentage between 0 and 100".to_owned();
+        Err(Error::Question(expected))
+    }
 }
 
 /// Where objects that grow were allocated.
@@ -123,8 +165,10 @@ pub struct Finding {
     pub count: Vec<u64>,
     /// Bytes in each heap, with what is below them: of what they retain, and of nothing else.
     pub size: Vec<u64>,
-    /// Bytes more than in the first heap.
+    /// Bytes more than in the first heap; of one heap, all.
     pub gained: u64,
+    /// First and last generation in which the objects of the last heap were allocated that were tracked.
+    pub generations: Option<(u32, u32)>,
     /// Where what is new was allocated: objects of that class first, then those with the most bytes.
     pub lines: Vec<Allocated>,
     /// The line of the application behind it.
@@ -144,7 +188,7 @@ pub struct Answer {
     pub heaps: usize,
     /// Seconds from the first to the last; null if a dump does not say when it was written.
     pub seconds: Option<f64>,
-    /// By how much the RSS grew, and where; null if a dump does not say.
+    /// By how much the RSS grew, and where; of one heap, from nothing; null if a dump does not say.
     pub memory: Option<MemoryGrowth>,
     /// RSS at each heap; null where a dump does not say.
     pub rss: Vec<Option<u64>>,
@@ -152,10 +196,14 @@ pub struct Answer {
     pub malloc: Vec<Option<u64>>,
     /// Reachable objects in each heap.
     pub reachable: Vec<Sum>,
-    /// What grows, what gained most first.
+    /// Why it is not known what grows or is large; null if it is.
+    pub unknown: Option<String>,
+    /// What grows, what gained most first; of one heap, what is large.
     pub findings: Vec<Finding>,
     /// Findings that are not returned.
     pub more: usize,
+    /// The generation of the last heap: how often the GC had run; null if the dump does not say.
+    pub generation: Option<u32>,
     /// memprof's own objects, which are not counted.
     pub left_out: Own,
     /// What may spoil the answer.
@@ -170,6 +218,12 @@ impl Verdict {
     pub fn add(&mut self, heap: &Heap, beside: bool) -> Result<(), Error> {
         let ledger = ledger(heap)?;
         self.tree.add(heap, beside)?;
+        let reached = self.tree.last.iter().filter(|&&node| node != NONE).count();
+        // The root itself is reached.
+        let reached = reached.saturating_sub(1) as u64;
+        let (missing, objects) = (heap.source.missing, u64::from(heap.len()));
+        let is_part = missing > objects || missing > 0 && reached * REACHED < objects;
+        self.rootless |= reached == 0 || heap.categories().is_empty() || is_part;
         match self.ledgers.last_mut().filter(|_| beside) {
             Some(known) => {
                 *known = match (known.take(), ledger) {
@@ -199,7 +253,10 @@ impl Verdict {
     pub fn answer(&self, question: &Question, last: &Heap) -> Result<Answer, Error> {
         let own = own_files(question.own.as_deref())?;
         let search = Search::new(&self.tree);
-        let mut found = search.found();
+        let mut found = match self.tree.heaps {
+            1 => search.large(question.threshold()?),
+            _ => search.found(),
+        };
         let more = found.len().saturating_sub(question.limit.unwrap_or(LIMIT));
         found.truncate(found.len() - more);
         let describer = Describer::new(last)?;
@@ -210,9 +267,16 @@ impl Verdict {
             also,
             ..finding(found)
         });
-        let findings = findings.collect();
-        let ends = (self.ledgers.first(), self.ledgers.last());
-        let memory = match ends {
+        let findings: Vec<Finding> = findings.collect();
+        let lines = (findings.iter())
+            .map(|finding| !finding.lines.is_empty())
+            .reduce(|one, other| one || other);
+        let nothing = Some(Ledger::new(Facts::default(), None));
+        let first = match self.tree.heaps {
+            1 => Some(&nothing),
+            _ => self.ledgers.first(),
+        };
+        let memory = match (first, self.ledgers.last()) {
             (Some(Some(first)), Some(Some(last))) => Some(first.until(last)),
             _ => None,
         };
@@ -230,10 +294,13 @@ impl Verdict {
                 })
                 .collect(),
             reachable: search.reachable(),
+            unknown: self.rootless.then(|| ROOTLESS.to_owned()),
             findings,
             more,
+            generation: (process_facts::header(last).get("generation"))
+                .and_then(|number| u32::try_from(number.as_u64()?).ok()),
             left_out: last.source.own,
-            remarks: tracking::left_out(last).into_iter().collect(),
+            remarks: tracking::remarks(last, lines),
         })
     }
 
@@ -260,14 +327,20 @@ impl Verdict {
         };
         let below = search.most(found.node);
         let node = &self.tree.nodes[found.node as usize];
-        let lines = self.by_line(found, |made| Some(made.at), is_own);
+        let mut lines = self.by_line(found, |made| Some(made.at), is_own);
         let own_lines = self.by_line(found, |made| self.own_line(made, is_own), is_own);
-        // What little of the application is below says nothing, unless there is one for each.
         let each = found.more().max(1);
         let class = self.text(node.class);
-        let own = own_lines.into_iter().find(|line| {
-            let matters = line.more.size * 100 >= found.gained() || line.more.count * 2 >= each;
-            line.class == class || matters
+        let has = |line: &Allocated, part: u64| {
+            line.more.size * part >= found.gained() || line.more.count * 2 >= each
+        };
+        // In one heap most objects may be older than the tracking.
+        let one = self.tree.heaps == 1;
+        lines.retain(|line| !one || has(line, PART));
+        // What little of the application is below says nothing, unless there is one for each.
+        let own = (own_lines.into_iter()).find(|line| match one {
+            true => has(line, PART),
+            false => line.class == class || has(line, LITTLE),
         });
         Finding {
             class: self.text(node.class).to_owned(),
@@ -281,10 +354,17 @@ impl Verdict {
             list: node.is_list(),
             in_place: found.in_place,
             trend: found.trend,
-            count: found.own.iter().map(|sum| sum.count).collect(),
-            size: found.all.iter().map(|sum| sum.size).collect(),
+            count: (search.heaps(&found.own).iter())
+                .map(|sum| sum.count)
+                .collect(),
+            size: (search.heaps(&found.all).iter())
+                .map(|sum| sum.size)
+                .collect(),
+            generations: self.generations(found),
             gained: found.gained(),
-            own: own.or_else(|| self.holder(found.node, is_own)),
+            own: own
+                .or_else(|| self.block(&below, search, is_own))
+                .or_else(|| self.holder(found.node, is_own)),
             lines: lines.into_iter().take(LINES).collect(),
             mostly: self.mostly(&below, search, found.gained()),
             why: why::why(&self.tree, found, &below, last),
@@ -326,6 +406,31 @@ impl Verdict {
         lines.find(|&line| is_own(self.file(line).0))
     }
 
+    /// The block that grows, or that most of what grows is below, if it is written in the application.
+    fn block(
+        &self,
+        below: &[u32],
+        search: &Search<'_>,
+        is_own: &dyn Fn(&str) -> bool,
+    ) -> Option<Allocated> {
+        below.iter().find_map(|&node| {
+            let class = self.text(self.tree.nodes[node as usize].class);
+            let (file, line) = class.strip_prefix("Proc ")?.rsplit_once(':')?;
+            let (file, line) = evaluated_at(file).unwrap_or((file, line.parse().ok()?));
+            is_own(file).then(|| Allocated {
+                class: class.to_owned(),
+                site: Site {
+                    file: file.to_owned(),
+                    line,
+                    method: None,
+                    caller: None,
+                },
+                own: true,
+                more: search.more(node),
+            })
+        })
+    }
+
     /// The nearest of the objects that retain it whose line is the application's, as the `Set` around a `Hash`.
     fn holder(&self, node: u32, is_own: &dyn Fn(&str) -> bool) -> Option<Allocated> {
         let path = self.tree.path(node);
@@ -351,6 +456,14 @@ impl Verdict {
                 more,
             })
         })
+    }
+
+    /// When those that were tracked were allocated.
+    fn generations(&self, found: &Growing) -> Option<(u32, u32)> {
+        let nodes = found.alike.iter().map(|&at| &self.tree.nodes[at as usize]);
+        let spans = || nodes.clone().filter_map(|node| node.generations);
+        let first = spans().map(|(first, _)| first).min()?;
+        Some((first, spans().map(|(_, last)| last).max()?))
     }
 
     /// The objects below that took most, if that is a good part of all.

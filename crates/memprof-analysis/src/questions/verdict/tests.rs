@@ -1,5 +1,7 @@
 use super::*;
 use memprof_dump::record::Kind as Type;
+use serde_json::json;
+
 use memprof_heap::testing::{Thing, address, class, heap, string, thing};
 
 fn verdict(heaps: &[Heap]) -> Answer {
@@ -442,4 +444,128 @@ fn classes_that_are_loaded_do_not_grow_and_those_that_are_generated_do() {
     assert!(loaded.findings.is_empty());
     let generated = verdict(&[10, 20, 30].map(|number| numbered(number, false)));
     assert_eq!(generated.findings.len(), 1);
+}
+
+/// What takes much of one heap: class, objects, and what retains them.
+fn large(heap: &Heap) -> Vec<(String, u64, String)> {
+    let answer = verdict(std::slice::from_ref(heap));
+    assert_eq!(answer.heaps, 1);
+    (answer.findings.iter())
+        .map(|found| {
+            assert_eq!((found.trend, found.gained), (Trend::OneHeap, found.size[0]));
+            (
+                found.class.clone(),
+                found.count[0],
+                found.retained_by.to_string(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn of_one_heap_what_is_large_is_named_with_its_holder_and_line() {
+    let tenant = "Registry::TENANTS -> Hash[*]".to_owned();
+    // A few tenants have many notes, or many tenants have a few.
+    let notes = format!("{tenant} -> Tenant@notes -> Array[*]");
+    assert_eq!(large(&tenants(20, 30)), [("String".to_owned(), 600, notes)]);
+    assert_eq!(
+        large(&tenants(200, 3)),
+        [("Tenant".to_owned(), 200, tenant)]
+    );
+    let answer = verdict(&[tenants(20, 30)]);
+    let own = answer.findings[0]
+        .own
+        .as_ref()
+        .expect("the application's line");
+    assert_eq!((own.site.line, own.more.count), (6, 600));
+    assert_eq!(answer.findings[0].generations, Some((1, 1)));
+    assert_eq!(answer.reachable.len(), 1);
+}
+
+#[test]
+fn of_one_heap_two_caches_beside_each_other_are_two_findings() {
+    let mut things = vec![
+        class(address(0), "App", 0)
+            .to("PAGES", address(1))
+            .to("NAMES", address(2)),
+    ];
+    for (at, (begin, size)) in [(10, 3000), (500, 1000)].into_iter().enumerate() {
+        let entries = 0..150;
+        let array = thing(address(1 + at as u64), Type::ARRAY, "Array").length(150);
+        things.push(entries.clone().fold(array, |array, number| {
+            array.to(&format!("[{number}]"), address(begin + number))
+        }));
+        things.extend(entries.map(|number| string(address(begin + number), "text").size(size)));
+    }
+    let text = |holder: &str| {
+        (
+            "String".to_owned(),
+            150,
+            format!("App::{holder} -> Array[*]"),
+        )
+    };
+    assert_eq!(
+        large(&heap(&[("vm", &[address(0)])], &things)),
+        [text("PAGES"), text("NAMES")]
+    );
+}
+
+#[test]
+fn of_one_heap_a_large_text_is_named_and_loaded_code_is_not() {
+    let code: Vec<u64> = (10..300).map(address).collect();
+    let mut things = vec![
+        class(address(0), "App", 0).to("PAGE", address(1)),
+        string(address(1), "page").size(1 << 20),
+        // What RubyGems knows of gems.
+        class(address(2), "Gem", 0).to("@specs", address(3)),
+        string(address(3), "specifications").size(1 << 20),
+    ];
+    things.extend(
+        code.iter()
+            .map(|&at| thing(at, Type::IMEMO, "").named("iseq").size(10_000)),
+    );
+    let roots = [
+        ("vm", code.as_slice()),
+        ("global_tbl", &[address(0), address(2)]),
+    ];
+    let page = ("String".to_owned(), 1, "App::PAGE".to_owned());
+    assert_eq!(large(&heap(&roots, &things)), [page]);
+}
+
+#[test]
+fn a_heap_without_roots_is_not_known() {
+    let heaps = [heap(&[], &[string(address(1), "x")]), tenants(2, 3)];
+    for heaps in [&heaps[..1], &heaps] {
+        let unknown = verdict(heaps).unknown.expect("a reason");
+        assert!(unknown.contains("no roots"), "{unknown}");
+    }
+    assert_eq!(verdict(&heaps[1..]).unknown, None);
+}
+
+#[test]
+fn a_threshold_that_makes_no_sense_is_refused() {
+    let heap = tenants(2, 3);
+    let ask = |parameters| crate::questions::ask(&heap, "leaks", parameters);
+    for threshold in [json!(0), json!(-1), json!(101), json!("many")] {
+        assert!(ask(json!({ "threshold": threshold })).is_err());
+    }
+    assert!(ask(json!({ "treshold": 5 })).is_err());
+    assert!(ask(json!({ "threshold": 100 })).is_ok());
+}
+
+#[test]
+fn advice_on_lines_fits_what_is_loaded() {
+    let page = || string(address(1), "page").size(1 << 20);
+    let remarks =
+        |things: &[Thing]| verdict(&[heap(&[("vm", &[address(0), address(2)])], things)]).remarks;
+    let app = || class(address(0), "App", 0).to("PAGE", address(1));
+    let plain = remarks(&[app(), page()]);
+    assert!(plain[0].contains("require \"memprof/signal\""), "{plain:?}");
+    let signal = thing(address(2), Type::MODULE, "Module").named("Memprof::OnSignal");
+    let loaded = remarks(&[app(), page(), signal]);
+    assert!(!loaded[0].contains("require"), "{loaded:?}");
+    let tracked = string(address(2), "later").at("app.rb", 1, "", 5);
+    let late = remarks(&[app(), page(), tracked]);
+    assert!(late[0].contains("before tracking began"), "{late:?}");
+    assert_eq!(verdict(&[tenants(20, 30)]).remarks, Vec::<String>::new());
 }

@@ -119,11 +119,16 @@ fn threads(case: &Case<'_>) -> Option<String> {
         Nature::Ended => return Some("they have ended, and are still referenced".to_owned()),
         _ => return None,
     };
-    Some(match case.frame() {
-        Some((frame, 1)) => format!("{what}; one is at {frame}"),
-        Some((frame, count)) => format!("{what}; {} are at {frame}", thousands(count)),
-        None => what.to_owned(),
-    })
+    let frame = case.frame().map(|(frame, count)| match count {
+        1 => format!("one is at {frame}"),
+        _ => format!("{} are at {frame}", thousands(count)),
+    });
+    // Of one heap it is not known whether they end.
+    match (case.tree.heaps, frame) {
+        (1, frame) => frame,
+        (_, Some(frame)) => Some(format!("{what}; {frame}")),
+        (_, None) => Some(what.to_owned()),
+    }
 }
 
 fn at_exit(case: &Case<'_>) -> Option<String> {
@@ -220,7 +225,7 @@ fn thread_local(case: &Case<'_>) -> Option<String> {
 fn key(case: &Case<'_>) -> Option<String> {
     let node = *case.above.last()?;
     let plain = matches!(case.class(node), "String" | "Symbol" | "Integer");
-    (case.label(node) == KEY && !plain)
+    (case.tree.heaps > 1 && case.label(node) == KEY && !plain)
         .then(|| "each is a key of a Hash that forgets none".to_owned())
 }
 
