@@ -10,8 +10,8 @@ class Screenshots
   NARROW = [390, 1000].freeze
   QUALITY = 72
   MOST = 900 * 1024 # bytes of all together
-  # Names and paths of the pages; `:object` and `:page` stand for the suspect and for one of the objects that
-  # have accumulated in it, and `:line` for the line that most of what is live at the end was allocated at.
+  # Names and paths of the pages; `:page` and `:object` stand for one of the objects of the first finding and for
+  # the Hash that has them, and `:line` for the line that most of what is live at the end was allocated at.
   PAGES = {
     "overview" => "/heaps/2/", "leaks" => "/heaps/2/leaks", "object" => "/heaps/2/objects/:page",
     "flame" => "/heaps/2/flame", "graph" => "/heaps/2/graph/:object",
@@ -34,7 +34,7 @@ class Screenshots
   # @return [Integer] bytes of all pictures
   def take
     FileUtils.mkdir_p(PLACE)
-    places = suspects
+    places = addresses
     PAGES.each { |name, path| picture(name, place(path, places), WIDE, "light") }
     picture("live", "#{@stage.live}/live", WIDE, "light") { watch_the_app }
     picture("request", "#{@stage.shop}/products/7?memprof=allocations", WIDE, "light")
@@ -45,12 +45,12 @@ class Screenshots
 
   private
 
-  # The addresses of the first suspect, and of one of the objects that have accumulated in it.
-  def suspects
+  # The addresses of one of the objects of the first finding, and of the Hash that has them.
+  def addresses
     @tab.go("#{@stage.dumps}/heaps/2/leaks")
-    object = address(".card h2 a")
-    @tab.go("#{@stage.dumps}/heaps/2/objects/#{object}")
-    page = address("td:nth-child(2) a", "Page")
+    page = address(".card p a", "Page")
+    @tab.go("#{@stage.dumps}/heaps/2/objects/#{page}")
+    object = address("main a", "Hash")
     @tab.go("#{@stage.dumps}/malloc/3?sort=leaked")
     line = @tab.evaluate("document.querySelector('td a[href*=\"/line?\"]').href")[/\?(.*)/, 1]
     { ":object" => object, ":page" => page, ":line" => line }
