@@ -220,7 +220,7 @@ impl<'t> Search<'t> {
             };
             let left = match stacks {
                 Some(stacks) => {
-                    turnover.is_replaced(found.node)
+                    turnover.is_passing(found.node)
                         || !found.in_place && found.last() <= stacks * LEFT_IN_FRAMES
                 }
                 // In many heaps it is not by chance that each is larger than the one before.

@@ -569,3 +569,24 @@ fn advice_on_lines_fits_what_is_loaded() {
     assert!(late[0].contains("before tracking began"), "{late:?}");
     assert_eq!(verdict(&[tenants(20, 30)]).remarks, Vec::<String>::new());
 }
+
+#[test]
+fn a_queue_that_drops_its_oldest_grows_if_it_takes_in_more() {
+    let queue = |jobs: std::ops::Range<u64>| {
+        let mut array = thing(address(2), Type::ARRAY, "Array").length(jobs.end - jobs.start);
+        let mut things = vec![class(address(0), "Object", 0).to("JOBS", address(2))];
+        for job in jobs {
+            array = array.to(&format!("[{job}]"), address(10 + job));
+            things.push(string(address(10 + job), "job").size(100));
+        }
+        things.push(array);
+        heap(&[("vm", &[address(0)])], &things)
+    };
+    let answer = verdict(&[queue(0..300), queue(200..800), queue(400..1300)]);
+    let finding = &answer.findings[0];
+    assert_eq!(finding.retained_by.to_string(), "JOBS -> Array[*]");
+    assert_eq!(finding.count, [300, 600, 900]);
+    // All others each time: it is replaced as a whole.
+    let answer = verdict(&[queue(0..300), queue(300..900), queue(900..1800)]);
+    assert_eq!(answer.findings.len(), 0);
+}

@@ -11,7 +11,7 @@ use super::merged::{Link, Nature, Node};
 use memprof_heap::{FOLDED, Heap, NONE};
 
 /// Objects of a node that are looked for in the next heap.
-const SAMPLE: usize = 64;
+const SAMPLE: u32 = 64;
 
 /// Objects of nodes.
 #[derive(Default)]
@@ -20,7 +20,8 @@ pub(super) struct Turnover {
     samples: Vec<Vec<(u64, u32)>>,
     /// How often that heap was compacted, as its header says.
     compactions: Option<Json>,
-    replaced: FxHashSet<u32>,
+    /// Of which most objects were others in a later heap, or a part, as far as that is certain.
+    passing: FxHashSet<u32>,
     /// Of which nearly all objects stay, which is certain only of tracked objects.
     lasting: FxHashSet<u32>,
     /// Of which hardly any object ever was there in the next heap, and others.
@@ -49,38 +50,45 @@ impl Turnover {
             if moved {
                 continue;
             }
-            if stayed * 2 < objects.len() {
-                self.replaced.insert(node);
-            }
             let gone = stayed * 10 < objects.len();
             *self.gone.entry(node).or_insert(gone) &= gone;
             let tracked = objects.iter().all(|&(_, generation)| generation != NONE);
-            if tracked && stayed * 10 >= objects.len() * 9 {
+            let lasting = stayed * 10 >= objects.len() * 9;
+            if tracked && lasting {
                 self.lasting.insert(node);
             } else {
                 self.lasting.remove(&node);
             }
+            if stayed * 2 < objects.len() || tracked && !lasting {
+                self.passing.insert(node);
+            }
         }
         self.samples.resize_with(nodes.len(), Vec::new);
         let flags = heap.flag_words()?;
-        for id in 0..heap.len() {
-            let node = of[id as usize];
+        let counted = |&id: &u32| {
             let is_own = (flags.get(id as usize)).is_some_and(|flags| flags & FOLDED.0 != 0);
-            let at = nodes.get(node as usize);
-            if is_own || at.is_none_or(|node| matches!(node.nature, Nature::Root | Nature::Cache)) {
-                continue;
+            let node = nodes.get(of[id as usize] as usize).filter(|_| !is_own);
+            node.is_some_and(|node| !matches!(node.nature, Nature::Root | Nature::Cache))
+        };
+        let mut counts = vec![(0_u32, 0_u32); nodes.len()];
+        for id in (0..heap.len()).filter(counted) {
+            counts[of[id as usize] as usize].0 += 1;
+        }
+        // Neighbours were allocated together, and go together: a queue drops its oldest.
+        for id in (0..heap.len()).filter(counted) {
+            let node = of[id as usize] as usize;
+            let (count, seen) = &mut counts[node];
+            if *seen % count.div_ceil(SAMPLE) == 0 {
+                self.samples[node].push((heap.addresses().of(id), generation(id)));
             }
-            let sample = &mut self.samples[node as usize];
-            if sample.len() < SAMPLE {
-                sample.push((heap.addresses().of(id), generation(id)));
-            }
+            *seen += 1;
         }
         Ok(())
     }
 
-    /// Whether most objects of a node were others in a later heap.
-    pub fn is_replaced(&self, node: u32) -> bool {
-        self.replaced.contains(&node)
+    /// Whether many objects of a node were others in a later heap.
+    pub fn is_passing(&self, node: u32) -> bool {
+        self.passing.contains(&node)
     }
 
     /// Whether hardly any object of a node was there in the next heap, each time.
@@ -90,7 +98,7 @@ impl Turnover {
 
     /// Whether nearly all objects of a node were there in the next heap, the last time.
     pub fn is_lasting(&self, node: u32) -> bool {
-        self.lasting.contains(&node) && !self.is_replaced(node)
+        self.lasting.contains(&node) && !self.is_passing(node)
     }
 }
 
