@@ -18,9 +18,11 @@ unless Memprof::Native.respond_to?(:own_file=)
   end
   unless found
     root = File.expand_path("../..", __dir__)
-    is_checkout = File.exist?(File.join(root, "Rakefile"))
-    remedy = is_checkout ? "run `rake compile:release` in #{root}" : "run `gem pristine memprof`"
-    raise LoadError, "memprof is not compiled for Ruby #{RUBY_VERSION}: #{remedy}"
+    remedies = { "Rakefile" => "`rake compile:release` in #{root}", "ext" => "`gem pristine memprof`" }
+    remedy = remedies.find { |name, _| File.exist?(File.join(root, name)) }&.last
+    # A platform gem, in a directory of gems that another Ruby uses, too.
+    remedy ||= "`gem install memprof --platform ruby`, which compiles it"
+    raise LoadError, "memprof is not compiled for Ruby #{RUBY_VERSION}: run #{remedy}"
   end
 end
 

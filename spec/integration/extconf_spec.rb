@@ -50,6 +50,9 @@ RSpec.describe "ext/memprof/extconf.rb" do
     FileUtils.cp(File.join(ChildRuby::LIB, "memprof/native.rb"), "lib/memprof")
     load = [RbConfig.ruby, "-Ilib", "-e", "require 'memprof/native'"]
     missing = /memprof is not compiled for Ruby \d\S+: run `/
+    expect(run_command(*load).stderr)
+      .to match(/#{missing}gem install memprof --platform ruby`, which compiles it/)
+    FileUtils.mkdir("ext")
     expect(run_command(*load).stderr).to match(/#{missing}gem pristine memprof`/)
     FileUtils.touch("Rakefile")
     expect(run_command(*load).stderr).to match(/#{missing}rake compile:release` in /)
