@@ -3,8 +3,7 @@
 require "fileutils"
 require "rubygems/package"
 
-# The gem of one platform: the source gem with the extension compiled for several Rubies, in place of its source.
-# Nothing is built when it is installed.
+# The gem of one platform: the extension is compiled for several Rubies, and its source is left out.
 class NativeGem
   # `machine` is what objdump calls it. `libc` has the newest version of each family of symbols that a library
   # may need; a family that is missing may not be needed at all. `binutils` is a prefix of the names of tools.
