@@ -19,13 +19,16 @@ module MemprofBuild
     { "RUBY" => ruby, "CARGO_TARGET_DIR" => target_of(version) }
   end
 
+  # Where Ruby looks for the library of that version.
+  def self.extension_of(version) = EXTENSION.sub(RUBY_API, version)
+
   # Builds with cargo, and puts the library where Ruby looks for it. Gives its path.
   def self.with_cargo(profile, ruby: RbConfig.ruby, version: RUBY_API)
     sh(environment(ruby: ruby, version: version),
       "cargo", "build", *CARGO_LOCKED, "--package", "memprof", "--profile", profile)
     directory = profile == "dev" ? "debug" : profile
     built = "#{target_of(version)}/#{directory}/libmemprof.#{RbConfig::CONFIG["SOEXT"]}"
-    library = EXTENSION.sub(RUBY_API, version)
+    library = extension_of(version)
     mkdir_p(File.dirname(library), verbose: false)
     # Never write into the old file: a process may have it mapped, and would run half of each.
     cp(built, "#{library}.new", verbose: false)

@@ -6,22 +6,24 @@ module Memprof
   end
 end
 
-# A precompiled gem, and a checkout that several Rubies share, have one library for each Ruby; a gem compiled
-# while it is installed has a single one. `memprof attach` has loaded it already.
+# A platform gem, and a checkout that several Rubies share, have one library for each Ruby; a gem that was
+# compiled when it was installed has a single one. `memprof attach` has loaded it already.
 unless Memprof::Native.respond_to?(:own_file=)
+  root = File.expand_path("../..", __dir__)
+  remedies = { "Rakefile" => "`rake compile:release` in #{root}", "ext" => "`gem pristine memprof`" }
+  remedy = remedies.find { |name, _| File.exist?(File.join(root, name)) }&.last
+  # A platform gem: another Ruby shares its directory, or the system is older than the libraries.
+  remedy ||= "`gem install memprof --platform ruby`, which compiles it"
   names = ["memprof/#{RUBY_VERSION[/\A\d+\.\d+/]}/memprof", "memprof/memprof"]
   found = names.any? do |name|
     require name
     true
   rescue LoadError => e
-    raise unless e.path == name # it is there, and can't be loaded
+    next if e.path == name
+
+    raise LoadError, "#{e.message}: run #{remedy}"
   end
-  unless found
-    root = File.expand_path("../..", __dir__)
-    is_checkout = File.exist?(File.join(root, "Rakefile"))
-    remedy = is_checkout ? "run `rake compile:release` in #{root}" : "run `gem pristine memprof`"
-    raise LoadError, "memprof is not compiled for Ruby #{RUBY_VERSION}: #{remedy}"
-  end
+  raise LoadError, "memprof is not compiled for Ruby #{RUBY_VERSION}: run #{remedy}" unless found
 end
 
 module Memprof

@@ -125,6 +125,19 @@ RSpec.describe "memprof attach" do
     end
   end
 
+  it "leaves the local variables of the program's file as they were" do
+    code = <<~RUBY
+      m = i = s = 0
+      Thread.new { sleep(0.01) while [m, i, s].sum.zero?; abort("changed: \#{[m, i, s].inspect}") }
+      puts :ready
+      sleep
+    RUBY
+    attachable(code) do |pid, _|
+      2.times { expect(value(pid, "binding.local_variables - %i[m i s]")).to eq("[]\n") }
+      expect(value(pid, "[m, i, s]")).to eq("[0, 0, 0]\n")
+    end
+  end
+
   it "leaves signals, children, sleeps and reads as they were" do
     code = <<~RUBY
       before = [$LOAD_PATH.dup, Thread.list]

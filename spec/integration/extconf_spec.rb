@@ -45,16 +45,21 @@ RSpec.describe "ext/memprof/extconf.rb" do
     expect(File.read("Makefile")).to include("--locked --release --package memprof")
   end
 
-  it "is named by a checkout that is not compiled" do
+  it "is named by a checkout or gem that is not compiled" do
     FileUtils.mkdir_p("lib/memprof")
     FileUtils.cp(File.join(ChildRuby::LIB, "memprof/native.rb"), "lib/memprof")
     load = [RbConfig.ruby, "-Ilib", "-e", "require 'memprof/native'"]
     missing = /memprof is not compiled for Ruby \d\S+: run `/
+    source = /gem install memprof --platform ruby`, which compiles it/
+    library = "lib/memprof/memprof.#{RbConfig::CONFIG["DLEXT"]}"
+    expect(run_command(*load).stderr).to match(/#{missing}#{source}/)
+    # What is there, but can't be loaded, is another matter.
+    FileUtils.touch(library)
+    expect(run_command(*load).stderr).to match(/(?:file too short|not a mach-o).*: run `#{source}/i)
+    FileUtils.rm(library)
+    FileUtils.mkdir("ext")
     expect(run_command(*load).stderr).to match(/#{missing}gem pristine memprof`/)
     FileUtils.touch("Rakefile")
     expect(run_command(*load).stderr).to match(/#{missing}rake compile:release` in /)
-    # What is there, but can't be loaded, is another matter.
-    FileUtils.touch("lib/memprof/memprof.#{RbConfig::CONFIG["DLEXT"]}")
-    expect(run_command(*load).stderr).to match(/file too short|not a mach-o/i)
   end
 end

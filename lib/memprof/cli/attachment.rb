@@ -19,14 +19,14 @@ module Memprof
       AGAIN_AFTER = 0.2 # seconds in which the line may be evaluated, more each time
       LONGEST_WAIT = 2
       # May be evaluated more than once. The descriptor is looked at before it is taken: its number may be
-      # another file's by then.
-      LINE = "m=::Thread.main;::Process.pid==%<pid>d&&m.thread_variable_get(:memprof_attached)!=INODE&&" \
+      # another file's by then. Names are parameters: the line sees the variables of the program's file.
+      LINE = "->(m,i,s){::Process.pid==%<pid>d&&m.thread_variable_get(:memprof_attached)!=INODE&&" \
              "(m.thread_variable_set(:memprof_attached,INODE);::Thread.new{begin;" \
              "::Thread.current.report_on_exception=false;" \
              "i=::IO.for_fd(DESCRIPTOR,\"rb\",autoclose:false);s=i.stat;" \
              "if(s.socket?&&s.ino==INODE);begin;i.autoclose=true;::Thread.current[:memprof_attached]=i;" \
              "::RubyVM::InstructionSequence.compile(::Marshal.load(i),\"memprof attach\").eval;" \
-             "ensure;i.close;end;end;rescue ::Exception;end})"
+             "ensure;i.close;end;end;rescue ::Exception;end})}.(::Thread.main,nil,nil)"
       REQUIRE = /^require(?:_relative)? "[^"]+"$/
       AUTOLOAD = /^ *autoload :\w+, "([^"]+)"$/
       OWN = %r{\A/(?:cli|control|signal|attached/)} # files that the process does not need

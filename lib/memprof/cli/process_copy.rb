@@ -134,8 +134,15 @@ module Memprof
         other = File.expand_path("../#{minor}/#{File.basename(ours)}", __dir__)
         return other if File.file?(other)
 
-        raise UsageError, "process #{@target.pid} runs Ruby #{version}, and this memprof was built for " \
-                          "#{RUBY_VERSION}: run the memprof of that Ruby"
+        raise UsageError, "process #{@target.pid} runs Ruby #{version}, and this memprof has libraries for " \
+                          "#{versions(ours).join(", ")}: run the memprof of that Ruby"
+      end
+
+      # The Rubies that this memprof has a library for.
+      def versions(ours)
+        others = Dir[File.expand_path("../[0-9]*/#{File.basename(ours)}", __dir__)]
+        own = RUBY_VERSION[/\A\d+\.\d+/]
+        [own, *others.map { |path| File.basename(File.dirname(path)) }].uniq.sort
       end
 
       def refuse(kind, why)

@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "rubygems/package"
+
+# The gem of one platform: the extension is compiled for several Rubies, and its source is left out.
+class NativeGem
+  # `machine` is what objdump calls it. `libc` has the newest version of each family of symbols that a library
+  # may need; a family that is missing may not be needed at all. `binutils` is a prefix of the names of tools.
+  Platform = Struct.new(:name, :machine, :libc, :binutils, keyword_init: true)
+
+  class Unfit < StandardError; end
+
+  RUBIES = %w[3.1 3.2 3.3 3.4 4.0].freeze
+  PATCHES = (0..20) # more than a Ruby ever had
+  SOURCE = ["crates/", "ext/", "Cargo."].freeze
+  FAMILIES = /\(?\b(GLIBC|GLIBCXX)_(\d[\d.]*)\)?/
+  private_constant :PATCHES, :SOURCE, :FAMILIES
+
+  # The Rubies with a library. All others get the source gem, also one in between: RubyGems takes the gem that
+  # fits. Requirements are joined by "and", so each release of a Ruby in a gap is excluded by itself.
+  def self.required_ruby_version(versions)
+    first, last = versions.minmax_by { |version| Gem::Version.new(version) }
+    between = RUBIES[RUBIES.index(first)..RUBIES.index(last)] - versions
+    excluded = between.flat_map { |version| PATCHES.map { |patch| "!= #{version}.#{patch}" } }
+    Gem::Requirement.new(">= #{first}", *excluded, "< #{Gem::Version.new("#{last}.0").bump}.dev")
+  end
+
+  # @param libraries [Hash{String => String}] paths by the version of Ruby
+  def initialize(platform, libraries, root: File.expand_path("..", __dir__))
+    @platform = platform
+    @libraries = libraries.sort_by { |version, _| Gem::Version.new(version) }.to_h
+    @root = root
+  end
+
+  # RubyGems before 3.3.22 would leave the libc out of the name.
+  def file_name = "#{source.name}-#{source.version}-#{@platform.name}.gem"
+
+  # Gives the path of the gem.
+  def write(directory, stage:)
+    FileUtils.mkdir_p(directory)
+    FileUtils.rm_rf(stage)
+    copy_files(stage)
+    @libraries.each { |version, library| copy_library(library, File.join(stage, inner_path(version))) }
+    file = File.expand_path(file_name, directory)
+    Dir.chdir(stage) do
+      silent = Gem::SilentUI.new
+      Gem::DefaultUserInteraction.use_ui(silent) { Gem::Package.build(specification, false, true, file) }
+    end
+    file
+  end
+
+  def specification
+    source.dup.tap do |spec|
+      spec.required_ruby_version = self.class.required_ruby_version(@libraries.keys)
+      spec.platform = @platform.name
+      spec.extensions = []
+      spec.metadata = spec.metadata.except("cargo_crate_name")
+      spec.files = (files + @libraries.keys.map { |version| inner_path(version) }).sort
+    end
+  end
+
+  private
+
+  def source = @source ||= Gem::Specification.load(File.join(@root, "memprof.gemspec"))
+
+  def files = source.files.reject { |path| path.start_with?(*SOURCE) }
+
+  def inner_path(version) = "lib/memprof/#{version}/memprof.so"
+
+  def copy_files(stage)
+    files.each do |path|
+      FileUtils.mkdir_p(File.dirname(File.join(stage, path)))
+      FileUtils.cp(File.join(@root, path), File.join(stage, path))
+    end
+  end
+
+  # Without the names of functions, which are an eighth of it.
+  def copy_library(library, target)
+    FileUtils.mkdir_p(File.dirname(target))
+    run("objcopy", "--strip-all", library, target)
+    check(library, target)
+    File.chmod(0o755, target)
+  end
+
+  def check(library, target)
+    machine = run("objdump", "-f", target)[/^architecture: ([^,]+)/, 1]
+    raise Unfit, "#{library} is for #{machine}, not #{@platform.machine}" unless machine == @platform.machine
+
+    run("objdump", "-T", target).scan(FAMILIES).uniq.each do |family, version|
+      most = @platform.libc[family]
+      next if most && Gem::Version.new(version) <= Gem::Version.new(most)
+
+      raise Unfit, "#{library} needs #{family} #{version}; #{@platform.name} has #{most || "none"}"
+    end
+  end
+
+  def run(tool, *arguments)
+    output = IO.popen(["#{@platform.binutils}#{tool}", *arguments], &:read)
+    raise Unfit, "#{tool} failed for #{arguments.last}" unless $?.success?
+
+    output
+  end
+end

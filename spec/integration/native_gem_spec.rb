@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "rbconfig"
+require "tmpdir"
+require_relative "../../rakelib/native_gem"
+
+# The gem of a platform, from libraries that are there.
+RSpec.describe NativeGem do
+  before { skip "platform gems are for Linux" unless RUBY_PLATFORM.include?("linux") }
+
+  this = RUBY_VERSION[/\A\d+\.\d+/]
+  other = this == "3.3" ? "3.4" : "3.3"
+  machine = RUBY_PLATFORM.start_with?("aarch64") ? "aarch64" : "i386:x86-64"
+  let(:row) do
+    name = "#{RUBY_PLATFORM[/\A\w+/]}-linux-gnu"
+    { name: name, machine: machine, libc: { "GLIBC" => "2.34" }, binutils: "" }
+  end
+  let(:library) { $LOADED_FEATURES.find { |path| path.end_with?("/memprof.so") } }
+
+  # Without what could build anything.
+  def run_installed(home, *command)
+    run_command(RbConfig.ruby, *command, chdir: home,
+      env: { "GEM_HOME" => home, "GEM_PATH" => home, "RUBYLIB" => nil, "PATH" => home })
+  end
+
+  def gem_command(home, *arguments)
+    run_installed(home, "-rrubygems/gem_runner", "-e", "Gem::GemRunner.new.run(ARGV)", "--", *arguments)
+  end
+
+  around { |example| Dir.mktmpdir("memprof-native-gem") { |home| Dir.chdir(home) { example.run } } }
+
+  it "installs without a compiler, and has the library of each of its Rubies" do
+    home = Dir.pwd
+    file = described_class.new(described_class::Platform.new(**row), { this => library, other => library })
+      .write("pkg", stage: "stage")
+    expect(File.basename(file)).to match(/\Amemprof-1\.\S+-linux-gnu\.gem\z/)
+
+    stdout, stderr, status = gem_command(home, "install", "--local", file)
+    expect([status.success?, stderr]).to eq([true, ""]), stdout
+    sources = ["{extensions,gems/*/ext}/**/*", "gems/*/{crates,Cargo.toml}"]
+    expect(Dir[*sources, "doc/*/ri/*/**/*.ri"]).to be_empty
+
+    stdout, stderr, status = run_installed(home, "bin/memprof", "--version")
+    expect([status.exitstatus, stderr, stdout]).to match([0, "", /\bmemprof 1\.\d+\.\d+/i])
+
+    stdout, stderr, status = run_installed(home, "-e", <<~RUBY)
+      require "memprof"
+      kept = nil
+      Memprof.track { kept = Array.new(12) { "abc" } }
+      require "memprof/cli"
+      puts $LOADED_FEATURES.grep(/memprof\\.so/)
+      copy = Memprof::CLI::ProcessCopy.new(Struct.new(:pid).new(4711))
+      %w[#{this}.9 #{other}.9 9.9.9].each do |version|
+        copy.instance_variable_set(:@ruby_version, version)
+        puts copy.library
+      rescue Memprof::CLI::UsageError => e
+        puts e.message
+      end
+    RUBY
+    expect([status.exitstatus, stderr]).to eq([0, ""])
+    expect(stdout).to match(/^     12 -e:3:String$/)
+    *libraries, refusal = stdout.lines(chomp: true).grep(/memprof/)
+    inside = Dir["#{File.realpath(home)}/gems/memprof-*/lib/memprof"].first
+    expect(libraries).to eq([this, this, other].map { |version| "#{inside}/#{version}/memprof.so" })
+    expect(refusal).to eq("process 4711 runs Ruby 9.9.9, and this memprof has libraries for " \
+                          "#{[this, other].sort.join(", ")}: run the memprof of that Ruby")
+  end
+
+  it "is for the Rubies that it has a library for, so that others take the source gem" do
+    requirement = described_class.required_ruby_version(%w[4.0 3.1 3.3])
+    accepted = %w[3.0.7 3.1.0 3.1.7 3.2.0 3.2.3 3.2.11 3.3.0 3.3.12 3.4.0 3.4.9 4.0.0 4.0.5 4.1.0.dev 4.1.0]
+      .select { |version| requirement.satisfied_by?(Gem::Version.new(version)) }
+    expect(accepted).to eq(%w[3.1.0 3.1.7 3.3.0 3.3.12 4.0.0 4.0.5])
+    expect(described_class.required_ruby_version(%w[3.4])).to eq(Gem::Requirement.new(">= 3.4", "< 3.5.dev"))
+  end
+
+  it "refuses a library that the platform could not load" do
+    {
+      { libc: { "GLIBC" => "2.2" } } => /memprof\.so needs GLIBC 2\.[\d.]+; \S+ has 2\.2\z/,
+      { libc: {} } => /memprof\.so needs GLIBC 2\.[\d.]+; \S+ has none\z/,
+      { machine: "riscv" } => /memprof\.so is for #{machine}, not riscv\z/
+    }.each do |fault, message|
+      platform = described_class::Platform.new(**row, **fault)
+      expect { described_class.new(platform, { this => library }).write("pkg", stage: "stage") }
+        .to raise_error(described_class::Unfit, message)
+    end
+    expect(Dir["pkg/*"]).to be_empty
+  end
+end
