@@ -231,9 +231,8 @@ fn the_line_is_what_a_naive_walk_finds() {
         };
         let mut above = std::iter::successors(parent(node), |&node| parent(node))
             .take_while(|&above| above != found.node && above != NONE);
-        if above.all(|above| line(above).is_none())
-            && let Some(line) = line(node)
-        {
+        let is_outermost = above.all(|above| line(above).is_none());
+        if let Some(line) = line(node).filter(|_| is_outermost) {
             *sums.entry(line).or_default() += retained.get(node);
         }
     }
