@@ -11,17 +11,23 @@ module Memprof
     AGAIN = %i[died busy collecting no_ruby stuck traced].freeze
     REMEDIES = {
       forbidden: "tracing it is not permitted: run memprof as root, or set " \
-                 "/proc/sys/kernel/yama/ptrace_scope to 0; in a container add the capability SYS_PTRACE",
+                 "/proc/sys/kernel/yama/ptrace_scope to 0",
       traced: "a debugger or strace traces it: end that first",
-      filtered: "its seccomp filter might kill it for what memprof has it do: run memprof as root, " \
-                "outside of containers",
+      filtered: "its seccomp filter might kill it for what memprof has it do: run memprof as root outside " \
+                "of containers, or in a privileged one (docker run --privileged, kubectl debug " \
+                "--profile sysadmin)",
       foreign: "it runs code of another architecture than this memprof",
       gone: "it ended"
     }.freeze
     FOREIGN = "it belongs to another user; run memprof as that user, or as root"
+    # Root has it everywhere but in containers, which get only some capabilities.
+    INCAPABLE = "tracing it takes the capability SYS_PTRACE, which this container lacks: docker run " \
+                "--cap-add SYS_PTRACE; in Kubernetes securityContext.capabilities.add: [SYS_PTRACE], or " \
+                "kubectl debug --profile general"
+    SYS_PTRACE = 19
     GLANCE = 0.1
     SILENCE = 60 # seconds in which the process that traces has to say something
-    private_constant :ATTEMPTS, :AGAIN, :REMEDIES, :FOREIGN, :GLANCE, :SILENCE
+    private_constant :ATTEMPTS, :AGAIN, :REMEDIES, :FOREIGN, :INCAPABLE, :SYS_PTRACE, :GLANCE, :SILENCE
 
     private
 
@@ -47,8 +53,13 @@ module Memprof
 
     def remedy(kind, why, pid = nil)
       return FOREIGN if kind == :forbidden && foreign?(pid)
+      return INCAPABLE if kind == :forbidden && incapable?
 
       REMEDIES.fetch(kind, why)
+    end
+
+    def incapable?
+      Process.euid.zero? && File.read("/proc/self/status")[/^CapEff:\s+(\h+)/, 1].to_i(16)[SYS_PTRACE].zero?
     end
 
     # For root, too, there may be something that forbids it.

@@ -56,9 +56,7 @@ impl Recorded {
         for one in &recorded {
             let number = blocks.at(one.address);
             let block = number.and_then(|number| Some((number, blocks.get(number)?)));
-            if let Some((number, block)) = block
-                && fits(one, &block)
-            {
+            if let Some((number, _)) = block.filter(|(_, block)| fits(one, block)) {
                 of_blocks[number as usize] = (one.place + 1, one.node);
                 found += 1;
             }

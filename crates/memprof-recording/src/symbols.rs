@@ -32,9 +32,10 @@ pub fn name(frames: &mut [Frame]) {
 fn name_by(frames: &mut [Frame], debug_files: &Path) {
     let mut modules: FxHashMap<String, Vec<&mut Native>> = FxHashMap::default();
     for frame in frames {
-        if let Frame::Native(native) = frame
-            && native.module.starts_with('/')
-        {
+        let Frame::Native(native) = frame else {
+            continue;
+        };
+        if native.module.starts_with('/') {
             let module = native.module.clone();
             modules.entry(module).or_default().push(native);
         }

@@ -74,7 +74,9 @@ module Memprof
       end
 
       def dump_children(target)
-        children, silent = target.descendants.partition { |child| child.answers? || child.ruby? }
+        children, silent = target.descendants.partition do |child|
+          child.answers? || child.ruby? || child.forbidden?
+        end
         raise UsageError, "process #{target.pid} has no children that run Ruby" if children.empty?
 
         dumped = children.map { |child| dumped?(child) }

@@ -43,6 +43,7 @@ module Memprof
       def ask_process(target, request)
         client = target.connect
         unless client
+          target.refuse_forbidden
           raise UsageError, "process #{target.pid} has not loaded memprof/signal, or has no socket: #{HOW}"
         end
 

@@ -6,6 +6,7 @@ require_relative "../control/client"
 require_relative "../native"
 require_relative "../printable"
 require_relative "../signal/settings"
+require_relative "process_copy"
 
 module Memprof
   module CLI
@@ -80,6 +81,13 @@ module Memprof
       end
 
       def ruby? = Native.respond_to?(:ruby_version_of) && Native.ruby_version_of(pid).size == 1
+
+      # Whether its memory and files can't be read: then it is not known whether it runs Ruby or has a socket.
+      def forbidden? = Native.respond_to?(:ruby_version_of) && Native.ruby_version_of(pid).first == :forbidden
+
+      def refuse_forbidden
+        ProcessCopy.new(self).ruby_version if forbidden?
+      end
 
       def descendants
         @facts.descendants.filter_map do |child|

@@ -95,7 +95,8 @@ module Memprof
       # What a process has forked is looked at, too.
       def group(targets)
         all = targets.flat_map { |target| [target, *target.descendants] }.uniq(&:pid)
-        ruby = all.select { |target| target.answers? || target.ruby? }
+        ruby, others = all.partition { |target| target.answers? || target.ruby? }
+        (targets & others).each(&:refuse_forbidden)
         ruby.group_by(&:code).values.map { |alike| Group.new(alike, [], []) }
       end
 

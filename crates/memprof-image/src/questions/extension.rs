@@ -216,9 +216,7 @@ impl<'a, 'r> Walk<'a, 'r> {
             again,
         } = &mut self.extension;
         if !self.visited.insert(member) {
-            if self.comment
-                && let Some(origin) = origin
-            {
+            if let Some(origin) = origin.filter(|_| self.comment) {
                 again.push(((reached.len() - 1) as u32, origin, member));
             }
             return None;

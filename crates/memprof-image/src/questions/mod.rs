@@ -63,10 +63,10 @@ const ABOUT_BLOCKS: [&str; 4] = ["arenas", "count", "list", "summarize"];
 /// # Errors
 /// If there is no such question, its parameters make no sense, or the image does not say.
 pub fn ask(analysis: &Analysis, question: &str, parameters: Value) -> Result<String, Refusal> {
-    if ABOUT_BLOCKS.contains(&question)
-        && let Some(reason) = analysis.unknown_blocks()
-    {
-        return Err(Refusal::Unknown(reason));
+    if ABOUT_BLOCKS.contains(&question) {
+        if let Some(reason) = analysis.unknown_blocks() {
+            return Err(Refusal::Unknown(reason));
+        }
     }
     match question {
         "arenas" => answer(analysis, parameters, arenas::Question::answer),

@@ -135,9 +135,8 @@ impl Selection {
     /// The members of such a set: found once for all parts of a list.
     fn members(&self, analysis: &Analysis) -> Result<Arc<Extension>, String> {
         let mut last = (analysis.last_members.0.lock()).unwrap_or_else(PoisonError::into_inner);
-        if let Some((selection, members)) = &*last
-            && selection == self
-        {
+        let known = last.as_ref().filter(|(selection, _)| selection == self);
+        if let Some((_, members)) = known {
             return Ok(Arc::clone(members));
         }
         let members = Arc::new(self.find_members(analysis)?);

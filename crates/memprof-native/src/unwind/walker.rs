@@ -190,10 +190,10 @@ fn here() -> (u64, UnwindRegsNative, usize) {
 #[inline(always)]
 fn here() -> (u64, UnwindRegsNative, usize) {
     let (ip, sp, fp, lr): (u64, u64, u64, u64);
-    // SAFETY: reads four registers.
+    // SAFETY: reads four registers. The link register goes first, as the compiler may choose it for what comes next.
     unsafe {
-        std::arch::asm!("adr {}, .", "mov {}, sp", "mov {}, x29", "mov {}, x30",
-            out(reg) ip, out(reg) sp, out(reg) fp, out(reg) lr, options(nostack, nomem, preserves_flags));
+        std::arch::asm!("mov {}, x30", "adr {}, .", "mov {}, sp", "mov {}, x29",
+            out(reg) lr, out(reg) ip, out(reg) sp, out(reg) fp, options(nostack, nomem, preserves_flags));
     }
     (ip, UnwindRegsNative::new(lr, sp, fp), sp as usize)
 }

@@ -287,9 +287,9 @@ impl<'t, 'h> Reading<'t, 'h> {
             return self.class_itself(object, kind);
         }
         let internal = self.words.internal_name(object);
-        if internal == Some("proc")
-            && let Some((file, line)) = self.words.source(object)
-        {
+        let is_proc = internal == Some("proc");
+        let source = is_proc.then(|| self.words.source(object)).flatten();
+        if let Some((file, line)) = source {
             let library = library_path(&file);
             let shown = place(library.as_deref().unwrap_or(&file), line);
             let name = (self.tree.names).intern(&format!("{} {shown}", self.words.class(object)));
