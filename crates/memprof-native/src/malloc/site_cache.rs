@@ -297,6 +297,20 @@ mod tests {
         is_quiet: || false,
     };
 
+    fn at(path: *const c_char, line: u32) -> Line {
+        Line { path, line }
+    }
+
+    #[test]
+    fn a_line_of_the_profilers_own_is_no_site() {
+        let cache = cache();
+        for _ in 0..2 {
+            // SAFETY: a static path.
+            let site = unsafe { cache.line(&HOST, at(c"/profiler/a.rb".as_ptr(), 3)) };
+            assert_eq!(site, Some(OWN));
+        }
+    }
+
     fn line_of(site: Option<SiteId>) -> u32 {
         match location(site.unwrap()) {
             Location::Line { line, .. } => line,
@@ -387,7 +401,7 @@ mod tests {
         for round in 0..3 {
             for number in 1..3_000u32 {
                 // SAFETY: a literal.
-                let site = unsafe { cache.line(c"/app/a.rb".as_ptr(), number) };
+                let site = unsafe { cache.line(&HOST, at(c"/app/a.rb".as_ptr(), number)) };
                 assert_eq!(line_of(site), number, "round {round}");
                 let site = cache.native(number as usize * 4).unwrap();
                 assert_eq!(location(site), Location::Native(number as usize * 4));
@@ -400,10 +414,10 @@ mod tests {
         let cache = cache();
         let mut text = *b"/app/one.rb\0";
         // SAFETY: both times a text with a NUL behind it.
-        let one = unsafe { cache.line(text.as_ptr().cast(), 7) }.unwrap();
+        let one = unsafe { cache.line(&HOST, at(text.as_ptr().cast(), 7)) }.unwrap();
         text[5..8].copy_from_slice(b"two");
         // SAFETY: as above.
-        let two = unsafe { cache.line(text.as_ptr().cast(), 7) }.unwrap();
+        let two = unsafe { cache.line(&HOST, at(text.as_ptr().cast(), 7)) }.unwrap();
         let path = |site| {
             // SAFETY: the path of a line's site, which is never freed.
             unsafe { CStr::from_ptr(sites::path_of(site)) }
