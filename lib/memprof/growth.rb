@@ -122,11 +122,11 @@ module Memprof
 
       def grown_contents(watch)
         series = watch.contents
-        series.zip(Native.fit(series.values)).filter_map do |(place, contents), (slope, _, grows)|
+        series.each_key.zip(Native.fit(series.values)).filter_map do |place, (slope, _, grows)|
           next unless grows
 
-          site(place, slope: 0.0, low: 0.0, counts: watch.counts(place), bytes: slope, contents: contents,
-            address: watch.address(place))
+          site(place, slope: 0.0, low: 0.0, counts: watch.counts(place), bytes: slope,
+            contents: watch.bytes(place), address: watch.address(place))
         end
       end
 

@@ -50,9 +50,7 @@ module Memprof
     MAX_SAMPLE = (1 << 32) - 1
     MAX_STACK = 512
     RUNS = "a recording of malloc runs already"
-    # Beginnings of the locations of memprof's own code.
-    OWN = [File.join(__dir__, ""), "#{__dir__}.rb:"].freeze
-    private_constant :MAX_SAMPLE, :MAX_STACK, :RUNS, :OWN
+    private_constant :MAX_SAMPLE, :MAX_STACK, :RUNS
 
     class << self
       # Starts recording; what an earlier recording counted is dropped.
@@ -302,8 +300,8 @@ module Memprof
       def write(path_or_io, format:, value: :live) = Stacks.write(path_or_io, format, value)
 
       # @api private
-      # @return [Array] locations with their counts, without lines of memprof's own
-      def sites = Native::Malloc.sites.reject { |location, _| location.start_with?(*OWN) }
+      # @return [Array] locations with their counts
+      def sites = Native::Malloc.sites
 
       private
 

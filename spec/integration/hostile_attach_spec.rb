@@ -177,6 +177,38 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
     end
   end
 
+  # The target gets the file without a name; what it does to links and directories of its own changes nothing.
+  it "writes a recording to root's own file only, whatever the target does to names" do
+    victim("mine") do |path, home|
+      foreign_program("puts :ready; loop { $keep = 'x' * 10_000; sleep(0.01) }", home: home) do |program|
+        attacker(<<~RUBY, home) do
+          puts "ready"
+          loop do
+            found.call.each do |directory|
+              Dir.children(directory).grep(/malloc|record/).each do |name|
+                File.rename("\#{directory}/\#{name}", "\#{home}/aside-\#{rand}")
+                File.symlink("\#{victim}/mine", "\#{directory}/\#{name}")
+              end
+            end
+          rescue SystemCallError
+            nil
+          end
+        RUBY
+          leaves_alone(path) do
+            bounded("attach", program.pid, "--malloc", "--duration", 1, "-o", "out.malloc", seconds: 100)
+          end
+          out = File.lstat("out.malloc")
+          expect([out.file?, out.uid, out.mode & 0o777, out.nlink]).to eq([true, 0, 0o600, 1])
+          expect(Dir["/proc/#{program.pid}/fd/*"].map { |fd|
+                   File.readlink(fd)
+                 }.grep(/out\.malloc/)).to eq([])
+          result = run_memprof("malloc", "--json", File.expand_path("out.malloc"))
+          expect(JSON.parse(result.stdout)["complete"]).to be(true)
+        end
+      end
+    end
+  end
+
   # The target itself decides what memprof's own code there does, which writes answers as JSON.
   describe "with an answer of its own" do
     def answering(expression)

@@ -112,10 +112,26 @@ RSpec.describe "The line of a block" do
     run_memprof("run", "--malloc", "-o", "e.malloc", "--", RbConfig.ruby, "-e", command)
     tree = run_memprof("malloc", "--callers", "e.malloc").stdout
     expect(tree).to match(/ inner \(-e:1\)\n +<main> \(-e:2\)$/)
-    # Newer Rubies lose the callers once a file is loaded.
-    next if RUBY_VERSION >= "3.3"
-
     expect(tree).to match(/ other \(loaded\.rb:1\)\n +<[^>]+> \(loaded\.rb:2\)\n(.*\n)* +<main> \(-e:3\)$/)
+  end
+
+  # Each line that is recorded is a line of the program or of the standard library.
+  [1, 30].each do |stack|
+    it "is never memprof's own, with #{stack} frames" do
+      result = run_ruby(<<~RUBY)
+        require "memprof"
+        Memprof::Malloc.record("own.malloc", stack: #{stack}) do
+          Memprof.start
+          $keep = [Memprof.report { "x" * 100_000 }.to_s, Memprof.memory.to_s, Memprof.growth(times: 4) { 1 }.to_s]
+          Memprof.stop
+          require "memprof/memory_profiler"
+        end
+      RUBY
+      expect(result.stderr).to eq("")
+      table = run_memprof("malloc", "--limit", "100000", "own.malloc").stdout
+      expect(table).to match(/ -e:4$/)
+      expect(table.lines.grep(%r{lib/memprof[/.]})).to eq([])
+    end
   end
 
   it "is a function that its library does not export, where no Ruby runs" do

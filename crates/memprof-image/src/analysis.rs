@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use memprof_recording::LiveBlocks;
 
+use crate::allocator;
 use crate::blocks::{Block, Kind};
 use crate::glibc::GlibcHeap;
 use crate::image::Image;
@@ -37,7 +38,7 @@ impl Analysis {
     pub fn new(image: Image) -> Analysis {
         let ruby = RubyPages::find(&image);
         let pages: Vec<_> = ruby.ranges().collect();
-        let heap = GlibcHeap::read(&image, &pages);
+        let heap = allocator::of_program(GlibcHeap::read(&image, &pages), &ruby, &image);
         let map = MemoryMap::new(&image, &heap, &ruby);
         Analysis {
             image,

@@ -76,6 +76,9 @@ module Memprof
       # containers grow with what they hold.
       def contents = series.any? ? {} : steady(growing_contents)
 
+      # Bytes that the objects of a place held after each run.
+      def bytes(place) = @contents.to_h.fetch(place)
+
       # Where a container is that is older than the first run; nil of objects that have a line.
       def address(place) = @addresses[place]
 
@@ -130,13 +133,23 @@ module Memprof
         contents_of_constant_sites.select { |_, bytes| halves(bytes).all? { |part| rises?(part) } }
       end
 
-      # Where objects get more they hold more, and are judged by their number. One step is not that: the
+      # Where objects get more they hold more, and are judged by their number. A few steps are not that: the
       # collector may have found an address on the machine stack.
       def contents_of_constant_sites
         objects = @series.to_h
-        @contents.to_h.select do |place, _|
-          matters?(place.last) && !(objects.key?(place) && rises_throughout?(objects[place]))
-        end
+        @contents.to_h.filter_map do |place, bytes|
+          next unless matters?(place.last)
+
+          counts = objects[place] or next [place, bytes]
+          [place, of_constant_number(bytes, counts)] unless rises_throughout?(counts)
+        end.to_h
+      end
+
+      # The bytes since the number of objects last changed, if that is at least half of the runs: the steps
+      # before look like growth that slows down.
+      def of_constant_number(bytes, counts)
+        constant = counts.reverse_each.take_while { |count| count == counts.last }.size
+        (constant * 2 < counts.size) ? bytes : bytes.last(constant)
       end
 
       def rises_throughout?(counts) = counts.each_slice((counts.size + 1) / 2).all? { |half| rises?(half) }

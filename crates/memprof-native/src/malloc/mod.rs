@@ -166,6 +166,8 @@ pub struct Host {
     pub described: fn(Running) -> Option<Described>,
     /// The number of garbage collections so far.
     pub generation: fn() -> u32,
+    /// Whether a file of this path is the profiler's own. Asked once for each line.
+    pub is_own: fn(&[u8]) -> bool,
     /// Whether the calling thread is not to be recorded. Only asked while [`set_quiet`] says that some thread is.
     pub is_quiet: fn() -> bool,
 }

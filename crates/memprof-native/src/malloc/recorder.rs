@@ -172,6 +172,9 @@ fn record_inside(thread: &counters::Block, address: usize, size: u64, caller: us
         MISSED.fetch_add(1, Relaxed);
         return;
     };
+    if site == site_cache::OWN {
+        return;
+    }
     let block = Block {
         size,
         site,

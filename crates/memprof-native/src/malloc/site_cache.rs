@@ -53,6 +53,8 @@ pub(super) const ENOUGH: u32 = 64;
 
 /// In place of the site of a position: its code is the interpreter's own, and the line is that of its caller.
 const CALLERS: SiteId = SiteId(u32::MAX);
+/// In place of the site of the profiler's own code, whose blocks are not recorded.
+pub(super) const OWN: SiteId = SiteId(u32::MAX - 1);
 /// Frames that are searched for a caller outside of the interpreter's own code.
 const SEARCHED: usize = 16;
 
@@ -112,7 +114,7 @@ impl SiteCache {
             CALLERS
         } else {
             // SAFETY: the host's path.
-            unsafe { self.line(line.path, line.line) }?
+            unsafe { self.line(host, line) }?
         };
         let known = self.positions[place(position, 0)];
         if known.position == position {
@@ -158,7 +160,7 @@ impl SiteCache {
             None
         };
         // SAFETY: the host's path.
-        users.or_else(|| unsafe { self.line(line.path, line.line) })
+        users.or_else(|| unsafe { self.line(host, line) })
     }
 
     /// The innermost line that is not the interpreter's own. None if it is too far out, or frames are unknown.
@@ -184,6 +186,8 @@ impl SiteCache {
         let location = said.location();
         let site = if location.origin() == Origin::Interpreter {
             CALLERS
+        } else if said.is_own {
+            OWN
         } else {
             sites::intern_location(location)?
         };
@@ -195,25 +199,28 @@ impl SiteCache {
     ///
     /// # Safety
     ///
-    /// `path` ends with a NUL, and stays as it is meanwhile.
+    /// The path ends with a NUL, and stays as it is meanwhile.
     #[inline(always)]
-    unsafe fn line(&mut self, path: *const c_char, line: u32) -> Option<SiteId> {
-        let cached = &mut self.lines[place(path as usize, line)];
-        if cached.address == path as usize && cached.line == line && !cached.path.is_null() {
+    unsafe fn line(&mut self, host: &Host, line: Line) -> Option<SiteId> {
+        let cached = &mut self.lines[place(line.path as usize, line.line)];
+        if cached.address == line.path as usize
+            && cached.line == line.line
+            && !cached.path.is_null()
+        {
             // SAFETY: the caller's path, and one of a site.
-            if unsafe { libc::strcmp(cached.path, path) } == 0 {
+            if unsafe { libc::strcmp(cached.path, line.path) } == 0 {
                 return Some(cached.site);
             }
         }
         // SAFETY: the caller's path.
-        let site = sites::intern_location(unsafe { sites::line(Line { path, line }) })?;
+        let site = sites::intern_location(unsafe { sites::line(line) })?;
         *cached = Cached {
-            address: path as usize,
-            line,
-            site,
+            address: line.path as usize,
+            line: line.line,
+            site: if is_own(host, line) { OWN } else { site },
             path: sites::path_of(site),
         };
-        Some(site)
+        Some(cached.site)
     }
 
     /// The site of native code.
@@ -239,9 +246,15 @@ fn is_interpreters(line: Line) -> bool {
     memprof_paths::is_vms(unsafe { CStr::from_ptr(line.path) }.to_bytes())
 }
 
+fn is_own(host: &Host, line: Line) -> bool {
+    // SAFETY: the host's path.
+    (host.is_own)(unsafe { CStr::from_ptr(line.path) }.to_bytes())
+}
+
 /// A site without a cache, for threads that can't be given one.
 pub(super) fn site_without_cache(host: &Host, caller: usize) -> Option<SiteId> {
     sites::intern_location(match (host.line)() {
+        Some(line) if is_own(host, line) => return Some(OWN),
         // SAFETY: the host's path.
         Some(line) => unsafe { sites::line(line) },
         None => Location::Native(caller),
@@ -280,8 +293,23 @@ mod tests {
         frames: |_| 0,
         described: |_| None,
         generation: || 0,
+        is_own: |path| path.starts_with(b"/profiler/"),
         is_quiet: || false,
     };
+
+    fn at(path: *const c_char, line: u32) -> Line {
+        Line { path, line }
+    }
+
+    #[test]
+    fn a_line_of_the_profilers_own_is_no_site() {
+        let cache = cache();
+        for _ in 0..2 {
+            // SAFETY: a static path.
+            let site = unsafe { cache.line(&HOST, at(c"/profiler/a.rb".as_ptr(), 3)) };
+            assert_eq!(site, Some(OWN));
+        }
+    }
 
     fn line_of(site: Option<SiteId>) -> u32 {
         match location(site.unwrap()) {
@@ -373,7 +401,7 @@ mod tests {
         for round in 0..3 {
             for number in 1..3_000u32 {
                 // SAFETY: a literal.
-                let site = unsafe { cache.line(c"/app/a.rb".as_ptr(), number) };
+                let site = unsafe { cache.line(&HOST, at(c"/app/a.rb".as_ptr(), number)) };
                 assert_eq!(line_of(site), number, "round {round}");
                 let site = cache.native(number as usize * 4).unwrap();
                 assert_eq!(location(site), Location::Native(number as usize * 4));
@@ -386,10 +414,10 @@ mod tests {
         let cache = cache();
         let mut text = *b"/app/one.rb\0";
         // SAFETY: both times a text with a NUL behind it.
-        let one = unsafe { cache.line(text.as_ptr().cast(), 7) }.unwrap();
+        let one = unsafe { cache.line(&HOST, at(text.as_ptr().cast(), 7)) }.unwrap();
         text[5..8].copy_from_slice(b"two");
         // SAFETY: as above.
-        let two = unsafe { cache.line(text.as_ptr().cast(), 7) }.unwrap();
+        let two = unsafe { cache.line(&HOST, at(text.as_ptr().cast(), 7)) }.unwrap();
         let path = |site| {
             // SAFETY: the path of a line's site, which is never freed.
             unsafe { CStr::from_ptr(sites::path_of(site)) }

@@ -7,7 +7,7 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use super::site_cache::{self, ENOUGH};
+use super::site_cache::{self, ENOUGH, OWN};
 use super::sites::{self, SiteId};
 use super::weave::{NATIVE, weave};
 use super::{Frame, Host, Location, Origin, Running, Settings, block_shards, text};
@@ -71,7 +71,7 @@ pub(super) struct StackCache {
 
 impl StackCache {
     /// The site of the calling thread's stack; `caller` is the native code that called the allocator. None if it has none,
-    /// or its frames are unknown.
+    /// or its frames are unknown; [`OWN`] if all its code of Ruby is the profiler's own.
     pub(super) fn site(&mut self, host: &Host, caller: usize) -> Option<SiteId> {
         if site_cache::positions_disabled() {
             return None;
@@ -87,19 +87,28 @@ impl StackCache {
             self.check(host)?;
         }
         let mut site = None;
+        let (mut has_own, mut has_users) = (false, false);
         for at in 0..count {
             let frame = self.frames[count - 1 - at];
             let (instruction, known) = self.last[at];
+            let callers = site;
             if at < same && instruction == frame.instruction {
                 site = known;
-                continue;
+            } else {
+                same = 0;
+                site = self.step(host, callers, frame)?;
+                self.last[at] = (frame.instruction, site);
             }
-            same = 0;
-            site = self.step(host, site, frame)?;
-            self.last[at] = (frame.instruction, site);
+            // A frame of the profiler's own has its caller's site.
+            has_own |= site == callers;
+            has_users |= site != callers && frame.code != NATIVE;
         }
         self.length = count;
-        site
+        if has_own && !has_users {
+            Some(OWN)
+        } else {
+            site
+        }
     }
 
     /// Reads the stack, and returns how many frames it has.
@@ -123,9 +132,13 @@ impl StackCache {
             return Some(());
         }
         let (said, line) = ((host.described)(innermost[0])?, (host.line)()?);
+        // A frame that runs no code is not among `frames`: one has no line in which a file is loaded, and that of an
+        // extension the interpreter's own.
+        if line.line == 0 {
+            return Some(());
+        }
         // SAFETY: the host's path.
         let location = unsafe { sites::line(line) };
-        // A frame that runs no code, as one has in which an extension is loaded, is not among `frames`.
         let is_interpreters = |location: &Location| location.origin() == Origin::Interpreter;
         if is_interpreters(&location) && !is_interpreters(&said.location()) {
             return Some(());

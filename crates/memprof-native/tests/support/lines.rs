@@ -27,6 +27,7 @@ pub static HOST: Host = Host {
     frames: |_| 0,
     described: |_| None,
     generation: || GENERATION.load(Relaxed),
+    is_own: |_| false,
     is_quiet: || QUIET.get(),
 };
 

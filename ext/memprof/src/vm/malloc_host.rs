@@ -25,6 +25,7 @@ pub static HOST: Host = Host {
     frames,
     described,
     generation,
+    is_own,
     is_quiet,
 };
 
@@ -162,9 +163,14 @@ fn described(frame: Running) -> Option<Described> {
             line,
             method: ruby_object::bytes(rb_sys::rb_profile_frame_label(iseq)).unwrap_or_default(),
             block,
-            is_own: std::str::from_utf8(path).is_ok_and(frame_keys::is_own),
+            is_own: is_own(path),
         })
     }
+}
+
+/// Whether a file is memprof's own.
+fn is_own(path: &[u8]) -> bool {
+    std::str::from_utf8(path).is_ok_and(frame_keys::is_own)
 }
 
 /// What sites are called: `file:line`, or native code.
