@@ -14,7 +14,6 @@ Gem::Specification.new do |spec|
     "requests; with a command, a web interface, Rack middleware, and matchers for RSpec and Minitest."
 
   spec.metadata = {
-    "homepage_uri" => spec.homepage,
     "source_code_uri" => spec.homepage,
     "bug_tracker_uri" => "#{spec.homepage}/issues",
     "changelog_uri" => "#{spec.homepage}/blob/main/CHANGELOG.md",
