@@ -14,7 +14,6 @@ Gem::Specification.new do |spec|
     "requests; with a command, a web interface, Rack middleware, and matchers for RSpec and Minitest."
 
   spec.metadata = {
-    "homepage_uri" => spec.homepage,
     "source_code_uri" => spec.homepage,
     "bug_tracker_uri" => "#{spec.homepage}/issues",
     "changelog_uri" => "#{spec.homepage}/blob/main/CHANGELOG.md",
@@ -27,7 +26,7 @@ Gem::Specification.new do |spec|
   # Includes Cargo.lock: users build with the tested crates.
   spec.files = Dir.chdir(__dir__) do
     Dir[
-      "*.md", "LICENSE.txt", "Cargo.{toml,lock}", ".yardopts",
+      "*.md", "LICENSE.txt", "Cargo.{toml,lock}", ".cargo/config.toml", ".yardopts",
       "{crates,ext}/**/*.{html,md,rb,rs,toml}", "docs/*.md", "{exe,lib,sig,web}/**/*"
     ].select { |path| File.file?(path) }.reject { |path| path.match?(/\.(so|bundle|new|debug)\z/) }.sort
   end

@@ -13,7 +13,7 @@ class NativeGem
 
   RUBIES = %w[3.1 3.2 3.3 3.4 4.0].freeze
   PATCHES = (0..20) # more than a Ruby ever had
-  SOURCE = ["crates/", "ext/", "Cargo."].freeze
+  SOURCE = [".cargo/", "crates/", "ext/", "Cargo."].freeze
   FAMILIES = /\(?\b(GLIBC|GLIBCXX)_(\d[\d.]*)\)?/
   private_constant :PATCHES, :SOURCE, :FAMILIES
 

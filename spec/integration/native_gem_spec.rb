@@ -38,7 +38,7 @@ RSpec.describe NativeGem do
 
     stdout, stderr, status = gem_command(home, "install", "--local", file)
     expect([status.success?, stderr]).to eq([true, ""]), stdout
-    sources = ["{extensions,gems/*/ext}/**/*", "gems/*/{crates,Cargo.toml}"]
+    sources = ["{extensions,gems/*/ext}/**/*", "gems/*/{.cargo,crates,Cargo.toml}"]
     expect(Dir[*sources, "doc/*/ri/*/**/*.ri"]).to be_empty
 
     stdout, stderr, status = run_installed(home, "bin/memprof", "--version")

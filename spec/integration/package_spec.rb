@@ -57,6 +57,13 @@ RSpec.describe "The packaged gem", :package do
     expect(Dir[File.join(home, "{gems,extensions}/**/*.rlib")]).to be_empty
   end
 
+  # Its settings for cargo are in a directory that begins with a dot.
+  it "has no way of compressing that memprof does not use" do
+    library = Dir[File.join(home, "**/lib/memprof/*/memprof.so.debug")].first or skip "no names of functions"
+    expect(File.binread(library)).to match(/ZSTD_compressBlock_fast/)
+    expect(File.binread(library)).not_to match(/ZSTD_compressBlock_(?:btopt|lazy)/)
+  end
+
   it "has one library, which is small, and the names of its functions beside it" do
     libraries = Dir[File.join(home, "**/*.{so,bundle,dylib}")]
     expect(libraries.size).to eq(1), libraries.join("\n")
