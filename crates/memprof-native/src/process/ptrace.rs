@@ -10,9 +10,15 @@ use std::time::{Duration, Instant};
 use super::error::SnapshotError;
 use super::registers::{self, Registers};
 
+/// The type of a request.
+#[cfg(not(target_env = "musl"))]
+type Request = std::ffi::c_uint;
+#[cfg(target_env = "musl")]
+type Request = c_int;
+
 /// Requests that the crate libc has no names for (linux/ptrace.h).
-const GETSIGMASK: u32 = 0x420a;
-const SETSIGMASK: u32 = 0x420b;
+const GETSIGMASK: Request = 0x420a;
+const SETSIGMASK: Request = 0x420b;
 /// General registers, for GETREGSET and SETREGSET (elf.h).
 const NT_PRSTATUS: c_int = 1;
 
@@ -50,13 +56,13 @@ pub enum Stop {
 }
 
 fn request(
-    what: u32,
+    what: Request,
     thread: i32,
     address: *mut c_void,
     data: *mut c_void,
 ) -> Result<(), SnapshotError> {
     // SAFETY: ptrace reads and writes no more than the callers of this function pass, by the rules of each request.
-    let answer = unsafe { libc::ptrace(what as _, thread, address, data) };
+    let answer = unsafe { libc::ptrace(what, thread, address, data) };
     if answer == -1 {
         return Err(io::Error::last_os_error().into());
     }
