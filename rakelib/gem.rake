@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
+require_relative "crate_licences"
 require_relative "native_gem"
 
 # Platform gems are rows of data: what a library may need, and for each Ruby how its library is built.
@@ -12,6 +13,7 @@ module NativeGems
   OUTPUT = "pkg/native"
 
   # Each takes the version of a Ruby, and gives the path of its library, or nil if it can't be built here.
+  # With LIBRARIES, a directory of libraries as 3.4/memprof.so, nothing is built.
   module Ways
     extend Rake::DSL
 
@@ -27,6 +29,16 @@ module NativeGems
       MemprofBuild.extension_of(version) if status.zero?
     end
 
+    # With the headers of a root of that processor (rakelib/cross.rake).
+    def cross(version)
+      MemprofCross.build("aarch64") if version == MemprofBuild::RUBY_API && ENV.key?("MEMPROF_SYSROOT")
+    end
+
+    # Only where it runs.
+    def elsewhere(_version) = nil
+
+    def given(version) = ["#{ENV.fetch("LIBRARIES")}/#{version}/memprof.so"].find { |path| File.exist?(path) }
+
     # With a Ruby of MEMPROF_RUBIES, a list like PATH: /opt/ruby-3.2/bin/ruby:/opt/ruby-4.0/bin/ruby
     def named(version)
       ruby = ENV.fetch("MEMPROF_RUBIES", "").split(File::PATH_SEPARATOR).find do |path|
@@ -40,14 +52,24 @@ module NativeGems
     # Debian 12, Ubuntu 22.04, RHEL 9 and newer.
     NativeGem::Platform.new(
       name: "x86_64-linux-gnu", machine: "i386:x86-64", libc: { "GLIBC" => "2.34" }, binutils: ""
-    ) => { "3.1" => :root, "3.3" => :root, "3.4" => :root, "4.0" => :named }
+    ) => { "3.1" => :root, "3.3" => :root, "3.4" => :root, "4.0" => :named },
+    NativeGem::Platform.new(
+      name: "aarch64-linux-gnu", machine: "aarch64", libc: { "GLIBC" => "2.34" },
+      binutils: RUBY_PLATFORM.start_with?("aarch64") ? "" : "aarch64-linux-gnu-"
+    ) => NativeGem::RUBIES.to_h { |version| [version, :cross] },
+    NativeGem::Platform.new(
+      name: "x86_64-linux-musl", machine: "i386:x86-64", libc: {}, binutils: "", rubygems: ">= 3.3.22"
+    ) => NativeGem::RUBIES.to_h { |version| [version, :elsewhere] }
   }.freeze
 
   class << self
     def build(name)
       platform, ways = PLATFORMS.find { |row, _| row.name == name } ||
         abort("no platform is named #{name}; expected one of: #{PLATFORMS.keys.map(&:name).join(", ")}")
-      libraries = ways.to_h { |version, way| [version, Ways.public_send(way, version)] }.compact
+      libraries = ways.to_h do |version, way|
+        [version, Ways.public_send(ENV.key?("LIBRARIES") ? :given : way, version)]
+      end.compact
+      abort("no library could be built for #{name}") if libraries.empty?
       report_missing(ways.keys - libraries.keys)
       pack(platform, libraries)
     end
@@ -63,7 +85,7 @@ module NativeGems
     end
 
     def pack(platform, libraries)
-      file = NativeGem.new(platform, libraries).write(OUTPUT, stage: STAGE)
+      file = NativeGem.new(platform, libraries, licences: CrateLicences.text).write(OUTPUT, stage: STAGE)
       installed = Dir["#{STAGE}/**/*"].select { |path| File.file?(path) }.sum { |path| File.size(path) }
       puts format("%<file>s: %<size>.1f MB, installed %<installed>.1f MB, for Ruby %<versions>s", file: file,
         size: File.size(file) / 1e6, installed: installed / 1e6, versions: libraries.keys.join(", "))

@@ -7,7 +7,8 @@ require "rubygems/package"
 class NativeGem
   # `machine` is what objdump calls it. `libc` has the newest version of each family of symbols that a library
   # may need; a family that is missing may not be needed at all. `binutils` is a prefix of the names of tools.
-  Platform = Struct.new(:name, :machine, :libc, :binutils, keyword_init: true)
+  # RubyGems knows the libc of some names since `rubygems`.
+  Platform = Struct.new(:name, :machine, :libc, :binutils, :rubygems, keyword_init: true)
 
   class Unfit < StandardError; end
 
@@ -15,6 +16,7 @@ class NativeGem
   PATCHES = (0..20) # more than a Ruby ever had
   SOURCE = [".cargo/", "crates/", "ext/", "Cargo."].freeze
   FAMILIES = /\(?\b(GLIBC|GLIBCXX)_(\d[\d.]*)\)?/
+  LICENCES = "LICENCES-OF-CRATES.txt"
   private_constant :PATCHES, :SOURCE, :FAMILIES
 
   # The Rubies with a library. All others get the source gem, also one in between: RubyGems takes the gem that
@@ -27,8 +29,10 @@ class NativeGem
   end
 
   # @param libraries [Hash{String => String}] paths by the version of Ruby
-  def initialize(platform, libraries, root: File.expand_path("..", __dir__))
+  # @param licences [String] of what the libraries have in them
+  def initialize(platform, libraries, licences: "", root: File.expand_path("..", __dir__))
     @platform = platform
+    @licences = licences
     @libraries = libraries.sort_by { |version, _| Gem::Version.new(version) }.to_h
     @root = root
   end
@@ -41,6 +45,7 @@ class NativeGem
     FileUtils.mkdir_p(directory)
     FileUtils.rm_rf(stage)
     copy_files(stage)
+    File.write(File.join(stage, LICENCES), @licences)
     @libraries.each { |version, library| copy_library(library, File.join(stage, inner_path(version))) }
     file = File.expand_path(file_name, directory)
     Dir.chdir(stage) do
@@ -56,7 +61,8 @@ class NativeGem
       spec.platform = @platform.name
       spec.extensions = []
       spec.metadata = spec.metadata.except("cargo_crate_name")
-      spec.files = (files + @libraries.keys.map { |version| inner_path(version) }).sort
+      spec.required_rubygems_version = @platform.rubygems if @platform.rubygems
+      spec.files = (files + [LICENCES] + @libraries.keys.map { |version| inner_path(version) }).sort
     end
   end
 

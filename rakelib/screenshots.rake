@@ -10,8 +10,8 @@ class Screenshots
   NARROW = [390, 1000].freeze
   QUALITY = 72
   MOST = 900 * 1024 # bytes of all together
-  # Names and paths of the pages; `:page` and `:object` stand for one of the objects of the first finding and for
-  # the Hash that has them, and `:line` for the line that most of what is live at the end was allocated at.
+  # Names and paths of the pages; `:page` and `:object` stand for one of the objects of the first finding and
+  # for the Hash that has them, `:line` for the line that most of what is live at the end was allocated at.
   PAGES = {
     "overview" => "/heaps/2/", "leaks" => "/heaps/2/leaks", "object" => "/heaps/2/objects/:page",
     "flame" => "/heaps/2/flame", "graph" => "/heaps/2/graph/:object",

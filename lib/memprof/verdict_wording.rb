@@ -262,9 +262,18 @@ module Memprof
     end
 
     def instances(count, finding, more = nil)
+      return classes(count, finding[:class], more) if finding[:kind] == "class"
+
       name, place = kind(finding[:class])
       one = finding[:kind] == "object" && !name.equal?(METHOD) ? "#{name} instance" : name
       "#{Units.count(count)} #{more}#{one}#{"s" unless count == 1}#{" written at #{place}" if place}"
+    end
+
+    # "600 anonymous classes", "160 more classes Types::TYPE#"
+    def classes(count, name, more)
+      kind, plural = name == "#<Module>" ? %w[module modules] : %w[class classes]
+      what = count == 1 ? kind : plural
+      "#{Units.count(count)} #{more}#{name.start_with?("#<") ? "anonymous #{what}" : "#{what} #{name}"}"
     end
 
     # Several lines, if each allocated a good part of the same class.

@@ -32,7 +32,8 @@ RSpec.describe NativeGem do
 
   it "installs without a compiler, and has the library of each of its Rubies" do
     home = Dir.pwd
-    file = described_class.new(described_class::Platform.new(**row), { this => library, other => library })
+    platform = described_class::Platform.new(**row)
+    file = described_class.new(platform, { this => library, other => library }, licences: "MIT")
       .write("pkg", stage: "stage")
     expect(File.basename(file)).to match(/\Amemprof-1\.\S+-linux-gnu\.gem\z/)
 
@@ -41,6 +42,7 @@ RSpec.describe NativeGem do
     sources = ["{extensions,gems/*/ext}/**/*", "gems/*/{.cargo,crates,Cargo.toml}"]
     expect(Dir[*sources, "doc/*/ri/*/**/*.ri"]).to be_empty
 
+    expect(Dir["gems/*/LICENCES-OF-CRATES.txt"].map { |path| File.read(path) }).to eq(["MIT"])
     stdout, stderr, status = run_installed(home, "bin/memprof", "--version")
     expect([status.exitstatus, stderr, stdout]).to match([0, "", /\bmemprof 1\.\d+\.\d+/i])
 

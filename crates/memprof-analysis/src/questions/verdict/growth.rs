@@ -199,12 +199,12 @@ impl<'t> Search<'t> {
         while let Some(at) = open.pop() {
             match growing[at as usize] {
                 Some((trend, in_place)) if !self.is_passed_on(at, in_place, &growing) => {
-                    let at = if in_place {
+                    let member = if in_place {
                         at
                     } else {
                         self.member(at, &growing)
                     };
-                    tops.push((at, trend, in_place));
+                    tops.push((member, at, trend, in_place));
                 }
                 _ => open.extend(&self.below[at as usize]),
             }
@@ -236,12 +236,23 @@ impl<'t> Search<'t> {
         found.retain_mut(|found| self.is_new(found, &totals));
         order::sort_by_key(&mut found, |found| {
             let levels_off = found.trend == Trend::LevelsOff;
-            // What makes symbols is more of an answer than the symbols.
-            let is_table = self.tree.is_symbol_table(&self.tree.path(found.node));
+            // What makes symbols, or fills tables of the VM, is more of an answer than these.
+            let path = self.tree.path(found.node);
+            let is_table = self.tree.is_symbol_table(&path) || self.is_in_table(&path);
             let gained = found.gained() / if is_table { 2 } else { 1 };
             (levels_off, Reverse(gained), found.node)
         });
         found
+    }
+
+    /// Whether only tables of the VM are above an object.
+    fn is_in_table(&self, path: &[u32]) -> bool {
+        let is_internal = |&node: &u32| {
+            let class = self.tree.names.name(self.tree.nodes[node as usize].class);
+            class == "root vm" || class.starts_with('<')
+        };
+        path.split_last()
+            .is_some_and(|(_, above)| above.len() > 1 && above.iter().all(is_internal))
     }
 
     /// Objects of each class in each heap.
@@ -416,12 +427,14 @@ impl<'t> Search<'t> {
     }
 
     /// Puts together what is held in like ways by different objects, as each class may have a cache of its own.
-    pub(super) fn alike(&self, tops: Vec<(u32, Trend, bool)>) -> Vec<Growing> {
+    ///
+    /// Each is a node, the one above whose growth counts, and how it grows.
+    pub(super) fn alike(&self, tops: Vec<(u32, u32, Trend, bool)>) -> Vec<Growing> {
         let mut found: Vec<Growing> = Vec::new();
         let mut known: FxHashMap<(Vec<Step>, bool), usize> = FxHashMap::default();
-        for (at, trend, in_place) in tops {
+        for (at, whole, trend, in_place) in tops {
             let key = (self.near(at), in_place);
-            let (own, all) = (&self.own[at as usize], &self.all[at as usize]);
+            let (own, all) = (&self.own[at as usize], &self.all[whole as usize]);
             let number = *known.entry(key).or_insert(found.len());
             if number == found.len() {
                 found.push(Growing {

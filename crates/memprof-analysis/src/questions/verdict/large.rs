@@ -30,7 +30,7 @@ impl Search<'_> {
                 continue;
             }
             if self.accumulates(at) {
-                tops.push((at, Trend::OneHeap, false));
+                tops.push((at, at, Trend::OneHeap, false));
             } else {
                 open.extend(&self.below[at as usize]);
             }

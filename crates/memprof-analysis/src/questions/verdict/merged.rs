@@ -107,6 +107,8 @@ pub(super) enum Link {
     Global,
     /// The key of a thread-local.
     ThreadLocal,
+    /// The name of a thread variable.
+    ThreadVariable,
     /// Anything else that has a name.
     Named,
 }

@@ -124,6 +124,8 @@ pub struct Allocated {
 pub enum Kind {
     /// Any object.
     Object,
+    /// A class or module.
+    Class,
     /// A thread.
     Thread,
     /// A fiber.
@@ -347,6 +349,8 @@ impl Verdict {
             kind: match node.nature {
                 Nature::Thread => Kind::Thread,
                 Nature::Fiber => Kind::Fiber,
+                Nature::Known => Kind::Class,
+                _ if matches!(self.text(node.class), "#<Class>" | "#<Module>") => Kind::Class,
                 _ => Kind::Object,
             },
             retained_by: self.retained_by(found.node),
@@ -586,6 +590,7 @@ fn step(holder: &str, link: Link, label: &str) -> String {
         Link::Constant => format!("{holder}::{label}"),
         Link::Global => label.to_owned(),
         Link::ThreadLocal => format!("{holder}[{label}]"),
+        Link::ThreadVariable => format!("{holder}(variable {label})"),
         Link::Named => format!("{holder}({label})"),
     }
 }

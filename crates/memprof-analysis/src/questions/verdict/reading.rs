@@ -232,7 +232,11 @@ impl<'t, 'h> Reading<'t, 'h> {
             self.tree.nodes[parent as usize].nature,
             Nature::Thread | Nature::Fiber
         );
-        let label = self.link(edge, of_thread);
+        let of_hash = of_thread && self.kind(before) == Kind::HASH;
+        let label = match self.link(edge, of_thread) {
+            (Link::ThreadLocal, name) if of_hash => (Link::ThreadVariable, name),
+            link => link,
+        };
         self.tree.below(parent, label, class, nature)
     }
 

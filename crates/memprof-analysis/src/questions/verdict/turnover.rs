@@ -105,5 +105,6 @@ impl Turnover {
 /// Whether what holds a node is the frame of a thread or fiber, and not a thread-local.
 pub(super) fn is_in_frame(holder: &Node, held: &Node) -> bool {
     let is_stack = matches!(holder.nature, Nature::Thread | Nature::Fiber);
-    is_stack && held.label.0 != Link::ThreadLocal && held.nature != Nature::Fiber
+    let is_named = matches!(held.label.0, Link::ThreadLocal | Link::ThreadVariable);
+    is_stack && !is_named && held.nature != Nature::Fiber
 }

@@ -213,7 +213,14 @@ fn thread_local(case: &Case<'_>) -> Option<String> {
             "the thread lives on, and its local [{key}] is not reset"
         ));
     }
-    // Or a variable that a library has added to it.
+    let variable = |&&node: &&u32| case.link(node) == Link::ThreadVariable;
+    if let Some(&variable) = case.above.iter().find(variable) {
+        let name = case.label(variable);
+        return Some(format!(
+            "the thread lives on, and its variable {name} is not reset"
+        ));
+    }
+    // Or one that a library has added to it.
     let held = case.above.windows(2).find(|pair| {
         let holder = case.tree.nodes[pair[0] as usize].nature;
         holder == Nature::Thread && case.link(pair[1]) == Link::Variable
