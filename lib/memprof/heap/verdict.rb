@@ -48,8 +48,8 @@ module Memprof
       #   `:trend` (`"grows"`, `"levels_off"`, `"unknown"` for two heaps, `"one_heap"` for what is large in
       #   one), `:count` and `:size` (one number a heap; size with what is below), `:gained` (bytes),
       #   `:generations` (first and last of those that were tracked), `:mostly`, `:why`, `:lines`, `:own`,
-      #   `:example`; `:heaps`, `:seconds` between the first and the last, `:memory`, `:rss`, `:malloc` (bytes in
-      #   use), `:reachable`, `:more`, `:remarks`, and `:unknown`, why it is not known what grows, or nil
+      #   `:example`; `:heaps`, `:seconds` between the first and the last, `:memory`, `:rss`, `:malloc` (bytes
+      #   in use), `:reachable`, `:more`, `:remarks`, and `:unknown`, why it is not known what grows, or nil
       # @raise [ArgumentError] if no heap was added, the threshold is no percentage, or the regexp is invalid
       def answer(limit: nil, own: nil, threshold: nil)
         text = JSON.generate({ limit: limit, own: own, threshold: threshold }.compact)
