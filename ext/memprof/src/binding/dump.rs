@@ -130,13 +130,13 @@ fn facts(ruby: &Ruby, json: &str) -> Result<Vec<(String, String)>, Error> {
     Ok(pairs.collect())
 }
 
-/// Names of global variables by the addresses of their values; the first name of a value stays.
+/// Names of global variables by the addresses of their values.
 fn globals(ruby: &Ruby, options: RHash) -> Result<Globals, Error> {
     let mut globals = Globals::default();
     if let Some(pairs) = lookup::<RArray>(ruby, options, "globals")? {
         for pair in pairs {
             let (name, value) = <(String, Value)>::try_convert(pair)?;
-            globals.entry(heap::binding::address(value)).or_insert(name);
+            heap::add_global(&mut globals, &name, heap::binding::address(value));
         }
     }
     Ok(globals)

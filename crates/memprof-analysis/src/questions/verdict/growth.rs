@@ -495,6 +495,11 @@ impl<'t> Search<'t> {
         std::iter::successors(Some(from), next).collect()
     }
 
+    /// Bytes more than in the first heap, with what is below.
+    pub fn gained(&self, at: u32) -> u64 {
+        gained(&self.all[at as usize], |sum| sum.size)
+    }
+
     /// Objects of a node more than in the first heap.
     pub fn more(&self, at: u32) -> Sum {
         let own = &self.own[at as usize];

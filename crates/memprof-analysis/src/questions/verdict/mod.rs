@@ -371,7 +371,7 @@ impl Verdict {
                 .or_else(|| self.holder(found.node, is_own)),
             lines: lines.into_iter().take(LINES).collect(),
             mostly: self.mostly(&below, search, found.gained()),
-            why: why::why(&self.tree, found, &below, last),
+            why: why::why(search, found, &below, last),
             also: Vec::new(),
             example: node.example.map(|(_, id)| describer.describe(id)),
         }
@@ -597,5 +597,7 @@ fn step(holder: &str, link: Link, label: &str) -> String {
 
 /// The singleton class and the copies of a module have the constants of `Object`, too.
 fn is_global_scope(holder: &str) -> bool {
-    holder == "Object" || holder.starts_with('#')
+    let of_object = |rest: &str| matches!(rest, "Object>" | "Kernel>" | "BasicObject>");
+    let name = holder.rsplit([' ', ':']).next();
+    holder == "Object" || holder.starts_with('#') && name.is_some_and(of_object)
 }

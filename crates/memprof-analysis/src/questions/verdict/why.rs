@@ -1,11 +1,13 @@
 //! Why objects that grow are retained, in a clause, where the heap shows it.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
 
 use memprof_paths::{is_application, library_path};
 use rustc_hash::FxHashMap;
 
-use super::growth::Growing;
+use super::growth::{Growing, Search};
 use super::merged::{HIDDEN, KEY, Link, Nature, Node, Tree};
 use super::reading::FINALIZER;
 use crate::questions::units::thousands;
@@ -15,6 +17,9 @@ use memprof_heap::{Heap, NONE};
 /// What is known of something that grows.
 struct Case<'t> {
     tree: &'t Tree,
+    search: &'t Search<'t>,
+    /// How many more there are than in the first heap.
+    more: u64,
     node: &'t Node,
     /// From a root to it.
     above: Vec<u32>,
@@ -34,7 +39,7 @@ const ENTRY: u64 = 64;
 const NEAR: usize = 6;
 
 /// The first that applies.
-const CLAUSES: [Clause; 13] = [
+const CLAUSES: [Clause; 15] = [
     threads,
     at_exit,
     finalizer,
@@ -43,17 +48,27 @@ const CLAUSES: [Clause; 13] = [
     shared,
     binding,
     singleton_class,
+    ancestors,
     block,
     thread_local,
     key,
     capacity,
     appended,
+    block_below,
 ];
 
 /// A clause for what grows: `below` leads from it to where most of what it gained is.
-pub(super) fn why(tree: &Tree, found: &Growing, below: &[u32], heap: &Heap) -> Option<String> {
+pub(super) fn why(
+    search: &Search<'_>,
+    found: &Growing,
+    below: &[u32],
+    heap: &Heap,
+) -> Option<String> {
+    let tree = search.tree;
     let case = Case {
         tree,
+        search,
+        more: found.more(),
         node: &tree.nodes[found.node as usize],
         above: tree.path(found.node),
         below,
@@ -182,8 +197,16 @@ fn singleton_class(case: &Case<'_>) -> Option<String> {
             }
         });
     }
-    let known = case.below.iter().any(singleton);
+    // Each class has one.
+    let node = *case.above.last()?;
+    let is_class = case.node.nature == Nature::Known || case.class(node).starts_with("#<");
+    let known = !is_class && case.below.iter().any(singleton);
     known.then(|| "each has a singleton class of its own, with its methods".to_owned())
+}
+
+fn ancestors(case: &Case<'_>) -> Option<String> {
+    let known = case.label(*case.above.last()?) == "super";
+    known.then(|| "a class keeps each module that was prepended to it or included in it".to_owned())
 }
 
 fn block(case: &Case<'_>) -> Option<String> {
@@ -198,8 +221,38 @@ fn block(case: &Case<'_>) -> Option<String> {
     };
     let (at, place) = (0..path.len()).find_map(is_cause)?;
     let mut labels = path[at + 1..].iter().map(|&node| case.label(node));
-    let captured = labels.find(|label| *label == "self" || label.starts_with("local "))?;
+    let captured = labels.find(|label| is_captured(label));
+    let captured = captured.or_else(|| case.node.is_list().then_some("the one before it"))?;
     Some(format!("the block written at {place} captures {captured}"))
+}
+
+fn is_captured(label: &str) -> bool {
+    label == "self" || label.starts_with("local ")
+}
+
+/// A block of the application that each of them holds, whatever else takes more memory.
+fn block_below(case: &Case<'_>) -> Option<String> {
+    let mut open = VecDeque::from([*case.above.last()?]);
+    let below = |at: u32| case.search.below[at as usize].iter().copied();
+    while let Some(at) = open.pop_front() {
+        let class = case.tree.nodes[at as usize].class;
+        let place = case
+            .class(at)
+            .strip_prefix("Proc ")
+            .filter(|_| !case.tree.library_blocks.contains(&class))
+            .filter(|_| case.search.more(at).count * 2 >= case.more);
+        if let Some(place) = place {
+            let captured = |&at: &u32| is_captured(case.label(at));
+            let inner = below(at).flat_map(|at| std::iter::once(at).chain(below(at)));
+            let largest = inner
+                .filter(captured)
+                .max_by_key(|&at| (case.search.gained(at), Reverse(at)))?;
+            let captured = case.label(largest);
+            return Some(format!("the block written at {place} captures {captured}"));
+        }
+        open.extend(below(at));
+    }
+    None
 }
 
 fn thread_local(case: &Case<'_>) -> Option<String> {

@@ -12,7 +12,7 @@ use memprof_dump::values::{Key, Policy, Values};
 use memprof_dump::worker::Worker;
 use serde_json::Map;
 
-use super::roots::OF_VM;
+use super::roots;
 use super::{Globals, Request, binding};
 use crate::os_errors;
 use crate::vm::dump_files;
@@ -82,11 +82,7 @@ pub fn dump_with(ruby: &Ruby, file: File, facts: Facts) -> Result<Counts, String
     }
     let mut globals = Globals::default();
     for (name, value) in &facts.globals {
-        let known = globals.entry(binding::address(*value)).or_default();
-        // `$LOAD_PATH` rather than `$:`.
-        if known.is_empty() || OF_VM.contains(&name.as_str()) {
-            known.clone_from(name);
-        }
+        roots::add_global(&mut globals, name, binding::address(*value));
     }
     let request = Request {
         options: Options {

@@ -55,7 +55,7 @@ use memprof_dump::writer::LiveWriter;
 use memprof_profile::sessions::SessionId;
 use rb_sys::VALUE;
 
-pub use roots::Globals;
+pub use roots::{Globals, add_global};
 pub use typed_data::DataTypes;
 
 use super::protect::protect;

@@ -19,13 +19,21 @@ pub type Globals = FxHashMap<u64, String>;
 /// The category of what finalizers retain. Ruby 4.0 retains it, but does not report it.
 const FINALIZERS: &str = "finalizers";
 /// Global variables whose values are in the VM's own tables.
-pub(super) const OF_VM: [&str; 5] = [
+const OF_VM: [&str; 5] = [
     "$LOADED_FEATURES",
     "$LOAD_PATH",
     "$stderr",
     "$stdin",
     "$stdout",
 ];
+
+/// Adds a name: `$LOAD_PATH` rather than `$:`, else the first.
+pub fn add_global(globals: &mut Globals, name: &str, value: u64) {
+    let known = globals.entry(value).or_default();
+    if known.is_empty() || OF_VM.contains(&name) {
+        name.clone_into(known);
+    }
+}
 
 /// Writes the roots.
 pub fn walk<W: LiveWriter>(pass: &mut Pass<'_, W>) -> io::Result<()> {
