@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use super::growth::{Growing, STACK};
-use super::merged::{Link, Nature};
+use super::merged::{Link, Nature, is_global_scope};
 use super::reading::{ANY_ENTRY, named, without_key};
 use super::turnover::is_in_frame;
-use super::{Verdict, is_global_scope, step};
+use super::{Verdict, step};
 use crate::order;
 use crate::questions::{Error, Phrase};
 use memprof_heap::{Heap, Label, NONE, Packed};
@@ -138,7 +138,7 @@ impl Verdict {
         let path = self.tree.path(holder);
         Some(match begins {
             true => last,
-            false => self.joined(self.known(&path), Some(last)),
+            false => self.joined(self.tree.known(&path), Some(last)),
         })
     }
 }

@@ -209,7 +209,7 @@ impl<'t> Search<'t> {
                 _ => open.extend(&self.below[at as usize]),
             }
         }
-        let mut found = self.with_keys(self.alike(tops));
+        let mut found = self.both_ways(self.with_keys(self.alike(tops)));
         found.retain(|found| {
             let (stacks, held) = self.stacks(found.node).unzip();
             let turnover = &self.tree.turnover;
@@ -320,6 +320,34 @@ impl<'t> Search<'t> {
             for (sum, more) in other.all.iter_mut().zip(one.all) {
                 sum.add(more);
             }
+        }
+        together
+    }
+
+    /// A list that is linked both ways is one finding, whichever path is shorter to which of its elements.
+    fn both_ways(&self, found: Vec<Growing>) -> Vec<Growing> {
+        let mut together: Vec<Growing> = Vec::new();
+        let mut known: FxHashMap<(NameId, Vec<u32>), usize> = FxHashMap::default();
+        for mut one in found {
+            let node = &self.tree.nodes[one.node as usize];
+            if !node.is_list() {
+                together.push(one);
+                continue;
+            }
+            let path = self.tree.path(one.node);
+            let holder = self.tree.known(&path).iter().copied().take(2).collect();
+            let number = *known.entry((node.class, holder)).or_insert(together.len());
+            let Some(other) = together.get_mut(number) else {
+                together.push(one);
+                continue;
+            };
+            if one.gained() > other.gained() {
+                std::mem::swap(&mut one, other);
+            }
+            other.beside.extend(one.alike);
+            other.beside.extend(one.beside);
+            let sums = (other.own.iter_mut().zip(one.own)).chain(other.all.iter_mut().zip(one.all));
+            sums.for_each(|(sum, more)| sum.add(more));
         }
         together
     }

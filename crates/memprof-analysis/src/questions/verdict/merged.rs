@@ -279,6 +279,24 @@ impl Tree {
         path
     }
 
+    /// The part of a path from where everybody knows it.
+    pub fn known<'p>(&self, path: &'p [u32]) -> &'p [u32] {
+        let start = path
+            .windows(2)
+            .rposition(|pair| self.is_known(pair[0], pair[1]));
+        &path[start.unwrap_or(0)..]
+    }
+
+    /// Whether a path may begin with a step for a person: from a class or module, a global variable, a global constant.
+    fn is_known(&self, from: u32, to: u32) -> bool {
+        let (from, to) = (&self.nodes[from as usize], &self.nodes[to as usize]);
+        match to.label.0 {
+            Link::Global => true,
+            Link::Constant if is_global_scope(self.names.name(from.class)) => true,
+            _ => from.nature == Nature::Known,
+        }
+    }
+
     /// Whether a path leads through the tables of symbols: arrays of the VM that no object knows.
     pub fn is_symbol_table(&self, path: &[u32]) -> bool {
         let class = |&node: &u32| self.names.name(self.nodes[node as usize].class);
@@ -345,6 +363,13 @@ impl Tree {
         self.by_key.insert((parent, label, class, nature), number);
         (number, false)
     }
+}
+
+/// The singleton class and the copies of a module have the constants of `Object`, too.
+pub(super) fn is_global_scope(holder: &str) -> bool {
+    let of_object = |rest: &str| matches!(rest, "Object>" | "Kernel>" | "BasicObject>");
+    let name = holder.rsplit([' ', ':']).next();
+    holder == "Object" || holder.starts_with('#') && name.is_some_and(of_object)
 }
 
 /// The sum for a heap, which is the last so far.

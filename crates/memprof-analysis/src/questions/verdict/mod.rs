@@ -28,7 +28,7 @@ use memprof_dump::record::NameId;
 use memprof_heap::{Heap, NONE, Own};
 use memprof_ledger::{Facts, Growth as MemoryGrowth, Ledger};
 use memprof_paths::{evaluated_at, is_application};
-use merged::{HIDDEN, Line, Link, Made, Nature, Tree};
+use merged::{HIDDEN, Line, Link, Made, Nature, Tree, is_global_scope};
 
 pub use growth::Trend;
 pub use merged::Sum;
@@ -439,7 +439,7 @@ impl Verdict {
     fn holder(&self, node: u32, is_own: &dyn Fn(&str) -> bool) -> Option<Allocated> {
         let path = self.tree.path(node);
         // What a class or a thread was allocated by says nothing of what it holds.
-        let holders = self.known(&path).iter().rev().skip(1);
+        let holders = self.tree.known(&path).iter().rev().skip(1);
         let mut holders =
             holders.filter(|&&at| self.tree.nodes[at as usize].nature == Nature::Object);
         holders.find_map(|&at| {
@@ -517,15 +517,7 @@ impl Verdict {
             }
             _ => {}
         }
-        self.steps(self.known(&path))
-    }
-
-    /// The part of a path from where everybody knows it.
-    fn known<'p>(&self, path: &'p [u32]) -> &'p [u32] {
-        let start = path
-            .windows(2)
-            .rposition(|pair| self.is_known(pair[0], pair[1]));
-        &path[start.unwrap_or(0)..]
+        self.steps(self.tree.known(&path))
     }
 
     /// A path without its last node.
@@ -550,19 +542,6 @@ impl Verdict {
                 .chain([gap])
                 .chain(last.iter().cloned()),
         )
-    }
-
-    /// Whether a path may begin with a step for a person: from a class or module, a global variable, a global constant.
-    fn is_known(&self, from: u32, to: u32) -> bool {
-        let (from, to) = (
-            &self.tree.nodes[from as usize],
-            &self.tree.nodes[to as usize],
-        );
-        match to.label.0 {
-            Link::Global => true,
-            Link::Constant if is_global_scope(self.text(from.class)) => true,
-            _ => from.nature == Nature::Known,
-        }
     }
 
     /// A step of a path, as [`crate::questions::Words::step`] has it.
@@ -593,11 +572,4 @@ fn step(holder: &str, link: Link, label: &str) -> String {
         Link::ThreadVariable => format!("{holder}(variable {label})"),
         Link::Named => format!("{holder}({label})"),
     }
-}
-
-/// The singleton class and the copies of a module have the constants of `Object`, too.
-fn is_global_scope(holder: &str) -> bool {
-    let of_object = |rest: &str| matches!(rest, "Object>" | "Kernel>" | "BasicObject>");
-    let name = holder.rsplit([' ', ':']).next();
-    holder == "Object" || holder.starts_with('#') && name.is_some_and(of_object)
 }

@@ -590,3 +590,34 @@ fn a_queue_that_drops_its_oldest_grows_if_it_takes_in_more() {
     let answer = verdict(&[queue(0..300), queue(300..900), queue(900..1800)]);
     assert_eq!(answer.findings.len(), 0);
 }
+
+#[test]
+fn a_list_that_is_linked_both_ways_is_one_finding() {
+    let ring = |sessions: u64| {
+        let at = |number: u64| address(10 + number);
+        let ring = thing(address(1), Type::OBJECT, "Ring");
+        let mut things = vec![
+            class(address(0), "Object", 0).to("RING", address(1)),
+            class(address(2), "Session", 0),
+            ring.to("@head", at(0)).to("@tail", at(sessions - 1)),
+        ];
+        things.extend((0..sessions).map(|number| {
+            let session = thing(at(number), Type::OBJECT, "Session").size(200);
+            let session = match number + 1 == sessions {
+                true => session,
+                false => session.to("@next", at(number + 1)),
+            };
+            match number {
+                0 => session,
+                _ => session.to("@previous", at(number - 1)),
+            }
+        }));
+        heap(&[("vm", &[address(0), address(2)])], &things)
+    };
+    let answer = verdict(&[ring(400), ring(800), ring(1200)]);
+    assert_eq!(answer.findings.len(), 1);
+    let finding = &answer.findings[0];
+    assert!(finding.list);
+    // But for the first and the last, which are no links.
+    assert_eq!(finding.count, [398, 798, 1198]);
+}
