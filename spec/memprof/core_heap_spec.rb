@@ -149,7 +149,8 @@ RSpec.describe "Objects of Ruby in an image" do
     leaks = run_memprof("leaks", "--json", core)
     expect([leaks.stderr, leaks.status.exitstatus]).to eq(["", 0])
     finding = JSON.parse(leaks.stdout)["findings"].first
-    expect(finding["sentence"]).to match(/\A(?:20,000|19,99\d) Session instances retain /) # one may be on a stack, too
+    # One may be on a stack, too.
+    expect(finding["sentence"]).to match(/\A(?:20,000|19,99\d) Session instances retain /)
     expect(finding["retained_by"]).to eq(["STORE -> Hash[*]"])
 
     top = JSON.parse(run_memprof("top", "--json", "--where", "class = Hash", core).stdout)
