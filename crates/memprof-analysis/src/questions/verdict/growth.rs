@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
-use super::merged::{Link, Made, Nature, Sum, Tree};
+use super::merged::{Made, Nature, Sum, Tree};
 use super::turnover::is_in_frame;
 use crate::order;
 use memprof_dump::record::NameId;
@@ -91,9 +91,6 @@ impl Trend {
     }
 }
 
-/// What leads to objects, and their class.
-type Step = ((Link, NameId), NameId);
-
 /// What grows.
 pub(super) struct Growing {
     /// The node; of several like ones, the one that gained most.
@@ -130,7 +127,7 @@ impl Growing {
     }
 }
 
-fn gained(sums: &[Sum], of: impl Fn(&Sum) -> u64) -> u64 {
+pub(super) fn gained(sums: &[Sum], of: impl Fn(&Sum) -> u64) -> u64 {
     match (sums.first(), sums.last()) {
         (Some(first), Some(last)) => of(last).saturating_sub(of(first)),
         _ => 0,
@@ -291,67 +288,6 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Keys and values of the same Hashes are one finding: what gained most, with the other beside it.
-    pub(super) fn with_keys(&self, found: Vec<Growing>) -> Vec<Growing> {
-        let node = |at: u32| &self.tree.nodes[at as usize];
-        let mut together: Vec<Growing> = Vec::new();
-        let mut known: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
-        for mut one in found {
-            if node(one.node).label.0 != Link::Any || one.in_place {
-                together.push(one);
-                continue;
-            }
-            let mut holders: Vec<u32> = one.alike.iter().map(|&at| node(at).parent).collect();
-            holders.sort_unstable();
-            let number = *known.entry(holders).or_insert(together.len());
-            let Some(other) = together.get_mut(number) else {
-                together.push(one);
-                continue;
-            };
-            if node(one.node).label == node(other.node).label {
-                together.push(one);
-                continue;
-            }
-            if one.gained() > other.gained() {
-                std::mem::swap(&mut one, other);
-            }
-            other.beside.extend(one.alike);
-            other.beside.extend(one.beside);
-            for (sum, more) in other.all.iter_mut().zip(one.all) {
-                sum.add(more);
-            }
-        }
-        together
-    }
-
-    /// A list that is linked both ways is one finding, whichever path is shorter to which of its elements.
-    fn both_ways(&self, found: Vec<Growing>) -> Vec<Growing> {
-        let mut together: Vec<Growing> = Vec::new();
-        let mut known: FxHashMap<(NameId, Vec<u32>), usize> = FxHashMap::default();
-        for mut one in found {
-            let node = &self.tree.nodes[one.node as usize];
-            if !node.is_list() {
-                together.push(one);
-                continue;
-            }
-            let path = self.tree.path(one.node);
-            let holder = self.tree.known(&path).iter().copied().take(2).collect();
-            let number = *known.entry((node.class, holder)).or_insert(together.len());
-            let Some(other) = together.get_mut(number) else {
-                together.push(one);
-                continue;
-            };
-            if one.gained() > other.gained() {
-                std::mem::swap(&mut one, other);
-            }
-            other.beside.extend(one.alike);
-            other.beside.extend(one.beside);
-            let sums = (other.own.iter_mut().zip(one.own)).chain(other.all.iter_mut().zip(one.all));
-            sums.for_each(|(sum, more)| sum.add(more));
-        }
-        together
-    }
-
     /// Whether these are the fibers that threads have without having made one.
     fn is_of_threads(&self, at: usize) -> bool {
         let above = self.tree.nodes[at].parent as usize;
@@ -413,27 +349,6 @@ impl<'t> Search<'t> {
         below * 2 >= all
     }
 
-    /// Of collections whose elements have such collections themselves, the elements.
-    fn member(&self, at: u32, growing: &[Option<(Trend, bool)>]) -> u32 {
-        let node = |at: u32| &self.tree.nodes[at as usize];
-        let is_plain = |at: u32| {
-            let class = self.tree.names.name(node(at).class);
-            node(at).nature != Nature::Object || matches!(class, "Array" | "Hash" | "String")
-        };
-        if !node(at).repeats || !is_plain(at) {
-            return at;
-        }
-        let more = |at: u32| gained(&self.own[at as usize], |sum| sum.count);
-        let members = self.below[at as usize].iter().copied();
-        let members = members.filter(|&below| {
-            growing[below as usize].is_some()
-                && !is_plain(below)
-                && more(below) * 10 >= more(at) * 9
-        });
-        let gains = |at: &u32| gained(&self.all[*at as usize], |sum| sum.size);
-        members.max_by_key(gains).unwrap_or(at)
-    }
-
     /// Whether the same objects in frames hold more and more: those of a pool are others with each job.
     fn collects(&self, held: u32, node: u32) -> bool {
         let turnover = &self.tree.turnover;
@@ -452,65 +367,6 @@ impl<'t> Search<'t> {
         let at = pairs.position(|pair| is_in_frame(node(pair[0]), node(pair[1])))?;
         let threads = self.own[path[at] as usize].last()?.count;
         Some((threads, path[at + 1]))
-    }
-
-    /// Puts together what is held in like ways by different objects, as each class may have a cache of its own.
-    ///
-    /// Each is a node, the one above whose growth counts, and how it grows.
-    pub(super) fn alike(&self, tops: Vec<(u32, u32, Trend, bool)>) -> Vec<Growing> {
-        let mut found: Vec<Growing> = Vec::new();
-        let mut known: FxHashMap<(Vec<Step>, bool), usize> = FxHashMap::default();
-        for (at, whole, trend, in_place) in tops {
-            let key = (self.near(at), in_place);
-            let (own, all) = (&self.own[at as usize], &self.all[whole as usize]);
-            let number = *known.entry(key).or_insert(found.len());
-            if number == found.len() {
-                found.push(Growing {
-                    node: at,
-                    alike: vec![at],
-                    beside: Vec::new(),
-                    trend,
-                    in_place,
-                    own: own.clone(),
-                    all: all.clone(),
-                    lines: Vec::new(),
-                });
-                continue;
-            }
-            let same = &mut found[number];
-            let gains = |at: u32| gained(&self.all[at as usize], |sum| sum.size);
-            if gains(at) > gains(same.node) {
-                (same.node, same.trend) = (at, trend);
-            }
-            same.alike.push(at);
-            for (sum, &more) in same.own.iter_mut().zip(own) {
-                sum.add(more);
-            }
-            for (sum, &more) in same.all.iter_mut().zip(all) {
-                sum.add(more);
-            }
-        }
-        found
-    }
-
-    /// The steps to a node from the nearest holder that is no collection, which counts by its class.
-    fn near(&self, at: u32) -> Vec<Step> {
-        let node = |at: u32| &self.tree.nodes[at as usize];
-        let mut steps = Vec::new();
-        let mut at = node(at);
-        loop {
-            steps.push((at.label, at.class));
-            let holder = node(at.parent);
-            let class = self.tree.names.name(holder.class);
-            if at.parent == 0 || !matches!(class, "Array" | "Hash") {
-                // Each class may have a cache of its own.
-                if holder.nature != Nature::Known {
-                    steps.push(((Link::None, holder.class), holder.class));
-                }
-                return steps;
-            }
-            at = holder;
-        }
     }
 
     /// From what grows down to where most of what it gained is.

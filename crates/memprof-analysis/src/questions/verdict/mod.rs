@@ -9,6 +9,7 @@ pub mod merged_paths;
 mod reading;
 #[cfg(test)]
 mod tests;
+mod together;
 mod turnover;
 mod why;
 
