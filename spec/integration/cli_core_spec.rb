@@ -180,8 +180,7 @@ RSpec.describe "memprof core" do
       expect(dumped["leaked"]["count"]).to be_between(0, live["leaked"]["count"] + 20)
       expect(core("core.#{pid}")).to match(/\Acore\.#{pid}: \S+, process #{pid}\n/)
       leaked = dumped["leaked"]["count"]
-      said = "C code has leaked [\\d.]+ \\w+: #{Memprof::Units.plural(leaked,
-        "block")} of malloc that nothing references"
+      said = "Nothing references #{Memprof::Units.plural(leaked, "block")} of malloc \\([\\d.]+ \\w+"
       expect(run_memprof("leaks", "core.#{pid}").stdout.gsub(/\s+/, " "))
         .to match(leaked.zero? ? /No block of malloc is leaked\./ : /#{said}/)
       File.truncate("core.#{pid}", File.size("core.#{pid}") / 2)

@@ -13,18 +13,19 @@ RSpec.describe "docs/leaks.md" do
   # What the page says that they show.
   facts = {
     "leaks cache-3.memprof" => [
-      /Hash \(5000\) retains .* 5,000 Session instances, allocated at heap_cache\.rb:27\./,
-      /^STORE +Hash \(5000\)/
+      /^1\. 5,000 Session instances retain/, /^Retained by +Sessions::STORE -> Hash\[\*\]$/,
+      /^Allocated at +heap_cache\.rb:27 in fetch/
     ],
     "leaks cache-1.memprof" => [
       /^1\. 4,000 more Session instances retain/, /^Retained by +Sessions::STORE -> Hash\[\*\]$/
     ],
     "diff --limit 4 cache-1" => [/\+2,000 +2,000 +0 +2,000 .* Session$/],
     "leaks callbacks.memprof" => [
-      /2,000 Array instances, allocated at heap_callbacks\.rb:21\..*\$driver -> Driver@waiting/
+      /2,000 Array instances retain/, /^Retained by +\$driver -> Driver@waiting -> Array\[\*\]$/,
+      /^Allocated at +heap_callbacks\.rb:21 /
     ],
     "top --procs" => [/ 2,000  heap_callbacks\.rb:33 +body: String/],
-    "leaks --ignore-stack-roots" => [/module Templates retains/, /^Templates +module Templates/],
+    "leaks --ignore-stack-roots" => [/10,000 methods retain/, /^Retained by +Templates#render_order_#/],
     "histogram --by line" => [/heap_module\.rb:20/, /<iseq>/],
     "diff --limit 5 version-1" => [/\+5,000 .* TaggedProduct$/],
     "dups --limit 2" => [/ 5,001 +3  "EUR"/, /TaggedProduct@tags$/]

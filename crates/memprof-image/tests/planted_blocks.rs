@@ -173,12 +173,13 @@ fn blocks_of_another_allocator_are_not_counted_as_none() {
     let planted = Planted::start();
     let mut image = planted.image();
     image.files.push("/usr/lib/libjemalloc.so.2".to_owned());
+    // glibc's arena may be older than the other allocator, and no page of Ruby shows which one the program uses.
     let both = ask(&Analysis::new(image), "overview", serde_json::json!({}));
     assert_eq!(
-        (&both["uncounted"], &both["unknown"]),
-        (&"jemalloc".into(), &serde_json::Value::Null)
+        both["unknown"],
+        "the process uses jemalloc, whose blocks memprof cannot read"
     );
-    assert!(both["used"]["count"].as_u64() > Some(1000));
+    assert!(both["leaked"].is_null());
 
     let mut image = planted.image();
     image.segments.retain(|segment| !segment.access.write);
