@@ -15,6 +15,9 @@ const THREADS: u64 = 10;
 /// An entry in a table of methods.
 const METHOD: &str = "<ment>";
 
+/// What a `RubyVM` refers to, and its own size, are the VM's.
+const VM: &str = "RubyVM";
+
 /// Percent of the heap that the table of symbols does not reach by itself: 3 in a Rails app, 6 in a small script.
 const TABLE: f64 = 20.0;
 
@@ -50,7 +53,7 @@ impl Search<'_> {
         let node = &self.tree.nodes[at as usize];
         // `Object` and other modules hold what has nothing in common, and so do the VM's tables.
         let class = self.class(at);
-        if matches!(node.nature, Nature::Root | Nature::Known) {
+        if matches!(node.nature, Nature::Root | Nature::Known) || class == VM {
             return false;
         }
         let count = self.own[at as usize].last().map_or(0, |sum| sum.count);
