@@ -58,7 +58,7 @@ module Documents
 
   # The files and folders of the repository, folders with a slash at the end.
   def paths
-    @paths ||= Dir[File.join(ROOT, "{*,.ci,{#{FOLDERS.join(",")}}/**/*}")].map do |path|
+    @paths ||= Dir[File.join(ROOT, "{*,.ci,.github,{#{FOLDERS.join(",")}}/**/*}")].map do |path|
       File.directory?(path) ? "#{path}/" : path
     end
   end
