@@ -83,7 +83,8 @@ RSpec.describe "What is said to leak" do
       Memprof.dump_all(File.join(ENV.fetch("DIRECTORY"), "one.memprof"))
     RUBY
     holders = heap("one.memprof").leaks(threshold: 5)[:findings].map { |found| found[:retained_by].join }
-    expect(holders).to include(/(Thread|Fiber)\[:visitor\]/) # of the fiber that the thread runs, if it is an object
+    # The fiber that the thread runs has them if it is an object.
+    expect(holders).to include(/(Thread|Fiber)\[:visitor\]/)
     line = File.read(File.join(@directory, "line"))
     expect(holders).to include(/HOOKS -> Array\[\*\] -> Proc \S+app\.rb:#{line}\b/)
   end
