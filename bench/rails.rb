@@ -2,82 +2,18 @@
 
 # What does the Rack middleware cost, per request of a Rails app?
 
-require "stringio"
 require_relative "support"
 require "memprof/middleware"
 require "memprof/tracer"
-
-ENV["RAILS_ENV"] = "production"
-begin
-  require "logger" # Rails 6.1 and 7.0 forget it
-  require "rails"
-  require "action_controller/railtie"
-  require "action_view/railtie"
-  require "action_view/testing/resolvers"
-rescue LoadError
-  abort("#{File.basename(__FILE__)}: Rails is not installed; nothing is measured")
-end
+require_relative "support/shop"
 
 REQUESTS = Bench.size(300, 10)
 ROUNDS = Bench.size(11, 2)
-
-# A Rails app with one page: a table of orders in a layout, each with a link.
-class Shop < Rails::Application
-  config.load_defaults "#{Rails::VERSION::MAJOR}.#{Rails::VERSION::MINOR}"
-  config.cache_classes = true
-  config.eager_load = true
-  config.secret_key_base = "0" * 64
-  config.logger = Logger.new(IO::NULL, level: :info)
-  config.hosts.clear if config.respond_to?(:hosts)
-  routes.append { resources :orders, only: %i[index show] }
-end
-
-# Controllers are given the routes when they are defined.
-Shop.initialize!
-
-Order = Struct.new(:id, :customer, :cents) do
-  def to_param
-    id.to_s
-  end
-end
-
-# The orders of a customer.
-class OrdersController < ActionController::Base
-  PAGE = <<~'ERB'
-    <h1><%= params[:customer] %></h1>
-    <table>
-      <% @orders.each do |order| %>
-        <tr><td><%= link_to "Order #{order.id}", order_path(order) %></td><td><%= number_to_currency(order.cents / 100.0) %></td></tr>
-      <% end %>
-    </table>
-  ERB
-
-  append_view_path(ActionView::FixtureResolver.new("orders/index.html.erb" => PAGE))
-
-  def index
-    rows = Integer(params[:rows])
-    @orders = Array.new(rows) { |number| Order.new(number, params[:customer], number * 199) }
-  end
-end
 
 # A place for reports that keeps nothing.
 NOWHERE = Object.new
 def NOWHERE.write(text)
   text.bytesize
-end
-
-ENVIRONMENT = {
-  "REQUEST_METHOD" => "GET", "PATH_INFO" => "/orders", "QUERY_STRING" => "customer=Ada&rows=8",
-  "SERVER_NAME" => "localhost", "SERVER_PORT" => "80", "HTTP_HOST" => "localhost",
-  "rack.url_scheme" => "http", "rack.version" => [1, 3]
-}.freeze
-
-def request(app)
-  env = ENVIRONMENT.merge("rack.input" => StringIO.new, "rack.errors" => $stderr)
-  status, _headers, body = app.call(env)
-  body.each(&:bytesize)
-  body.close if body.respond_to?(:close)
-  abort("the app answers #{status}") unless status == 200
 end
 
 def per_request(app)

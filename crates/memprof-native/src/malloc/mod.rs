@@ -132,6 +132,8 @@ pub struct Running {
     pub code: usize,
     /// Whether the interpreter was entered from native code with this frame.
     pub is_entry: bool,
+    /// False for a frame that runs no code of the interpreter, as of a method in C: [`Host::follow`] writes those, too.
+    pub is_code: bool,
 }
 
 /// What a frame runs. The texts stay as they are until the hook returns.
@@ -162,6 +164,10 @@ pub struct Host {
     /// Writes the calling thread's frames, innermost first, and returns how many; 0 if it runs no code of the interpreter
     /// right now, or they are unknown.
     pub frames: fn(&mut [Running]) -> usize,
+    /// Writes all of them, outermost first, over those that it wrote at the call before, as many as the second argument
+    /// says. Returns how many of these are what they were, and how many frames there are. The third argument: a frame that is
+    /// entered in another way is another one. Of a stack that is too deep for the slice, the outermost frames are missing.
+    pub follow: fn(&mut [Running], usize, bool) -> (usize, usize),
     /// What such a frame runs; None if that is not known.
     pub described: fn(Running) -> Option<Described>,
     /// The number of garbage collections so far.

@@ -291,6 +291,7 @@ mod tests {
             })
         },
         frames: |_| 0,
+        follow: |_, _, _| (0, 0),
         described: |_| None,
         generation: || 0,
         is_own: |path| path.starts_with(b"/profiler/"),

@@ -40,7 +40,12 @@ struct Node {
     frame: u32,
     /// The frame whose location is the site's: the innermost line of a user, else of Ruby, else native code.
     at: u32,
+    /// Frames of the interpreter in the stack that ends here.
+    depth: u32,
 }
+
+/// Nodes of stacks, at most: some 200 MB. When there are as many, a stack that was not met before is only its line.
+const MOST_NODES: usize = 1 << 20;
 
 /// The sites by number, and back. A frame is kept for as long as the process lives: caches name its path by address.
 #[derive(Default)]
@@ -52,6 +57,14 @@ struct Table {
     frame_ids: HashMap<Frame, u32>,
     /// The sites whose stacks end at a location.
     at: HashMap<Location, Vec<SiteId>>,
+}
+
+/// Frames of the interpreter that are wanted of each stack.
+static WANTED: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// For the recording that starts now.
+pub(super) fn want(frames: usize) {
+    WANTED.store(u32::try_from(frames).unwrap_or(u32::MAX).max(1), Relaxed);
 }
 
 /// Its lock is held, too, while counts move from a thread to the site, and while they are read.
@@ -71,6 +84,9 @@ pub(super) fn intern(caller: Option<SiteId>, frame: Frame) -> Option<SiteId> {
         if let Some(id) = table.ids.get(&(caller, frame)) {
             return Some(*id);
         }
+        if caller > 0 && table.nodes.len() >= MOST_NODES {
+            return None;
+        }
         let id = SiteId(u32::try_from(table.nodes.len()).ok()?);
         let chunk = COUNTERS.get(id.0 as usize / SITES_A_CHUNK)?;
         if chunk.load(Relaxed).is_null() {
@@ -81,7 +97,13 @@ pub(super) fn intern(caller: Option<SiteId>, frame: Frame) -> Option<SiteId> {
             chunk.store(counters, Release);
         }
         let at = table.location_of(caller, frame);
-        table.nodes.push(Node { caller, frame, at });
+        let depth = table.depth_of(caller, frame);
+        table.nodes.push(Node {
+            caller,
+            frame,
+            at,
+            depth,
+        });
         table.ids.insert((caller, frame), id);
         let location = table.frames[at as usize].location.clone();
         table.at.entry(location).or_default().push(id);
@@ -117,6 +139,31 @@ impl Table {
             .unwrap_or(frame)
     }
 
+    fn is_native(&self, frame: u32) -> bool {
+        matches!(self.frames[frame as usize].location, Location::Native(_))
+    }
+
+    fn depth_of(&self, caller: u32, frame: u32) -> u32 {
+        let callers = caller.checked_sub(1);
+        let depth = callers.map_or(0, |caller| self.nodes[caller as usize].depth);
+        depth + u32::from(!self.is_native(frame))
+    }
+
+    /// The frames of a stack that are wanted, innermost first: so many of the interpreter's, and the native ones inside of
+    /// the next.
+    fn innermost(&self, site: SiteId, wanted: u32) -> impl Iterator<Item = u32> {
+        let mut left = wanted;
+        let mut next = Some(site.0);
+        std::iter::from_fn(move || {
+            let node = &self.nodes[next? as usize];
+            if !self.is_native(node.frame) {
+                left = left.checked_sub(1)?;
+            }
+            next = node.caller.checked_sub(1);
+            Some(node.frame)
+        })
+    }
+
     fn location(&self, site: SiteId) -> &Location {
         &self.frames[self.nodes[site.0 as usize].at as usize].location
     }
@@ -146,6 +193,19 @@ pub(super) fn node(site: SiteId) -> (Option<SiteId>, Frame) {
         let node = &table.nodes[site.0 as usize];
         let caller = node.caller.checked_sub(1).map(SiteId);
         (caller, table.frames[node.frame as usize].clone())
+    })
+}
+
+/// The frames of a stack that are wanted, innermost first, if it has more than these.
+pub(super) fn cut(site: SiteId) -> Option<Vec<Frame>> {
+    with_table(|table| {
+        let wanted = WANTED.load(Relaxed);
+        (table.nodes[site.0 as usize].depth > wanted).then(|| {
+            let frames = table.innermost(site, wanted);
+            frames
+                .map(|frame| table.frames[frame as usize].clone())
+                .collect()
+        })
     })
 }
 
@@ -270,18 +330,33 @@ pub(super) fn counted() -> Vec<Site> {
         .collect()
 }
 
-/// All sites as a tree, and what was counted at them.
+/// The sites where something was counted as a tree, of which each stack has as many frames as are wanted; and the counts.
 pub(super) fn tree() -> (Vec<Frame>, Vec<memprof_recording::Node>, Vec<(u32, Counts)>) {
     with_table(|table| {
-        let nodes = table.nodes.iter().map(|node| memprof_recording::Node {
-            parent: node.caller.checked_sub(1),
-            frame: node.frame,
-        });
-        let counts = all().zip(tallied()).filter_map(|(site, sums)| {
+        let wanted = WANTED.load(Relaxed);
+        let mut nodes = Vec::new();
+        let mut ids: HashMap<(Option<u32>, u32), u32> = HashMap::new();
+        let mut found: HashMap<u32, Counts> = HashMap::new();
+        let mut frames = Vec::new();
+        for (site, sums) in all().zip(tallied()) {
             let counts = counters(site).counts(sums);
-            (counts != Counts::default()).then_some((site.0, counts))
-        });
-        (table.frames.clone(), nodes.collect(), counts.collect())
+            if counts == Counts::default() {
+                continue;
+            }
+            frames.clear();
+            frames.extend(table.innermost(site, wanted));
+            let outermost_first = frames.iter().rev();
+            let node = outermost_first.fold(None, |parent, &frame| {
+                Some(*ids.entry((parent, frame)).or_insert_with(|| {
+                    nodes.push(memprof_recording::Node { parent, frame });
+                    nodes.len() as u32 - 1
+                }))
+            });
+            if let Some(node) = node {
+                found.entry(node).or_default().add(counts);
+            }
+        }
+        (table.frames.clone(), nodes, found.into_iter().collect())
     })
 }
 

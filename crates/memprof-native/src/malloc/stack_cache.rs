@@ -2,24 +2,25 @@
 //!
 //! Frames are known by their instructions, as in [`site_cache`]. A stack is followed from its outermost
 //! frame inwards through the tree of sites: as far as it is the last one nothing is looked up, and from there on each frame
-//! by its caller's site and its instruction. Native frames are known by their return addresses.
+//! by its caller's site and its instruction. Native frames are known by their return addresses. A stack is followed whole,
+//! however few of its frames are wanted: of so many innermost ones, the outermost is another one with each call, and with it
+//! the sites of all. What is wanted is cut off when sites are read ([`sites::cut`]).
 
 use std::ffi::CString;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::site_cache::{self, ENOUGH, OWN};
 use super::sites::{self, SiteId};
-use super::weave::{NATIVE, weave};
+use super::weave::{Followed, MOST_FRAMES, NATIVE, Woven, weave};
 use super::{Frame, Host, Location, Origin, Running, Settings, block_shards, text};
+use crate::unwind::walker::End;
 use crate::unwind::{self, Walker};
 
-/// Most frames of a stack.
-pub(super) const MOST_FRAMES: usize = 512;
 /// Frames whose sites are remembered.
 const CACHED: usize = 4096;
 
-/// Frames of the interpreter that are recorded of each stack; 0: only the line.
-static DEPTH: AtomicUsize = AtomicUsize::new(0);
+/// Whether stacks are recorded.
+static IS_ON: AtomicBool = AtomicBool::new(false);
 /// Whether native frames are.
 static WITH_NATIVE: AtomicBool = AtomicBool::new(false);
 
@@ -29,15 +30,14 @@ pub(super) fn prepare(settings: Settings) {
         unwind::prepare();
     }
     WITH_NATIVE.store(settings.native, Relaxed);
-    let is_on = settings.native || settings.stack > 1;
-    let depth = settings.stack.clamp(1, MOST_FRAMES);
-    DEPTH.store(if is_on { depth } else { 0 }, Relaxed);
+    sites::want(settings.stack);
+    IS_ON.store(settings.native || settings.stack > 1, Relaxed);
 }
 
 /// Whether more than the line is recorded.
 #[inline(always)]
 pub(super) fn is_on() -> bool {
-    DEPTH.load(Relaxed) > 0
+    IS_ON.load(Relaxed)
 }
 
 /// A frame below its callers. Without an instruction: none.
@@ -52,14 +52,28 @@ struct Step {
     code: u64,
 }
 
+/// A frame of a stack, with all that it was called from.
+#[derive(Clone, Copy, Default)]
+struct Reached {
+    instruction: usize,
+    site: Option<SiteId>,
+    /// Whether the profiler's own frames are among them, and whether others are.
+    has_own: bool,
+    has_users: bool,
+}
+
 /// All zero: empty.
 pub(super) struct StackCache {
+    /// The interpreter's frames, outermost first.
     running: [Running; MOST_FRAMES],
+    running_length: usize,
+    /// Of a stack with native frames: both.
+    woven: Woven,
+    /// The native ones and the interpreter's, innermost first, if they must be woven that way.
     native: [usize; MOST_FRAMES],
-    /// The stack, innermost frame first.
-    frames: [Running; MOST_FRAMES],
-    /// The last stack, outermost frame first.
-    last: [(usize, Option<SiteId>); MOST_FRAMES],
+    inner: [Running; MOST_FRAMES],
+    /// The last stack, outermost frame first: one for each of the interpreter's frames, or of both.
+    last: [Reached; MOST_FRAMES],
     length: usize,
     /// The code that there was then.
     code: u64,
@@ -76,52 +90,121 @@ impl StackCache {
         if site_cache::positions_disabled() {
             return None;
         }
-        let count = self.read(host, caller);
         let code = site_cache::code();
-        let mut same = if self.code == code { self.length } else { 0 };
-        self.code = code;
+        if self.code != code {
+            (self.running_length, self.length, self.code) = (0, 0, code);
+        }
+        let reached = if WITH_NATIVE.load(Relaxed) {
+            self.woven(host, caller)
+        } else {
+            self.running(host)
+        }?;
+        if reached.has_own && !reached.has_users {
+            Some(OWN)
+        } else {
+            reached.site
+        }
+    }
+
+    /// Follows the interpreter's frames. None if they are unknown.
+    #[inline(always)]
+    fn running(&mut self, host: &Host) -> Option<Reached> {
+        let (mut same, count) = (host.follow)(&mut self.running, self.running_length, false);
+        // Until all frames are known.
+        (self.running_length, self.length) = (0, 0);
+        if self.checked < ENOUGH {
+            same = 0;
+            self.check(host)?;
+        }
+        for at in same..count {
+            let frame = self.running[at];
+            let callers = self.reached(at);
+            self.last[at] = if frame.is_code {
+                self.reach(host, callers, frame)?
+            } else {
+                callers
+            };
+        }
+        (self.running_length, self.length) = (count, count);
+        Some(self.reached(count))
+    }
+
+    /// The same with the native frames between them.
+    fn woven(&mut self, host: &Host, caller: usize) -> Option<Reached> {
+        let (same, count) = (host.follow)(&mut self.running, self.running_length, true);
+        let running = Followed {
+            frames: &self.running[..count],
+            same,
+        };
+        self.running_length = count;
+        let same = self.walker.follow(Some(caller));
+        let native = Followed {
+            frames: self.walker.frames(),
+            same,
+        };
+        let woven = match self.walker.end() {
+            End::Whole => self.woven.weave(native, running),
+            End::Early | End::Jit => None,
+        };
+        let mut same = match woven {
+            Some(same) => same.min(self.length),
+            None => self.weave_inwards(count),
+        };
         // Until all frames are known.
         self.length = 0;
         if self.checked < ENOUGH {
             same = 0;
             self.check(host)?;
         }
-        let mut site = None;
-        let (mut has_own, mut has_users) = (false, false);
-        for at in 0..count {
-            let frame = self.frames[count - 1 - at];
-            let (instruction, known) = self.last[at];
-            let callers = site;
-            if at < same && instruction == frame.instruction {
-                site = known;
-            } else {
-                same = 0;
-                site = self.step(host, callers, frame)?;
-                self.last[at] = (frame.instruction, site);
-            }
-            // A frame of the profiler's own has its caller's site.
-            has_own |= site == callers;
-            has_users |= site != callers && frame.code != NATIVE;
+        let length = self.woven.length;
+        for at in same..length {
+            let callers = self.reached(at);
+            self.last[at] = self.reach(host, callers, self.woven.frames[at])?;
         }
-        self.length = count;
-        if has_own && !has_users {
-            Some(OWN)
-        } else {
-            site
+        self.length = length;
+        Some(self.reached(length))
+    }
+
+    /// Weaves a stack whose outermost frames are not known, and returns how many of the outermost are what they were.
+    #[cold]
+    fn weave_inwards(&mut self, running: usize) -> usize {
+        let native = self.walker.write(&mut self.native);
+        let mut inner = 0;
+        for frame in self.running[..running].iter().rev() {
+            if frame.is_code {
+                self.inner[inner] = *frame;
+                inner += 1;
+            }
+        }
+        let frames = &mut self.woven.frames;
+        let length = weave(&self.native[..native], &self.inner[..inner], frames);
+        frames[..length].reverse();
+        self.woven.length = length;
+        let known = self.last[..self.length].iter();
+        let is_same =
+            |(known, frame): &(&Reached, &Running)| known.instruction == frame.instruction;
+        known.zip(&frames[..length]).take_while(is_same).count()
+    }
+
+    /// What the outermost frames lead to, so many of them.
+    #[inline(always)]
+    fn reached(&self, count: usize) -> Reached {
+        match count {
+            0 => Reached::default(),
+            _ => self.last[count - 1],
         }
     }
 
-    /// Reads the stack, and returns how many frames it has.
     #[inline(always)]
-    fn read(&mut self, host: &Host, caller: usize) -> usize {
-        let depth = DEPTH.load(Relaxed).min(MOST_FRAMES);
-        if !WITH_NATIVE.load(Relaxed) {
-            return (host.frames)(&mut self.frames[..depth]);
-        }
-        let running = (host.frames)(&mut self.running[..depth]);
-        let native = self.walker.walk(&mut self.native, Some(caller));
-        let (native, running) = (&self.native[..native], &self.running[..running]);
-        weave(native, running, &mut self.frames)
+    fn reach(&mut self, host: &Host, callers: Reached, frame: Running) -> Option<Reached> {
+        let site = self.step(host, callers.site, frame)?;
+        // A frame of the profiler's own has its caller's site.
+        Some(Reached {
+            instruction: frame.instruction,
+            site,
+            has_own: callers.has_own || site == callers.site,
+            has_users: callers.has_users || site != callers.site && frame.code != NATIVE,
+        })
     }
 
     /// None if the innermost frame is not on the line that the interpreter says.

@@ -67,6 +67,7 @@ pub(super) fn start(stream: Stream) -> io::Result<()> {
         blocks,
         addresses,
         known: Vec::new(),
+        of_cut: HashMap::new(),
         frames: HashMap::new(),
         nodes: 0,
         natives: Vec::new(),
@@ -194,6 +195,8 @@ struct Output {
     addresses: bool,
     /// The node of each site; 0: it has none yet.
     known: Vec<u32>,
+    /// The nodes of stacks that are cut, by parent and frame.
+    of_cut: HashMap<(u32, u32), u32>,
     /// The numbers of frames.
     frames: HashMap<Frame, u32>,
     /// How many nodes there are.
@@ -281,32 +284,70 @@ impl Output {
 
     /// The node of a site, which is defined when it is met first, its callers before it.
     fn node(&mut self, site: SiteId) -> io::Result<u32> {
+        let known = self.known.get(site.0 as usize).copied().unwrap_or(0);
+        if known != 0 {
+            return Ok(known);
+        }
+        match sites::cut(site) {
+            Some(frames) => self.cut(site, frames),
+            None => self.whole(site),
+        }
+    }
+
+    /// That of a stack of which only these frames are wanted, innermost first.
+    fn cut(&mut self, site: SiteId, frames: Vec<Frame>) -> io::Result<u32> {
+        let mut node = 0;
+        for frame in frames.into_iter().rev() {
+            let frame = self.frame(frame)?;
+            node = match self.of_cut.get(&(node, frame)) {
+                Some(&known) => known,
+                None => {
+                    let new = self.define(node, frame)?;
+                    self.of_cut.insert((node, frame), new);
+                    new
+                }
+            };
+        }
+        self.know(site, node);
+        Ok(node)
+    }
+
+    /// That of a stack of which all frames are wanted.
+    fn whole(&mut self, site: SiteId) -> io::Result<u32> {
         let mut new = Vec::new();
         let (mut next, mut caller) = (Some(site), 0);
         while let Some(site) = next {
-            let index = site.0 as usize;
-            if index >= self.known.len() {
-                self.known.resize(index + 1, 0);
-            }
-            caller = self.known[index];
+            caller = self.known.get(site.0 as usize).copied().unwrap_or(0);
             if caller != 0 {
                 break;
             }
             let (callers, frame) = sites::node(site);
-            new.push((index, frame));
+            new.push((site, frame));
             next = callers;
         }
-        for (index, frame) in new.into_iter().rev() {
+        for (site, frame) in new.into_iter().rev() {
             let frame = self.frame(frame)?;
-            self.nodes += 1;
-            self.blocks.add(Record::Node {
-                parent: u64::from(caller),
-                frame: u64::from(frame),
-            })?;
-            caller = self.nodes;
-            self.known[index] = caller;
+            caller = self.define(caller, frame)?;
+            self.know(site, caller);
         }
         Ok(caller)
+    }
+
+    fn define(&mut self, parent: u32, frame: u32) -> io::Result<u32> {
+        self.nodes += 1;
+        self.blocks.add(Record::Node {
+            parent: u64::from(parent),
+            frame: u64::from(frame),
+        })?;
+        Ok(self.nodes)
+    }
+
+    fn know(&mut self, site: SiteId, node: u32) {
+        let index = site.0 as usize;
+        if index >= self.known.len() {
+            self.known.resize(index + 1, 0);
+        }
+        self.known[index] = node;
     }
 
     /// The number of a frame, which is defined when it is met first.

@@ -13,6 +13,7 @@ use std::sync::atomic::{
 };
 
 use super::{Interpreter, Running};
+use crate::unwind::walker::{self, Frame as NativeFrame};
 
 /// Never dropped: a thread may be reading it.
 static INTERPRETER: AtomicPtr<Interpreter> = AtomicPtr::new(ptr::null_mut());
@@ -43,7 +44,7 @@ fn weave_with(
 ) -> usize {
     let is_in = |function: &Range<usize>, address: usize| function.contains(&(address - 1));
     let mut running = running.iter().copied();
-    let mut woven = Woven { into, count: 0 };
+    let mut woven = Inwards { into, count: 0 };
     for &address in native {
         match interpreter {
             Some(known) if is_in(&known.run, address) => {
@@ -67,6 +68,7 @@ fn weave_with(
                 instruction: address,
                 code: NATIVE,
                 is_entry: false,
+                is_code: false,
             }),
         }
     }
@@ -74,12 +76,12 @@ fn weave_with(
     woven.count
 }
 
-struct Woven<'a> {
+struct Inwards<'a> {
     into: &'a mut [Running],
     count: usize,
 }
 
-impl Woven<'_> {
+impl Inwards<'_> {
     /// What there is no room for is left out.
     #[inline(always)]
     fn put(&mut self, frame: Running) {
@@ -87,6 +89,109 @@ impl Woven<'_> {
             *place = frame;
             self.count += 1;
         }
+    }
+}
+
+/// Frames of a stack, at most.
+pub(super) const MOST_FRAMES: usize = walker::MOST_FRAMES;
+
+/// The last stack of a thread, woven from its outermost frame inwards, and so only from where it is another one than
+/// before. All zero: none.
+pub(super) struct Woven {
+    /// Outermost frame first.
+    pub frames: [Running; MOST_FRAMES],
+    pub length: usize,
+    /// Before each native frame, and behind the last: how many frames were woven, and how many of the interpreter's were used.
+    before: [(u16, u16); MOST_FRAMES + 1],
+    /// Native frames, and frames of the interpreter; 0: the whole stack is to be woven anew.
+    native: usize,
+    running: usize,
+}
+
+/// The frames of a thread, outermost first, and how many of the outermost are what they were when it was woven last.
+#[derive(Clone, Copy)]
+pub(super) struct Followed<'a, F> {
+    pub frames: &'a [F],
+    pub same: usize,
+}
+
+impl Woven {
+    /// Weaves a stack, and returns how many of its outermost frames are what they were. None if the frames of one kind do
+    /// not fit those of the other, from the outermost on: they are to be woven from the innermost on.
+    pub(super) fn weave(
+        &mut self,
+        native: Followed<'_, NativeFrame>,
+        running: Followed<'_, Running>,
+    ) -> Option<usize> {
+        let woven = interpreter().and_then(|known| self.weave_with(known, native, running));
+        if woven.is_none() {
+            (self.native, self.length) = (0, 0);
+        }
+        woven
+    }
+
+    fn weave_with(
+        &mut self,
+        interpreter: &Interpreter,
+        native: Followed<'_, NativeFrame>,
+        running: Followed<'_, Running>,
+    ) -> Option<usize> {
+        let is_in = |function: &Range<usize>, address: usize| function.contains(&(address - 1));
+        // What was made of a native frame depends on the interpreter's up to the next that is not used yet.
+        let is_as_it_was = |used: usize| {
+            used < running.same
+                || used == running.same
+                    && running.same == self.running
+                    && running.same == running.frames.len()
+        };
+        let mut first = native.same.min(self.native);
+        while first > 0 && !is_as_it_was(usize::from(self.before[first].1)) {
+            first -= 1;
+        }
+        let (same, used) = if first > 0 {
+            self.before[first]
+        } else {
+            (0, 0)
+        };
+        let same = usize::from(same);
+        let (mut length, mut used) = (same, usize::from(used));
+        self.native = 0;
+        for (at, frame) in native.frames.iter().enumerate().skip(first) {
+            self.before[at] = (length as u16, used as u16);
+            let address = frame.caller;
+            if is_in(&interpreter.run, address) {
+                let mut is_first = true;
+                while let Some(frame) = running.frames.get(used) {
+                    if frame.is_code {
+                        if frame.is_entry != is_first {
+                            break;
+                        }
+                        is_first = false;
+                        *self.frames.get_mut(length)? = *frame;
+                        length += 1;
+                    }
+                    used += 1;
+                }
+                if is_first {
+                    return None;
+                }
+            } else if !(interpreter.between.iter()).any(|function| is_in(function, address)) {
+                *self.frames.get_mut(length)? = Running {
+                    instruction: address,
+                    code: NATIVE,
+                    is_entry: false,
+                    is_code: false,
+                };
+                length += 1;
+            }
+        }
+        if running.frames[used..].iter().any(|frame| frame.is_code) {
+            return None;
+        }
+        self.before[native.frames.len()] = (length as u16, used as u16);
+        (self.native, self.running, self.length) =
+            (native.frames.len(), running.frames.len(), length);
+        Some(same)
     }
 }
 
@@ -108,14 +213,10 @@ mod tests {
                 instruction,
                 code: 7,
                 is_entry,
+                is_code: true,
             })
             .collect();
-        let none = Running {
-            instruction: 0,
-            code: 0,
-            is_entry: false,
-        };
-        let mut into = vec![none; room];
+        let mut into = vec![Running::default(); room];
         let count = weave_with(Some(&interpreter), native, &running, &mut into);
         into[..count]
             .iter()
@@ -147,5 +248,133 @@ mod tests {
             woven(&NATIVE_STACK, &RUBY_STACK[..2], 100),
             [10, 11, 101, 102, 12]
         );
+    }
+
+    /// A stack that grows, shrinks and changes within: native frames, and the interpreter's, outermost first.
+    struct Program {
+        state: u64,
+        segments: Vec<(usize, Vec<usize>)>,
+    }
+
+    impl Program {
+        fn random(&mut self, below: usize) -> usize {
+            self.state ^= self.state << 13;
+            self.state ^= self.state >> 7;
+            self.state ^= self.state << 17;
+            (self.state >> 20) as usize % below
+        }
+
+        fn change(&mut self) {
+            let kept = self.segments.len() - self.random(4).min(self.segments.len());
+            self.segments.truncate(kept);
+            if let Some((_, frames)) = self.segments.last_mut() {
+                frames.truncate(1 + kept % 2);
+            }
+            for _ in 0..self.random(4) {
+                let native = self.random(3);
+                let count = 1 + self.random(4);
+                let frames = (0..count).map(|_| 5_000 + self.random(4)).collect();
+                self.segments.push((native, frames));
+            }
+        }
+
+        fn native(&self) -> Vec<usize> {
+            let frames = self.segments.iter().flat_map(|(native, _)| {
+                let outer = (0..*native).map(|at| 10 + at);
+                outer.chain([1_500, 2_500])
+            });
+            std::iter::once(13).chain(frames).chain([11, 12]).collect()
+        }
+
+        fn running(&self) -> Vec<Running> {
+            let frames = self.segments.iter().flat_map(|(native, frames)| {
+                let in_c = Running {
+                    code: *native,
+                    ..Running::default()
+                };
+                let frames = frames.iter().enumerate().map(|(at, &instruction)| Running {
+                    instruction,
+                    code: 7,
+                    is_entry: at == 0,
+                    is_code: true,
+                });
+                frames.chain([in_c])
+            });
+            frames.collect()
+        }
+    }
+
+    fn same<T: PartialEq>(one: &[T], other: &[T]) -> usize {
+        let both = one.iter().zip(other);
+        both.take_while(|(one, other)| one == other).count()
+    }
+
+    #[test]
+    fn what_is_woven_inwards_from_a_change_is_what_is_woven_outwards() {
+        let interpreter = Interpreter {
+            run: RUN,
+            between: vec![BETWEEN],
+        };
+        let mut program = Program {
+            state: 0x1234_5678_9abc_def1,
+            segments: Vec::new(),
+        };
+        // SAFETY: all zero is a stack of no frames.
+        let mut woven: Box<Woven> = unsafe { Box::new_zeroed().assume_init() };
+        let (mut native, mut running): (Vec<usize>, Vec<Running>) = Default::default();
+        let (mut kept, mut all) = (0, 0);
+        for _ in 0..5_000 {
+            program.change();
+            let (before, after) = (
+                (std::mem::take(&mut native), std::mem::take(&mut running)),
+                (program.native(), program.running()),
+            );
+            let outcome = woven.weave_with(
+                &interpreter,
+                Followed {
+                    frames: &after
+                        .0
+                        .iter()
+                        .copied()
+                        .map(NativeFrame::at)
+                        .collect::<Vec<_>>(),
+                    same: same(&before.0, &after.0),
+                },
+                Followed {
+                    frames: &after.1,
+                    same: same(&before.1, &after.1),
+                },
+            );
+            (native, running) = after;
+            let inner_native: Vec<usize> = native.iter().rev().copied().collect();
+            let inner_running: Vec<Running> =
+                (running.iter().rev().copied().filter(|frame| frame.is_code)).collect();
+            let mut expected = vec![Running::default(); 500];
+            let count = weave_with(
+                Some(&interpreter),
+                &inner_native,
+                &inner_running,
+                &mut expected,
+            );
+            expected.truncate(count);
+            expected.reverse();
+            kept += outcome.expect("frames that fit");
+            all += count;
+            assert_eq!(woven.frames[..woven.length], expected);
+        }
+        assert!(kept * 4 > all, "{kept} of {all} frames were kept");
+        // One of the interpreter's is missing.
+        let missing = woven.weave_with(
+            &interpreter,
+            Followed {
+                frames: &[NativeFrame::at(1_500), NativeFrame::at(1_500)],
+                same: 0,
+            },
+            Followed {
+                frames: &running[..0],
+                same: 0,
+            },
+        );
+        assert_eq!(missing, None);
     }
 }

@@ -10,7 +10,7 @@ mod jit_code;
 mod loaded_objects;
 mod mappings;
 mod stack_memory;
-mod walker;
+pub(crate) mod walker;
 
 use std::ops::Range;
 

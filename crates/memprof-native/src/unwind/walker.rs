@@ -14,13 +14,25 @@ pub(crate) struct Walker {
     rules: [Option<Box<Rules>>; RULES],
     memory: StackMemory,
     jit: JitCode,
-    /// The frames of the walk before this one, innermost first, and of this one.
-    frames: [[Frame; MOST_FRAMES]; 2],
-    /// Which of them is the one before.
-    before: usize,
+    /// The frames of the last walk, outermost first.
+    frames: [Frame; MOST_FRAMES],
     length: usize,
-    /// Whether the walk before this one ended in the code of a JIT.
-    ends_in_jit: bool,
+    /// Where the last walk ended.
+    end: End,
+    /// Those of this walk that may be others than before, innermost first.
+    fresh: [Frame; MOST_FRAMES],
+}
+
+/// Where a walk ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum End {
+    /// There was no room for more, or nothing was found.
+    #[default]
+    Early,
+    /// In the code of a JIT, which the outermost frame stands for.
+    Jit,
+    /// Where the thread began.
+    Whole,
 }
 
 type Rules = CacheNative<MustNotAllocateDuringUnwind>;
@@ -28,15 +40,23 @@ type Rules = CacheNative<MustNotAllocateDuringUnwind>;
 /// A cache has one place for each address, and two that share it are looked up again each time: with several caches that
 /// is rare.
 const RULES: usize = 4;
-const MOST_FRAMES: usize = 512;
+pub(crate) const MOST_FRAMES: usize = 1024;
 /// Frames of this library at the top, at most.
 const OWN: usize = 64;
 
 /// A frame: where it returns to, and the stack pointer then.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Frame {
-    caller: usize,
+pub(crate) struct Frame {
+    pub caller: usize,
     stack: usize,
+}
+
+#[cfg(test)]
+impl Frame {
+    /// One that returns there.
+    pub(crate) fn at(caller: usize) -> Frame {
+        Frame { caller, stack: 0 }
+    }
 }
 
 impl Default for Walker {
@@ -45,21 +65,54 @@ impl Default for Walker {
             rules: [const { None }; RULES],
             memory: StackMemory::default(),
             jit: JitCode::default(),
-            frames: [[Frame::default(); MOST_FRAMES]; 2],
-            before: 0,
+            frames: [Frame::default(); MOST_FRAMES],
             length: 0,
-            ends_in_jit: false,
+            end: End::Early,
+            fresh: [Frame::default(); MOST_FRAMES],
         }
     }
 }
 
 impl Walker {
-    /// Writes the return addresses of the calling thread's frames, innermost first, and returns how many. With `from`, the
-    /// address behind the call that led here, the frames before it are left out; 0 if it is not among them. Where code of a JIT
-    /// called, the last one is [`JIT`].
+    /// Writes the return addresses of the calling thread's frames, innermost first, and returns how many
+    /// ([`Walker::follow`]). Where code of a JIT called, the last one is [`JIT`].
     #[inline(never)]
     pub(crate) fn walk(&mut self, into: &mut [usize], from: Option<usize>) -> usize {
+        self.follow(from);
+        self.write(into)
+    }
+
+    /// The same of the last walk.
+    pub(crate) fn write(&self, into: &mut [usize]) -> usize {
+        let found = self.frames().iter().rev();
+        for (place, frame) in into.iter_mut().zip(found) {
+            *place = frame.caller;
+        }
+        if self.end == End::Jit {
+            if let Some(outermost) = into.get_mut(self.length - 1) {
+                *outermost = JIT;
+            }
+        }
+        self.length.min(into.len())
+    }
+
+    /// The frames of the last walk, outermost first.
+    pub(crate) fn frames(&self) -> &[Frame] {
+        &self.frames[..self.length]
+    }
+
+    /// Where the last walk ended.
+    pub(crate) fn end(&self) -> End {
+        self.end
+    }
+
+    /// Walks the calling thread's stack, and returns how many of the outermost frames are as they were. With `from`, the
+    /// address behind the call that led here, the frames before it are left out; there are none if it is not among them.
+    /// Where code of a JIT called, that is the outermost one.
+    #[inline(never)]
+    pub(crate) fn follow(&mut self, from: Option<usize>) -> usize {
         let Some(objects) = loaded_objects::current() else {
+            (self.length, self.end) = (0, End::Early);
             return 0;
         };
         let (ip, mut registers, stack) = here();
@@ -67,24 +120,21 @@ impl Walker {
             rules,
             memory,
             jit,
-            frames: [one, other],
-            before,
+            frames,
             length,
-            ends_in_jit,
+            end,
+            fresh,
         } = self;
         memory.begin(stack);
-        let (old, new) = if *before == 0 {
-            (one, other)
-        } else {
-            (other, one)
-        };
-        let old = &old[..*length];
+        let old = &frames[..*length];
         let mut address = FrameAddress::InstructionPointer(ip);
-        let (mut count, mut own, mut seen) = (0, 0, 0);
+        let (mut count, mut own) = (0, 0);
+        // Those of the old frames that may be found.
+        let mut left = old.len();
         let mut is_own = from.is_some();
-        let mut is_jit = false;
-        let most = into.len().min(MOST_FRAMES);
-        while count < most {
+        let mut ends = End::Early;
+        let mut same = 0;
+        while count < MOST_FRAMES {
             let rules = rules[place(&address)].get_or_insert_with(Box::default);
             let next =
                 objects
@@ -92,6 +142,7 @@ impl Walker {
                     .unwind_frame(address, &mut registers, rules, &mut |at: u64| {
                         memory.word(at as usize).ok_or(())
                     });
+            ends = End::Whole;
             let Ok(Some(caller)) = next else { break };
             let Some(next) = FrameAddress::from_return_address(caller) else {
                 break;
@@ -103,13 +154,14 @@ impl Walker {
             };
             if !objects.knows(frame.caller) {
                 let is_next = !is_own || from == Some(frame.caller);
-                is_jit = is_next && jit.contains(frame.caller);
-                if is_jit {
-                    new[count] = frame;
+                if is_next && jit.contains(frame.caller) {
+                    fresh[count] = frame;
                     count += 1;
+                    ends = End::Jit;
                 }
                 break;
             }
+            ends = End::Early;
             if is_own {
                 is_own = from != Some(frame.caller);
                 own += 1;
@@ -120,36 +172,34 @@ impl Walker {
             if is_own {
                 continue;
             }
-            new[count] = frame;
-            count += 1;
-            seen += old[seen..]
-                .iter()
-                .take_while(|one| one.stack < frame.stack)
-                .count();
-            if old.get(seen) == Some(&frame) {
-                let rest = &old[seen + 1..];
-                let same = rest.iter().take_while(|one| is_there(memory, one)).count();
-                if same == rest.len() {
-                    let rest = &rest[..rest.len().min(most - count)];
-                    is_jit = *ends_in_jit && rest.len() == same;
-                    new[count..count + rest.len()].copy_from_slice(rest);
-                    count += rest.len();
+            let skipped = old[..left].iter().rev();
+            left -= skipped.take_while(|one| one.stack < frame.stack).count();
+            if left > 0 && old[left - 1] == frame {
+                let outer = old[..left - 1].iter().rev();
+                let there = outer.take_while(|one| is_there(memory, one)).count();
+                if there == left - 1 {
+                    (same, ends) = (left, *end);
                     break;
                 }
                 // Up to the frame that is not what it was, there is no use in trying again.
-                seen += 1 + same;
+                left -= 1 + there;
             }
+            fresh[count] = frame;
+            count += 1;
         }
-        for (place, frame) in into.iter_mut().zip(&new[..count]) {
-            *place = frame.caller;
+        // There may be no room for the outermost.
+        let dropped = (same + count).saturating_sub(MOST_FRAMES);
+        if dropped > 0 {
+            frames.copy_within(dropped..same, 0);
+            ends = End::Early;
         }
-        if is_jit {
-            into[count - 1] = JIT;
+        let kept = same - dropped;
+        for (place, frame) in frames[kept..].iter_mut().zip(fresh[..count].iter().rev()) {
+            *place = *frame;
         }
-        *ends_in_jit = is_jit;
-        *before = 1 - *before;
-        *length = count;
-        count
+        *length = kept + count;
+        *end = ends;
+        if dropped > 0 { 0 } else { same }
     }
 }
 
@@ -262,7 +312,7 @@ mod tests {
                 let walkers = [(&mut *walker, &mut found), (&mut *fresh, &mut expected)];
                 let [count, other] = walkers.map(|(walker, into)| walker.walk(into, None));
                 // The first frames are those of the two calls.
-                assert_eq!(found[1..count], expected[1..other]);
+                assert_eq!(found[2..count], expected[2..other]);
             };
             if is_other {
                 deep(levels, &mut work);

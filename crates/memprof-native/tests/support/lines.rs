@@ -25,6 +25,7 @@ pub static HOST: Host = Host {
         })
     },
     frames: |_| 0,
+    follow: |_, _, _| (0, 0),
     described: |_| None,
     generation: || GENERATION.load(Relaxed),
     is_own: |_| false,

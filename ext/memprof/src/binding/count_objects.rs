@@ -7,6 +7,10 @@ use crate::vm::{census, tracker};
 
 pub fn init(native: RModule) -> Result<(), Error> {
     census::init();
+    native.define_singleton_method(
+        "stack_checks",
+        function!(crate::vm::stack_checks::counted, 0),
+    )?;
     native.define_singleton_method("count_instances", function!(count_instances, 1))?;
     native.define_singleton_method("count_objects", function!(count_objects, 1))
 }

@@ -55,12 +55,180 @@ impl ControlFrame {
     }
 }
 
+impl ControlFrame {
+    /// Whether it is what was read of a frame with this [`ControlFrame::word_of_instruction`] and [`ControlFrame::iseq`]. A
+    /// method in C has no iseq, and code of a JIT leaves the instruction then as it finds it.
+    #[inline(always)]
+    pub fn is(&self, instruction: usize, iseq: VALUE) -> bool {
+        self.iseq == iseq && (iseq == 0 || self.pc as usize == instruction)
+    }
+
+    /// `self`.
+    #[inline(always)]
+    pub fn receiver(&self) -> VALUE {
+        self.receiver
+    }
+
+    /// The instruction, also where none runs.
+    #[inline(always)]
+    pub fn word_of_instruction(&self) -> usize {
+        self.pc as usize
+    }
+
+    /// Whether `vm_exec` was called for it: it returns when the frame ends (VM_FRAME_FLAG_FINISH).
+    #[inline(always)]
+    pub fn is_entry(&self) -> bool {
+        // SAFETY: as for `instruction`.
+        unsafe { *self.environment & FINISH != 0 }
+    }
+}
+
+/// The word of a frame's environment that has its method, and what may be in place of that: `struct vm_svar`, where a
+/// method's `$~` is, or what a block's code is nested in.
+#[derive(Clone, Copy)]
+pub enum Entry {
+    /// Blocks and others that are known by their code.
+    None,
+    /// The method.
+    Method(VALUE),
+    /// A `vm_svar` and the method that it has.
+    Within(VALUE, VALUE),
+    /// The method that one without code of Ruby is nested in; 0 if there is none.
+    Around(VALUE),
+}
+
+impl Entry {
+    /// Whether a frame that runs the same code has the same method.
+    ///
+    /// # Safety
+    /// The frame is one of the running thread, whose layout is known.
+    #[inline(always)]
+    pub unsafe fn is_that_of(&self, frame: &ControlFrame) -> bool {
+        // SAFETY: a frame has this word (`ControlFrame::entry`), and a `vm_svar` that is there is alive.
+        unsafe {
+            match *self {
+                Entry::None => true,
+                Entry::Method(word) => frame.entry_word() == word,
+                Entry::Within(word, method) => {
+                    frame.entry_word() == word && within(word) == Some(method)
+                }
+                Entry::Around(method) => frame.method_around() == method,
+            }
+        }
+    }
+}
+
+/// Words of an environment before its flags: the method, and the environment that it is nested in.
+const ENTRY: usize = 2;
+const OUTER: usize = 1;
+
+/// Among the flags of an environment: it is nested in none.
+const LOCAL: VALUE = 2;
+
+/// Environments that are nested in each other are looked through up to so many.
+const NESTED: usize = 256;
+
+/// The method that a `vm_svar` has; None for another object.
+///
+/// # Safety
+/// An object, or 0.
+#[inline(always)]
+unsafe fn within(word: VALUE) -> Option<VALUE> {
+    // SAFETY: an object has flags, and a `vm_svar` a second word (internal/imemo.h).
+    unsafe {
+        let is_svar = word != 0 && word % 8 == 0 && *(word as *const VALUE) & OBJECT_KIND == SVAR;
+        is_svar.then(|| *(word as *const VALUE).add(1))
+    }
+}
+
+impl ControlFrame {
+    /// The word of its environment that [`ControlFrame::entry`] looks at first.
+    ///
+    /// # Safety
+    /// A frame of the running thread, whose layout is known.
+    #[inline(always)]
+    pub unsafe fn entry_word(&self) -> VALUE {
+        // SAFETY: each environment ends with three words: method, outer environment, flags (vm_core.h).
+        unsafe { *self.environment.sub(ENTRY) }
+    }
+
+    /// The method that is running, of the frame of a method or of what has no code of Ruby; 0 of others, and of those that
+    /// have none (`rb_vm_frame_method_entry`).
+    ///
+    /// # Safety
+    /// A frame of the running thread, whose layout is known.
+    pub unsafe fn entry(&self) -> (Entry, VALUE) {
+        // SAFETY: each environment ends with three words: method, outer environment, flags (vm_core.h).
+        unsafe {
+            let flags = *self.environment;
+            match flags & MAGIC {
+                METHOD | C_FUNCTION => {
+                    let word = self.entry_word();
+                    match within(word) {
+                        Some(method) => (Entry::Within(word, method), method),
+                        None => (Entry::Method(word), word),
+                    }
+                }
+                _ if self.instruction().is_some() => (Entry::None, 0),
+                _ => {
+                    let method = self.method_around();
+                    (Entry::Around(method), method)
+                }
+            }
+        }
+    }
+
+    /// The method of the innermost environment that has one.
+    ///
+    /// # Safety
+    /// As for [`ControlFrame::entry`].
+    unsafe fn method_around(&self) -> VALUE {
+        let mut environment = self.environment;
+        for _ in 0..NESTED {
+            // SAFETY: as in `entry`; what an environment is nested in is alive.
+            unsafe {
+                let word = *environment.sub(ENTRY);
+                let is_method = |word: VALUE| {
+                    word != 0
+                        && word % 8 == 0
+                        && *(word as *const VALUE) & OBJECT_KIND == METHOD_ENTRY
+                };
+                let method = within(word).unwrap_or(word);
+                if is_method(method) {
+                    return method;
+                }
+                if *environment & LOCAL != 0 {
+                    return 0;
+                }
+                environment = (*environment.sub(OUTER) & !3) as *const VALUE;
+                if environment.is_null() {
+                    return 0;
+                }
+            }
+        }
+        0
+    }
+}
+
+/// The innermost frames of a stack, as many as there is room for, or fewer: the outermost of them stays the same while the
+/// stack grows and shrinks by less than half of that.
+pub fn innermost(frames: &[ControlFrame], room: usize) -> &[ControlFrame] {
+    let step = (room / 2).max(1);
+    let cut = if frames.len() <= room {
+        0
+    } else {
+        (frames.len() - room).div_ceil(step) * step
+    };
+    &frames[..frames.len() - cut]
+}
+
 /// Bits of a frame's flags, the word that its environment points to.
 pub const C_FRAME: VALUE = 0x80;
 const FINISH: VALUE = 0x20;
 const MAGIC: VALUE = 0x7fff_0001;
 const METHOD: VALUE = 0x1111_0001;
 const BLOCK: VALUE = 0x2222_0001;
+const C_FUNCTION: VALUE = 0x5555_0001;
 const EVAL: VALUE = 0x7777_0001;
 const RESCUE: VALUE = 0x7888_0001;
 const DUMMY: VALUE = 0x7999_0001;
@@ -68,6 +236,8 @@ const DUMMY: VALUE = 0x7999_0001;
 /// Type and kind of an iseq, in the flags of an object (see docs/ruby-internals.md).
 const OBJECT_KIND: VALUE = 0xf01f;
 const ISEQ: VALUE = 0x701a;
+const METHOD_ENTRY: VALUE = 0x601a;
+const SVAR: VALUE = 0x201a;
 
 /// Words of the largest stack that is believed.
 const MOST_WORDS: usize = 1 << 28;
@@ -77,6 +247,11 @@ static CHECKED: AtomicI8 = AtomicI8::new(0);
 
 /// Walks that are checked before the layout is trusted.
 const ENOUGH: i8 = 64;
+
+/// Whether the layout was found right often enough.
+pub fn is_trusted() -> bool {
+    CHECKED.load(Ordering::Relaxed) >= ENOUGH
+}
 
 /// What `rb_profile_frames` wrote for the same moment.
 #[derive(Clone, Copy)]

@@ -15,7 +15,8 @@ use super::origin::{Found, Origin};
 use super::postponed_job;
 use super::ruby_object::{Flags, text};
 use super::stack_buffer::StackBuffer;
-use super::stack_memo::StackMemo;
+use super::stack_checks;
+use super::stack_tree::{Node, StackTree};
 
 /// Frames to look through for one that is written in Ruby, when the innermost ones are not.
 const SEARCH: usize = 64;
@@ -49,7 +50,7 @@ pub struct Frames {
     evaluated: FxHashMap<(VALUE, VALUE), Known>,
     /// Frames whose qualified names are still to be asked for (see [`super::naming`]).
     pub unnamed: Vec<(VALUE, FrameId)>,
-    stacks: StackMemo,
+    stacks: StackTree,
     callers: Callers,
     read: StackBuffer,
     /// The method written in C that was met last, mostly Class#new; 0 if there is none.
@@ -113,7 +114,45 @@ impl Frames {
 
     /// Reads and interns a stack of at most `keep` frames. Its place is the innermost frame of a user's file, even if
     /// that is further out than the frames kept. The event knows the innermost frame's line, should the JIT hide it.
-    pub fn stack(&mut self, sites: &mut Sites, keep: usize, event: Event) -> Origin {
+    /// `node`: the stack's ([`Frames::node`]), if it is known.
+    pub fn stack(
+        &mut self,
+        sites: &mut Sites,
+        keep: usize,
+        event: Event,
+        node: Option<Node>,
+    ) -> Origin {
+        let known = node.and_then(|node| self.stacks.origin(node, keep));
+        if let Some(known) = known.filter(|_| !stack_checks::are_on()) {
+            return known;
+        }
+        let origin = self.read(sites, keep, event);
+        if let Some(known) = known {
+            stack_checks::count(known == origin);
+        } else if let Some(node) = node {
+            self.stacks.learn(node, keep, origin);
+        }
+        origin
+    }
+
+    /// The node of the running thread's stack, of which `keep` frames are kept. To be asked for only if there is an
+    /// [`Event::position`], and it is seen when what frames run is freed.
+    #[inline]
+    pub fn node(&mut self, event: Event, keep: usize) -> Option<Node> {
+        let context = event.context().filter(|_| control_frames::is_trusted())?;
+        let (stacks, iseqs, kinds) = (&mut self.stacks, &mut self.iseqs, &mut self.kinds);
+        // SAFETY: the context of the running thread, whose layout was found right.
+        unsafe {
+            let frames = control_frames::stack(context);
+            stacks.node(context as usize, frames, keep.max(SEARCH), |iseq| {
+                *kinds |= Flags::of(iseq).imemo_bit();
+                iseqs.insert(iseq);
+            })
+        }
+    }
+
+    /// Asks the VM for the stack.
+    fn read(&mut self, sites: &mut Sites, keep: usize, event: Event) -> Origin {
         let count = self.read.read_frames(keep.max(SEARCH));
         if count == 0 {
             return Origin::Program(Found::nowhere(sites));
@@ -122,12 +161,7 @@ impl Frames {
             self.read.lines[0] = event.line() as c_int;
         }
         self.read.read_paths(count, event);
-        if let Some(origin) = self.stacks.get(self.read.raw(count, keep)) {
-            return origin;
-        }
-        let origin = self.intern(sites, count, keep);
-        self.stacks.put(self.read.raw(count, keep), origin);
-        origin
+        self.intern(sites, count, keep)
     }
 
     /// The innermost frame of the application on the stack of the running thread. To be asked for only if there is an
@@ -328,6 +362,7 @@ impl Frames {
         let iseq = self.iseqs.remove(&address);
         if iseq {
             self.callers.clear();
+            self.forget_stacks();
         }
         iseq || known
     }
@@ -345,6 +380,9 @@ impl Frames {
         let iseqs = self.iseqs.len();
         self.iseqs.retain(|iseq| lives(*iseq));
         self.callers.clear();
+        if self.iseqs.len() < iseqs {
+            self.forget_stacks();
+        }
         if gone {
             let known = &self.known;
             self.evaluated

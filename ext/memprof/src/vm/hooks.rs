@@ -24,6 +24,7 @@ use super::ractors;
 use super::revealed;
 use super::ruby_object::{self, Flags};
 use super::ruby_thread::current_thread;
+use super::stack_checks;
 use super::tracker::{self, Tracker};
 
 const ALLOCATION: u32 = rb_sys::RUBY_INTERNAL_EVENT_NEWOBJ;
@@ -208,6 +209,9 @@ const OWN: u32 = u32::MAX;
 /// Stands in the place cache for places inside the VM (`<internal:kernel>`): who called it must be looked up.
 const STACK: u32 = u32::MAX - 1;
 
+/// Stands for the caller of a place that is a node of the tree of stacks.
+const NODE: u64 = u64::MAX;
+
 #[inline]
 fn cell_id(cached: u32) -> Option<CellId> {
     (cached != OWN).then_some(CellId(cached))
@@ -341,14 +345,47 @@ fn stack_cell(
 ) -> Option<CellId> {
     make_room(tracker);
     let keep = tracker.recorder.sessions.stack() as usize;
+    let node = position(event).and_then(|_| tracker.frames.node(event, keep));
+    let by_node = node.map(|node| Place {
+        class,
+        frame: u64::from(node.number) << 32 | 1,
+        line: node.generation,
+        caller: NODE,
+        segment,
+    });
+    let known = by_node.and_then(|place| tracker.places.get(&place));
+    if let Some(cell) = known.filter(|_| !stack_checks::are_on()) {
+        return cell_id(cell);
+    }
     let origin = tracker
         .frames
-        .stack(&mut tracker.recorder.sites, keep, event);
+        .stack(&mut tracker.recorder.sites, keep, event, node);
     let Origin::Program(found) = origin else {
+        if let Some(place) = by_node {
+            tracker.places.put(place, OWN);
+        }
         return None;
     };
     let caller = (position(event).filter(|_| !found.application))
         .and_then(|(instruction, _)| caller(tracker, event, instruction));
+    let cell = cell_of_stack(tracker, event, flags, (class, segment), found, caller);
+    // A frame outside of those that count may be another one the next time.
+    let counts = |caller: Caller| node.is_some_and(|node| caller.inside < node.frames);
+    let has_caller = tracker.wants_callers && !found.application;
+    if let Some(place) = by_node.filter(|_| !has_caller || caller.is_some_and(counts)) {
+        tracker.places.put(place, cell.map_or(OWN, |cell| cell.0));
+    }
+    cell
+}
+
+fn cell_of_stack(
+    tracker: &mut Tracker,
+    event: Event,
+    flags: Flags,
+    (class, segment): (u64, SegmentId),
+    found: Found,
+    caller: Option<Caller>,
+) -> Option<CellId> {
     // Numbers of stacks, unlike addresses, are odd here; place and stack go together.
     let place = Place {
         class,

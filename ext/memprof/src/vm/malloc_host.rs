@@ -13,9 +13,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use memprof_native::malloc::{Described, Host, Line, Location, Position, Running, Site};
 use rb_sys::VALUE;
 
+use super::control_frames::ControlFrame;
 use super::quiet::Quiet;
 use super::symbols::{Symbols, symbols};
-use super::{control_frames, frame_keys, layouts, own_context, ruby_object};
+use super::{control_frames, frame_keys, layouts, own_context, ruby_object, stack_checks};
 
 /// The host that a recording is started with.
 pub static HOST: Host = Host {
@@ -23,6 +24,7 @@ pub static HOST: Host = Host {
     code_block,
     line,
     frames,
+    follow,
     described,
     generation,
     is_own,
@@ -134,10 +136,52 @@ fn frames(into: &mut [Running]) -> usize {
             instruction: frame.instruction,
             code: frame.iseq as usize,
             is_entry: frame.is_entry,
+            is_code: true,
         };
         count += 1;
     }
     count
+}
+
+/// The calling thread's control frames, outermost first, over those of the call before.
+fn follow(kept: &mut [Running], length: usize, with_entries: bool) -> (usize, usize) {
+    if !runs_ruby() || !READS_FRAMES.load(Ordering::Relaxed) || during_gc() {
+        return (0, 0);
+    }
+    let context = own_context::get();
+    if context.is_null() {
+        return (0, 0);
+    }
+    // SAFETY: the thread's own context, whose frames it alone changes.
+    let frames = unsafe { control_frames::stack(context) };
+    let frames = control_frames::innermost(frames, kept.len());
+    let outermost_first = || frames.iter().rev();
+    let is_same = |(frame, kept): &(&ControlFrame, &Running)| {
+        frame.is(kept.instruction, kept.code as VALUE)
+            && (!with_entries || !kept.is_code || frame.is_entry() == kept.is_entry)
+    };
+    let same = outermost_first()
+        .zip(&kept[..length])
+        .take_while(is_same)
+        .count();
+    if stack_checks::are_on() {
+        let kept = kept[..same].iter();
+        stack_checks::count(outermost_first().zip(kept).all(|(frame, kept)| {
+            let instruction = frame.instruction();
+            instruction.is_some() == kept.is_code
+                && instruction.is_none_or(|one| one == kept.instruction)
+        }));
+    }
+    for (frame, kept) in outermost_first().zip(kept).skip(same) {
+        let instruction = frame.instruction();
+        *kept = Running {
+            instruction: frame.word_of_instruction(),
+            code: frame.iseq() as usize,
+            is_entry: frame.is_entry(),
+            is_code: instruction.is_some(),
+        };
+    }
+    (same, frames.len())
 }
 
 /// How often native code has called Ruby on the calling thread's stack; 0 if unknown.

@@ -15,7 +15,7 @@
 //!
 //! - [`sessions`], [`guard`] -> [`between_sessions`], [`hooks`] -> [`frees`], [`naming`], [`objspace`] -> [`tracker`] -> [`frames`], [`classes`],
 //!   [`places`], `quiet`, `identities`
-//! - [`frames`] -> `stack_memo`, `callers`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the job that
+//! - [`frames`] -> `stack_tree`, `callers`, [`frame_keys`], `control_frames`, `origin`, `postponed_job`: a hook requests the job that
 //!   [`naming`] has set, without knowing it
 //! - all of them -> [`ruby_object`], [`symbols`], which know no tracker
 
@@ -67,7 +67,8 @@ pub mod sessions;
 pub mod signals;
 pub mod slots;
 mod stack_buffer;
-mod stack_memo;
+pub mod stack_checks;
+mod stack_tree;
 pub mod symbols;
 pub mod trace;
 pub mod tracker;

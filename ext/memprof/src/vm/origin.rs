@@ -1,9 +1,9 @@
-//! Where an allocation comes from: what [`super::frames`] finds and [`super::stack_memo`] remembers.
+//! Where an allocation comes from: what [`super::frames`] finds and [`super::stack_tree`] remembers.
 
 use memprof_profile::sites::{FrameKey, Sites, StackId};
 
 /// Where an object was allocated.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// In a program.
     Program(Found),
@@ -12,7 +12,7 @@ pub enum Origin {
 }
 
 /// The place and the stack of an allocation.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The innermost frame of a user's file: its file and line are the site's.
     pub place: StackId,

@@ -6,7 +6,6 @@ use rb_sys::VALUE;
 
 use super::control_frames::{self, Profiled};
 use super::event::Event;
-use super::stack_memo::Raw;
 
 /// Most frames that are read of one stack.
 const MAX_FRAMES: usize = 2048;
@@ -60,16 +59,6 @@ impl StackBuffer {
         if !known {
             self.paths.clear();
             self.paths.push(event.path());
-        }
-    }
-
-    #[inline]
-    pub fn raw(&self, count: usize, keep: usize) -> Raw<'_> {
-        Raw {
-            values: &self.values[..count],
-            lines: &self.lines[..count],
-            paths: &self.paths,
-            keep,
         }
     }
 }
