@@ -49,6 +49,9 @@ struct Writer {
 
 /// How often what there is goes to the file.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// How often the file says what the time and the memory are, where nothing else happens: `sh` that waits for a program is not
+/// to have a larger file than that.
+const IDLE: Duration = Duration::from_secs(1);
 /// How long a hook waits before it looks for room again.
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -237,12 +240,13 @@ impl Output {
         self.clock()?;
         self.blocks.flush()?;
         let mut events = Vec::new();
-        let mut flushed = Instant::now();
+        let (mut flushed, mut told) = (Instant::now(), Instant::now());
         loop {
             let (is_last, is_due) = (!IS_ON.load(Relaxed), flushed.elapsed() >= INTERVAL);
             RING.with(|ring| ring.take(is_last || is_due, &mut events));
-            if is_due || !events.is_empty() {
+            if !events.is_empty() || told.elapsed() >= IDLE {
                 self.clock()?;
+                told = Instant::now();
             }
             for event in &events {
                 self.event(*event)?;
