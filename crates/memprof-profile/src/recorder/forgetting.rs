@@ -10,9 +10,9 @@ use super::stats::Rows;
 use crate::cells::CellId;
 use crate::sites::{FrameId, FrameKey, Site, SiteId};
 
-/// Counters that are kept in any case; with their sites they take some 60 MB. Beyond that there are at most twice as many
+/// Counters that are kept in any case; with their sites they take some 15 MB at most. Beyond that there are at most twice as many
 /// as had live objects when they were looked through last.
-pub const KEPT_CELLS: usize = 1 << 16;
+pub const KEPT_CELLS: usize = 1 << 14;
 
 /// Where the objects of forgotten sites were allocated, and what they are.
 pub const FORGOTTEN: &str = "(forgotten)";
