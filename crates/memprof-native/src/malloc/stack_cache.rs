@@ -17,7 +17,7 @@ use crate::unwind::walker::End;
 use crate::unwind::{self, Walker};
 
 /// Frames whose sites are remembered.
-const CACHED: usize = 4096;
+const CACHED: usize = 1 << 15;
 
 /// Whether stacks are recorded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -291,5 +291,5 @@ impl StackCache {
 fn place(instruction: usize, caller: Option<SiteId>) -> usize {
     let caller = caller.map_or(0, |caller| u64::from(caller.0) + 1);
     let mixed = (instruction as u64 ^ caller << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 52) as usize % CACHED
+    (mixed >> 48) as usize % CACHED
 }

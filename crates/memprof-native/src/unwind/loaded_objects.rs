@@ -253,12 +253,6 @@ fn name(info: &libc::dl_phdr_info) -> String {
 }
 
 impl Objects {
-    /// Whether the address is in an object whose tables are known. Else it may be code that a JIT has written.
-    #[inline(always)]
-    pub(super) fn knows(&self, address: usize) -> bool {
-        self.object(address).is_some()
-    }
-
     fn object(&self, address: usize) -> Option<&Object> {
         let at = self
             .known
@@ -267,7 +261,7 @@ impl Objects {
         object.code.contains(&address).then_some(object)
     }
 
-    /// The object that an address lies in.
+    /// The code of the object that an address lies in. None if its tables are not known: it may be code that a JIT has written.
     pub(super) fn code_of(&self, address: usize) -> Option<Range<usize>> {
         Some(self.object(address)?.code.clone())
     }

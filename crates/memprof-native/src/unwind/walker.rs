@@ -39,7 +39,7 @@ type Rules = CacheNative<MustNotAllocateDuringUnwind>;
 
 /// A cache has one place for each address, and two that share it are looked up again each time: with several caches that
 /// is rare.
-const RULES: usize = 4;
+const RULES: usize = 16;
 pub(crate) const MOST_FRAMES: usize = 1024;
 /// Frames of this library at the top, at most.
 const OWN: usize = 64;
@@ -134,6 +134,7 @@ impl Walker {
         let mut is_own = from.is_some();
         let mut ends = End::Early;
         let mut same = 0;
+        let mut code = 0..0;
         while count < MOST_FRAMES {
             let rules = rules[place(&address)].get_or_insert_with(Box::default);
             let next =
@@ -152,7 +153,11 @@ impl Walker {
                 caller: caller as usize,
                 stack: registers.sp() as usize,
             };
-            if !objects.knows(frame.caller) {
+            // Mostly it is the object of the frame before.
+            if !code.contains(&frame.caller) {
+                code = objects.code_of(frame.caller).unwrap_or_default();
+            }
+            if code.is_empty() {
                 let is_next = !is_own || from == Some(frame.caller);
                 if is_next && jit.contains(frame.caller) {
                     fresh[count] = frame;
