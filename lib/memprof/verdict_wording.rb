@@ -269,10 +269,13 @@ module Memprof
       "#{Units.count(count)} #{more}#{one}#{"s" unless count == 1}#{" written at #{place}" if place}"
     end
 
-    # "600 anonymous classes", "160 more classes Types::TYPE#"
+    # "600 anonymous classes", "160 more classes Types::TYPE#", "1 singleton class of Query::Matchers"
     def classes(count, name, more)
       kind, plural = name == "#<Module>" ? %w[module modules] : %w[class classes]
       what = count == 1 ? kind : plural
+      object = name[/\A#<Class:(.+)>\z/, 1]
+      return "#{Units.count(count)} #{more}singleton #{what} of #{object}" if object
+
       "#{Units.count(count)} #{more}#{name.start_with?("#<") ? "anonymous #{what}" : "#{what} #{name}"}"
     end
 

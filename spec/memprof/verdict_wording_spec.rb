@@ -33,6 +33,12 @@ RSpec.describe Memprof::VerdictWording do
     expect(second).not_to include("Because")
   end
 
+  it "calls a singleton class what it is" do
+    singleton = finding.merge(class: "#<Class:Query::Matchers>", kind: "class", in_place: true, count: [1, 1, 1])
+    words = described_class.new(answer.merge(findings: [singleton]))
+    expect(words.sentence(singleton)).to eq("1 singleton class of Query::Matchers grew by 3.9 KiB")
+  end
+
   it "leaves out a line that only passes a request on" do
     Dir.mktmpdir do |directory|
       path = File.join(directory, "middleware.rb")

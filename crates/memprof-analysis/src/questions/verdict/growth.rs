@@ -321,13 +321,24 @@ impl<'t> Search<'t> {
             return Some((trend, false));
         }
         let sizes: Vec<u64> = own.iter().map(|sum| sum.size).collect();
-        let trend = Trend::of(&sizes, BYTES).or_else(|| {
+        let by_size = Trend::of(&sizes, BYTES);
+        let by_contents = || {
             // A buffer that is reused gets no larger, whatever is in it.
             let larger = gained(own, |sum| sum.size) >= BYTES;
             let mut contents = self.tree.nodes[at].contents.clone();
             contents.resize(self.tree.heaps, 0);
             Trend::of(&contents, BYTES).filter(|_| larger)
-        })?;
+        };
+        // Room is made by doubling it, and then there is enough for a while. A text may go on in one that it shares.
+        let with_shared = || {
+            let all = self.all[at].iter().map(|sum| sum.size);
+            Trend::of(&all.collect::<Vec<u64>>(), BYTES)
+        };
+        let trend = match by_size {
+            Some(Trend::LevelsOff) => by_contents().or_else(with_shared).or(by_size),
+            Some(_) => by_size,
+            None => by_contents(),
+        }?;
         Some((trend, counts.iter().all(|&count| count > 0)))
     }
 

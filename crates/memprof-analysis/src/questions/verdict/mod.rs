@@ -351,7 +351,7 @@ impl Verdict {
                 Nature::Thread => Kind::Thread,
                 Nature::Fiber => Kind::Fiber,
                 Nature::Known => Kind::Class,
-                _ if matches!(self.text(node.class), "#<Class>" | "#<Module>") => Kind::Class,
+                _ if why::is_nameless_class(self.text(node.class)) => Kind::Class,
                 _ => Kind::Object,
             },
             retained_by: self.retained_by(found.node),

@@ -307,12 +307,28 @@ fn a_string_grows_by_its_contents_too() {
     assert!(finding.in_place);
     let why = "what is appended to it stays";
     assert_eq!(finding.why.as_deref(), Some(why));
+    let doubled = verdict(&[
+        buffer(k128, 100_000),
+        buffer(k256, 170_000),
+        buffer(k256 + 8192, 240_000),
+    ]);
+    assert_eq!(doubled.findings[0].trend, Trend::Grows);
     let reused = verdict(&[
         buffer(k256, 100_000),
         buffer(k256, 170_000),
         buffer(k256, 240_000),
     ]);
     assert!(reused.findings.is_empty());
+}
+
+#[test]
+fn a_singleton_class_that_grows_is_a_class_to_which_something_is_added() {
+    let module = |size| single(Type::CLASS, "#<Class:Query::Matchers>", size, 0);
+    let answer = verdict(&[module(1 << 20), module(2 << 20), module(3 << 20)]);
+    let finding = &answer.findings[0];
+    assert_eq!((finding.kind, finding.in_place), (Kind::Class, true));
+    let why = "methods, constants or variables are added to it";
+    assert_eq!(finding.why.as_deref(), Some(why));
 }
 
 #[test]

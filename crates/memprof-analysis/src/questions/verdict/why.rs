@@ -39,7 +39,7 @@ const ENTRY: u64 = 64;
 const NEAR: usize = 6;
 
 /// The first that applies.
-const CLAUSES: [Clause; 15] = [
+const CLAUSES: [Clause; 16] = [
     threads,
     at_exit,
     finalizer,
@@ -54,6 +54,7 @@ const CLAUSES: [Clause; 15] = [
     key,
     capacity,
     appended,
+    added,
     block_below,
 ];
 
@@ -298,6 +299,18 @@ fn capacity(case: &Case<'_>) -> Option<String> {
         let entries = thousands(length);
         format!("a Hash keeps the capacity for the most that it ever had, and the largest has {entries} entries")
     })
+}
+
+fn added(case: &Case<'_>) -> Option<String> {
+    let class = case.tree.names.name(case.node.class);
+    let is_class = case.node.nature == Nature::Known || is_nameless_class(class);
+    let why = "methods, constants or variables are added to it";
+    (case.in_place && is_class).then(|| why.to_owned())
+}
+
+/// Whether this is what a class without a name is called, or a singleton class: no object's class is.
+pub(super) fn is_nameless_class(class: &str) -> bool {
+    matches!(class, "#<Class>" | "#<Module>") || class.starts_with("#<Class:")
 }
 
 fn appended(case: &Case<'_>) -> Option<String> {
