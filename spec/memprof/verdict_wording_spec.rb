@@ -34,7 +34,8 @@ RSpec.describe Memprof::VerdictWording do
   end
 
   it "calls a singleton class what it is" do
-    singleton = finding.merge(class: "#<Class:Query::Matchers>", kind: "class", in_place: true, count: [1, 1, 1])
+    singleton = finding.merge(class: "#<Class:Query::Matchers>", kind: "class", in_place: true,
+      count: [1, 1, 1])
     words = described_class.new(answer.merge(findings: [singleton]))
     expect(words.sentence(singleton)).to eq("1 singleton class of Query::Matchers grew by 3.9 KiB")
   end
