@@ -16,7 +16,7 @@ SHOP = File.join(__dir__, "support/shop.rb")
 def requests(begin_with, *command)
   Dir.mktmpdir do |directory|
     answer = File.join(directory, "answer")
-    environment = { "BEGIN_WITH" => begin_with, "ANSWER" => answer, "SPILL" => directory }
+    environment = { "BEGIN_WITH" => begin_with, "ANSWER" => answer }
     command = command.map { |word| word.sub("SPILL", directory) }
     system(environment, *command, RbConfig.ruby, "-I#{LIB}", SHOP, REQUESTS.to_s, LEVELS.to_s,
       out: File::NULL, err: File::NULL) || abort("failed: #{begin_with}")
@@ -38,9 +38,9 @@ variants = {
 }
 heaptrack = ENV.fetch("PATH").split(":").map { |directory| File.join(directory, "heaptrack") }
 heaptrack = heaptrack.find { |file| File.executable?(file) }
-variants["heaptrack, without what reads its pipe"] = -> {
-  requests("", heaptrack, "--output", "SPILL/h")
-} if heaptrack
+if heaptrack
+  variants["heaptrack, without what reads its pipe"] = -> { requests("", heaptrack, "--output", "SPILL/h") }
+end
 
 # One number of each answer at a time, of runs that took turns.
 Part = Struct.new(:numbers) do
@@ -52,13 +52,9 @@ end
 Bench.title("What do call stacks cost in a Rails request, a hundred frames deep and more?")
 answers = variants.transform_values { [] }
 ROUNDS.times { variants.each { |name, run| answers[name] << run.call } }
-seconds, resident = [0, 1].map { |at|
-  answers.transform_values { |list|
-    Part.new(list.map { |answer|
-               answer[at]
-             })
-  }
-}
+seconds, resident = [0, 1].map do |at|
+  answers.transform_values { |list| Part.new(list.map { |answer| answer[at] }) }
+end
 plain = seconds["not recorded"].median
 Bench.table(["#{REQUESTS} requests", "CPU seconds", "relative", "added RSS, MiB"],
   seconds.map do |name, part|

@@ -240,13 +240,13 @@ impl Output {
         self.clock()?;
         self.blocks.flush()?;
         let mut events = Vec::new();
-        let (mut flushed, mut told) = (Instant::now(), Instant::now());
+        let (mut flushed, mut timed) = (Instant::now(), Instant::now());
         loop {
             let (is_last, is_due) = (!IS_ON.load(Relaxed), flushed.elapsed() >= INTERVAL);
             RING.with(|ring| ring.take(is_last || is_due, &mut events));
-            if !events.is_empty() || told.elapsed() >= IDLE {
+            if !events.is_empty() || timed.elapsed() >= IDLE {
                 self.clock()?;
-                told = Instant::now();
+                timed = Instant::now();
             }
             for event in &events {
                 self.event(*event)?;

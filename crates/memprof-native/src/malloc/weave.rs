@@ -103,7 +103,7 @@ pub(super) struct Woven {
     pub length: usize,
     /// Before each native frame, and behind the last: how many frames were woven, and how many of the interpreter's were used.
     before: [(u16, u16); MOST_FRAMES + 1],
-    /// Native frames, and frames of the interpreter; 0: the whole stack is to be woven anew.
+    /// Native frames, and frames of the interpreter; 0: the whole stack is to be woven.
     native: usize,
     running: usize,
 }

@@ -164,7 +164,7 @@ fn follow(kept: &mut [Running], length: usize, with_entries: bool) -> (usize, us
         .zip(&kept[..length])
         .take_while(is_same)
         .count();
-    if stack_checks::are_on() {
+    if same > 0 && stack_checks::are_on() {
         let kept = kept[..same].iter();
         stack_checks::count(outermost_first().zip(kept).all(|(frame, kept)| {
             let instruction = frame.instruction();
