@@ -3,6 +3,7 @@
 # What do call stacks cost in a Rails request, a hundred frames deep and more, beside heaptrack?
 
 require_relative "support"
+require_relative "support/peers"
 require "tmpdir"
 
 REQUESTS = Bench.size(600, 5)
@@ -36,8 +37,7 @@ variants = {
   "malloc, `stack: 64`" => -> { requests("#{MALLOC}(stack: 64)") },
   "malloc, `native: true`" => -> { requests("#{MALLOC}(stack: 64, native: true)") }
 }
-heaptrack = ENV.fetch("PATH").split(":").map { |directory| File.join(directory, "heaptrack") }
-heaptrack = heaptrack.find { |file| File.executable?(file) }
+heaptrack = Peers.program("heaptrack")
 if heaptrack
   variants["heaptrack, without what reads its pipe"] = -> { requests("", heaptrack, "--output", "SPILL/h") }
 end

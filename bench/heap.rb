@@ -11,11 +11,7 @@ require "memprof/dump"
 require "memprof/heap"
 
 # Objects of the dumped heaps. Their JSON takes some 410 bytes per object, in TMPDIR.
-SIZES = if ENV["BENCH_OBJECTS"]
-  ENV["BENCH_OBJECTS"].split(",").map { |size| Integer(size) }
-else
-  Bench::QUICK ? [100_000] : [1_600_000, 10_000_000]
-end.freeze
+SIZES = Heaps.sizes(1_600_000, 10_000_000).freeze
 # An existing dump, in place of those: of any size and origin.
 DUMP = ENV["BENCH_DUMP"]
 ROUNDS = Bench.size(3, 1)

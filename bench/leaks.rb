@@ -9,11 +9,7 @@ require_relative "support/heaps"
 require "memprof/cli"
 require "memprof/dump"
 
-SIZES = if ENV["BENCH_OBJECTS"]
-  ENV["BENCH_OBJECTS"].split(",").map { |size| Integer(size) }
-else
-  Bench::QUICK ? [100_000] : [1_000_000, 16_000_000]
-end.freeze
+SIZES = Heaps.sizes(1_000_000, 16_000_000).freeze
 ROUNDS = Bench.size(5, 1)
 # Objects from which on the limits of a large heap apply.
 LARGE = 10_000_000

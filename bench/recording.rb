@@ -4,6 +4,7 @@
 # memory and beside heaptrack? What does a stack of 50 frames?
 
 require_relative "support"
+require_relative "support/peers"
 require "tmpdir"
 
 ROUNDS = Bench.size(9, 1)
@@ -20,10 +21,7 @@ def run(*command, code)
   after.cutime + after.cstime - before.cutime - before.cstime
 end
 
-def heaptrack
-  path = ENV.fetch("PATH").split(":").map { |directory| File.join(directory, "heaptrack") }
-  path.find { |file| File.executable?(file) }
-end
+def heaptrack = Peers.program("heaptrack")
 
 def record(file, options = "", code = CODE)
   run("#{DEEP}Memprof::Malloc.record(#{file.dump}#{options}) { #{code} }")

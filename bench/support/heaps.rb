@@ -17,6 +17,14 @@ module Heaps
 
   module_function
 
+  # How many objects the heaps of a benchmark have: those of BENCH_OBJECTS, else these.
+  def sizes(*full)
+    given = ENV.fetch("BENCH_OBJECTS", nil)
+    return given.split(",").map { |size| Integer(size) } if given
+
+    Bench::QUICK ? [100_000] : full
+  end
+
   # Objects with four instance variables, strings that fit into their slots and that do not, small arrays and
   # hashes. What is in them is by chance, the same in each run: a compressor must not have it easier than with
   # a program.
