@@ -250,6 +250,40 @@ RSpec.describe "The control socket of memprof/signal" do
     end
   end
 
+  # `IO#close` lets other threads run before it closes the descriptor.
+  it "has the pipe of a dump end, if the program forks while its thread closes the pipe" do
+    closing = <<~'RUBY'
+      CLOSING = Thread::Queue.new
+      FORKED = Thread::Queue.new
+      Memprof::Dump.singleton_class.prepend(Module.new do
+        def stream(io, options)
+          descriptor = io.fileno
+          io.define_singleton_method(:close) do
+            next if closed?
+            self.autoclose = false
+            super()
+            CLOSING << true
+            FORKED.pop
+            IO.for_fd(descriptor).close
+          end
+          super
+        end
+      end)
+      CLOSING.pop
+      puts fork { sleep }
+      FORKED << true
+      sleep
+    RUBY
+    live_program(closing) do |program|
+      dump(socket_of(program)) do |client, reader, _|
+        forked = program.line.to_i
+        expect(rest(reader)).to end_with("}\n")
+        expect(client.answer(seconds: 120)["ok"]).to be(true)
+        expect { Process.kill(0, forked) }.not_to raise_error
+      end
+    end
+  end
+
   it "writes one dump at a time" do
     code = "x = Array.new(40_000) { |i| i.to_s * 3 }\nputs :made\nsleep"
     live_program("#{LivePrograms::HALTING}\n#{code}") do |program|

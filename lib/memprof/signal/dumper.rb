@@ -32,16 +32,30 @@ module Memprof
         return false if writing?
 
         @path = nil
+        @passed = [io.fileno, *identity(io)]
         run(io, block) { Dump.stream(io, options) }
         true
       end
 
-      # In a forked child: while this process has the pipe open, too, its reader would wait for the end.
+      # In a forked child: while this process has the pipe open, too, its reader would wait for the end. The
+      # parent's thread may be about to close it: then the object is closed, and the descriptor is still open.
       def abandon
-        @target.close if @target.respond_to?(:close)
+        descriptor, *identity = @passed
+        return unless descriptor
+
+        open = IO.for_fd(descriptor, "wb", autoclose: false)
+        IO.for_fd(descriptor, "wb").close if identity(open) == identity
+      rescue SystemCallError
+        nil # it is closed
       end
 
       private
+
+      # What tells a file from all others, also if these have its descriptor later.
+      def identity(io)
+        stat = io.stat
+        [stat.dev, stat.ino]
+      end
 
       # Not when the file has its name, or the dump is over: all that is left to its thread is to say so.
       def writing? = @target && @thread&.alive? && !(@path && Native.taken?(@path))

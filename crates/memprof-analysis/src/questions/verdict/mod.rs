@@ -44,9 +44,6 @@ const THRESHOLD: f64 = 1.0;
 const ROOTLESS: &str = "a dump has no roots, or not what they refer to (it was written with `since:`, or has tracked objects \
                         only), so what retains objects is not known";
 
-/// A dump that lacks what is referred to is a part of a heap if roots reach less than one in so many objects.
-const REACHED: u64 = 10;
-
 /// Lines returned of a finding.
 const LINES: usize = 3;
 
@@ -213,6 +210,22 @@ pub struct Answer {
     pub remarks: Vec<String>,
 }
 
+/// Whether a heap lacks most of what its objects or its roots refer to. Where few objects are left, one of them may well
+/// be on the stack, by chance.
+fn is_part(heap: &Heap) -> Result<bool, Error> {
+    let classes = heap.group_classes();
+    let graph = heap.graph(&classes)?;
+    let roots = 0..heap.categories().len();
+    let found: usize = roots
+        .map(|root| graph.edges(heap.category_node(root)).count())
+        .sum();
+    let lost = heap
+        .dangling()?
+        .filter(|&(from, _)| from >= heap.len())
+        .count();
+    Ok(heap.source.missing > u64::from(heap.len()) || lost > found)
+}
+
 impl Verdict {
     /// Adds a heap, of a later time than the last, or of another process `beside` it: then both count together.
     ///
@@ -221,12 +234,11 @@ impl Verdict {
     pub fn add(&mut self, heap: &Heap, beside: bool) -> Result<(), Error> {
         let ledger = ledger(heap)?;
         self.tree.add(heap, beside)?;
-        let reached = self.tree.last.iter().filter(|&&node| node != NONE).count();
         // The root itself is reached.
-        let reached = reached.saturating_sub(1) as u64;
-        let (missing, objects) = (heap.source.missing, u64::from(heap.len()));
-        let is_part = missing > objects || missing > 0 && reached * REACHED < objects;
-        self.rootless |= reached == 0 || heap.categories().is_empty() || is_part;
+        let reached = self.tree.last.iter().filter(|&&node| node != NONE);
+        let reached = reached.count().saturating_sub(1);
+        let unrooted = reached == 0 || heap.categories().is_empty();
+        self.rootless |= unrooted || is_part(heap)?;
         match self.ledgers.last_mut().filter(|_| beside) {
             Some(known) => {
                 *known = match (known.take(), ledger) {

@@ -559,6 +559,20 @@ fn a_heap_without_roots_is_not_known() {
 }
 
 #[test]
+fn a_heap_that_lacks_what_roots_refer_to_is_not_known() {
+    // A dump of objects allocated since: one is on the stack, by chance.
+    let things: Vec<_> = (0..9).map(|at| string(address(at), "x")).collect();
+    let lost: Vec<u64> = (100..105).map(address).collect();
+    let with = |found: u64| {
+        let found: Vec<u64> = (0..found).map(address).collect();
+        let roots = [("vm", lost.as_slice()), ("machine_context", &found)];
+        verdict(&[heap(&roots, &things)]).unknown
+    };
+    assert!(with(4).expect("a reason").contains("since:"));
+    assert_eq!(with(5), None);
+}
+
+#[test]
 fn a_threshold_that_makes_no_sense_is_refused() {
     let heap = tenants(2, 3);
     let ask = |parameters| crate::questions::ask(&heap, "leaks", parameters);
