@@ -34,6 +34,13 @@ RSpec.describe "Stacks that are read from their first change on" do
       expect([compared.positive?, wrong]).to eq([true, 0])
     end
 
+    it "are whole in many threads, also in those that share native threads: #{records}" do
+      [{}, ({ "RUBY_MN_THREADS" => "1" } if RUBY_VERSION >= "3.3")].compact.each do |env|
+        compared, wrong = checked(program, records, seed: 7, env: { "THREADS" => "8", **env })
+        expect([compared.positive?, wrong]).to eq([true, 0]), "#{env}: #{wrong} of #{compared} are wrong"
+      end
+    end
+
     it "are whole under GC.stress: #{records}", :gc_stress do
       compared, wrong = checked(program, records, seed: 6, calls: 25, env: { "STRESS" => "1" })
       expect([compared.positive?, wrong]).to eq([true, 0])

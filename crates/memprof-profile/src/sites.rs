@@ -3,9 +3,11 @@
 mod keep;
 
 use std::hash::{BuildHasher, Hash};
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use crate::lean::push;
 
@@ -72,7 +74,7 @@ impl<T: Hash + Eq> Interner<T> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FrameKey {
     /// Path of the file, as the host spells it; empty for a method written in C.
-    pub file: String,
+    pub file: Arc<str>,
     /// Name without its class.
     pub label: String,
     /// First line of the definition; 0 if it has none.
@@ -85,9 +87,21 @@ pub struct FrameKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub u32);
 
-/// Names a call stack: the node of its innermost frame.
+/// Names a call stack: the node of its innermost frame. One more than its number, so that one that may be missing takes no
+/// more room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(pub u32);
+pub struct StackId(NonZeroU32);
+
+impl StackId {
+    fn new(number: u32) -> Self {
+        StackId(NonZeroU32::MIN.saturating_add(number))
+    }
+
+    /// Its number, from 0.
+    pub fn number(self) -> u32 {
+        self.0.get() - 1
+    }
+}
 
 /// Names a class, or a kind of internal object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -126,6 +140,8 @@ pub struct Site {
 pub struct Sites {
     /// Frames, with the epoch that met them first.
     frames: Interner<(FrameKey, u32)>,
+    /// Their files: many frames are of one.
+    files: FxHashSet<Arc<str>>,
     epoch: u32,
     /// Bytes of the names.
     text: usize,
@@ -139,15 +155,27 @@ pub struct Sites {
 
 impl Sites {
     /// The frame's number, and whether it is new and so has no qualified name yet.
-    pub fn frame(&mut self, key: FrameKey) -> (FrameId, bool) {
-        let text = key.file.len() + key.label.len();
+    pub fn frame(&mut self, mut key: FrameKey) -> (FrameId, bool) {
+        key.file = self.file(key.file);
+        let text = key.label.len();
         let id = self.frames.intern((key, self.epoch));
         let new = id as usize == self.methods.len();
         if new {
-            self.methods.push(None);
+            push(&mut self.methods, None);
             self.text += text;
         }
         (FrameId(id), new)
+    }
+
+    fn file(&mut self, path: Arc<str>) -> Arc<str> {
+        if let Some(known) = self.files.get(&path) {
+            return Arc::clone(known);
+        }
+        /// What is before its text.
+        const COUNTS: usize = 2 * size_of::<usize>();
+        self.text += COUNTS + path.len();
+        self.files.insert(Arc::clone(&path));
+        path
     }
 
     /// Sessions begin after a time without any. What a frame was called before is no longer certain if the host does not
@@ -167,7 +195,7 @@ impl Sites {
 
     /// The stack of `frame` at `line`, called from `parent`.
     pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId, line: u32) -> StackId {
-        StackId(self.stacks.intern(Node {
+        StackId::new(self.stacks.intern(Node {
             parent,
             frame,
             line,
@@ -201,7 +229,7 @@ impl Sites {
 
     /// The innermost frame of a stack.
     pub fn node(&self, id: StackId) -> Option<Node> {
-        self.stacks.get(id.0).copied()
+        self.stacks.get(id.number()).copied()
     }
 
     /// What is known of the frame.
@@ -239,8 +267,7 @@ impl Sites {
             return ("", 0);
         };
         (
-            self.frame_key(node.frame)
-                .map_or("", |key| key.file.as_str()),
+            self.frame_key(node.frame).map_or("", |key| &*key.file),
             node.line,
         )
     }
@@ -252,6 +279,7 @@ impl Sites {
             + self.stacks.memsize()
             + self.classes.memsize()
             + self.sites.memsize()
+            + self.files.capacity() * size_of::<Arc<str>>()
             + self.methods.capacity() * size_of::<Option<String>>()
     }
 }

@@ -1,7 +1,11 @@
 //! The stacks of a recording: a tree of frames, with what was allocated at its nodes.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+
+use crate::symbols;
 
 /// No recorder keeps more of a stack: a damaged file may not make one of all its nodes.
 const MOST_FRAMES: usize = 4096;
@@ -81,6 +85,8 @@ pub struct Native {
     pub file: String,
     /// The line there.
     pub line: u64,
+    /// A function that the compiler put into the one at the address, which called it.
+    pub inlined: bool,
 }
 
 impl Native {
@@ -129,6 +135,7 @@ impl Native {
             ("", "") => format!("[{address:#x}]"),
             (Native::JIT, _) => module.clone(),
             (_, "") => format!("{module}(+{offset:#x}) [{address:#x}]"),
+            _ if self.inlined => format!("{module}({function}) [{address:#x}]"),
             _ => format!("{module}({function}+{distance:#x}) [{address:#x}]"),
         }
     }
@@ -205,6 +212,36 @@ pub struct Stacks {
 }
 
 impl Stacks {
+    /// Names native frames as far as files on this machine say, and gives functions that a compiler put into their callers
+    /// frames of their own.
+    pub fn name(&mut self) {
+        let mut inlined = symbols::name_inlined(&mut self.frames).0;
+        let own = self.frames.len();
+        let mut within: Vec<Range<u32>> = vec![0..0; own];
+        for (place, within) in within.iter_mut().enumerate() {
+            let first = self.frames.len() as u32;
+            let frames = inlined.remove(&place).unwrap_or_default();
+            self.frames.extend(frames.into_iter().map(Frame::Native));
+            *within = first..self.frames.len() as u32;
+        }
+        if self.frames.len() == own {
+            return;
+        }
+        let mut places: Vec<u32> = Vec::with_capacity(self.nodes.len());
+        for node in std::mem::take(&mut self.nodes) {
+            let mut parent = node.parent.map(|parent| places[parent as usize]);
+            for frame in std::iter::once(node.frame).chain(within[node.frame as usize].clone()) {
+                let place = self.nodes.len() as u32;
+                self.nodes.push(Node { parent, frame });
+                parent = Some(place);
+            }
+            places.extend(parent);
+        }
+        for (node, _) in &mut self.counts {
+            *node = places[*node as usize];
+        }
+    }
+
     /// The nodes of a stack, innermost first.
     pub fn path(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         Stacks::path_in(&self.nodes, node)

@@ -6,7 +6,6 @@ use crate::samples::Scale;
 use crate::selection::Selection;
 use crate::stacks::{Counts, Frame, Native, Node, Stacks};
 use crate::summary::{SizeClass, Summary};
-use crate::symbols;
 use crate::timeline::{Point, Timeline};
 
 /// No recorder makes more: so much memory a damaged file may take.
@@ -334,12 +333,13 @@ impl Sums {
             is_there.then_some((node as u32, counters))
         });
         let counts = counts.collect();
-        symbols::name(&mut self.frames);
-        Stacks {
+        let mut stacks = Stacks {
             counts,
             frames: std::mem::take(&mut self.frames),
             nodes: std::mem::take(&mut self.nodes),
-        }
+        };
+        stacks.name();
+        stacks
     }
 }
 

@@ -4,6 +4,7 @@
 mod debug_file;
 mod demangle;
 mod elf_file;
+mod inlined;
 mod line_table;
 
 use std::path::Path;
@@ -13,15 +14,49 @@ use rustc_hash::FxHashMap;
 use crate::stacks::{Frame, Native};
 pub use demangle::demangled;
 use elf_file::{Elf, ElfFile, Symbol};
+pub use inlined::Inlined;
 use line_table::Line;
 
 /// Where distributions have files with debugging information.
 const DEBUG_FILES: &str = "/usr/lib/debug";
 
+/// A call is before the address that it returns to.
+const CALL: u64 = 1;
+
 /// Gives native frames the line of their source, and those without a function its name, where that can be found. A file that has changed since the recording is
 /// left alone: it does not have functions where the recording has them. Functions of C++ and Rust have the names of their sources then.
 pub fn name(frames: &mut [Frame]) {
-    name_by(frames, Path::new(DEBUG_FILES));
+    name_by(frames, Path::new(DEBUG_FILES), None);
+}
+
+/// The same, and returns the functions that a compiler put into those of the frames. That takes all debugging information of
+/// their files, some 100 MB perhaps: not in a process that others run.
+pub fn name_inlined(frames: &mut [Frame]) -> Inlined {
+    let mut inlined = Inlined::default();
+    name_by(frames, Path::new(DEBUG_FILES), Some(&mut inlined));
+    inlined
+}
+
+fn name_by(frames: &mut [Frame], debug_files: &Path, mut inlined: Option<&mut Inlined>) {
+    let mut modules: FxHashMap<String, Vec<(usize, &mut Native)>> = FxHashMap::default();
+    for (place, frame) in frames.iter_mut().enumerate() {
+        let Frame::Native(native) = frame else {
+            continue;
+        };
+        if native.module.starts_with('/') {
+            let module = native.module.clone();
+            modules.entry(module).or_default().push((place, native));
+        }
+    }
+    for (path, frames) in modules {
+        // One that is damaged has no names.
+        let _ = name_in(
+            Path::new(&path),
+            frames,
+            debug_files,
+            inlined.as_deref_mut(),
+        );
+    }
     for frame in frames {
         if let Frame::Native(native) = frame {
             native.function = demangled(std::mem::take(&mut native.function));
@@ -29,39 +64,28 @@ pub fn name(frames: &mut [Frame]) {
     }
 }
 
-fn name_by(frames: &mut [Frame], debug_files: &Path) {
-    let mut modules: FxHashMap<String, Vec<&mut Native>> = FxHashMap::default();
-    for frame in frames {
-        let Frame::Native(native) = frame else {
-            continue;
-        };
-        if native.module.starts_with('/') {
-            let module = native.module.clone();
-            modules.entry(module).or_default().push(native);
-        }
-    }
-    for (path, frames) in modules {
-        // One that is damaged has no names.
-        let _ = name_in(Path::new(&path), frames, debug_files);
-    }
-}
-
-fn name_in(path: &Path, frames: Vec<&mut Native>, debug_files: &Path) -> Option<()> {
+/// Names the frames of one file, each with its place among all.
+fn name_in(
+    path: &Path,
+    frames: Vec<(usize, &mut Native)>,
+    debug_files: &Path,
+    inlined: Option<&mut Inlined>,
+) -> Option<()> {
     let file = ElfFile::open(path)?;
     let elf = file.parse()?;
     // Offsets are from where the object begins in memory, symbols from where its file says that it does.
     let base = elf.base()?;
     let (known, mut unknown): (Vec<_>, Vec<_>) =
-        (frames.into_iter()).partition(|native| !native.function.is_empty());
+        (frames.into_iter()).partition(|(_, native)| !native.function.is_empty());
     let mut exported: FxHashMap<u64, &str> = FxHashMap::default();
-    for native in &known {
+    for (_, native) in &known {
         let start = native.offset.checked_sub(native.distance)?;
         exported.insert(base.checked_add(start)?, &native.function);
     }
     if !elf.exports(&exported) {
         return None;
     }
-    unknown.sort_unstable_by_key(|native| native.offset);
+    unknown.sort_unstable_by_key(|(_, native)| native.offset);
     let mut wanted = Wanted {
         base,
         frames: unknown,
@@ -83,24 +107,32 @@ fn name_in(path: &Path, frames: Vec<&mut Native>, debug_files: &Path) -> Option<
     } else {
         debug.as_ref()
     };
-    let frames = known.into_iter().chain(wanted.frames);
-    add_lines(with_lines?, base, frames.collect());
+    let mut frames: Vec<_> = known.into_iter().chain(wanted.frames).collect();
+    add_lines(with_lines?, base, &mut frames);
+    if let Some(inlined) = inlined {
+        // What was found before the damage is right.
+        let _ = inlined.find(with_lines?, base, &mut frames);
+    }
     Some(())
 }
 
-fn add_lines(elf: &Elf<'_>, base: u64, mut frames: Vec<&mut Native>) {
-    frames.sort_unstable_by_key(|native| native.offset);
-    let address = |native: &&mut Native| base.saturating_add(native.offset).max(1);
+/// The address that a call returns to, as the file counts.
+fn address(base: u64, native: &Native) -> u64 {
+    base.saturating_add(native.offset).max(1)
+}
+
+fn add_lines(elf: &Elf<'_>, base: u64, frames: &mut [(usize, &mut Native)]) {
+    frames.sort_unstable_by_key(|(_, native)| native.offset);
     let mut lines: Vec<Line> = frames
         .iter()
-        .map(|native| Line {
-            address: address(native),
+        .map(|(_, native)| Line {
+            address: address(base, native),
             found: None,
         })
         .collect();
     // What was found before the damage is right.
     let _ = line_table::find(elf, &mut lines);
-    for (native, line) in frames.into_iter().zip(lines) {
+    for ((_, native), line) in frames.iter_mut().zip(lines) {
         if let Some((file, line)) = line.found {
             (native.file, native.line) = (file, line);
         }
@@ -110,7 +142,7 @@ fn add_lines(elf: &Elf<'_>, base: u64, mut frames: Vec<&mut Native>) {
 /// Frames of a module by their offset.
 struct Wanted<'f> {
     base: u64,
-    frames: Vec<&'f mut Native>,
+    frames: Vec<(usize, &'f mut Native)>,
 }
 
 impl Wanted<'_> {
@@ -120,9 +152,9 @@ impl Wanted<'_> {
             return;
         };
         // An address is behind a call, which may be the last instruction of its function.
-        let first = (self.frames).partition_point(|native| native.offset <= start);
+        let first = (self.frames).partition_point(|(_, native)| native.offset <= start);
         let inside = self.frames[first..].iter_mut();
-        for native in inside.take_while(|native| native.offset - start <= symbol.size) {
+        for (_, native) in inside.take_while(|(_, native)| native.offset - start <= symbol.size) {
             // Functions may have several names: the first that is visible elsewhere, else the first.
             if native.function.is_empty() {
                 native.function = symbol.name();
@@ -132,7 +164,7 @@ impl Wanted<'_> {
     }
 
     fn is_done(&self) -> bool {
-        self.frames.iter().all(|native| !native.function.is_empty())
+        (self.frames.iter()).all(|(_, native)| !native.function.is_empty())
     }
 }
 

@@ -121,6 +121,25 @@ fn they_are_in_no_total_and_their_sum_is_known() {
 }
 
 #[test]
+fn they_are_in_no_list() {
+    let heap = tracked();
+    let listed = |question: &str, parameters, rows: &str| {
+        let answer = ask(&heap, question, parameters).expect("an answer");
+        let rows = answer[rows].as_array().expect("rows").iter();
+        let mut listed: Vec<String> = rows.map(|row| row["address"].to_string()).collect();
+        listed.sort_unstable();
+        listed
+    };
+    let quoted = |id: u64| format!("\"{:#x}\"", address(id));
+    assert_eq!(listed("threads", json!({}), "rows"), [13, 15].map(quoted));
+    let others = (0..21).filter(|&id| !is_left_out(&heap, id));
+    assert_eq!(
+        listed("top", json!({ "limit": 100 }), "objects"),
+        others.map(quoted).collect::<Vec<_>>()
+    );
+}
+
+#[test]
 fn what_the_program_handed_over_is_still_held() {
     let heap = tracked();
     let cache = heap.at(address(6)).expect("an object");

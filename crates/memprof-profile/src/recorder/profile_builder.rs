@@ -61,7 +61,7 @@ impl<'a> ProfileBuilder<'a> {
                 continue;
             };
             let frame = self.frames.intern(Frame {
-                file: self.files.intern(key.file.clone()),
+                file: self.files.intern(key.file.to_string()),
                 method: self.sites.method(node.frame).to_owned(),
                 first_line: key.first_line,
                 native: key.native.is_some(),

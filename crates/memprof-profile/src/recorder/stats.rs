@@ -255,6 +255,6 @@ impl<Id: Eq + Hash> Names<Id> {
 }
 
 fn file_of(sites: &Sites, frame: FrameId) -> &str {
-    let file = sites.frame_key(frame).map_or("", |key| key.file.as_str());
+    let file = sites.frame_key(frame).map_or("", |key| &*key.file);
     if file.is_empty() { NO_NAME } else { file }
 }

@@ -335,7 +335,7 @@ fn orders_rows_by_names_that_it_met_in_other_sessions() {
             let file = format!("f{}.rb", random.below(10 + request));
             let class = format!("C{}", random.below(5 + request));
             let key = FrameKey {
-                file,
+                file: file.into(),
                 label: format!("m{}", random.below(2)),
                 first_line: 1,
                 native: None,

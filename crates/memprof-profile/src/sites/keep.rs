@@ -38,9 +38,9 @@ impl Sites {
         for (id, site) in used {
             let moved = Site {
                 class: kept.class(self, site.class),
-                place: stacks[site.place.0 as usize],
-                stack: stacks[site.stack.0 as usize],
-                caller: site.caller.map(|caller| stacks[caller.0 as usize]),
+                place: stacks[site.place.number() as usize],
+                stack: stacks[site.stack.number() as usize],
+                caller: site.caller.map(|caller| stacks[caller.number() as usize]),
             };
             let moved = kept.sites.site(moved);
             kept.by_site.insert(id, moved);
@@ -54,10 +54,10 @@ impl Kept {
     fn stacks<'a>(&mut self, old: &Sites, sites: impl Iterator<Item = &'a Site>) -> Vec<StackId> {
         let mut wanted = vec![false; old.stacks.len()];
         for site in sites {
-            wanted[site.place.0 as usize] = true;
-            wanted[site.stack.0 as usize] = true;
+            wanted[site.place.number() as usize] = true;
+            wanted[site.stack.number() as usize] = true;
             if let Some(caller) = site.caller {
-                wanted[caller.0 as usize] = true;
+                wanted[caller.number() as usize] = true;
             }
         }
         for id in (0..wanted.len())
@@ -65,23 +65,25 @@ impl Kept {
             .filter(|id| wanted[*id])
             .collect::<Vec<_>>()
         {
-            let mut caller = old.node(StackId(id as u32)).and_then(|node| node.parent);
-            while let Some(StackId(id)) = caller.filter(|caller| !wanted[caller.0 as usize]) {
-                wanted[id as usize] = true;
-                caller = old.node(StackId(id)).and_then(|node| node.parent);
+            let mut caller = old
+                .node(StackId::new(id as u32))
+                .and_then(|node| node.parent);
+            while let Some(id) = caller.filter(|caller| !wanted[caller.number() as usize]) {
+                wanted[id.number() as usize] = true;
+                caller = old.node(id).and_then(|node| node.parent);
             }
         }
-        let mut moved = vec![StackId(0); wanted.len()];
+        let mut moved = vec![StackId::new(0); wanted.len()];
         for (id, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
             let Some(Node {
                 parent,
                 frame,
                 line,
-            }) = old.node(StackId(id as u32))
+            }) = old.node(StackId::new(id as u32))
             else {
                 continue;
             };
-            let parent = parent.map(|parent| moved[parent.0 as usize]);
+            let parent = parent.map(|parent| moved[parent.number() as usize]);
             let frame = self.frame(old, frame);
             moved[id] = self.sites.stack(parent, frame, line);
         }
@@ -155,7 +157,10 @@ mod tests {
         assert_eq!(kept.sites.location(node.parent.unwrap()), ("caller.rb", 3));
         assert_eq!(site.caller, node.parent);
         let frame = kept.by_frame[&unnamed];
-        assert_eq!(kept.sites.frame_key(frame).unwrap().file, "unnamed.rb");
+        assert_eq!(
+            kept.sites.frame_key(frame).unwrap().file.as_ref(),
+            "unnamed.rb"
+        );
         assert_eq!((kept.sites.sites.len(), kept.sites.frames.len()), (1, 3));
         assert!(kept.sites.memsize() < sites.memsize());
     }

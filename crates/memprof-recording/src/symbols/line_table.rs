@@ -7,10 +7,9 @@ use gimli::{
     LittleEndian,
 };
 
+use super::CALL;
 use super::elf_file::Elf;
 
-/// A call is before the address that it returns to.
-const CALL: u64 = 1;
 const ADDRESS_SIZE: u8 = 8;
 
 type Reader<'d> = EndianSlice<'d, LittleEndian>;

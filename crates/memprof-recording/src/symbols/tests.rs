@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::*;
+use crate::stacks::{Counts, Node, Stacks};
 
 /// A library with an exported and a hidden function, built into a directory of its own.
 struct Library {
@@ -13,6 +14,14 @@ struct Library {
 const SOURCE: &str = "\
     __attribute__((noinline)) static int hidden(int x) { __asm__ volatile (\"\"); return x * 3; }\n\
     int exported(int x) { return hidden(x) + 1; }\n";
+
+/// Functions within functions, two of which call another one.
+const NESTED: &str = "\
+    #define INLINED static inline __attribute__((always_inline)) int\n\
+    __attribute__((noinline)) int called(int x) { __asm__ volatile (\"\"); return x * 3; }\n\
+    INLINED inner(int x) {\n return called(x) + 1;\n }\n\
+    INLINED middle(int x) {\n return inner(x) * 2 + called(x + 7);\n }\n\
+    int outer(int x) {\n return middle(x) - called(x);\n }\n";
 
 impl Library {
     /// None where there is no compiler.
@@ -72,7 +81,7 @@ impl Library {
 
 fn named(frames: &[Frame], debug_files: &Path) -> Vec<(String, u64)> {
     let mut frames = frames.to_vec();
-    name_by(&mut frames, debug_files);
+    name_by(&mut frames, debug_files, None);
     let names = frames.into_iter().map(|frame| match frame {
         Frame::Native(native) => (native.function, native.distance),
         Frame::Ruby { method, .. } => (method, 0),
@@ -135,7 +144,7 @@ fn finds_names_in_the_library_or_in_its_debug_file() {
 /// The line of source of each frame.
 fn sources(frames: &[Frame], debug_files: &Path) -> Vec<Option<String>> {
     let mut frames = frames.to_vec();
-    name_by(&mut frames, debug_files);
+    name_by(&mut frames, debug_files, None);
     let sources = frames.into_iter().map(|frame| match frame {
         Frame::Native(native) => native.source(),
         Frame::Ruby { .. } => None,
@@ -168,7 +177,7 @@ fn finds_lines_in_the_library_or_in_its_debug_file() {
     assert_eq!(sources(&frames, &none), expected);
     let root = library.directory.path();
     let mut named = frames.to_vec();
-    name_by(&mut named, &none);
+    name_by(&mut named, &none, None);
     assert_eq!(named[1].label(), "hidden (lib.so, lib.c:1)");
     let Frame::Native(native) = &named[1] else {
         panic!("{named:?}");
@@ -176,6 +185,126 @@ fn finds_lines_in_the_library_or_in_its_debug_file() {
     assert_eq!(Path::new(&native.file), root.join("lib.c"));
     fs::remove_file(root.join("lib.debug")).unwrap();
     assert_eq!(sources(&frames, &none), [None, None, None]);
+}
+
+/// What binutils' `addr2line` says of the call before an address: the function and the line, innermost first.
+fn by_addr2line(library: &Library, address: u64) -> Option<Vec<(String, String)>> {
+    let address = format!("{:#x}", address - 1);
+    let said = library.run("addr2line", &["-f", "-i", "-s", "-e", "lib.so", &address])?;
+    let lines: Vec<&str> = said.lines().collect();
+    let pairs = lines.chunks_exact(2);
+    Some(
+        pairs
+            .map(|pair| (pair[0].to_owned(), pair[1].to_owned()))
+            .collect(),
+    )
+}
+
+#[test]
+fn finds_functions_in_functions() {
+    let Some(library) = Library::new() else {
+        return;
+    };
+    fs::write(library.directory.path().join("lib.c"), NESTED).unwrap();
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let flags = [version, "-O1", "-shared", "-fPIC", "-o", "lib.so", "lib.c"];
+        library.run("cc", &flags).unwrap();
+        let outer = library.start("outer");
+        let mut deepest = 0;
+        for offset in outer + 1..outer + 40 {
+            let Some(expected) = by_addr2line(&library, offset) else {
+                return;
+            };
+            if expected
+                .last()
+                .is_none_or(|(function, _)| function != "outer")
+            {
+                break;
+            }
+            let frames = vec![library.frame(offset, "outer", offset - outer)];
+            let mut stacks = Stacks {
+                frames,
+                nodes: vec![Node {
+                    parent: None,
+                    frame: 0,
+                }],
+                counts: vec![(0, Counts::default())],
+            };
+            stacks.name();
+            let found: Vec<(String, String)> = stacks
+                .path(stacks.counts[0].0)
+                .filter_map(|node| match stacks.frame(node) {
+                    Frame::Native(native) => {
+                        assert_eq!(native.inlined, native.function != "outer");
+                        Some((native.function.clone(), native.source()?))
+                    }
+                    Frame::Ruby { .. } => None,
+                })
+                .collect();
+            assert_eq!(found, expected, "{offset:#x}");
+            deepest = deepest.max(found.len());
+        }
+        assert_eq!(deepest, 3, "{version}");
+    }
+}
+
+#[test]
+fn callers_and_callees_stay_beside_functions_in_functions() {
+    let Some(library) = Library::new() else {
+        return;
+    };
+    fs::write(library.directory.path().join("lib.c"), NESTED).unwrap();
+    let flags = ["-g", "-O1", "-shared", "-fPIC", "-o", "lib.so", "lib.c"];
+    library.run("cc", &flags).unwrap();
+    let outer = library.start("outer");
+    let deep = |offset: &u64| {
+        by_addr2line(&library, *offset).is_some_and(|functions| functions.len() == 3)
+    };
+    let Some(offset) = (outer + 1..outer + 40).find(deep) else {
+        return;
+    };
+    let ruby = |method: &str| Frame::Ruby {
+        path: "/app.rb".into(),
+        line: 1,
+        method: method.into(),
+    };
+    let node = |parent, frame| Node { parent, frame };
+    let mut stacks = Stacks {
+        frames: vec![ruby("run"), library.frame(offset, "", 0), ruby("called")],
+        nodes: vec![
+            node(None, 0),
+            node(Some(0), 1),
+            node(Some(1), 2),
+            node(None, 1),
+        ],
+        counts: [1, 2, 3].map(|node| (node, Counts::default())).to_vec(),
+    };
+    stacks.name();
+    let names = |node: u32| {
+        let names = stacks.path(node).map(|node| match stacks.frame(node) {
+            Frame::Native(native) => native.function.clone(),
+            Frame::Ruby { method, .. } => method.clone(),
+        });
+        names.collect::<Vec<String>>().join(" ")
+    };
+    let names: Vec<String> = stacks.counts.iter().map(|(node, _)| names(*node)).collect();
+    let within = "inner middle outer";
+    assert_eq!(
+        names,
+        [
+            format!("{within} run"),
+            format!("called {within} run"),
+            within.to_owned()
+        ]
+    );
+    let innermost = stacks.frame(stacks.counts[0].0);
+    assert_eq!(innermost.label(), "inner (lib.so, lib.c:4)");
+    let place = format!("{}(inner) [", library.path.display());
+    assert!(
+        innermost.location().starts_with(&place),
+        "{}",
+        innermost.location()
+    );
 }
 
 #[test]
@@ -232,11 +361,12 @@ fn does_not_believe_a_file_that_has_changed_or_is_damaged() {
         fs::write(&library.path, &whole[..length]).unwrap();
         named(std::slice::from_ref(&hidden), none);
     }
-    for at in 0..whole.len().min(4096) {
+    for at in (0..whole.len()).step_by(5) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0xff;
         fs::write(&library.path, bytes).unwrap();
-        named(std::slice::from_ref(&hidden), none);
+        let mut frames = [hidden.clone()];
+        name_by(&mut frames, none, Some(&mut Inlined::default()));
     }
 }
 

@@ -50,7 +50,7 @@ pub fn key_of(frame: VALUE) -> FrameKey {
         // SAFETY: a frame that is alive (see `is_native`).
         let label = unsafe { text(rb_sys::rb_profile_frame_method_name(frame)) };
         return FrameKey {
-            file: String::new(),
+            file: "".into(),
             label: label.unwrap_or_default(),
             first_line: 0,
             native: Some(frame),
@@ -60,7 +60,9 @@ pub fn key_of(frame: VALUE) -> FrameKey {
     unsafe {
         let line = rb_sys::rb_profile_frame_first_lineno(frame);
         FrameKey {
-            file: text(rb_sys::rb_profile_frame_path(frame)).unwrap_or_default(),
+            file: text(rb_sys::rb_profile_frame_path(frame))
+                .unwrap_or_default()
+                .into(),
             label: text(rb_sys::rb_profile_frame_base_label(frame)).unwrap_or_default(),
             // A Fixnum: the number shifted left by one.
             first_line: u32::try_from(line as usize >> 1).unwrap_or(0),

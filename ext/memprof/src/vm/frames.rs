@@ -311,10 +311,10 @@ impl Frames {
         // SAFETY: the path of a frame that runs, so alive.
         let file = unsafe { text(path) }.unwrap_or_default();
         let mut key = key_of(frame);
-        if key.file == file {
+        if *key.file == file {
             return method;
         }
-        key.file = file;
+        key.file = file.into();
         key.first_line = 0;
         let own = method.own || is_own(&key.file);
         let known = Known {

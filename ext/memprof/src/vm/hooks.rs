@@ -389,8 +389,8 @@ fn cell_of_stack(
     // Numbers of stacks, unlike addresses, are odd here; place and stack go together.
     let place = Place {
         class,
-        frame: u64::from(found.stack.0) << 32 | 1,
-        line: found.place.0,
+        frame: u64::from(found.stack.number()) << 32 | 1,
+        line: found.place.number(),
         caller: caller.map_or(0, |caller| caller.instruction),
         segment,
     };

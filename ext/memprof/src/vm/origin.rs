@@ -28,7 +28,7 @@ impl Found {
     /// Where objects are put that are allocated without a frame of Ruby code.
     pub fn nowhere(sites: &mut Sites) -> Self {
         let key = FrameKey {
-            file: String::new(),
+            file: "".into(),
             label: String::new(),
             first_line: 0,
             native: Some(0),
