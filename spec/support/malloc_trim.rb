@@ -1,0 +1,14 @@
+# frozen_string_literal: true
+
+# Gives what malloc keeps back to the system, where that has glibc's way to do so.
+module MallocTrim
+  FUNCTION = begin
+    require "fiddle"
+    Fiddle::Function.new(Fiddle.dlopen(nil)["malloc_trim"], [Fiddle::TYPE_SIZE_T], Fiddle::TYPE_INT)
+  rescue LoadError, Fiddle::DLError
+    nil
+  end
+  private_constant :FUNCTION
+
+  def self.call = FUNCTION&.call(0)
+end
