@@ -179,6 +179,100 @@ RSpec.describe "memprof leaks PID" do
     end
   end
 
+  it "answers for a process whose children end at any moment" do
+    plain_program(<<~RUBY) do |pid, _|
+      $stdout.sync = true
+      KEPT = []
+      puts :ready
+      loop do
+        child = fork { sleep 0.02 }
+        100.times { KEPT << "kept " * 20 }
+        Process.wait(child)
+      end
+    RUBY
+      expect(leaks(pid)).to have_attributes(
+        stdout: a_string_matching(/^Retained by +KEPT -> Array\[\*\]$/), status: be_success
+      )
+    end
+  end
+
+  it "gives the verdict so far on a process that ends after the second dump" do
+    plain_program(<<~RUBY) do |pid, _|
+      $stdout.sync = true
+      KEPT = []
+      puts :ready
+      # As long as two dumps of it take.
+      until Dir.glob("library/*.memprof").size >= 2
+        KEPT << "kept " * 20
+        sleep 0.001
+      end
+    RUBY
+      result = leaks("--for", "6s", "--fail", pid)
+      expect(result.stdout).to match(/^1\. [\d,]+ more String instances retain /)
+        .and match(/1 finding, in 2 dumps/)
+      expect([result.status.exitstatus, result.stderr]).to match([1, /process \d+ ended$/])
+    end
+  end
+
+  it "does not take handlers of the program for its own" do
+    plain_program(<<~RUBY) do |pid, _|
+      $stdout.sync = true
+      trap("URG") { File.write("asked", "") }
+      KEPT = []
+      puts :ready
+      loop { KEPT << "kept " * 20; sleep 0.001 }
+    RUBY
+      expect(leaks(pid)).to have_attributes(
+        stdout: a_string_matching(/^Retained by +KEPT -> Array\[\*\]$/), status: be_success
+      )
+      expect(File.exist?("asked")).to be(false)
+    end
+  end
+
+  it "accuses neither finalizers of garbage nor weak maps" do
+    plain_program(<<~RUBY) do |pid, _|
+      $stdout.sync = true
+      class Handle
+        def self.closing(number) = proc { number }
+        def initialize(number) = ObjectSpace.define_finalizer(self, Handle.closing(number))
+      end
+      SEEN = ObjectSpace::WeakMap.new
+      # What runs once is there before it is looked at.
+      turn = ->(number) { Handle.new(number); key = "key \#{number}"; SEEN[key] = "value \#{number}" * 3 }
+      2000.times(&turn)
+      puts :ready
+      (2000..).each { |number| turn.call(number); sleep 0.002 }
+    RUBY
+      expect(leaks("--for", "3s", "--fail", pid)).to have_attributes(
+        stdout: a_string_including("nothing grows"), status: be_success
+      )
+    end
+  end
+
+  it "does not look at itself, nor at a process that is stopped" do
+    command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "#{ChildRuby::ROOT}/exe/memprof", "leaks", "--for", "1s"]
+    plain_program(<<~RUBY) do |pid, io|
+      $stdout.sync = true
+      puts :ready
+      require "open3"
+      out, status = Open3.capture2e({ "MEMPROF_LIBRARY" => "library" }, *#{command}, "--fail", Process.pid.to_s)
+      puts out.lines.grep(/nothing grows|RSS grew by/), status.exitstatus, :end
+      sleep
+    RUBY
+      said = []
+      said << io.gets.chomp until said.last == "end"
+      expect(said).to match([a_string_including("nothing grows"), "0", "end"])
+      Process.kill(:STOP, pid)
+      eventually("it is stopped") { File.read("/proc/#{pid}/stat").match?(/\) T /) }
+      expect(leaks(pid)).to have_attributes(
+        stderr: "memprof: process #{pid} is stopped, until it gets SIGCONT\n",
+        status: have_attributes(exitstatus: 2)
+      )
+    ensure
+      Process.kill(:CONT, pid)
+    end
+  end
+
   it "refuses options that are of processes for a file" do
     File.write("file", "")
     %w[--attach --force].each do |option|
@@ -193,7 +287,7 @@ RSpec.describe "memprof leaks PID" do
     plain = Process.spawn("sleep", "100")
     { [gone] => "no such process: #{gone}", [plain] => "process #{plain} runs no Ruby",
       [plain, "file"] => "expected files or process ids, not both",
-      ["--for", "2y", plain] => "invalid --for \"2y\"; expected a time of at most a week",
+      ["--for", "2y", plain] => "invalid --for \"2y\"; expected a time above 0 and of at most a week",
       ["--threshold", 2, plain] => "--threshold needs a single FILE" }.each do |arguments, message|
       _, stderr, status = leaks(*arguments)
       expect([stderr, status.exitstatus]).to match([/\Amemprof: #{Regexp.escape(message)}.*\n\z/, 2])

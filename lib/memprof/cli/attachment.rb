@@ -29,6 +29,7 @@ module Memprof
              "ensure;i.close;end;end;rescue ::Exception;end})}.(::Thread.main,nil,nil)"
       REQUIRE = /^require(?:_relative)? "[^"]+"$/
       AUTOLOAD = /^ *autoload :\w+, "([^"]+)"$/
+      UNSUPPORTED = "Memprof::Unsupported: "
       OWN = %r{\A/(?:cli|control|signal|attached/)} # files that the process does not need
       LIMIT = 64 << 20 # bytes of an answer
       PATIENCE = 5 # seconds for the process to stop what it does
@@ -37,7 +38,7 @@ module Memprof
       # the process itself would end.
       ROOM = 512 << 20
       private_constant :AT_EASE, :AGAIN_AFTER, :LONGEST_WAIT, :LINE, :REQUIRE,
-        :AUTOLOAD, :OWN, :LIMIT, :PATIENCE, :MOMENT, :ROOM
+        :AUTOLOAD, :UNSUPPORTED, :OWN, :LIMIT, :PATIENCE, :MOMENT, :ROOM
 
       # The longest time in seconds for which its main thread was stopped.
       attr_reader :pause
@@ -263,8 +264,12 @@ module Memprof
         end
         return answer unless answer["error"]
 
+        error = answer["error"].to_s
+        # It says itself what it is about.
+        refuse(:failed, Printable.line(error.delete_prefix(UNSUPPORTED))) if error.start_with?(UNSUPPORTED)
+
         place = answer["at"] ? " (#{answer["at"]})" : ""
-        refuse(:failed, Printable.line("#{explained(answer["error"].to_s)}#{place}"))
+        refuse(:failed, Printable.line("#{explained(error)}#{place}"))
       end
 
       def explained(error)

@@ -80,7 +80,7 @@ module Memprof
 
       def define_live_options
         checked("--for TIME", "of PID: time from first to last dump, as 90s, 10m or", "2h (default: 60s)",
-          :for, "a time of at most a week, as 90s, 10m or 2h") { |text| time(text) }
+          :for, "a time above 0 and of at most a week, as 90s, 10m or 2h") { |text| time(text) }
         flag("--attach", "of PID: load memprof there meanwhile, for lines:",
           "it tracks one object in 8, and malloc",
           :attach)
@@ -157,7 +157,8 @@ module Memprof
         groups = groups.map { |group, answer| with_blocks(watch, group, answer) }
         raise UsageError, "#{pids.join(", ")} ended before the second dump" if groups.empty?
 
-        exit_status(present_groups(groups), groups.map(&:last), unknown: groups.size < watch.groups.size)
+        unknown = (watch.groups - groups.map(&:first)).any? { |group| watch.asked_for?(group) }
+        exit_status(present_groups(groups), groups.map(&:last), unknown: unknown)
       end
 
       # The verdict on a group; nil if there is none, as all of it has ended.
@@ -193,13 +194,22 @@ module Memprof
         group, answer = groups.max_by { |_, one| gained(one) }
         # The example is of the last process.
         dumps = group.rounds.map { |round| round[group.pids.last] }
-        steps = [*further(dumps, answer), [["web", "--library"], "the same dumps in a browser"]]
+        steps = [*lines_of(group, answer), *further(dumps, answer),
+          [["web", "--library"], "the same dumps in a browser"]]
         present({ groups: answers }, steps) do |page|
           next VerdictText.table(page, groups.flat_map { |_, one| one[:findings] }) if output_format == :csv
 
           groups.sort_by { |_, found| -gained(found) }
             .each { |one, found| VerdictText.new(page, found, group: one).render(output_format) }
         end
+      end
+
+      # Where the dumps do not say it.
+      def lines_of(group, answer)
+        findings = answer[:findings]
+        return [] if @options[:attach] || findings.empty? || findings.any? { |one| one[:lines].any? }
+
+        [[["leaks", "--attach", *group.pids.map(&:to_s)], "also the lines that allocate it"]]
       end
 
       def gained(answer) = answer[:findings].sum { |finding| finding[:gained] }

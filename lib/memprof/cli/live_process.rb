@@ -32,6 +32,9 @@ module Memprof
       def checked_target(name, pid)
         Target.new(pid).tap(&:check)
       rescue Errno::ESRCH
+        raise UsageError, "process #{pid} has ended, and its parent has yet to wait for it" if
+          File.exist?("/proc/#{pid}")
+
         raise UsageError, "no such process: #{pid}"
       rescue Errno::EPERM
         raise UsageError, "process #{pid} belongs to another user; run memprof as that user, or as root"

@@ -60,7 +60,8 @@ module Memprof
         handled = @facts.handled_signals
         return true unless handled
 
-        handled[Signal.list.fetch(signal) - 1] == 1 && (signal == "URG" || @facts.loaded?("memprof."))
+        # Programs have handlers of their own, too.
+        handled[Signal.list.fetch(signal) - 1] == 1 && @facts.loaded?("memprof.")
       end
 
       def answers?

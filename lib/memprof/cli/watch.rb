@@ -17,8 +17,16 @@ module Memprof
       Group = Struct.new(:targets, :rounds, :malloc, :sample) do
         def name = targets.first.name
 
-        # Those that ran all the time.
+        # Those that ran all the time, up to the end of the last one.
         def pids = rounds.map(&:keys).reduce(:&) || []
+
+        # Adds the dumps of a time. Those before are what there is of a group that has ended since.
+        def add(round)
+          @over = true if round.empty? || (rounds.any? && (pids & round.keys).empty?)
+          rounds << round unless @over
+        end
+
+        def over? = @over
 
         def ended = targets.map(&:pid) - pids
       end
@@ -48,6 +56,8 @@ module Memprof
         @attach = attach
         @attachments = {}
         @pauses = Hash.new(0)
+        @asked = targets.map(&:pid)
+        targets.each(&:refuse_stopped)
         @groups = group(targets)
         raise UsageError, "#{processes(targets)} no Ruby" if @groups.empty?
       end
@@ -61,18 +71,23 @@ module Memprof
           wait_until(beginning + (interval * number))
           Scratch.directory { |directory| round(directory, number) }
           yield if number == 1 && count > 2
-          break if @groups.none? { |group| group.pids.any? }
+          break if @groups.all?(&:over?)
         end
         say_pauses
         ask_for_malloc
       rescue Interrupt
-        raise if @groups.none? { |group| group.rounds.size > 1 }
-
+        if @groups.none? { |group| group.rounds.size > 1 }
+          @terminal.warn("interrupted before the second dump: nothing is known yet")
+          raise
+        end
         @terminal.warn("interrupted: this is the verdict so far")
       ensure
         @attachments.each_value(&:close)
         @terminal.progress(nil)
       end
+
+      # Whether a process of the group was named by the user, and was not found below another one.
+      def asked_for?(group) = group.targets.any? { |target| @asked.include?(target.pid) }
 
       # The copy may come to take as much as the process, if that writes to all its memory meanwhile.
       def check_room(pid)
@@ -92,9 +107,12 @@ module Memprof
 
       def interval = @seconds.fdiv(count - 1)
 
-      # What a process has forked is looked at, too.
+      # What a process has forked is looked at, too, but not this command.
       def group(targets)
+        own = ProcessFacts.new(Process.pid).descendants
+        own = [] if (own & @asked).any?
         all = targets.flat_map { |target| [target, *target.descendants] }.uniq(&:pid)
+        all.reject! { |target| [Process.pid, *own].include?(target.pid) }
         ruby, others = all.partition { |target| target.answers? || target.ruby? }
         (targets & others).each(&:refuse_forbidden)
         ruby.group_by(&:code).values.map { |alike| Group.new(alike, [], []) }
@@ -143,10 +161,12 @@ module Memprof
       # A round that is interrupted is left out.
       def round(directory, number)
         rounds = @groups.map do |group|
+          next {} if group.over?
+
           alive = number.zero? ? group.targets : group.targets.select { |one| group.pids.include?(one.pid) }
           alive.filter_map { |target| dumped(target, directory, number) }.to_h
         end
-        @groups.zip(rounds) { |group, round| group.rounds << round }
+        @groups.zip(rounds) { |group, round| group.add(round) }
       end
 
       # Its process id and the dump. Nil for a process that has ended since the first dump.
@@ -160,7 +180,7 @@ module Memprof
       rescue UsageError, Error, SystemCallError
         # A process that runs is copied at any moment of what it does.
         retry if target.running? && (tries += 1) < TRIES
-        raise if number.zero? || target.running?
+        raise if target.running? || (number.zero? && @asked.include?(target.pid))
 
         @terminal.warn("process #{target.pid} ended")
         nil

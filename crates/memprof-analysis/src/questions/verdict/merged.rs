@@ -202,6 +202,8 @@ impl Tree {
         let lengths = heap.lengths()?;
         let groups = heap.group_numbers()?;
         let generations = heap.generations()?;
+        // What is in these retains nothing, and much of it is garbage.
+        let weak = groups_of(heap, &["ObjectSpace::WeakMap", "ObjectSpace::WeakKeyMap"]);
         // By node, and by node and site: hashes and vectors of vectors take long for each of millions of objects.
         let mut sums = vec![(Sum::default(), 0_u64); self.nodes.len()];
         let mut by_site: FxHashMap<(u32, u32), Sum> = FxHashMap::default();
@@ -215,7 +217,10 @@ impl Tree {
                 continue;
             }
             let (sum, contents) = &mut sums[at as usize];
-            let size = sizes.get(id);
+            let size = match groups.get(id as usize) {
+                Some(group) if weak.contains(group) => u64::from(heap.slot_size(id)),
+                _ => sizes.get(id),
+            };
             if parts.contains(id) {
                 sum.add(Sum { count: 0, size });
                 continue;
@@ -370,6 +375,19 @@ pub(super) fn is_global_scope(holder: &str) -> bool {
     let of_object = |rest: &str| matches!(rest, "Object>" | "Kernel>" | "BasicObject>");
     let name = holder.rsplit([' ', ':']).next();
     holder == "Object" || holder.starts_with('#') && name.is_some_and(of_object)
+}
+
+/// The groups of the objects of some classes.
+fn groups_of(heap: &Heap, classes: &[&str]) -> Vec<u32> {
+    let named = |group: &memprof_heap::Group| {
+        let class = heap.classes().get(group.shown as usize);
+        class.is_some_and(|class| classes.contains(&heap.name(class.name)))
+    };
+    let groups = heap.groups().iter().zip(0..);
+    groups
+        .filter(|(group, _)| named(group))
+        .map(|(_, number)| number)
+        .collect()
 }
 
 /// The sum for a heap, which is the last so far.

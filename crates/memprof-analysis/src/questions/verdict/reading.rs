@@ -77,13 +77,18 @@ impl<'t, 'h> Reading<'t, 'h> {
         let mut parts = BitSet::of(of.len(), []);
         let root = self.heap.root();
         of[root as usize] = 0;
+        let pending = self.pending_finalizers();
         // How often the path to each object comes back to a node.
         let mut levels = vec![0_u8; of.len()];
         let mut open = Vec::new();
         for object in 0..root {
             let mut at = object;
             // A broken index may lead in circles.
-            while at != NONE && of[at as usize] == NONE && open.len() <= of.len() {
+            while at != NONE
+                && of[at as usize] == NONE
+                && open.len() <= of.len()
+                && !pending.contains(at)
+            {
                 open.push(at);
                 at = self.steps[at as usize];
             }
@@ -110,6 +115,20 @@ impl<'t, 'h> Reading<'t, 'h> {
             }
         }
         Ok((of, parts))
+    }
+
+    /// The finalizers of garbage, which run when it is swept. One that retains its object makes no garbage.
+    fn pending_finalizers(&self) -> BitSet {
+        let is_garbage = |object: u32| self.steps.get(object as usize) == Some(&NONE);
+        let of_garbage = self
+            .heap
+            .finalizers()
+            .iter()
+            .filter(|(object, _)| is_garbage(**object));
+        BitSet::of(
+            self.steps.len(),
+            of_garbage.flat_map(|(_, arrays)| arrays.iter().copied()),
+        )
     }
 
     /// Whether an object is a part of its holder for a person: what an Array or String shares with others, if that is about as much
@@ -260,7 +279,9 @@ impl<'t, 'h> Reading<'t, 'h> {
         let known = (
             link,
             match label {
-                Label::Constant(_) | Label::Method(_) => self.tree.names.alike(&name),
+                Label::Constant(_) | Label::Method(_) | Label::Ivar(_) => {
+                    self.tree.names.alike(&name)
+                }
                 _ => self.tree.names.intern(&name),
             },
         );

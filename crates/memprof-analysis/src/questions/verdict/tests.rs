@@ -549,6 +549,41 @@ fn of_one_heap_a_large_text_is_named_and_loaded_code_is_not() {
 }
 
 #[test]
+fn variables_that_are_added_to_an_object_are_one_finding() {
+    let bag = |values: u64| {
+        let mut bag = thing(address(2), Type::OBJECT, "Bag");
+        let mut things = vec![class(address(0), "Object", 0).to("BAG", address(2))];
+        for value in 0..values {
+            bag = bag.to(&format!("@value_{value}"), address(10 + value));
+            things.push(string(address(10 + value), "value").size(1000));
+        }
+        things.push(bag);
+        heap(&[("vm", &[address(0)])], &things)
+    };
+    let answer = verdict(&[bag(10), bag(200), bag(400)]);
+    let finding = &answer.findings[0];
+    assert_eq!(finding.retained_by.to_string(), "BAG -> Bag@value_#");
+    assert_eq!(
+        (finding.class.as_str(), finding.gained),
+        ("String", 390_000)
+    );
+}
+
+#[test]
+fn the_table_of_a_weak_map_is_no_growth() {
+    let map = |size: u64| {
+        let map = thing(address(1), Type::DATA, "ObjectSpace::WeakMap").size(size);
+        let roots = [("vm", [address(0)].as_slice())];
+        heap(
+            &roots,
+            &[class(address(0), "Object", 0).to("MAP", address(1)), map],
+        )
+    };
+    let answer = verdict(&[map(1 << 10), map(1 << 20), map(1 << 22)]);
+    assert_eq!(answer.findings.len(), 0);
+}
+
+#[test]
 fn a_heap_without_roots_is_not_known() {
     let heaps = [heap(&[], &[string(address(1), "x")]), tenants(2, 3)];
     for heaps in [&heaps[..1], &heaps] {
