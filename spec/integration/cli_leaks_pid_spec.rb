@@ -286,6 +286,7 @@ RSpec.describe "memprof leaks PID" do
     File.write("file", "")
     plain = Process.spawn("sleep", "100")
     { [gone] => "no such process: #{gone}", [plain] => "process #{plain} runs no Ruby",
+      ["none"] => "\"none\" is neither a process id nor a file",
       [plain, "file"] => "expected files or process ids, not both",
       ["--for", "2y", plain] => "invalid --for \"2y\"; expected a time above 0 and of at most a week",
       ["--threshold", 2, plain] => "--threshold needs a single FILE" }.each do |arguments, message|

@@ -56,6 +56,7 @@ module Memprof
         pids, files = arguments.partition { |argument| pid?(argument) }
         raise UsageError, "expected files or process ids, not both" if pids.any? && files.any?
 
+        refuse_neither(files)
         refuse_options(OF_PROCESSES, "needs a PID") if pids.empty?
         refuse_options(OF_ONE_DUMP, "needs a single FILE") unless files.one?
         refuse_options(%i[fail], "needs a PID or several files") if files.one?
@@ -66,6 +67,14 @@ module Memprof
       end
 
       private
+
+      # An option that is of processes is no help with a PID that is none.
+      def refuse_neither(files)
+        return if OF_PROCESSES.none? { |option| @options.key?(option) }
+
+        neither = files.find { |file| file != "-" && !File.exist?(file) } or return
+        raise UsageError, "\"#{neither}\" is neither a process id nor a file"
+      end
 
       def define_own_options
         checked("--threshold PERCENT", Float, "of one dump: what has a smaller part of it is left",
