@@ -10,8 +10,8 @@ use super::stats::Rows;
 use crate::cells::CellId;
 use crate::sites::{FrameId, FrameKey, Site, SiteId};
 
-/// Counters that are kept in any case; with their sites they take some 15 MB at most. Beyond that there are at most twice as many
-/// as had live objects when they were looked through last.
+/// Counters that are kept in any case; with their sites they take some 15 MB at most. Beyond that there are at most one and a
+/// half times as many as had live objects when they were looked through last.
 pub const KEPT_CELLS: usize = 1 << 14;
 
 /// Where the objects of forgotten sites were allocated, and what they are.
@@ -50,7 +50,7 @@ impl Recorder {
         self.sites = kept.sites;
         self.rows = Rows::default();
         self.strings = Vec::new();
-        self.most_cells = 2 * self.cells.len();
+        self.most_cells = self.cells.len() / 2 * 3;
     }
 
     /// Adds the counts of dead cells of a segment to one.
