@@ -87,7 +87,7 @@ RSpec.describe "What one session knows of classes and frames, and the next finds
 
   it "is dropped when several collections pass without a session" do
     expect(lines_of(<<~RUBY)).to eq(["true"])
-      code = (1..3_000).map { |line| "Object.new\\n" }.join
+      code = (1..6_000).map { |line| "Object.new\\n" }.join
       native = Memprof.const_get(:Native)
       seen { eval(code, nil, "long.rb") }
       before = native.memsize
