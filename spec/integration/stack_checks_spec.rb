@@ -9,7 +9,7 @@ RSpec.describe "Stacks that are read from their first change on" do
     env = { "MEMPROF_CHECK_STACKS" => "1", "RECORDS" => records }.merge(env)
     stdout, stderr, status = run_ruby(program, env: env, args: [seed.to_s, calls.to_s],
       ruby_args: ["-W0", *ruby_args])
-    expect([stderr, status.exitstatus]).to eq(["", 0])
+    expect([stderr, status.success?]).to eq(["", true]), "#{status}: #{stderr}"
     stdout.split.map(&:to_i)
   end
 
