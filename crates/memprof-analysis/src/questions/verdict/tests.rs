@@ -573,7 +573,8 @@ fn variables_that_are_added_to_an_object_are_one_finding() {
 fn the_table_of_a_weak_map_is_no_growth() {
     let map = |size: u64| {
         let map = thing(address(1), Type::DATA, "ObjectSpace::WeakMap").size(size);
-        let roots = [("vm", [address(0)].as_slice())];
+        let object = [address(0)];
+        let roots = [("vm", object.as_slice())];
         heap(
             &roots,
             &[class(address(0), "Object", 0).to("MAP", address(1)), map],
