@@ -181,7 +181,6 @@ RSpec.describe "memprof leaks PID" do
 
   it "answers for a process whose children end at any moment" do
     plain_program(<<~RUBY) do |pid, _|
-      $stdout.sync = true
       KEPT = []
       puts :ready
       loop do
@@ -198,7 +197,6 @@ RSpec.describe "memprof leaks PID" do
 
   it "gives the verdict so far on a process that ends after the second dump" do
     plain_program(<<~RUBY) do |pid, _|
-      $stdout.sync = true
       KEPT = []
       puts :ready
       # As long as two dumps of it take.
@@ -216,7 +214,6 @@ RSpec.describe "memprof leaks PID" do
 
   it "does not take handlers of the program for its own" do
     plain_program(<<~RUBY) do |pid, _|
-      $stdout.sync = true
       trap("URG") { File.write("asked", "") }
       KEPT = []
       puts :ready
@@ -231,7 +228,6 @@ RSpec.describe "memprof leaks PID" do
 
   it "accuses neither finalizers of garbage nor weak maps" do
     plain_program(<<~RUBY) do |pid, _|
-      $stdout.sync = true
       class Handle
         def self.closing(number) = proc { number }
         def initialize(number) = ObjectSpace.define_finalizer(self, Handle.closing(number))
@@ -252,7 +248,6 @@ RSpec.describe "memprof leaks PID" do
   it "does not look at itself, nor at a process that is stopped" do
     command = [RbConfig.ruby, "-I#{ChildRuby::LIB}", "#{ChildRuby::ROOT}/exe/memprof", "leaks", "--for", "1s"]
     plain_program(<<~RUBY) do |pid, io|
-      $stdout.sync = true
       puts :ready
       require "open3"
       out, status = Open3.capture2e({ "MEMPROF_LIBRARY" => "library" }, *#{command}, "--fail", Process.pid.to_s)

@@ -68,7 +68,7 @@ module Memprof
 
       private
 
-      # An option that is of processes is no help with a PID that is none.
+      # A mistyped PID counts as a file, to which the options of processes do not apply.
       def refuse_neither(files)
         return if OF_PROCESSES.none? { |option| @options.key?(option) }
 

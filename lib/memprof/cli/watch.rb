@@ -20,7 +20,7 @@ module Memprof
         # Those that ran all the time, up to the end of the last one.
         def pids = rounds.map(&:keys).reduce(:&) || []
 
-        # Adds the dumps of a time. Those before are what there is of a group that has ended since.
+        # Adds the dumps of a round. A group that has ended keeps those of the rounds before.
         def add(round)
           @over = true if round.empty? || (rounds.any? && (pids & round.keys).empty?)
           rounds << round unless @over
@@ -107,12 +107,12 @@ module Memprof
 
       def interval = @seconds.fdiv(count - 1)
 
-      # What a process has forked is looked at, too, but not this command.
+      # The targets with their descendants, but without this command and its own, in groups of like code.
       def group(targets)
-        own = ProcessFacts.new(Process.pid).descendants
-        own = [] if (own & @asked).any?
+        own = [Process.pid, *ProcessFacts.new(Process.pid).descendants]
+        own = [Process.pid] if (own & @asked).any?
         all = targets.flat_map { |target| [target, *target.descendants] }.uniq(&:pid)
-        all.reject! { |target| [Process.pid, *own].include?(target.pid) }
+        all.reject! { |target| own.include?(target.pid) }
         ruby, others = all.partition { |target| target.answers? || target.ruby? }
         (targets & others).each(&:refuse_forbidden)
         ruby.group_by(&:code).values.map { |alike| Group.new(alike, [], []) }

@@ -43,15 +43,18 @@ module Memprof
         descriptor, *identity = @passed
         return unless descriptor
 
-        open = IO.for_fd(descriptor, "wb", autoclose: false)
-        IO.for_fd(descriptor, "wb").close if identity(open) == identity
+        io = IO.for_fd(descriptor, "wb", autoclose: false)
+        return unless identity(io) == identity
+
+        io.autoclose = true
+        io.close
       rescue SystemCallError
         nil # it is closed
       end
 
       private
 
-      # What tells a file from all others, also if these have its descriptor later.
+      # Distinguishes a file from one that gets its descriptor later.
       def identity(io)
         stat = io.stat
         [stat.dev, stat.ino]

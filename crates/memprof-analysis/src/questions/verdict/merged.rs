@@ -202,7 +202,7 @@ impl Tree {
         let lengths = heap.lengths()?;
         let groups = heap.group_numbers()?;
         let generations = heap.generations()?;
-        // What is in these retains nothing, and much of it is garbage.
+        // Weak maps retain nothing, and their tables count garbage, too.
         let weak = groups_of(heap, &["ObjectSpace::WeakMap", "ObjectSpace::WeakKeyMap"]);
         // By node, and by node and site: hashes and vectors of vectors take long for each of millions of objects.
         let mut sums = vec![(Sum::default(), 0_u64); self.nodes.len()];
