@@ -140,7 +140,7 @@ pub struct Site {
 pub struct Sites {
     /// Frames, with the epoch that met them first.
     frames: Interner<(FrameKey, u32)>,
-    /// Their files: many frames are of one.
+    /// Paths of their files, which many frames share.
     files: FxHashSet<Arc<str>>,
     epoch: u32,
     /// Bytes of the names.
@@ -171,7 +171,7 @@ impl Sites {
         if let Some(known) = self.files.get(&path) {
             return Arc::clone(known);
         }
-        /// What is before its text.
+        /// An `Arc` has two reference counts before the text.
         const COUNTS: usize = 2 * size_of::<usize>();
         self.text += COUNTS + path.len();
         self.files.insert(Arc::clone(&path));
