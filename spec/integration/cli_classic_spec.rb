@@ -31,11 +31,12 @@ RSpec.describe "memprof --pid PID --name NAME" do
     expect([stderr, status.exitstatus]).to eq(["", 1])
   end
 
-  # A process that handles SIGURG by code of its own.
+  # A process that has loaded memprof, and handles SIGURG by code of its own.
   def target(directory, code)
     reader, writer = IO.pipe
     program = "dir = #{directory.dump}; trap('URG') { #{code} }; puts :ready; $stdout.flush; sleep"
-    pid = Process.spawn({ "MEMPROF_DIR" => directory }, RbConfig.ruby, "-e", program, out: writer)
+    options = ["-I#{ChildRuby::LIB}", "-rmemprof"]
+    pid = Process.spawn({ "MEMPROF_DIR" => directory }, RbConfig.ruby, *options, "-e", program, out: writer)
     writer.close
     reader.gets
     yield(pid)
@@ -78,6 +79,18 @@ RSpec.describe "memprof --pid PID --name NAME" do
         expect(status.exitstatus).to eq(1)
       end
     end
+  end
+
+  it "leaves a process alone that has a handler of its own and hasn't loaded memprof" do
+    read, write = IO.pipe
+    pid = Process.spawn(RbConfig.ruby, "-e", "trap('URG') { exit!(3) }; puts :ready; $stdout.flush; sleep",
+      out: write)
+    read.gets
+    fails_with("Process #{pid} does not handle SIGURG: .*", "-p", pid, "-n", "app")
+    expect(Process.wait(pid, Process::WNOHANG)).to be_nil
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
   end
 
   # Runs the command, and calls the block when it says that it waits for a dump in progress.
