@@ -25,20 +25,20 @@ require "memprof/tracing"
 # @example What grows from run to run
 #   puts Memprof.growth { (@log ||= []) << "line" }
 module Memprof
-  autoload :Census, "memprof/census"
-  autoload :Core, "memprof/core"
-  autoload :Dump, "memprof/dump"
-  autoload :Filter, "memprof/filter"
-  autoload :Growth, "memprof/growth"
-  autoload :Heap, "memprof/heap"
-  autoload :Iseqs, "memprof/iseqs"
-  autoload :Malloc, "memprof/malloc"
-  autoload :Memory, "memprof/memory"
-  autoload :Middleware, "memprof/middleware"
-  autoload :Trace, "memprof/trace"
-  autoload :Tracer, "memprof/tracer"
-  autoload :Tracers, "memprof/tracers"
-  autoload :Web, "memprof/web"
+  autoload :Census, "#{__dir__}/memprof/census"
+  autoload :Core, "#{__dir__}/memprof/core"
+  autoload :Dump, "#{__dir__}/memprof/dump"
+  autoload :Filter, "#{__dir__}/memprof/filter"
+  autoload :Growth, "#{__dir__}/memprof/growth"
+  autoload :Heap, "#{__dir__}/memprof/heap"
+  autoload :Iseqs, "#{__dir__}/memprof/iseqs"
+  autoload :Malloc, "#{__dir__}/memprof/malloc"
+  autoload :Memory, "#{__dir__}/memprof/memory"
+  autoload :Middleware, "#{__dir__}/memprof/middleware"
+  autoload :Trace, "#{__dir__}/memprof/trace"
+  autoload :Tracer, "#{__dir__}/memprof/tracer"
+  autoload :Tracers, "#{__dir__}/memprof/tracers"
+  autoload :Web, "#{__dir__}/memprof/web"
 
   class << self
     # Tracks the objects of the whole process from now on.
@@ -159,6 +159,7 @@ module Memprof
     def report(scope: :process, sample: nil, stack: 1, peak: false, **filters)
       raise ArgumentError, "block required" unless block_given?
 
+      prepare(:Report)
       Report.check_filters(**filters)
       Session.run(scope: scope, sample: sample, stack: stack, strings: true) do |session|
         session.watch_peak if peak
@@ -244,7 +245,7 @@ module Memprof
     #   log = []
     #   puts Memprof.growth { log << "line".dup }
     def growth(times: 20, warmup: 3, max_times: nil, &block)
-      Support.check_ractor
+      prepare(:Growth)
       Growth.measure(times: times, warmup: warmup, max_times: max_times, &block)
     end
 
@@ -262,7 +263,7 @@ module Memprof
     #   kept = Array.new(3) { Shelf.new }
     #   Memprof.count_objects(Shelf)["user_types"] # => { "Shelf" => 3 }
     def count_objects(*namespaces, gc: false)
-      Support.check_ractor
+      prepare(:Census)
       Census.count(namespaces, gc: gc)
     end
 
@@ -274,7 +275,7 @@ module Memprof
     # @example
     #   puts Memprof.iseqs
     def iseqs(gc: false)
-      Support.check_ractor
+      prepare(:Iseqs)
       GC.start if gc
       Iseqs.new(Native.iseqs)
     end
@@ -290,7 +291,7 @@ module Memprof
     # @example
     #   puts Memprof.memory
     def memory(pid = nil)
-      Support.check_ractor
+      prepare(:Memory)
       Memory.of(pid)
     end
 
@@ -304,11 +305,16 @@ module Memprof
     # @example
     #   puts Memprof.cluster_memory
     def cluster_memory(pid = nil)
-      Support.check_ractor
+      prepare(:Memory)
       Memory::Cluster.of(pid) { |process| Memory.of(nil) if process == Process.pid }
     end
 
     private
+
+    def prepare(part)
+      Support.check_ractor
+      Loading.part(part)
+    end
 
     def session
       raise NotRunning, "objects are not tracked: call Memprof.start first" unless running?
@@ -332,9 +338,7 @@ module Memprof
 
     # Checked before anything is tracked: a wrong option must not cost the run.
     def dump_options(path_or_io, **options)
-      Support.check_ractor
-      # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
-      Loading.load("memprof/dump") unless !autoload?(:Dump) && Dump.respond_to?(:heap)
+      prepare(:Dump)
       path = path_or_io && Output.file_path(path_or_io)
       Dump::Options.new(path, **options).tap { |checked| checked.check_target(path_or_io || $stdout) }
     end
@@ -347,23 +351,5 @@ module Memprof
       end
       nil
     end
-  end
-end
-
-# What a signal handler may want, as it can't load files. Not where `memprof run` loads memprof before the
-# program, and before its Bundler: these need gems that come with Ruby, of which its lockfile may have others.
-# By their constants: a file that is being loaded by its name would load itself again where it names its own.
-unless Memprof.const_defined?(:Autorun, false)
-  load_parts = ->(namespace, *parts) { parts.each { |part| namespace.const_get(part) } }
-  load_parts.call(Memprof, :Census, :Core, :Dump, :Growth, :Heap, :Iseqs, :Memory, :Trace)
-  load_parts.call(Memprof::Report, :Classic, :Json, :Markdown, :Overview, :Text)
-  load_parts.call(Memprof::Growth, :GrowthText)
-  load_parts.call(Memprof::Iseqs, :IseqsText)
-  load_parts.call(Memprof::Memory, :Cluster, :MemoryText)
-  load_parts.call(Memprof::Memory::Cluster, :ClusterText)
-  # Its load starts a recording if MEMPROF_MALLOC asks for one, which is for `require "memprof/malloc"` to do.
-  unless ENV.key?("MEMPROF_MALLOC") && Memprof.autoload?(:Malloc)
-    load_parts.call(Memprof::Malloc, :InterpreterFunctions, :MallocText, :Recording, :Stacks)
-    load_parts.call(Memprof::Malloc::Recording, :Comparison, :FunctionsText, :RecordingText, :TreeText)
   end
 end

@@ -4,16 +4,37 @@ require_relative "errors"
 require_relative "native"
 
 module Memprof
-  # Files that are loaded when they are needed.
+  # Files that are loaded when they are needed, which costs a program nothing before.
   #
-  # A signal handler can't load any, as `require` takes a lock. So `require "memprof"` loads what a handler
-  # may want; what `memprof run` loads into a program is less, and a thread loads the rest for a handler.
+  # A signal handler can't load any, as `require` takes a lock. So a thread does it for the handler, and loads
+  # at once all that it may want.
   module Loading
     # Seconds that a handler waits at most: where it came, the program may be loading a file itself.
     PATIENCE = 5
     private_constant :PATIENCE
 
+    @loaded = {}
+
     class << self
+      # Loads what a constant of Memprof stands for, before what is measured begins.
+      #
+      # By the constant: a file that is loaded by its name would load itself again where it names its own. The
+      # command loads some files alone, which define the constant; then the rest is loaded by its path, as
+      # Bundler may have cleaned the load path.
+      def part(name)
+        return if @loaded[:Everything]
+
+        if handler?
+          load(File.join(__dir__, "everything"))
+          name = :Everything
+        elsif Memprof.autoload?(name)
+          Native.quiet { Memprof.const_get(name) }
+        elsif !@loaded[name]
+          load(File.join(__dir__, name.to_s.downcase))
+        end
+        @loaded[name] = true
+      end
+
       def load(feature)
         Native.quiet { require feature }
       rescue ThreadError
@@ -35,6 +56,15 @@ module Memprof
       rescue LoadError
         # Loaded before, and the load path has changed since, or the root.
         raise unless defined?(JSON.generate)
+      end
+
+      private
+
+      # Whether this is a signal handler, where Ruby refuses locks.
+      def handler?
+        Mutex.new.synchronize { false }
+      rescue ThreadError
+        true
       end
     end
   end

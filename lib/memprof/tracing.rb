@@ -32,7 +32,7 @@ module Memprof
     def trace(path_or_io = nil, scope: :thread, tracers: nil, except: nil, lines: nil, &block)
       raise ArgumentError, "block required" unless block
 
-      load_trace
+      prepare(:Trace)
       journal = Trace::Journal.of(path_or_io)
       begin
         trace = Trace.new(scope, Tracers.without(tracers, except), lines: lines)
@@ -62,7 +62,7 @@ module Memprof
     def trace_request(env, scope: :thread, tracers: nil, except: nil, lines: nil, &block)
       raise ArgumentError, "block required" unless block
 
-      load_trace
+      prepare(:Trace)
       journal = @trace_journal || Trace::Journal.new(nil)
       return yield if journal.full?
 
@@ -108,19 +108,11 @@ module Memprof
         raise ArgumentError, "a path is needed, not #{path.inspect}"
       end
 
-      load_trace
+      prepare(:Trace)
       limits = Trace::JournalFile.limits(max_size: max_size, when_full: when_full)
       journal = Trace::Journal.file(path, **limits) if path
       @trace_journal&.close
       @trace_journal = journal
-    end
-
-    private
-
-    # By name: the command loads parts of it alone, and then nothing would be loaded by itself any more.
-    def load_trace
-      Support.check_ractor
-      Loading.load("memprof/trace") unless !autoload?(:Trace) && Trace.respond_to?(:run)
     end
   end
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "memprof/byte_size"
 require "tmpdir"
 
 # In programs that have not loaded memprof, and may be anywhere.

@@ -87,12 +87,24 @@ RSpec.describe "memprof in a signal handler" do
     RUBY
   }.each do |what, work|
     it what do
-      setup = what.include?("middleware") ? 'require "memprof/middleware"' : 'require "memprof"'
-      expect(in_handler(work, setup: setup)).to have_attributes(stdout: "true\n", stderr: "")
+      # A constant of memprof can't be loaded by its name there.
+      setup = 'require "memprof/everything"' if work.match?(/Memprof::(?:Heap|Malloc)/)
+      setup = 'require "memprof/middleware"' if what.include?("middleware")
+      result = in_handler(work, setup: setup || 'require "memprof"')
+      expect(result).to have_attributes(stdout: "true\n", stderr: "")
     end
   end
 
-  # It loads less, as it comes before the program's Bundler.
+  it "can be loaded without anything that a handler may want" do
+    program = <<~RUBY
+      before = $LOADED_FEATURES.dup
+      require "memprof"
+      added = $LOADED_FEATURES - before
+      p added.reject { |path| path.start_with?(#{ChildRuby::LIB.dump}) }, added.size < 30, Memprof.autoload?(:Heap).class
+    RUBY
+    expect(run_ruby(program)).to have_attributes(stdout: "[]\ntrue\nString\n", stderr: "")
+  end
+
   it "writes a dump and a trace in a program of memprof run" do
     env = { "RUBYOPT" => "-I#{ChildRuby::LIB} -rmemprof/autorun", "MEMPROF_OUTPUT" => "#{Dir.pwd}/report" }
     work = 'p Memprof.dump_all("heap").objects > 1000; Memprof.trace("trace") { }'

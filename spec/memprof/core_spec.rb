@@ -278,6 +278,7 @@ RSpec.describe Memprof::Core do
 
   it "copies the process without a trace, with threads, in GC stress and in forks" do
     found = in_child(<<~RUBY)
+      Memprof::Core.of { } # loads what it needs
       threads = Array.new(3) { Thread.new { loop { "x" * 10_000 } } }
       child = fork { sleep }
       reaped = []

@@ -20,25 +20,18 @@ begin
   $LOAD_PATH.push(library) if added
   # RubyGems would look through all gems first.
   load = respond_to?(:gem_original_require, true) ? method(:gem_original_require) : method(:require)
-  sources.each do |path, code|
-    next if $LOADED_FEATURES.include?(path)
-
+  missing = sources.reject { |path, _| $LOADED_FEATURES.include?(path) }
+  # Before any is evaluated: what memprof loads automatically would be read else.
+  $LOADED_FEATURES.concat(missing.keys)
+  verbose = $VERBOSE
+  until missing.empty?
+    path, code = missing.first
     # A file that failed before has defined some of its constants.
-    if Thread.main.thread_variable_get(:memprof_failed) == path
-      verbose = $VERBOSE
-      $VERBOSE = nil
-      silenced = true
-    end
-    # Before it is evaluated: what memprof loads automatically would be read else.
-    $LOADED_FEATURES << path
+    $VERBOSE = nil if Thread.main.thread_variable_get(:memprof_failed) == path
     load.call(extension) if path == "#{library}/memprof/native.rb"
     RubyVM::InstructionSequence.compile(code, path, path).eval
-  rescue Exception # rubocop:disable Lint/RescueException -- raised again
-    $LOADED_FEATURES.delete(path)
-    Thread.main.thread_variable_set(:memprof_failed, path)
-    raise
-  ensure
-    $VERBOSE = verbose if silenced
+    $VERBOSE = verbose
+    missing.delete(path)
   end
   Memprof::Attached.new(input, output, library).run(request)
 rescue Exception => e # rubocop:disable Lint/RescueException -- goes to the command that asked
@@ -49,4 +42,9 @@ rescue Exception => e # rubocop:disable Lint/RescueException -- goes to the comm
   output.write("{\"error\":\"#{text}\"}\n") unless IO.select([input], nil, nil, 0)
 ensure
   $LOAD_PATH.delete(library) if added
+  unless missing.nil? || missing.empty?
+    $VERBOSE = verbose
+    Thread.main.thread_variable_set(:memprof_failed, path)
+    missing.each_key { |name| $LOADED_FEATURES.delete(name) }
+  end
 end

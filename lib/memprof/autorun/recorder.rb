@@ -1,10 +1,5 @@
 # frozen_string_literal: true
 
-module Memprof
-  # Known before the rest is loaded, which then loads less: see the end of lib/memprof.rb.
-  module Autorun; end
-end
-
 require "memprof"
 require_relative "../after_fork"
 require_relative "../clock"

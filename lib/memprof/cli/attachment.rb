@@ -180,9 +180,8 @@ module Memprof
 
       # In the order in which the files were loaded here, so that none of them has to be read there.
       def sources
-        require "memprof"
+        require "memprof/everything"
         require "memprof/attached"
-        require "memprof/dump"
         root = File.expand_path("..", __dir__)
         paths = $LOADED_FEATURES.select { |path| path.start_with?(root) && path.end_with?(".rb") }
         paths.reject! { |path| OWN.match?(path.delete_prefix(root)) }

@@ -2,9 +2,12 @@
 
 require_relative "leases"
 require_relative "wire"
-require_relative "../dump"
+require_relative "../loading"
 
 module Memprof
+  # Before they are wanted: by then the process may have another root, or no right to read files.
+  %i[Dump Memory].each { |part| Loading.part(part) }
+
   module Control
     # What a process can be asked for: `{"do":"ping"}`, `start`, `stop`, `stats`, `memory`, `dump`. Each
     # answer has `"ok"`, and `"error"` if that is false. A `start` with `"lease":true` keeps the connection:

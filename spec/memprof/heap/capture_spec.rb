@@ -216,6 +216,7 @@ RSpec.describe Memprof::Heap::Capture do
 
   it "loads nothing late, and says why, if there is no place for its file" do
     expect(in_child(<<~'RUBY')).to eq(["true", "can't capture the heap: no place for a temporary file: none"])
+      require "memprof/everything"
       require "json" # which memprof itself loads with the first dump or capture
       $LOAD_PATH.clear
       puts Memprof::Heap.capture.size > 10_000
