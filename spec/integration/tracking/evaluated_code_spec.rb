@@ -181,6 +181,26 @@ RSpec.describe "Code that comes and goes" do
     expect([result.stderr, result.stdout]).to eq(["", "0\nnegative.rb:0\n"])
   end
 
+  # Ruby 3.1 shows a frame more there. The first stacks are compared with the VM's, and all trusted then.
+  [0, 100].each do |before|
+    it "calls an extension that allocates while it is loaded, after #{before} stacks" do
+      result = run_ruby(<<~'RUBY', args: [before.to_s])
+        require "memprof"
+        require "stringio"
+        Memprof.start(stack: 20)
+        Integer(ARGV[0]).times { eval("Object.new", binding, "before.rb", 1) }
+        load_it = -> { [1].each { eval("\n[2].each { require 'date_core' }", binding, "outer.rb", 5) } }
+        Memprof.report(stack: 20) { load_it.call }.write(stacks = StringIO.new, format: :collapsed)
+        frames = stacks.string.lines.grep(/;Class /).flat_map { |line| line.split(";").grep(/:\d+\)/) }
+        puts frames.map { |frame| frame[%r{[^/(]+:\d+}] }.grep_v(/memprof/).uniq
+      RUBY
+      expect(result.stderr).to eq("")
+      frames = result.stdout.lines(chomp: true)
+      expect(frames.grep_v(/kernel_require|date_core.so/)).to contain_exactly("-e:5", "-e:6", "outer.rb:6")
+      expect(result.stdout).not_to include("before.rb")
+    end
+  end
+
   # Each name is a file of its own.
   it "takes no more and more memory under ever new names while objects are tracked for good" do
     result = run_ruby(<<~'RUBY', timeout: 600)

@@ -262,6 +262,17 @@ pub struct Profiled<'a> {
     pub lines: &'a [c_int],
 }
 
+impl Profiled<'_> {
+    /// The frames of Ruby code.
+    fn ruby(&self) -> impl Iterator<Item = VALUE> + '_ {
+        let frames = self.values.iter().zip(self.lines);
+        let ruby = |(frame, line): &(&VALUE, &c_int)| {
+            **line != 0 || !super::frame_keys::is_native(**frame)
+        };
+        frames.filter(ruby).map(|(frame, _)| *frame)
+    }
+}
+
 /// Writes one word for each frame of Ruby code, innermost first: the path of its file where that may differ from its
 /// method's, as in blocks and evaluated code; else 0. False if the layout is not known.
 ///
@@ -293,6 +304,10 @@ pub unsafe fn paths(context: *const Context, profiled: Profiled, paths: &mut Vec
                     BLOCK | EVAL | RESCUE => rb_sys::rb_profile_frame_path(frame.iseq),
                     _ => 0,
                 });
+            } else if is_extension(frame, flags)
+                && profiled.ruby().nth(paths.len()) == Some(frame.iseq)
+            {
+                paths.push(0);
             }
         }
     }
@@ -472,6 +487,13 @@ fn runs(frame: &ControlFrame, flags: VALUE) -> bool {
     is_ruby(frame, flags) && flags & MAGIC != DUMMY
 }
 
+/// True for the frame of an extension that is being loaded: it has the name of its file, and runs no code. 3.1 takes it for
+/// one of Ruby code.
+#[inline]
+fn is_extension(frame: &ControlFrame, flags: VALUE) -> bool {
+    flags & C_FRAME == 0 && frame.iseq != 0 && frame.pc.is_null()
+}
+
 /// True if this Ruby is known, and the layout is as expected for the frames that `rb_profile_frames` returned.
 ///
 /// # Safety
@@ -485,21 +507,20 @@ unsafe fn check(context: *const Context, profiled: Profiled) -> bool {
         if layouts::check().is_err() || !is_context(context) {
             return false;
         }
-        let ruby = profiled.values.iter().zip(profiled.lines);
-        let mut ruby =
-            ruby.filter(|(frame, line)| **line != 0 || !super::frame_keys::is_native(**frame));
+        let mut ruby = profiled.ruby().peekable();
         for frame in frames(context) {
             if !aligned(frame.environment as usize) {
                 return false;
             }
             let flags = *frame.environment;
             if !is_ruby(frame, flags) {
+                ruby.next_if(|value| is_extension(frame, flags) && *value == frame.iseq);
                 continue;
             }
-            let Some((value, _)) = ruby.next() else {
+            let Some(value) = ruby.next() else {
                 return true;
             };
-            if flags & MAGIC != DUMMY && !same(frame, flags & MAGIC, *value) {
+            if flags & MAGIC != DUMMY && !same(frame, flags & MAGIC, value) {
                 return false;
             }
         }
