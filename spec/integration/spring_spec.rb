@@ -47,4 +47,10 @@ RSpec.describe "memprof and Spring" do
     expect(result.stderr).to include("Spring runs the command in its server")
     expect(result.status.exitstatus).to eq(2)
   end
+
+  it "says that a command which only waits had others do its work" do
+    result = memprof("run", "--", "ruby", "--disable-gems", "-e", "sleep 10")
+    expect(result.stderr).to match(/^memprof: the command worked for 0\.\d s of 1\d\.\d s: what processes/)
+    expect(result).to be_success
+  end
 end

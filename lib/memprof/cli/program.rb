@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "rbconfig"
-require "shellwords"
+require_relative "../clock"
 
 module Memprof
   module CLI
@@ -18,7 +18,10 @@ module Memprof
       TIOCGPGRP = RUBY_PLATFORM.include?("linux") ? 0x540F : 0x40047477
       # Binstubs would have Spring do the work, in a server that is there already.
       WITHOUT_SPRING = { "DISABLE_SPRING" => "1" }.freeze
-      private_constant :LIB, :FORWARDED, :FROM_KEYBOARD, :TIOCGPGRP
+      # A command that took so many seconds, and worked for less than this part of them, only waited.
+      LONG = 5
+      IDLE = 0.05
+      private_constant :LIB, :FORWARDED, :FROM_KEYBOARD, :TIOCGPGRP, :LONG, :IDLE
 
       attr_reader :pid
 
@@ -58,8 +61,10 @@ module Memprof
         forwarding_signals do
           name, *arguments = @command
           @pid = Process.spawn(environment, [name, name], *arguments, @redirect)
+          begun = [Clock.now, cpu]
           @early.each { |signal| pass_on(signal) }
           _, status = Process.wait2(@pid)
+          warn_if_idle(*begun) if status.success?
           status.exitstatus || (128 + status.termsig)
         end
       rescue Errno::ENOENT
@@ -71,6 +76,20 @@ module Memprof
       end
 
       private
+
+      # Seconds of CPU that the processes it waited for have used, and those that they waited for.
+      def cpu = Process.times.then { |times| times.cutime + times.cstime }
+
+      # A client, as of Spring or docker, does none of the work itself. Nor does a server without requests,
+      # which a signal ends.
+      def warn_if_idle(begun, used)
+        seconds = Clock.now - begun
+        worked = cpu - used
+        return if @signaled || seconds < LONG || worked > seconds * IDLE
+
+        @terminal.warn(format("the command worked for %.1f s of %.1f s: what processes that it did not " \
+                              "start did for it was not measured", worked, seconds))
+      end
 
       # RUBYOPT has no way to quote a space; RUBYLIB needs none, but a program may well replace it.
       def environment
@@ -110,7 +129,10 @@ module Memprof
         before&.each { |name, handler| trap(name, handler || "DEFAULT") }
       end
 
-      def forward(signal) = @pid ? pass_on(signal) : @early << signal
+      def forward(signal)
+        @signaled = true
+        @pid ? pass_on(signal) : @early << signal
+      end
 
       def pass_on(signal)
         Process.kill(signal, @pid) unless FROM_KEYBOARD.include?(signal) && foreground?
