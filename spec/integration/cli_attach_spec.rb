@@ -282,8 +282,11 @@ RSpec.describe "memprof attach" do
   }.each do |code, (message, exit_status)|
     it "stops #{code.lines.size} lines of endless code at Ctrl-C" do
       attachable(keeping) do |pid, _|
-        File.write("code.rb", code)
-        status = attaching(pid, "--eval", "code.rb") { |command| Process.kill(:INT, command) }
+        File.write("code.rb", "File.write(#{File.expand_path("begun").dump}, '')\n#{code}")
+        status = attaching(pid, "--eval", "code.rb") do |command|
+          eventually("the code") { File.exist?("begun") }
+          Process.kill(:INT, command)
+        end
         expect(File.read("err").lines.last).to match(message)
         expect(status.exitstatus).to eq(exit_status)
         eventually("the end of the threads") { threads_of_memprof(pid).empty? }

@@ -135,6 +135,7 @@ RSpec.describe Memprof::Core do
       sizes = (1..62).map { |bin| 16 * bin } + (1..60).map { |bin| 1024 + (64 * bin) }
       sizes += (16..128).map { |step| 512 * step } + (1..40).map { |step| 32_768 * step }
       3.times { Fiddle.free(Fiddle.malloc(2000)) }
+      20_000.times { Fiddle.malloc(24) } # so that the next are not where some were free, but between the others
       freed = sizes.flat_map do |size|
         Array.new(12) { [Fiddle.malloc(size), Fiddle.malloc(24)].first }
       end
