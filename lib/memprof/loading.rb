@@ -28,7 +28,7 @@ module Memprof
           load(File.join(__dir__, "everything"))
           name = :Everything
         elsif Memprof.autoload?(name)
-          Native.quiet { Memprof.const_get(name) }
+          undisturbed { Memprof.const_get(name) }
         elsif !@loaded[name]
           load(File.join(__dir__, name.to_s.downcase))
         end
@@ -36,9 +36,9 @@ module Memprof
       end
 
       def load(feature)
-        Native.quiet { require feature }
+        undisturbed { require feature }
       rescue ThreadError
-        loader = Thread.new { Native.quiet { require feature } }
+        loader = Thread.new { undisturbed { require feature } }
         loader.report_on_exception = false
         return if loader.join(PATIENCE)
 
@@ -59,6 +59,15 @@ module Memprof
       end
 
       private
+
+      # Nothing that is tracked sees it. Ruby 3.1 crashes where it compacts the heap while it compiles.
+      def undisturbed(&)
+        compacts = RUBY_VERSION < "3.2" && GC.respond_to?(:auto_compact) && GC.auto_compact
+        GC.auto_compact = false if compacts
+        Native.quiet(&)
+      ensure
+        GC.auto_compact = true if compacts
+      end
 
       # Whether this is a signal handler, where Ruby refuses locks.
       def handler?
