@@ -2,8 +2,8 @@
 
 require "memprof"
 
-# Loads all that memprof otherwise loads when it is first used. A signal handler can't load files: one of a
-# program's own that uses constants of memprof, as `Memprof::Heap`, needs this before.
+# Loads what methods of memprof otherwise load when they are first called. A signal handler can't load files:
+# one of a program's own that names classes of memprof, as `Memprof::Heap`, needs this before.
 #
 #   require "memprof/everything"
 #   trap("USR2") { puts Memprof::Heap.capture.leaks }
@@ -11,6 +11,7 @@ require "memprof"
 # By their constants: a file that is being loaded by its name would load itself again where it names its own.
 load_parts = ->(namespace, *parts) { parts.each { |part| namespace.const_get(part) } }
 load_parts.call(Memprof, :Census, :Core, :Dump, :Growth, :Heap, :Iseqs, :Memory, :Trace)
+load_parts.call(Memprof::Core, :BlockOrigins)
 load_parts.call(Memprof::Report, :Classic, :Json, :Markdown, :Overview, :Text)
 load_parts.call(Memprof::Growth, :GrowthText, :Holders)
 load_parts.call(Memprof::Iseqs, :IseqsText)

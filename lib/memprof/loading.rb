@@ -11,7 +11,9 @@ module Memprof
   module Loading
     # Seconds that a handler waits at most: where it came, the program may be loading a file itself.
     PATIENCE = 5
-    private_constant :PATIENCE
+    # Asked where Ruby refuses locks. One for all, so that asking allocates nothing.
+    PROBE = Mutex.new
+    private_constant :PATIENCE, :PROBE
 
     @loaded = {}
 
@@ -69,9 +71,9 @@ module Memprof
         GC.auto_compact = true if compacts
       end
 
-      # Whether this is a signal handler, where Ruby refuses locks.
+      # Whether this is a signal handler.
       def handler?
-        Mutex.new.synchronize { false }
+        PROBE.synchronize { false }
       rescue ThreadError
         true
       end

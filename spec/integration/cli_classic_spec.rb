@@ -82,15 +82,10 @@ RSpec.describe "memprof --pid PID --name NAME" do
   end
 
   it "leaves a process alone that has a handler of its own and hasn't loaded memprof" do
-    read, write = IO.pipe
-    pid = Process.spawn(RbConfig.ruby, "-e", "trap('URG') { exit!(3) }; puts :ready; $stdout.flush; sleep",
-      out: write)
-    read.gets
-    fails_with("Process #{pid} does not handle SIGURG: .*", "-p", pid, "-n", "app")
-    expect(Process.wait(pid, Process::WNOHANG)).to be_nil
-  ensure
-    Process.kill(:KILL, pid)
-    Process.wait(pid)
+    plain_program("trap('URG') { exit!(3) }\nputs :ready\nsleep") do |pid, _|
+      fails_with("Process #{pid} does not handle SIGURG: .*", "-p", pid, "-n", "app")
+      expect(Process.wait(pid, Process::WNOHANG)).to be_nil
+    end
   end
 
   # Runs the command, and calls the block when it says that it waits for a dump in progress.

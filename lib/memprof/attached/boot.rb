@@ -23,14 +23,19 @@ begin
   missing = sources.reject { |path, _| $LOADED_FEATURES.include?(path) }
   # Before any is evaluated: what memprof loads automatically would be read else.
   $LOADED_FEATURES.concat(missing.keys)
-  verbose = $VERBOSE
   until missing.empty?
     path, code = missing.first
-    # A file that failed before has defined some of its constants.
-    $VERBOSE = nil if Thread.main.thread_variable_get(:memprof_failed) == path
-    load.call(extension) if path == "#{library}/memprof/native.rb"
-    RubyVM::InstructionSequence.compile(code, path, path).eval
-    $VERBOSE = verbose
+    begin
+      # A file that failed before has defined some of its constants.
+      if (silenced = Thread.main.thread_variable_get(:memprof_failed) == path)
+        verbose = $VERBOSE
+        $VERBOSE = nil
+      end
+      load.call(extension) if path == "#{library}/memprof/native.rb"
+      RubyVM::InstructionSequence.compile(code, path, path).eval
+    ensure
+      $VERBOSE = verbose if silenced
+    end
     missing.delete(path)
   end
   Memprof::Attached.new(input, output, library).run(request)
@@ -43,7 +48,6 @@ rescue Exception => e # rubocop:disable Lint/RescueException -- goes to the comm
 ensure
   $LOAD_PATH.delete(library) if added
   unless missing.nil? || missing.empty?
-    $VERBOSE = verbose
     Thread.main.thread_variable_set(:memprof_failed, path)
     missing.each_key { |name| $LOADED_FEATURES.delete(name) }
   end

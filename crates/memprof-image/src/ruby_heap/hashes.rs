@@ -65,7 +65,7 @@ impl Layout {
     pub fn learn(heap: &RubyHeap<'_>) -> Layout {
         let large: Vec<Object> = heap
             .of_kind(Kind::HASH)
-            .filter(|hash| hash.user(ST_TABLE) && !heap.has_no_table_yet(hash))
+            .filter(|hash| hash.user(ST_TABLE) && !heap.lacks_table(hash))
             .take(SAMPLE)
             .collect();
         let fitting = |layout: Layout| {
@@ -93,9 +93,9 @@ impl Layout {
 }
 
 impl RubyHeap<'_> {
-    /// Whether a large hash was allocated, and its table is still to be made, or is no more: it has nothing but a default
-    /// of `nil`, which is 8 before Ruby 3.2, and 4 since.
-    fn has_no_table_yet(&self, hash: &Object) -> bool {
+    /// Whether a large hash has only a default of `nil` (8 before Ruby 3.2, 4 since): it was just allocated, or lost its
+    /// table.
+    fn lacks_table(&self, hash: &Object) -> bool {
         let words = (hash.address + HEADER..hash.address + hash.slot_size).step_by(WORD as usize);
         words
             .map(|at| self.memory.word(at))
@@ -117,7 +117,7 @@ impl RubyHeap<'_> {
             entries: Entries::None,
             blocks: [table, 0, 0],
         };
-        if table == 0 || hash.user(ST_TABLE) && self.has_no_table_yet(hash) {
+        if table == 0 || hash.user(ST_TABLE) && self.lacks_table(hash) {
             return Some(facts);
         }
         if hash.user(ST_TABLE) {
