@@ -3,7 +3,7 @@
 use super::record::Kind;
 
 /// Objects that were moved have no name in capitals: objspace does not know them.
-const KINDS: [(Kind, &str, &str); 22] = [
+const KINDS: [(Kind, &str, &str); 23] = [
     (Kind::NONE, "none", "NONE"),
     (Kind::OBJECT, "object", "OBJECT"),
     (Kind::CLASS, "class", "CLASS"),
@@ -20,6 +20,7 @@ const KINDS: [(Kind, &str, &str); 22] = [
     (Kind::MATCH, "match", "MATCH"),
     (Kind::COMPLEX, "complex", "COMPLEX"),
     (Kind::RATIONAL, "rational", "RATIONAL"),
+    (Kind::BLOCK, "block", "BLOCK"),
     (Kind::SYMBOL, "symbol", "SYMBOL"),
     (Kind::IMEMO, "imemo", "IMEMO"),
     (Kind::NODE, "node", "NODE"),

@@ -25,7 +25,7 @@ pub struct Site {
     pub method: Option<NameId>,
 }
 
-/// Type of a heap slot: Ruby's T_ number (enum ruby_value_type, the same from 3.1 to 4.0).
+/// Type of a heap slot: Ruby's T_ number (enum ruby_value_type, the same from 3.1 to 4.0); or a block of malloc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind(pub u8);
 
@@ -47,6 +47,8 @@ impl Kind {
     pub const MATCH: Kind = Kind(0x0d);
     pub const COMPLEX: Kind = Kind(0x0e);
     pub const RATIONAL: Kind = Kind(0x0f);
+    /// A block of malloc, in a number that Ruby does not use.
+    pub const BLOCK: Kind = Kind(0x10);
     pub const SYMBOL: Kind = Kind(0x14);
     pub const IMEMO: Kind = Kind(0x1a);
     pub const NODE: Kind = Kind(0x1b);

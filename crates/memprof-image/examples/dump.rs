@@ -1,4 +1,4 @@
-//! Writes the heap of the Ruby in a core file as a dump: `dump CORE OUTPUT`.
+//! Writes the heap of the Ruby in a core file as a dump: `dump CORE OUTPUT [blocks]`.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -10,8 +10,8 @@ use memprof_image::{Analysis, Image, dump};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [core, output] = &arguments[..] else {
-        return Err("usage: dump CORE OUTPUT".into());
+    let ([core, output] | [core, output, _]) = &arguments[..] else {
+        return Err("usage: dump CORE OUTPUT [blocks]".into());
     };
     let format = if output.ends_with(".memprof") {
         Format::Binary
@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
         values: Values::FULL,
         header: serde_json::Map::new(),
+        blocks: arguments.len() > 2,
         stop: &AtomicBool::new(false),
     };
     let written = dump::write(&analysis, File::create(output)?, request)?;

@@ -12,7 +12,7 @@ use super::{CONSERVATIVE, Dump};
 use crate::ruby_heap::{Cells, Entries, Object, StTable, Values, VariableName};
 
 /// Edges that are passed on at once.
-const BATCH: usize = 2048;
+pub(super) const BATCH: usize = 2048;
 /// Classes and shapes whose names are remembered.
 const REMEMBERED: usize = 1 << 16;
 
@@ -209,7 +209,9 @@ impl Dump<'_, '_> {
                     continue;
                 }
                 if target < references.slots().start {
-                    if heap.analysis.owner_node(target) == Some(object.node) {
+                    if self.contents_of_objects.is_some() {
+                        batch.extend(self.block_edge(label, target));
+                    } else if heap.analysis.owner_node(target) == Some(object.node) {
                         edges.next.push(target);
                     }
                 } else if heap.kind_of_node(target).is_some() {
@@ -225,7 +227,7 @@ impl Dump<'_, '_> {
         self.pass(&batch)
     }
 
-    fn pass(&mut self, edges: &[Edge<'_>]) -> io::Result<()> {
+    pub(super) fn pass(&mut self, edges: &[Edge<'_>]) -> io::Result<()> {
         if edges.is_empty() {
             return Ok(());
         }
@@ -233,7 +235,7 @@ impl Dump<'_, '_> {
     }
 }
 
-fn plain(label: Label, value: Value) -> Edge<'static> {
+pub(super) fn plain(label: Label, value: Value) -> Edge<'static> {
     Edge {
         label,
         value,

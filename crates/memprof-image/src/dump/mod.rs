@@ -2,6 +2,7 @@
 //! file. Strings, arrays, hashes, structs and plain objects are read exactly, classes by name; what other objects reference
 //! is taken conservatively, and labeled so.
 
+mod blocks;
 mod details;
 mod edges;
 mod roots;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memprof_dump::record::{Counts, Flags, Kind, NameId, NoteKind, Object as Record, Tables};
 use memprof_dump::values::Values;
 use memprof_dump::{Options, Writer};
+use memprof_heap::graph::BitSet;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value};
 
@@ -37,6 +39,8 @@ pub struct Request<'r> {
     pub values: Values,
     /// What the header says besides.
     pub header: Map<String, Value>,
+    /// Blocks of malloc are objects, too, and objects have only the bytes of their slots.
+    pub blocks: bool,
     /// The dump ends with an error soon after this becomes true.
     pub stop: &'r AtomicBool,
 }
@@ -64,6 +68,11 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let heap = RubyHeap::new(analysis);
+    if request.blocks && !heap.knows_blocks {
+        let text = "which blocks malloc has is not known: the process uses another allocator than glibc's, or \
+                    parts of the image are missing";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    }
     let unknown = heap.unknown();
     let mut dump = Dump {
         writer: memprof_dump::create(file, request.options)?,
@@ -72,12 +81,16 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
         class_names: FxHashMap::default(),
         sizes: Sizes::new(&heap),
         values: request.values,
+        contents_of_objects: request
+            .blocks
+            .then(|| BitSet::new(analysis.heap.blocks.len())),
         heap: &heap,
         stop: request.stop,
     };
     dump.header(request.header, &unknown)?;
     dump.roots()?;
     dump.objects()?;
+    dump.blocks()?;
     let truncated = analysis.image.missing > 0;
     let counts = dump.writer.finish(&dump.tables, !truncated)?;
     Ok(Written {
@@ -96,6 +109,8 @@ struct Dump<'d, 'a> {
     class_names: FxHashMap<u64, Option<NameId>>,
     sizes: Sizes,
     values: Values,
+    /// Blocks with the contents of objects, whose references are known exactly; `None`: blocks are left out.
+    contents_of_objects: Option<BitSet>,
     heap: &'d RubyHeap<'a>,
     stop: &'d AtomicBool,
 }
@@ -133,6 +148,7 @@ impl Dump<'_, '_> {
             }
             self.object(&object)?;
             self.edges(&object, &mut edges)?;
+            self.contents(&object)?;
             self.writer.end(&self.tables)?;
         }
         Ok(())
@@ -175,7 +191,10 @@ impl Dump<'_, '_> {
             class,
             class_name,
             slot_size: object.slot_size as u32,
-            memsize: object.slot_size + self.sizes.of(heap, object),
+            memsize: match self.contents_of_objects {
+                Some(_) => object.slot_size,
+                None => object.slot_size + self.sizes.of(heap, object),
+            },
             shape_id: None,
             flags: flags(heap, object, &facts),
             age: None,

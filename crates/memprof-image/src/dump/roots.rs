@@ -26,13 +26,14 @@ const HIGHEST: u64 = 1 << 56;
 
 impl Dump<'_, '_> {
     pub(super) fn roots(&mut self) -> io::Result<()> {
-        for (category, nodes) in CATEGORIES.into_iter().zip(roots(self.heap)) {
+        let with_blocks = self.contents_of_objects.is_some();
+        for (category, nodes) in CATEGORIES.into_iter().zip(roots(self.heap, with_blocks)) {
             let mut batch = Vec::new();
             let mut left = nodes.count();
             for node in nodes.iter() {
                 batch.push(Edge {
                     label: Label::None,
-                    value: Value::Address(self.heap.address(node)),
+                    value: Value::Address(self.address_of(node)),
                     preview: None,
                 });
                 left -= 1;
@@ -47,6 +48,15 @@ impl Dump<'_, '_> {
     }
 }
 
+impl Dump<'_, '_> {
+    fn address_of(&self, node: u32) -> u64 {
+        match self.heap.analysis.block(node) {
+            Some(block) => block.address,
+            None => self.heap.address(node),
+        }
+    }
+}
+
 fn category(anchor: Anchor) -> usize {
     match anchor {
         Anchor::Static => 0,
@@ -55,8 +65,8 @@ fn category(anchor: Anchor) -> usize {
     }
 }
 
-/// Objects by category, each in the first one only.
-fn roots(heap: &RubyHeap<'_>) -> [BitSet; CATEGORIES.len()] {
+/// Objects by category, each in the first one only. With blocks, these too, in place of what they reach.
+fn roots(heap: &RubyHeap<'_>, with_blocks: bool) -> [BitSet; CATEGORIES.len()] {
     let analysis = heap.analysis;
     let references = analysis.references();
     let graph = references.graph();
@@ -72,6 +82,8 @@ fn roots(heap: &RubyHeap<'_>) -> [BitSet; CATEGORIES.len()] {
         } else if let Some(owner) = analysis.owner_node(node) {
             // It is part of that object.
             roots[category].insert(owner);
+        } else if with_blocks {
+            roots[category].insert(node);
         } else if reached.insert(node) {
             next.push(node);
         }
@@ -104,7 +116,7 @@ fn roots(heap: &RubyHeap<'_>) -> [BitSet; CATEGORIES.len()] {
 }
 
 /// Whether a block is a piece of the collector's mark stack, which has what it marked last: 500 objects and the next piece.
-fn is_mark_stack(heap: &RubyHeap<'_>, number: u32) -> bool {
+pub(super) fn is_mark_stack(heap: &RubyHeap<'_>, number: u32) -> bool {
     const OBJECTS: u64 = 500;
     const SIZE: u64 = (OBJECTS + 1) * WORD;
     let Some(block) = heap

@@ -33,7 +33,10 @@ impl Sizes {
         let owned = object.node - heap.analysis.references().slots().start;
         let owned = self.0.get(owned as usize).copied().unwrap_or(0);
         // A slot may have rests of what was there before, which look like references.
-        exact(heap, object).unwrap_or(owned)
+        let exact = exact(heap, object);
+        exact.map_or(owned, |blocks| {
+            blocks.filter_map(|block| heap.block(block)).sum()
+        })
     }
 }
 
@@ -60,7 +63,11 @@ fn contents(heap: &RubyHeap<'_>, object: &Object) -> Option<Range<u64>> {
     })
 }
 
-fn exact(heap: &RubyHeap<'_>, object: &Object) -> Option<u64> {
+/// Where blocks that an object has for its contents begin, if its type says so. What lies in the slot begins no block.
+pub fn exact<'h>(
+    heap: &'h RubyHeap<'_>,
+    object: &Object,
+) -> Option<impl Iterator<Item = u64> + use<'h>> {
     let blocks = match object.kind() {
         Kind::FLOAT => Vec::new(),
         Kind::STRING => {
@@ -76,11 +83,5 @@ fn exact(heap: &RubyHeap<'_>, object: &Object) -> Option<u64> {
         Kind::HASH => heap.hash(object)?.blocks.to_vec(),
         _ => return None,
     };
-    // What lies in the slot begins no block.
-    Some(
-        blocks
-            .into_iter()
-            .filter_map(|block| heap.block(block))
-            .sum(),
-    )
+    Some(blocks.into_iter())
 }

@@ -1,0 +1,137 @@
+//! Blocks of malloc as objects: what references them, and what they reference as far as words look like addresses.
+
+use std::io;
+
+use memprof_dump::Writer;
+use memprof_dump::record::{
+    Allocation, Detail, Edge, Flags, Kind, Label, Object as Record, Site, Value,
+};
+
+use super::edges::{BATCH, plain};
+use super::roots::is_mark_stack;
+use super::sizes::exact;
+use super::{CONSERVATIVE, Dump, STEP};
+use crate::blocks;
+use crate::ruby_heap::Object;
+
+/// The label of references to blocks that have an object's contents.
+const CONTENTS: &str = "contents";
+
+impl Dump<'_, '_> {
+    /// References of an object to the blocks that it has for its contents, where its type says which.
+    pub(super) fn contents(&mut self, object: &Object) -> io::Result<()> {
+        let heap = self.heap;
+        let Some(known) = &mut self.contents_of_objects else {
+            return Ok(());
+        };
+        let blocks = exact(heap, object).into_iter().flatten();
+        let found: Vec<u64> = blocks
+            .filter(|&block| heap.block(block).is_some())
+            .collect();
+        let numbers = found
+            .iter()
+            .filter_map(|&block| heap.analysis.heap.blocks.at(block));
+        numbers.for_each(|number| {
+            known.insert(number);
+        });
+        let label = Label::Role(self.tables.intern(CONTENTS));
+        let edges: Vec<Edge<'_>> = (found.into_iter())
+            .map(|block| plain(label, Value::Address(block)))
+            .collect();
+        self.pass(&edges)
+    }
+
+    /// The reference to a block that is in use.
+    pub(super) fn block_edge(&self, label: Label, number: u32) -> Option<Edge<'static>> {
+        let block = self.heap.analysis.block(number)?;
+        let is_used = block.kind == blocks::Kind::Used;
+        is_used.then(|| plain(label, Value::Address(block.address)))
+    }
+
+    /// All blocks in use, if they are wanted.
+    pub(super) fn blocks(&mut self) -> io::Result<()> {
+        let Some(contents) = self.contents_of_objects.take() else {
+            return Ok(());
+        };
+        let analysis = self.heap.analysis;
+        let blocks = (0..).zip(analysis.heap.blocks.iter());
+        for (number, block) in blocks.filter(|(_, block)| block.kind == blocks::Kind::Used) {
+            if number as usize % STEP == 0 {
+                self.check_stop()?;
+            }
+            let signature = analysis
+                .signature(block)
+                .and_then(|word| analysis.in_file(word));
+            let record = Record {
+                address: block.address,
+                kind: Kind::BLOCK,
+                class: 0,
+                class_name: None,
+                slot_size: 0,
+                memsize: block.size,
+                shape_id: None,
+                flags: Flags::default(),
+                age: None,
+                object_id: None,
+                detail: match signature {
+                    Some(name) => Detail::Data {
+                        type_name: Some(self.tables.intern(&name)),
+                    },
+                    None => Detail::None,
+                },
+                fields: &[],
+                allocation: self.allocation(number),
+            };
+            self.writer.object(&self.tables, &record)?;
+            if !contents.contains(number) && !is_mark_stack(self.heap, number) {
+                self.edges_of_block(number)?;
+            }
+            self.writer.end(&self.tables)?;
+        }
+        self.contents_of_objects = Some(contents);
+        Ok(())
+    }
+
+    /// Where a recording says that it was allocated.
+    fn allocation(&mut self, number: u32) -> Option<Allocation> {
+        let place = self.heap.analysis.recorded()?.place(number)?;
+        let (file, line) = match place.location.rsplit_once(':') {
+            Some((file, line)) if line.bytes().all(|byte| byte.is_ascii_digit()) => {
+                (file, line.parse().unwrap_or(0))
+            }
+            _ => (place.location.as_str(), 0),
+        };
+        let method = (!place.method.is_empty()).then(|| self.tables.intern(&place.method));
+        let file = self.tables.intern(file);
+        let site = self.tables.intern_site(Site { file, line, method });
+        Some(Allocation {
+            site,
+            caller: None,
+            generation: 0,
+            time: 0,
+        })
+    }
+
+    fn edges_of_block(&mut self, number: u32) -> io::Result<()> {
+        let heap = self.heap;
+        let references = heap.analysis.references();
+        let label = Label::Role(self.tables.intern(CONSERVATIVE));
+        let mut batch = Vec::new();
+        for target in references.graph().edges(number) {
+            if target == number {
+                continue;
+            }
+            if target < references.slots().start {
+                batch.extend(self.block_edge(label, target));
+            } else if heap.kind_of_node(target).is_some() {
+                batch.push(plain(label, Value::Address(heap.address(target))));
+            }
+            if batch.len() >= BATCH {
+                self.check_stop()?;
+                self.pass(&batch)?;
+                batch.clear();
+            }
+        }
+        self.pass(&batch)
+    }
+}
