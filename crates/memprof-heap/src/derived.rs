@@ -212,7 +212,8 @@ fn ways<'a>(
 
 /// Nodes that hold objects for a moment, and what they hold for good.
 struct Passing {
-    /// Threads and fibers, for their stacks, caches of calls, classes, for their caches of methods, and memprof's own objects.
+    /// Threads and fibers, for their stacks, caches of calls, classes, for their caches of methods, blocks of C code, and
+    /// memprof's own objects.
     passing: BitSet,
     /// All that classes have but their caches.
     lasting: FxHashMap<u32, Vec<u32>>,
@@ -235,6 +236,8 @@ impl Passing {
                 match group.kind {
                     Kind::DATA => matches!(name, "VM/thread" | "thread" | "fiber"),
                     Kind::IMEMO => matches!(name, "callcache" | "constcache"),
+                    // What C code has says less than a constant or a variable that holds the same.
+                    Kind::BLOCK => true,
                     _ => false,
                 }
             })
