@@ -309,17 +309,20 @@ module Memprof
     # `conservative`.
     #
     # @param ignore_stack_roots [Boolean] leave out what only stacks and registers refer to
+    # @param blocks [Boolean] blocks of malloc are objects, too, of the type `:block`, with the references that
+    #   words in them look like: so what an object retains is known across Ruby and C. Objects have the bytes of
+    #   their slots then, and their contents are blocks
     # @yield (see Heap.open)
     # @yieldparam stage (see Heap.open)
     # @yieldparam done (see Heap.open)
     # @yieldparam total (see Heap.open)
     # @return [Heap]
-    # @raise [Error] if there is no Ruby in it
+    # @raise [Error] if there is no Ruby in it, or blocks are asked for and not known
     # @example
     #   Memprof::Core.of { |core| core.heap.leaks[:findings].each { |finding| puts finding[:sentence] } }
-    def heap(ignore_stack_roots: false, &progress)
+    def heap(ignore_stack_roots: false, blocks: false, &progress)
       Dump::Spool.nameless do |file|
-        write(file, Dump::Options.new(format: :binary))
+        write(file, Dump::Options.new(format: :binary), blocks: blocks)
         file.rewind
         Heap.read(file, ignore_stack_roots: ignore_stack_roots, &progress)
       end
@@ -331,24 +334,25 @@ module Memprof
     #   {Memprof.dump_all}
     # @param format [Symbol, nil] `:memprof`, `:objspace`, `:binary` or `:heap_dump`
     # @param values [Symbol] contents of strings etc.: `:full`, `:truncate`, `:hash`, `:length`, `:none`
+    # @param blocks (see #heap)
     # @return [Dump::Result]
     # @raise [ArgumentError] if an option makes no sense
-    # @raise [Error] if there is no Ruby in it, or the target can't be written
+    # @raise [Error] if there is no Ruby in it, blocks are asked for and not known, or the target can't be written
     # @example
     #   Memprof::Core.of { |core| core.dump("core.memprof", values: :length).objects }
-    def dump(target, format: nil, values: :full)
+    def dump(target, format: nil, values: :full, blocks: false)
       path = Output.file_path(target)
       options = Dump::Options.new(path, format: format, values: values)
-      Dump.image(target, options) { |file| write(file, options) }
+      Dump.image(target, options) { |file| write(file, options, blocks: blocks) }
     end
 
     # @api private
     # @return [Hash{String => Object}] counts, and what is `unknown` of this build of Ruby
-    def write(file, options)
+    def write(file, options, blocks: false)
       raise_if_ended
       Loading.json
-      header = { memprof: VERSION, moved: false, tracking: false }
-      @native.dump(file.fileno, options.to_native, JSON.generate(header))
+      header = { memprof: VERSION, moved: false, tracking: false, blocks: !!blocks }
+      @native.dump(file.fileno, options.to_native, JSON.generate(header), !!blocks)
     end
 
     # @return [String]

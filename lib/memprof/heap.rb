@@ -48,11 +48,13 @@ module Memprof
       #   unknown origin: then one record of it (a long String, a large Array) may take a sixteenth of that
       #   in memory, at least 64 MiB and at most 512 MiB, else 1 GiB. An index that is there is read in any
       #   case
+      # @param blocks [Boolean] of a core file: also blocks of malloc ({Core#heap})
       # @yield about ten times a second, until the heap is open. What the block raises ends the opening
       # @yieldparam stage [Symbol] `:opening`, `:reading`, `:linking`, `:computing` or `:writing`
       # @yieldparam done [Integer] bytes that were read
       # @yieldparam total [Integer, nil] bytes of the dump; nil if that is not known
       # @return [Heap]
+      # @raise [ArgumentError] if blocks are asked for and it is no core file
       # @raise [Memprof::InvalidDump] if it is no dump, or was cut before its first object
       # @raise [Memprof::DumpTooLarge] if it, or one record of it, is larger than it may be
       # @raise [Memprof::Error] if it can't be read
@@ -62,9 +64,12 @@ module Memprof
       #     puts [stage, done, total].join(" ")
       #   end
       #   heap.size > 1000 # => true
-      def open(path, index: true, ignore_stack_roots: false, max_bytes: nil, &progress)
+      def open(path, index: true, ignore_stack_roots: false, max_bytes: nil, blocks: false, &progress)
         path = File.path(path)
-        return of_core(path, ignore_stack_roots, &progress) if max_bytes.nil? && core?(path)
+        if max_bytes.nil? && core?(path)
+          return of_core(path, ignore_stack_roots: ignore_stack_roots, blocks: blocks, &progress)
+        end
+        raise ArgumentError, "blocks are taken from core files only: #{path} has what it has" if blocks
 
         with_place(path) { new(Native::Heap.open(path, !!index, !!ignore_stack_roots, max_bytes, &progress)) }
       end
@@ -119,9 +124,9 @@ module Memprof
         Core.core?(path)
       end
 
-      def of_core(path, ignore_stack_roots, &progress)
+      def of_core(path, **options, &progress)
         core = Core.open(path)
-        with_place(path) { core.heap(ignore_stack_roots: ignore_stack_roots, &progress) }
+        with_place(path) { core.heap(**options, &progress) }
       end
 
       # What the extension raises says what went wrong; only this side knows where.

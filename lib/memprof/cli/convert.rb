@@ -43,6 +43,7 @@ module Memprof
           "memprof, objspace, binary, heap_dump (default: by", "the extension of OUT)", :format)
         one_of(Memprof::Dump::Options::VALUES, "--values WHAT",
           "contents of strings etc.: full (default),", "truncate, hash, length, none", :values)
+        flag("--blocks", "of a core file: blocks of malloc are objects, too", :blocks)
         flag("--force", "replace OUT if it exists", :force)
       end
 
@@ -100,7 +101,10 @@ module Memprof
       end
 
       def convert(path, file, options)
-        return Memprof::Core.open(path).write(file, options) if Memprof::Core.core?(path)
+        if Memprof::Core.core?(path)
+          return Memprof::Core.open(path).write(file, options, blocks: @options[:blocks])
+        end
+        raise UsageError, "--blocks takes blocks of malloc from a core file" if @options[:blocks]
 
         Native.convert(path, file.fileno, options.to_native)
       rescue InvalidDump => e

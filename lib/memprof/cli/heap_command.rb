@@ -45,6 +45,7 @@ module Memprof
         flag("--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
           :ignore_stack_roots)
         flag("--no-index", "do not write an index file beside FILE", :no_index)
+        flag("--blocks", "of a core file: blocks of malloc are objects, too", :blocks)
       end
 
       def where_option = text("--where QUERY", "only these objects: 'class = Order'", :where)
@@ -56,12 +57,20 @@ module Memprof
         load_library
         require_relative "../heap"
         heap = Loading.new(@terminal, path).open(index: !@options[:no_index],
-          ignore_stack_roots: @options.fetch(:ignore_stack_roots, false))
+          ignore_stack_roots: @options.fetch(:ignore_stack_roots, false), **blocks_of(path))
         warn_of_missing_parts(heap.source, path)
         heap
       rescue Memprof::Error => e
         refuse_other_kind(path, "a heap dump", :heap, :core)
         raise UsageError, "cannot read #{path}: #{e.message.delete_prefix("can't read #{path}: ")}"
+      end
+
+      def blocks_of(path)
+        return {} unless @options[:blocks]
+        require_relative "../core"
+        return { blocks: true } if path != "-" && Memprof::Core.core?(path)
+
+        raise UsageError, "--blocks takes blocks of malloc from a core file, and #{path} is none"
       end
 
       def warn_of_missing_parts(source, path)

@@ -46,7 +46,7 @@ pub fn init(ruby: &Ruby, native: RModule) -> Result<(), Error> {
     image.define_singleton_method("open", function!(open, 1))?;
     image.define_method("ask", method!(ask, 2))?;
     image.define_method("damaged?", method!(is_damaged, 0))?;
-    image.define_method("dump", method!(dump, 3))?;
+    image.define_method("dump", method!(dump, 4))?;
     image.define_method("add_recording", method!(add_recording, 3))
 }
 
@@ -126,6 +126,7 @@ fn dump(
     descriptor: i32,
     options: RHash,
     header: String,
+    blocks: bool,
 ) -> Result<RHash, Error> {
     let file = duplicate(ruby, descriptor)?;
     let header = serde_json::from_str(&header)
@@ -148,6 +149,7 @@ fn dump(
             options,
             values,
             header,
+            blocks,
             stop: &abandoned,
         };
         image_dump::write(&analysis, file, request)
