@@ -3,7 +3,6 @@
 
 mod capture_heap;
 mod export_heap;
-mod field_values;
 mod native_diff;
 mod native_verdict;
 mod object_set;

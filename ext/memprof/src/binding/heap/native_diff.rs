@@ -5,6 +5,7 @@ use std::sync::Arc;
 use magnus::{
     Class, DataTypeFunctions, Error, Module, Object, RModule, Ruby, TypedData, function, method,
 };
+use memprof_analysis::objects::Objects;
 use memprof_analysis::questions::Diff;
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
@@ -99,10 +100,9 @@ fn objects(
             .survived()
             .map(|survived| of(&native.after, survived)),
         _ => {
-            let mut kept = native
-                .after
-                .all()
-                .map_err(|error| super::super::exceptions::of_input(ruby, &error))?;
+            let all = Objects::all(Arc::clone(&native.after.heap));
+            let all = all.map_err(|error| super::super::exceptions::of_input(ruby, &error))?;
+            let mut kept = all.ids().to_vec();
             kept.retain(|id| !changes.new.contains(*id));
             Some(NativeObjects::new(Arc::clone(&native.after), kept))
         }

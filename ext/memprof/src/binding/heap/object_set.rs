@@ -1,23 +1,20 @@
-//! `Memprof::Native::Objects`: some objects of a heap, as numbers.
+//! `Memprof::Native::Objects`: some objects of a heap, as numbers ([`memprof_analysis::objects`]).
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::io;
 use std::sync::Arc;
 
 use magnus::{
     Class, DataTypeFunctions, Error, Module, RArray, RClass, RModule, Ruby, TypedData, method,
 };
-use memprof_analysis::query::Field;
-use memprof_analysis::questions::{self, Selection, Words};
-use memprof_heap::NONE;
-use memprof_heap::graph::{self, BitSet};
-use rustc_hash::FxHashMap;
+use memprof_analysis::objects::{Join, Measure, Objects};
+use memprof_analysis::questions::{self, Words};
+use memprof_heap::Heap;
 
 use super::super::exceptions::{of_input, of_question};
 use super::super::job;
+use super::NativeHeap;
 use super::opened::Opened;
-use super::{NativeHeap, field_values};
+
+type Chosen = Objects<Arc<Heap>>;
 
 /// Objects of a heap, in an order.
 #[derive(TypedData)]
@@ -29,7 +26,7 @@ use super::{NativeHeap, field_values};
 )]
 pub struct NativeObjects {
     opened: Arc<Opened>,
-    ids: Vec<u32>,
+    objects: Chosen,
     relation: Relation,
 }
 
@@ -45,7 +42,7 @@ enum Relation {
 
 impl DataTypeFunctions for NativeObjects {
     fn size(&self) -> usize {
-        size_of::<NativeObjects>() + size_of_val(self.ids.as_slice())
+        size_of::<NativeObjects>() + size_of_val(self.ids())
     }
 }
 
@@ -74,16 +71,25 @@ pub fn define(ruby: &Ruby, native: RModule, heap: RClass) -> Result<(), Error> {
 impl NativeObjects {
     /// These nodes.
     pub fn new(opened: Arc<Opened>, ids: Vec<u32>) -> NativeObjects {
+        let objects = Objects::new(Arc::clone(&opened.heap), ids);
         NativeObjects {
             opened,
-            ids,
+            objects,
             relation: Relation::None,
         }
     }
 
     /// The nodes.
     pub fn ids(&self) -> &[u32] {
-        &self.ids
+        self.objects.ids()
+    }
+
+    fn like(&self, objects: Chosen) -> NativeObjects {
+        NativeObjects {
+            opened: Arc::clone(&self.opened),
+            objects,
+            relation: Relation::None,
+        }
     }
 }
 
@@ -92,21 +98,24 @@ fn found(
     ruby: &Ruby,
     opened: &Arc<Opened>,
     relation: Relation,
-    find: impl FnOnce(&Opened) -> io::Result<Vec<u32>> + Send + 'static,
+    find: impl FnOnce(&Opened, Arc<Heap>) -> std::io::Result<Chosen> + Send + 'static,
 ) -> Result<NativeObjects, Error> {
     let theirs = Arc::clone(opened);
-    let ids = job::run(ruby, "objects", move |_| find(&theirs))?;
-    let ids = ids.map_err(|error| of_input(ruby, &error))?;
+    let objects = job::run(ruby, "objects", move |_| {
+        find(&theirs, Arc::clone(&theirs.heap))
+    })?;
     Ok(NativeObjects {
         opened: Arc::clone(opened),
-        ids,
+        objects: objects.map_err(|error| of_input(ruby, &error))?,
         relation,
     })
 }
 
 /// All objects.
 fn all(ruby: &Ruby, native: &NativeHeap) -> Result<NativeObjects, Error> {
-    found(ruby, &native.0, Relation::None, Opened::all)
+    found(ruby, &native.0, Relation::None, |_, heap| {
+        Objects::all(heap)
+    })
 }
 
 /// The objects of these numbers.
@@ -124,96 +133,57 @@ fn roots(native: &NativeHeap) -> NativeObjects {
 
 /// Objects whose class this is, singleton classes in between left aside.
 fn instances(ruby: &Ruby, native: &NativeHeap, class: u32) -> Result<NativeObjects, Error> {
-    found(ruby, &native.0, Relation::None, move |opened| {
-        let heap = &opened.heap;
-        let groups = heap.groups().iter().map(|group| {
-            let shown = heap.classes().get(group.shown as usize);
-            group.class == class || shown.is_some_and(|shown| shown.object == class)
-        });
-        let groups: Vec<bool> = groups.collect();
-        let numbers = heap.group_numbers()?;
-        let mut ids = opened.all()?;
-        ids.retain(|&id| {
-            groups
-                .get(numbers[id as usize] as usize)
-                .copied()
-                .unwrap_or(false)
-        });
-        Ok(ids)
+    found(ruby, &native.0, Relation::None, move |_, heap| {
+        Objects::instances(heap, class)
     })
 }
 
 /// What an object refers to, besides its class.
 fn references(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects, Error> {
-    let graph = native
-        .0
-        .heap
-        .graph(&[])
-        .map_err(|error| of_input(ruby, &error))?;
-    let ids = graph.row(id).to_vec();
+    let graph = native.0.heap.graph(&[]);
+    let graph = graph.map_err(|error| of_input(ruby, &error))?;
     Ok(NativeObjects {
-        opened: Arc::clone(&native.0),
-        ids,
         relation: Relation::Of(id),
+        ..NativeObjects::new(Arc::clone(&native.0), graph.row(id).to_vec())
     })
 }
 
 /// What refers to an object, what retains most first.
 fn referrers(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects, Error> {
-    found(ruby, &native.0, Relation::To(id), move |opened| {
-        let mut referrers = opened.referrers(id)?;
-        referrers.retain(|&from| from != opened.heap.root());
-        let mut referrers = opened.heap.without_capturing_thread(referrers)?;
-        let retained = opened.heap.retained()?;
-        referrers.sort_by_key(|&from| Reverse(retained.get(from)));
-        Ok(referrers)
+    found(ruby, &native.0, Relation::To(id), move |opened, heap| {
+        Objects::referrers(heap, opened.referrers(id)?)
     })
 }
 
 /// What an object keeps alive, itself first.
 fn retains(ruby: &Ruby, native: &NativeHeap, id: u32) -> Result<NativeObjects, Error> {
-    found(ruby, &native.0, Relation::None, move |opened| {
-        let tree = opened.heap.tree()?;
-        if tree.subtree_size(id) == 0 {
-            return Ok(vec![id]);
-        }
-        let flags = opened.heap.flag_words()?;
-        let counts = |id: &u32| {
-            flags
-                .get(*id as usize)
-                .is_none_or(|flags| flags & memprof_heap::FOLDED.0 == 0)
-        };
-        Ok(tree.subtree(id).iter().copied().filter(counts).collect())
+    found(ruby, &native.0, Relation::None, move |_, heap| {
+        Objects::retained_by(heap, id)
     })
 }
 
-fn size(objects: &NativeObjects) -> usize {
-    objects.ids.len()
-}
-
-fn part(objects: &NativeObjects, start: usize, count: usize) -> &[u32] {
-    let end = start.saturating_add(count).min(objects.ids.len());
-    objects.ids.get(start..end).unwrap_or_default()
+fn size(native: &NativeObjects) -> usize {
+    native.ids().len()
 }
 
 /// Some of the numbers.
-fn slice(ruby: &Ruby, objects: &NativeObjects, start: usize, count: usize) -> RArray {
-    ruby.ary_from_iter(part(objects, start, count).iter().copied())
+fn slice(ruby: &Ruby, native: &NativeObjects, start: usize, count: usize) -> RArray {
+    ruby.ary_from_iter(native.objects.part(start, count).iter().copied())
 }
 
 /// Their labels; `nil` if these are no references.
 fn labels(
     ruby: &Ruby,
-    objects: &NativeObjects,
+    native: &NativeObjects,
     start: usize,
     count: usize,
 ) -> Result<Option<RArray>, Error> {
-    if matches!(objects.relation, Relation::None) {
+    if matches!(native.relation, Relation::None) {
         return Ok(None);
     }
-    let words = Words::new(&objects.opened.heap).map_err(|error| of_input(ruby, &error))?;
-    let ids = part(objects, start, count);
-    let labels: Vec<Option<String>> = match objects.relation {
+    let words = Words::new(&native.opened.heap).map_err(|error| of_input(ruby, &error))?;
+    let ids = native.objects.part(start, count);
+    let labels: Vec<Option<String>> = match native.relation {
         Relation::To(to) => ids.iter().map(|&from| words.label(from, to)).collect(),
         Relation::Of(from) => {
             let first = words.row(from).map_or(0, |row| row.start) + start;
@@ -226,137 +196,64 @@ fn labels(
     Ok(Some(ruby.ary_from_iter(labels)))
 }
 
-fn includes(objects: &NativeObjects, id: u32) -> bool {
-    objects.ids.contains(&id)
+fn includes(native: &NativeObjects, id: u32) -> bool {
+    native.ids().contains(&id)
+}
+
+/// Work on the objects in a thread of our own.
+fn put<T: Send + 'static>(
+    ruby: &Ruby,
+    native: &NativeObjects,
+    work: impl FnOnce(&Chosen) -> Result<T, questions::Error> + Send + 'static,
+) -> Result<T, Error> {
+    let objects = native.objects.clone();
+    let answer = job::run(ruby, "objects", move |_| work(&objects))?;
+    answer.map_err(|error| of_question(ruby, &error))
 }
 
 /// Those that meet a filter.
-fn filter(ruby: &Ruby, objects: &NativeObjects, filter: String) -> Result<NativeObjects, Error> {
-    let opened = Arc::clone(&objects.opened);
-    let ids = objects.ids.clone();
-    let ids = job::run(
-        ruby,
-        "where",
-        move |_| -> Result<Vec<u32>, questions::Error> {
-            let selection = Selection::new(&opened.heap, Some(&filter))?;
-            Ok(ids
-                .into_iter()
-                .filter(|&id| selection.contains(id))
-                .collect())
-        },
-    )?;
-    let ids = ids.map_err(|error| of_question(ruby, &error))?;
-    Ok(NativeObjects::new(Arc::clone(&objects.opened), ids))
+fn filter(ruby: &Ruby, native: &NativeObjects, filter: String) -> Result<NativeObjects, Error> {
+    let chosen = put(ruby, native, move |objects| objects.filter(&filter))?;
+    Ok(native.like(chosen))
 }
 
-/// A job on the numbers.
-fn on_ids<T: Send + 'static>(
-    ruby: &Ruby,
-    objects: &NativeObjects,
-    work: impl FnOnce(&Opened, Vec<u32>) -> io::Result<T> + Send + 'static,
-) -> Result<T, Error> {
-    let opened = Arc::clone(&objects.opened);
-    let ids = objects.ids.clone();
-    let result = job::run(ruby, "objects", move |_| work(&opened, ids))?;
-    result.map_err(|error| of_input(ruby, &error))
+fn measure(ruby: &Ruby, name: &str) -> Result<Measure, Error> {
+    Measure::parse(name).map_err(|error| of_question(ruby, &error))
 }
 
 /// A field of all of them, added up.
-fn sum(ruby: &Ruby, objects: &NativeObjects, field: String) -> Result<u64, Error> {
-    let field = field_values::field(ruby, &field)?;
-    if field == Field::Retained {
-        return retained(ruby, objects);
-    }
-    on_ids(ruby, objects, move |opened, ids| {
-        let value = field_values::values(&opened.heap, field)?;
-        Ok(ids
-            .into_iter()
-            .fold(0, |sum: u64, id| sum.saturating_add(value(id))))
-    })
+fn sum(ruby: &Ruby, native: &NativeObjects, field: String) -> Result<u64, Error> {
+    let measure = measure(ruby, &field)?;
+    put(ruby, native, move |objects| Ok(objects.sum(measure)?))
 }
 
 /// What they keep alive, nothing counted twice.
-fn retained(ruby: &Ruby, objects: &NativeObjects) -> Result<u64, Error> {
-    on_ids(ruby, objects, |opened, ids| {
-        let heap = &opened.heap;
-        let set = BitSet::of(heap.root() as usize + 1, ids);
-        let dominators = heap.dominators()?;
-        let sizes = heap.retained()?;
-        let tops = graph::top_members(dominators, &set)
-            .into_iter()
-            .map(|id| sizes.get(id));
-        let unreachable = set
-            .iter()
-            .filter(|id| !dominators.reaches(*id))
-            .map(|id| sizes.get(id));
-        Ok(tops.chain(unreachable).fold(0, u64::saturating_add))
-    })
+fn retained(ruby: &Ruby, native: &NativeObjects) -> Result<u64, Error> {
+    put(ruby, native, |objects| Ok(objects.retained()?))
 }
 
 /// Those with the greatest values.
 fn top(
     ruby: &Ruby,
-    objects: &NativeObjects,
+    native: &NativeObjects,
     count: usize,
     field: String,
 ) -> Result<NativeObjects, Error> {
-    let field = field_values::field(ruby, &field)?;
-    let ids = on_ids(ruby, objects, move |opened, ids| {
-        let value = field_values::values(&opened.heap, field)?;
-        let mut best: BinaryHeap<Reverse<(u64, Reverse<u32>)>> = BinaryHeap::new();
-        for id in ids {
-            best.push(Reverse((value(id), Reverse(id))));
-            if best.len() > count {
-                best.pop();
-            }
-        }
-        let best = best.into_sorted_vec();
-        Ok(best
-            .into_iter()
-            .map(|Reverse((_, Reverse(id)))| id)
-            .collect())
-    })?;
-    Ok(NativeObjects::new(Arc::clone(&objects.opened), ids))
+    let measure = measure(ruby, &field)?;
+    let top = put(
+        ruby,
+        native,
+        move |objects| Ok(objects.top(count, measure)?),
+    )?;
+    Ok(native.like(top))
 }
 
 /// Name of each class with its objects, the most objects first.
-fn by_class(ruby: &Ruby, objects: &NativeObjects) -> Result<RArray, Error> {
-    let groups = on_ids(ruby, objects, |opened, ids| {
-        let heap = &opened.heap;
-        let numbers = heap.group_numbers()?;
-        let mut groups: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for id in ids {
-            let group = numbers
-                .get(id as usize)
-                .and_then(|&group| heap.groups().get(group as usize));
-            groups
-                .entry(group.map_or(NONE, |group| group.shown))
-                .or_default()
-                .push(id);
-        }
-        let groups = groups.into_iter().map(|(class, ids)| {
-            let class = heap.classes().get(class as usize);
-            (
-                class
-                    .map_or("root", |class| heap.name(class.name))
-                    .to_owned(),
-                ids,
-            )
-        });
-        let mut groups: Vec<(String, Vec<u32>)> = groups.collect();
-        groups.sort_by(|one, other| {
-            other
-                .1
-                .len()
-                .cmp(&one.1.len())
-                .then_with(|| one.0.cmp(&other.0))
-        });
-        Ok(groups)
-    })?;
-    let rows = ruby.ary_new_capa(groups.len());
-    for (name, ids) in groups {
-        let ids = NativeObjects::new(Arc::clone(&objects.opened), ids);
-        rows.push((name, ids))?;
+fn by_class(ruby: &Ruby, native: &NativeObjects) -> Result<RArray, Error> {
+    let classes = put(ruby, native, |objects| Ok(objects.by_class()?))?;
+    let rows = ruby.ary_new_capa(classes.len());
+    for (name, objects) in classes {
+        rows.push((name, native.like(objects)))?;
     }
     Ok(rows)
 }
@@ -364,26 +261,20 @@ fn by_class(ruby: &Ruby, objects: &NativeObjects) -> Result<RArray, Error> {
 /// `"and"`: those that are in both, `"not"`: those that are in the first only, `"or"`: all.
 fn combine(
     ruby: &Ruby,
-    objects: &NativeObjects,
+    native: &NativeObjects,
     other: &NativeObjects,
     how: String,
 ) -> Result<NativeObjects, Error> {
-    if !Arc::ptr_eq(&objects.opened, &other.opened) {
+    if !Arc::ptr_eq(&native.opened, &other.opened) {
         return Err(Error::new(
             ruby.exception_arg_error(),
             "these are objects of two heaps",
         ));
     }
-    let nodes = objects.opened.heap.root() as usize;
-    let theirs = BitSet::of(nodes, other.ids.iter().copied());
-    let mut ids: Vec<u32> = objects.ids.clone();
-    match how.as_str() {
-        "and" => ids.retain(|id| theirs.contains(*id)),
-        "not" => ids.retain(|id| !theirs.contains(*id)),
-        _ => {
-            let ours = BitSet::of(nodes, ids.iter().copied());
-            ids.extend(other.ids.iter().copied().filter(|id| !ours.contains(*id)));
-        }
-    }
-    Ok(NativeObjects::new(Arc::clone(&objects.opened), ids))
+    let how = match how.as_str() {
+        "and" => Join::And,
+        "not" => Join::Not,
+        _ => Join::Or,
+    };
+    Ok(native.like(native.objects.join(&other.objects, how)))
 }

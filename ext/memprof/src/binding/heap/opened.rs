@@ -41,15 +41,6 @@ impl Opened {
         Ok(flags.filter(|flags| **flags & FOLDED.0 == 0).count())
     }
 
-    /// All objects that count.
-    pub fn all(&self) -> io::Result<Vec<u32>> {
-        let flags = self.heap.flag_words()?.iter().zip(0..);
-        Ok(flags
-            .filter(|(flags, _)| **flags & FOLDED.0 == 0)
-            .map(|(_, id)| id)
-            .collect())
-    }
-
     /// What refers to a node, each once.
     pub fn referrers(&self, node: u32) -> io::Result<Vec<u32>> {
         let classes = self.heap.group_classes();
