@@ -27,6 +27,10 @@ module Memprof
         has forked, such as the workers of a puma cluster, one after the other, but not
         PID itself; the names have their process ids before the extension of --output.
 
+        With --blocks the dump has what malloc has, too: memprof copies the process, also
+        one that has loaded memprof/signal, and reads Ruby and C from the copy. Where
+        objects were allocated is not in such a dump.
+
         Examples:
           memprof dump --pid 4711
           memprof dump --pid 4711 --output heap.memprof --values hash
@@ -58,6 +62,7 @@ module Memprof
           :format)
         one_of(known::VALUES, "--values WHAT", "contents of strings etc.: full, truncate,",
           "hash, length, none (default: the process", "decides)", :values)
+        flag("--blocks", "blocks of malloc are objects, too", :blocks)
         flag("--children", "dump the forked processes, not PID itself", :children)
         count("--seconds N", "timeout of the dump (default: #{DEFAULT_SECONDS})", :seconds)
       end
@@ -100,7 +105,8 @@ module Memprof
       end
 
       def dump(target, out)
-        out = dump_of(target, out, @wanted, @options.fetch(:seconds, DEFAULT_SECONDS))
+        seconds = @options.fetch(:seconds, DEFAULT_SECONDS)
+        out = @options[:blocks] ? with_blocks(target, out, @wanted) : dump_of(target, out, @wanted, seconds)
         @terminal.puts(out)
         path = Shellwords.escape(CLI.text_or_bytes(out))
         @terminal.warn("#{Units.bytes(File.size(out))}; next: memprof leaks #{path}")

@@ -103,10 +103,24 @@ module Memprof
         out
       end
 
+      # A copy that is read from here: what malloc has, Ruby itself does not know.
+      def with_blocks(target, out, wanted)
+        require_relative "../core"
+        wanted = wanted.except(:compression)
+        out ||= Collection.name(target, ending({ format: "memprof", compression: "none" }.merge(wanted)))
+        Memprof::Core.of(target.pid) do |core|
+          core.dump(out, blocks: true, **wanted)
+          @terminal.warn("a copy of process #{target.pid} was dumped; it was paused for #{shown(core.pause)}")
+        end
+        out
+      end
+
       def copied(target, pause)
         @terminal.warn("process #{target.pid} does not answer, so a copy of it was dumped; " \
-                       "it was paused for #{(pause * 1000).round(1)} ms")
+                       "it was paused for #{shown(pause)}")
       end
+
+      def shown(pause) = "#{(pause * 1000).round(1)} ms"
 
       def ending(request)
         format = request[:format].to_sym == :binary ? ".memprof" : ".json"
