@@ -114,6 +114,34 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     expect(JSON.parse(again)["rows"]).to eq(JSON.parse(rows)["rows"])
   end
 
+  it "has the classes of C++" do
+    skip "needs a C++ compiler" unless system("which", "c++", out: File::NULL)
+    File.write("classes.cc", <<~CXX)
+      #include <memory>
+      #include <cstdio>
+      namespace shop { template <class T> struct Cart { virtual ~Cart() {} T items[20]; }; }
+      struct Order { virtual ~Order() {} char text[100]; };
+      static void *kept[300];
+      static std::shared_ptr<Order> shared[50];
+      extern "C" void make() {
+        for (int i = 0; i < 100; i++) kept[i] = new shop::Cart<long>;
+        for (int i = 100; i < 300; i++) kept[i] = new Order;
+        for (auto &one : shared) one = std::make_shared<Order>();
+      }
+    CXX
+    expect(system("c++", "-shared", "-fPIC", "-o", "classes.so", "classes.cc")).to be(true)
+    found = facts(<<~'RUBY', prelude)
+      Fiddle::Function.new(Fiddle.dlopen("./classes.so")["make"], [], Fiddle::TYPE_VOID).call
+      rows = blocks do |heap, core|
+        named = heap.where("type = BLOCK").group_by { |block| block.to_h[:struct] }
+        [named.transform_values(&:size), core.summarize(:used)[:rows].to_h { |row| [row[:class], row[:count]] }]
+      end
+      puts JSON.generate(rows)
+    RUBY
+    shared = found[1].keys.compact.find { |name| name.start_with?("std::_Sp_counted_ptr_inplace<Order") }
+    expect(found).to all(include("shop::Cart<long>" => 100, "Order" => 200, shared => 50))
+  end
+
   it "is refused where it can't be had" do
     heap = cache_dump
     result = run_memprof("top", "--blocks", heap)

@@ -7,7 +7,7 @@ use memprof_recording::LiveBlocks;
 use crate::allocator;
 use crate::blocks::{Block, Kind};
 use crate::glibc::GlibcHeap;
-use crate::image::Image;
+use crate::image::{Image, WORD};
 use crate::memory_map::MemoryMap;
 use crate::questions::LastMembers;
 use crate::recorded::{Mismatch, Recorded};
@@ -175,6 +175,36 @@ impl Analysis {
         let path = self.image.files.get(file as usize)?;
         let name = path.rsplit('/').next().unwrap_or(path);
         Some(format!("{name}+{:#x}", address - self.start_of(file)?))
+    }
+
+    /// The class of C++ whose table of virtual functions begins at a signature. Before the functions is the address of the
+    /// class's `typeinfo`, whose second word is that of its name (Itanium C++ ABI, 2.5.2 and 2.9.4).
+    #[must_use]
+    pub fn class_of_cxx(&self, signature: u64) -> Option<String> {
+        const LONGEST: usize = 1 << 10;
+        let of_file = |address: &u64| {
+            let segment = self.image.segment(*address);
+            segment.is_some_and(|segment| segment.file.is_some())
+        };
+        let info = self.image.word(signature.checked_sub(WORD)?);
+        let info = info.filter(|info| info % WORD == 0).filter(of_file)?;
+        let name = self.image.word(info.checked_add(WORD)?).filter(of_file)?;
+        let mut bytes = vec![0; LONGEST];
+        let count = self.image.read(name, &mut bytes);
+        let length = bytes[..count].iter().position(|byte| *byte == 0)?;
+        let mangled = std::str::from_utf8(&bytes[..length]).ok()?;
+        // Before a name that is to be compared by its address is a star.
+        let mangled = mangled.strip_prefix('*').unwrap_or(mangled);
+        let named = memprof_recording::demangled(format!("_ZTS{mangled}"));
+        let class = named.strip_prefix("typeinfo name for ")?;
+        (!class.is_empty()).then(|| class.to_owned())
+    }
+
+    /// What a signature is called: the class of C++, or a place in a file.
+    #[must_use]
+    pub fn name_of_signature(&self, signature: u64) -> Option<String> {
+        self.class_of_cxx(signature)
+            .or_else(|| self.in_file(signature))
     }
 
     /// Whether such a place is in memory that is never written to.

@@ -63,7 +63,7 @@ fn core_of_ruby() -> Option<Vec<u8>> {
     Some(core_of(&image))
 }
 
-fn dump(core: File) -> Option<Written> {
+fn dump(core: File, blocks: bool) -> Option<Written> {
     let analysis = Analysis::new(Image::of_core(core).ok()?);
     let output = file(b"");
     let request = Request {
@@ -74,6 +74,7 @@ fn dump(core: File) -> Option<Written> {
         },
         values: Values::FULL,
         header: serde_json::Map::new(),
+        blocks,
         stop: &AtomicBool::new(false),
     };
     write(&analysis, output, request).ok()
@@ -86,8 +87,13 @@ fn damage_does_no_harm() {
     };
     let mut copy = DamagedCore::new(&core);
     let analysis = Analysis::new(Image::of_core(file(&core)).expect("a core"));
-    let whole = dump(copy.file()).expect("a dump");
+    let whole = dump(copy.file(), false).expect("a dump");
     assert!(whole.counts.objects > 2000, "{whole:?}");
+    let with_blocks = dump(copy.file(), true).expect("a dump");
+    assert!(
+        with_blocks.counts.objects > whole.counts.objects + 1000,
+        "{with_blocks:?}"
+    );
     // Words of slots, and of blocks that objects own.
     let mut interesting: Vec<u64> = Vec::new();
     let offset = |address| {
@@ -129,10 +135,11 @@ fn damage_does_no_harm() {
             };
             copy.overwrite(at, value);
         }
-        dump(copy.file());
+        dump(copy.file(), false);
+        dump(copy.file(), true);
         copy.restore();
     }
     for part in 5..10 {
-        dump(file(&core[..core.len() * part / 10]));
+        dump(file(&core[..core.len() * part / 10]), part % 2 == 0);
     }
 }

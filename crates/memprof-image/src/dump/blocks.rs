@@ -4,7 +4,7 @@ use std::io;
 
 use memprof_dump::Writer;
 use memprof_dump::record::{
-    Allocation, Detail, Edge, Flags, Kind, Label, Object as Record, Site, Value,
+    Allocation, Detail, Edge, Flags, Kind, Label, NameId, Object as Record, Site, Value,
 };
 
 use super::edges::{BATCH, plain};
@@ -59,9 +59,8 @@ impl Dump<'_, '_> {
             if number as usize % STEP == 0 {
                 self.check_stop()?;
             }
-            let signature = analysis
-                .signature(block)
-                .and_then(|word| analysis.in_file(word));
+            let signature = analysis.signature(block);
+            let signature = signature.and_then(|word| self.name_of_signature(word));
             let record = Record {
                 address: block.address,
                 kind: Kind::BLOCK,
@@ -75,7 +74,7 @@ impl Dump<'_, '_> {
                 object_id: None,
                 detail: match signature {
                     Some(name) => Detail::Data {
-                        type_name: Some(self.tables.intern(&name)),
+                        type_name: Some(name),
                     },
                     None => Detail::None,
                 },
@@ -90,6 +89,16 @@ impl Dump<'_, '_> {
         }
         self.contents_of_objects = Some(contents);
         Ok(())
+    }
+
+    fn name_of_signature(&mut self, signature: u64) -> Option<NameId> {
+        if let Some(name) = self.signatures.get(&signature) {
+            return *name;
+        }
+        let name = self.heap.analysis.name_of_signature(signature);
+        let name = name.map(|name| self.tables.intern(&name));
+        self.signatures.insert(signature, name);
+        name
     }
 
     /// Where a recording says that it was allocated.

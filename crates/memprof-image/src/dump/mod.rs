@@ -79,6 +79,7 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
         tables: Tables::default(),
         contents: Contents::new(analysis),
         class_names: FxHashMap::default(),
+        signatures: FxHashMap::default(),
         sizes: Sizes::new(&heap),
         values: request.values,
         contents_of_objects: request
@@ -107,6 +108,8 @@ struct Dump<'d, 'a> {
     contents: Contents,
     /// By the address of the class.
     class_names: FxHashMap<u64, Option<NameId>>,
+    /// What signatures of blocks are called.
+    signatures: FxHashMap<u64, Option<NameId>>,
     sizes: Sizes,
     values: Values,
     /// Blocks with the contents of objects, whose references are known exactly; `None`: blocks are left out.

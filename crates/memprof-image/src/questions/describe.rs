@@ -38,6 +38,9 @@ pub(crate) enum Place {
         size: u64,
         kind: Kind,
         signature: Option<String>,
+        /// The class of C++ whose objects have this signature.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        class: Option<String>,
         /// For used blocks: `anchored`, `garbage`, `leaked` or `unreferenced`.
         state: Option<&'static str>,
         /// The object of Ruby that it belongs to.
@@ -163,10 +166,12 @@ fn block(analysis: &Analysis, number: u32) -> Place {
     let owner = (block.kind == Kind::Used)
         .then(|| analysis.owner(number))
         .flatten();
+    let class = analysis.signature(block);
     Place::Block {
         start: Address(block.address),
         size: block.size,
         kind: block.kind,
+        class: class.and_then(|word| analysis.class_of_cxx(word)),
         signature: Signature::of(analysis, number, block).text(),
         state,
         owner: owner.and_then(|(object, _)| Object::at(analysis, object)),

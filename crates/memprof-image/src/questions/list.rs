@@ -54,6 +54,9 @@ struct Row {
     size: u64,
     kind: Kind,
     signature: Option<String>,
+    /// The class of C++ whose objects have this signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
     #[serde(flatten)]
     allocated: Allocated,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -136,6 +139,9 @@ impl Question {
             address: Address(block.address),
             size: block.size,
             kind: block.kind,
+            class: analysis
+                .signature(block)
+                .and_then(|word| analysis.class_of_cxx(word)),
             signature: Signature::of(analysis, number, block).text(),
             allocated: Allocated::of(analysis, number),
             words,

@@ -52,6 +52,9 @@ struct Row {
     name: String,
     /// Where the signature points to.
     place: Option<String>,
+    /// The class of C++ whose objects have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<String>,
     #[serde(flatten)]
     total: Total,
 }
@@ -86,14 +89,19 @@ impl Question {
         let mut rows: Vec<Row> = groups
             .into_iter()
             .filter_map(|(signature, total)| {
-                let (kind, place) = match signature {
-                    Signature::Word(word) => ("signature", analysis.in_file(word)),
-                    _ => ("pattern", None),
+                let (kind, place, class) = match signature {
+                    Signature::Word(word) => (
+                        "signature",
+                        analysis.in_file(word),
+                        analysis.class_of_cxx(word),
+                    ),
+                    _ => ("pattern", None, None),
                 };
                 Some(Row {
                     kind,
                     name: signature.text()?,
                     place,
+                    class,
                     total,
                 })
             })

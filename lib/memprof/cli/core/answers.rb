@@ -131,7 +131,7 @@ module Memprof
           offset = Integer(answer[:address], 16) - Integer(answer[:start], 16)
           line("#{address} at offset #{offset.to_s(16)} of")
           line("#{kind(answer)} at #{hex(answer[:start])} of size #{answer[:size].to_s(16)}.")
-          line(signed(answer[:signature])) if answer[:signature]
+          line(signed(answer)) if answer[:signature]
           owner = answer[:owner]
           line("It belongs to the #{owner[:type]} at #{hex(owner[:object])}.") if owner
           line(allocated(answer)) if answer[:allocated_at]
@@ -253,7 +253,7 @@ module Memprof
         def listed(block)
           kind = { "used" => "Used", "free" => "Free", "thread_cached" => "Thread cached free" }[block[:kind]]
           lines = ["#{kind} allocation at #{hex(block[:address])} of size #{block[:size].to_s(16)}"]
-          lines << signed(block[:signature]) if block[:signature]
+          lines << signed(block) if block[:signature]
           lines << allocated(block) if block[:allocated_at]
           lines.join("\n")
         end
@@ -264,12 +264,18 @@ module Memprof
           Printable.line([row[:allocated_at], *("(#{row[:method]})" if row[:method])].join(" "))
         end
 
-        def signed(signature)
-          signature.start_with?("%") ? "It matches pattern #{signature}." : "It has signature #{signature}."
+        # With the class of C++, if it has one, as chap has it.
+        def signed(block)
+          signature = block[:signature]
+          return "It matches pattern #{signature}." if signature.start_with?("%")
+
+          "It has signature #{signature}#{" (#{Printable.line(block[:class])})" if block[:class]}."
         end
 
         def name(row)
-          row[:kind] == "pattern" ? "Pattern #{row[:name]}" : "Signature #{row[:name]} (#{row[:place]})"
+          return "Pattern #{row[:name]}" if row[:kind] == "pattern"
+
+          "Signature #{row[:name]} (#{Printable.line(row[:class] || row[:place])})"
         end
 
         def instances(row)

@@ -122,7 +122,7 @@ module Memprof
         def sizes
           Listing.new.column("Size", :bytes, :bytes).column("Blocks", :count, :count)
             .column("Each", :bytes, :size)
-            .column("What", :name, :what) { |row| row[:place] || row[:name] }
+            .column("What", :name, :what) { |row| row[:class] || row[:place] || row[:name] }
             .rows([*leaks[:rows], *leaks[:sizes]].max_by(SIZES) { |row| row[:bytes] })
         end
 
