@@ -309,9 +309,9 @@ module Memprof
     # `conservative`.
     #
     # @param ignore_stack_roots [Boolean] leave out what only stacks and registers refer to
-    # @param blocks [Boolean] blocks of malloc are objects, too, of the type `:block`, with the references that
-    #   words in them look like: so what an object retains is known across Ruby and C. Objects have the bytes of
-    #   their slots then, and their contents are blocks
+    # @param blocks [Boolean] blocks of malloc are objects, too, of the type `:block`, with the references
+    #   that words in them look like: so what an object retains is known across Ruby and C. Objects have the
+    #   bytes of their slots then, and their contents are blocks
     # @yield (see Heap.open)
     # @yieldparam stage (see Heap.open)
     # @yieldparam done (see Heap.open)
@@ -337,7 +337,8 @@ module Memprof
     # @param blocks (see #heap)
     # @return [Dump::Result]
     # @raise [ArgumentError] if an option makes no sense
-    # @raise [Error] if there is no Ruby in it, blocks are asked for and not known, or the target can't be written
+    # @raise [Error] if there is no Ruby in it, blocks are asked for and not known, or the target can't be
+    #   written
     # @example
     #   Memprof::Core.of { |core| core.dump("core.memprof", values: :length).objects }
     def dump(target, format: nil, values: :full, blocks: false)

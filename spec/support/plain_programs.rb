@@ -4,8 +4,8 @@ require "rbconfig"
 
 # Programs that have not loaded memprof.
 module PlainPrograms
-  # Runs Ruby code, which prints "ready" when it is. Yields its process id and what it prints; after the block
-  # it is ended, with all that it forked.
+  # Runs Ruby code, which prints "ready" when it is. Yields its process id, what it prints, and what it reads;
+  # after the block it is ended, with all that it forked.
   def plain_program(code, *command, env: {})
     stdin, held = IO.pipe # a reader blocks until the program ends
     output, stdout = IO.pipe
@@ -15,7 +15,7 @@ module PlainPrograms
     [stdin, stdout].each(&:close)
     raise "does not start" unless output.gets == "ready\n"
 
-    yield(pid, output)
+    yield(pid, output, held)
   ensure
     if pid
       Process.kill(:KILL, -pid)

@@ -13,6 +13,7 @@ pub mod dump;
 mod elf_core;
 mod equal_strings;
 mod error;
+mod generic_variables;
 mod glibc;
 mod image;
 mod memory_map;
@@ -27,6 +28,7 @@ mod ruby_heap;
 mod ruby_pages;
 mod segment;
 mod sets;
+mod st_table;
 mod transient_heap;
 
 pub use analysis::Analysis;

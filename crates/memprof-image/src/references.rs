@@ -1,13 +1,16 @@
 //! References between blocks and objects: each aligned word that is the address of one.
 
 use memprof_heap::graph::{BitSet, Graph};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::address_index::{AddressIndex, Place};
 use crate::blocks::{Blocks, Kind};
 use crate::equal_strings::{self, is_in_table};
+use crate::generic_variables;
 use crate::image::{Image, WORD};
 use crate::memory_map::{Anchor, MemoryMap};
 use crate::ruby_pages::{ObjectType, RubyPages};
+use crate::st_table::{self, StTable};
 
 /// Pieces of memory in which references are looked for at once.
 const PIECE: usize = 1 << 20;
@@ -72,8 +75,9 @@ impl References {
         };
         references.offsets.push(0);
         references.of_blocks(image, blocks, ruby);
-        let strings = references.of_slots(image, blocks, ruby);
+        let (strings, with_variables) = references.of_slots(image, blocks, ruby);
         references.weaken_equal_strings(image, ruby, &strings);
+        references.give_variables(image, blocks, ruby, &with_variables);
         references.of_anchors(image, blocks, ruby, map);
         references
     }
@@ -135,6 +139,7 @@ impl References {
 
     fn of_blocks(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) {
         let mut pieces = Pieces::new(image);
+        let ends = ends_of_tables(image, blocks, ruby);
         let mut heap_pages: Vec<u64> = ruby.pages.iter().map(|page| page.heap_page).collect();
         heap_pages.sort_unstable();
         for (number, block) in blocks.iter().enumerate() {
@@ -142,6 +147,9 @@ impl References {
                 // What describes a page has the address of its first slot, and that of the first free one.
                 let describes_page = heap_pages.binary_search(&block.address).is_ok();
                 let end = block.address + (block.size & !(WORD - 1));
+                let end = ends
+                    .get(&(number as u32))
+                    .map_or(end, |used| end.min(*used));
                 let row = pieces.words(block.address, end);
                 self.row(blocks, ruby, number as u32, describes_page, row);
             }
@@ -149,17 +157,21 @@ impl References {
         }
     }
 
-    /// Returns the strings that are in the VM's table of equal ones.
-    fn of_slots(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) -> BitSet {
+    /// Returns the strings that are in the VM's table of equal ones, and the objects in that of variables.
+    fn of_slots(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages) -> (BitSet, BitSet) {
         let mut pieces = Pieces::new(image);
         let slots: u64 = ruby.pages.iter().map(|page| page.count).sum();
         let mut strings = BitSet::new(self.blocks as usize + slots as usize);
+        let mut with_variables = strings.clone();
         let mut node = self.blocks;
         for page in &ruby.pages {
             for slot in page.each_slot() {
                 let flags = pieces.word(slot);
                 if flags.is_some_and(is_in_table) {
                     strings.insert(node);
+                }
+                if flags.is_some_and(generic_variables::is_in_table) {
+                    with_variables.insert(node);
                 }
                 if flags.and_then(ObjectType::of_flags).is_some() {
                     let row = pieces.words(slot + WORD, slot + page.slot_size);
@@ -169,7 +181,64 @@ impl References {
                 self.offsets.push(self.targets.len() as u32);
             }
         }
-        strings
+        (strings, with_variables)
+    }
+
+    /// Has objects reference their variables, in place of the table that has them.
+    fn give_variables(
+        &mut self,
+        image: &Image,
+        blocks: &Blocks,
+        ruby: &RubyPages,
+        objects: &BitSet,
+    ) {
+        let node = |address| self.node_at(blocks, ruby, address);
+        let table = generic_variables::table(image, &self.graph(), blocks, objects, node);
+        let Some(table) = table else {
+            return;
+        };
+        // From the end on, so that nothing is written over what is still to be moved.
+        let mut free = self.targets.len() + table.variables.len();
+        if free > MAX_EDGES {
+            return;
+        }
+        self.targets.resize(free, 0);
+        self.inner.resize(free.div_ceil(64), 0);
+        let given: FxHashSet<u32> = table.variables.values().copied().collect();
+        for node in (0..self.nodes()).rev() {
+            let (start, end) = (self.offsets[node as usize], self.offsets[node as usize + 1]);
+            self.offsets[node as usize + 1] = free as u32;
+            if let Some(variables) = table.variables.get(&node) {
+                free -= 1;
+                self.put(free, *variables, false);
+            }
+            for edge in (start as usize..end as usize).rev() {
+                let target = self.targets[edge];
+                let is_others = target >= self.blocks || given.contains(&target);
+                if node != table.block || !is_others {
+                    free -= 1;
+                    self.put(free, target, self.is_inner(edge));
+                }
+            }
+        }
+        // What the table does not have any more leaves room at the beginning.
+        for edge in free..self.targets.len() {
+            self.put(edge - free, self.targets[edge], self.is_inner(edge));
+        }
+        self.targets.truncate(self.targets.len() - free);
+        self.inner.truncate(self.targets.len().div_ceil(64));
+        let ends = self.offsets.iter_mut().skip(1);
+        ends.for_each(|end| *end -= free as u32);
+    }
+
+    fn is_inner(&self, edge: usize) -> bool {
+        self.inner[edge / 64] >> (edge % 64) & 1 == 1
+    }
+
+    fn put(&mut self, edge: usize, target: u32, inner: bool) {
+        self.targets[edge] = target;
+        let word = &mut self.inner[edge / 64];
+        *word = *word & !(1 << (edge % 64)) | u64::from(inner) << (edge % 64);
     }
 
     /// Takes away what the table of equal strings references.
@@ -192,10 +261,7 @@ impl References {
                 if is_table && target >= self.blocks {
                     continue;
                 }
-                let inner = self.inner[edge / 64] >> (edge % 64) & 1;
-                self.targets[kept] = target;
-                self.inner[kept / 64] =
-                    self.inner[kept / 64] & !(1 << (kept % 64)) | inner << (kept % 64);
+                self.put(kept, target, self.is_inner(edge));
                 kept += 1;
             }
             start = end;
@@ -242,8 +308,7 @@ impl References {
     }
 
     fn last_is_inner(&self) -> bool {
-        let last = self.targets.len() - 1;
-        self.inner[last / 64] >> (last % 64) & 1 == 1
+        self.is_inner(self.targets.len() - 1)
     }
 
     fn mark_last(&mut self, inner: bool) {
@@ -251,8 +316,7 @@ impl References {
         if last / 64 == self.inner.len() {
             self.inner.push(0);
         }
-        let word = &mut self.inner[last / 64];
-        *word = *word & !(1 << (last % 64)) | u64::from(inner) << (last % 64);
+        self.put(last, self.targets[last], inner);
     }
 
     fn of_anchors(&mut self, image: &Image, blocks: &Blocks, ruby: &RubyPages, map: &MemoryMap) {
@@ -289,6 +353,49 @@ impl References {
     }
 }
 
+/// Where the entries of the VM's hash tables end, by their blocks: behind is what was there before.
+fn ends_of_tables(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> FxHashMap<u32, u64> {
+    let mut ends = FxHashMap::default();
+    if ruby.pages.is_empty() {
+        return ends;
+    }
+    let mut pieces = Pieces::new(image);
+    let mut add = |table: Option<StTable>| {
+        let Some(table) = table else {
+            return;
+        };
+        let entries = table.range();
+        let number = blocks.containing(entries.start);
+        let block = number.and_then(|number| Some((number, blocks.get(number)?)));
+        if let Some((number, block)) = block {
+            let fits = block.address == entries.start && table.room() <= block.size;
+            if fits && block.kind == Kind::Used {
+                ends.insert(number, entries.end);
+            }
+        }
+    };
+    // In a block of its own, or since Ruby 3.3 in the slot of a Hash.
+    for block in blocks.iter().filter(|block| block.kind == Kind::Used) {
+        if block.size == st_table::SIZE {
+            add(pieces.st_table(block.address));
+        }
+    }
+    const IN_SLOT: u64 = 3 * WORD;
+    for page in ruby
+        .pages
+        .iter()
+        .filter(|page| page.slot_size >= IN_SLOT + st_table::SIZE)
+    {
+        for slot in page.each_slot() {
+            let is_hash = ObjectType::of_flags(pieces.word(slot).unwrap_or(0));
+            if is_hash.is_some_and(|object| object.name() == "HASH") {
+                add(pieces.st_table(slot + IN_SLOT));
+            }
+        }
+    }
+    ends
+}
+
 /// Memory that is read from one end to the other, in large pieces.
 struct Pieces<'i> {
     image: &'i Image,
@@ -323,6 +430,15 @@ impl<'i> Pieces<'i> {
     fn word(&mut self, address: u64) -> Option<u64> {
         let bytes = self.from(address, address + WORD).try_into().ok()?;
         Some(u64::from_le_bytes(bytes))
+    }
+
+    fn st_table(&mut self, address: u64) -> Option<StTable> {
+        let bytes = self.from(address, address + st_table::SIZE);
+        let mut words = [0; st_table::WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(WORD as usize)) {
+            *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        StTable::of(words)
     }
 
     fn words<'p>(&'p mut self, address: u64, end: u64) -> Row<'p, 'i> {

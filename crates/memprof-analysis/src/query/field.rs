@@ -114,7 +114,7 @@ fields! {
 const TYPES: &[&str] = &[
     "OBJECT", "CLASS", "MODULE", "FLOAT", "STRING", "REGEXP", "ARRAY", "HASH", "STRUCT", "BIGNUM",
     "FILE", "DATA", "MATCH", "COMPLEX", "RATIONAL", "SYMBOL", "IMEMO", "NODE", "ICLASS", "ZOMBIE",
-    "MOVED",
+    "MOVED", "BLOCK",
 ];
 
 const CHANGES: &[&str] = &["new", "gone", "kept", "survived"];

@@ -9,7 +9,8 @@ use memprof_dump::values::beginning;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{CONSERVATIVE, Dump};
-use crate::ruby_heap::{Cells, Entries, Object, StTable, Values, VariableName};
+use crate::ruby_heap::{Cells, Entries, Object, Values, VariableName};
+use crate::st_table::StTable;
 
 /// Edges that are passed on at once.
 pub(super) const BATCH: usize = 2048;

@@ -244,7 +244,7 @@ fn each_place(heap: &RubyHeap<'_>, class: &Object, mut visit: impl FnMut(Place, 
                 visit(Place::Block(offset, inner), word);
             } else if heap
                 .room(word)
-                .is_some_and(|size| size >= super::st_tables::SIZE)
+                .is_some_and(|size| size >= crate::st_table::SIZE)
             {
                 let entries = heap.st_table(word).into_iter();
                 let entries = entries.flat_map(|table| heap.st_entries(table));

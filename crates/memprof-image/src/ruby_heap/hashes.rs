@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use memprof_dump::record::Kind;
 
-use super::st_tables::StTable;
 use super::{HEADER, Object, RubyHeap, SAMPLE};
 use crate::image::WORD;
+use crate::st_table::StTable;
 
 const DEFAULT_PROC: u32 = 2;
 const ST_TABLE: u32 = 3;

@@ -8,9 +8,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::classes::{Place, word_at};
 use super::shapes::Shapes;
-use super::st_tables::StTable;
 use super::{Cells, HEADER, Object, RubyHeap};
 use crate::image::WORD;
+use crate::st_table::StTable;
 
 const EMBEDDED: u32 = 1;
 const EMBEDDED_COUNT: u64 = 3;

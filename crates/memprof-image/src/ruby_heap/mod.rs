@@ -27,7 +27,6 @@ use crate::references::Node;
 
 pub(crate) use hashes::Entries;
 pub(crate) use instance_variables::{Values, VariableName};
-pub(crate) use st_tables::StTable;
 pub(crate) use strings::{StringFacts, code_range, encoding, is_fstring};
 pub(crate) use values::Immediate;
 

@@ -15,6 +15,7 @@ mod types {
     pub const CLOSURE: u8 = 5;
     pub const REGEXP: u8 = 6;
     pub const NUMBER: u8 = 7;
+    pub const NATIVE: u8 = 8;
     pub const SYNTHETIC: u8 = 9;
     pub const SYMBOL: u8 = 12;
     pub const BIGINT: u8 = 13;
@@ -87,6 +88,7 @@ impl Snapshot<'_, '_> {
             Kind::BIGNUM => types::BIGINT,
             Kind::FLOAT | Kind::COMPLEX | Kind::RATIONAL => types::NUMBER,
             Kind::IMEMO | Kind::NODE => types::CODE,
+            Kind::BLOCK => types::NATIVE,
             Kind::DATA if self.naming.class(id) == "Proc" => types::CLOSURE,
             // Of what is hidden, DevTools gives the size to its owner: not of what has one.
             Kind::NONE | Kind::ZOMBIE | Kind::MOVED => types::HIDDEN,

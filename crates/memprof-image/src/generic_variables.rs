@@ -1,0 +1,115 @@
+//! The VM's table of instance variables of objects whose slots have no room for them, as of a String or of C code's (up to
+//! Ruby 3.4). It keeps none of these objects: what it has for one is that object's.
+//!
+//! It is an `st_table` whose keys are nearly all objects whose flag says that they are in it, with the hashes of numbers.
+
+use memprof_heap::graph::{BitSet, Graph};
+use rustc_hash::FxHashMap;
+
+use crate::blocks::Blocks;
+use crate::image::{Image, WORD};
+use crate::ruby_pages::ObjectType;
+use crate::st_table::{DELETED, ENTRY};
+
+/// The flag of an object that is in the table (FL_EXIVAR).
+const IN_TABLE: u64 = 1 << 10;
+/// Of fewer objects it is not looked for.
+const FEWEST: usize = 8;
+
+/// Whether the flags of a slot are those of an object in the table.
+pub fn is_in_table(flags: u64) -> bool {
+    flags & IN_TABLE != 0 && ObjectType::of_flags(flags).is_some()
+}
+
+/// The table's entries, and what of these belongs to which object.
+#[derive(Debug)]
+pub struct Table {
+    /// The block.
+    pub block: u32,
+    /// The blocks of objects, by their nodes.
+    pub variables: FxHashMap<u32, u32>,
+}
+
+/// The table, if there is one. `objects` are the nodes of those that are in it, `node` says what is at an address.
+pub fn table(
+    image: &Image,
+    graph: &Graph<'_>,
+    blocks: &Blocks,
+    objects: &BitSet,
+    node: impl Fn(u64) -> Option<u32>,
+) -> Option<Table> {
+    let count = objects.count();
+    if count < FEWEST {
+        return None;
+    }
+    let enough = count - count / 10;
+    let candidates = (0..blocks.len() as u32).filter(|block| graph.row(*block).len() >= enough);
+    candidates
+        .filter_map(|block| {
+            let entries = Table {
+                block,
+                variables: variables(image, blocks, block, objects, &node)?,
+            };
+            (entries.variables.len() >= enough).then_some(entries)
+        })
+        .max_by_key(|table| table.variables.len())
+}
+
+/// What a block has for objects if it is the entries of such a table; None if another entry is found.
+fn variables(
+    image: &Image,
+    blocks: &Blocks,
+    number: u32,
+    objects: &BitSet,
+    node: &impl Fn(u64) -> Option<u32>,
+) -> Option<FxHashMap<u32, u32>> {
+    let block = blocks.get(number)?;
+    let mut found = FxHashMap::default();
+    let mut words = image.words(1 << 16);
+    for entry in (0..block.size / ENTRY).map(|number| block.address + number * ENTRY) {
+        let (hash, key) = (words.at(entry)?, words.at(entry + WORD)?);
+        let Some(object) = node(key).filter(|object| objects.contains(*object)) else {
+            continue; // deleted, or not used yet
+        };
+        if hash == DELETED {
+            continue;
+        }
+        if hash != hash_of(key) {
+            return None;
+        }
+        let value = words.at(entry + 2 * WORD)?;
+        found.extend(
+            node(value)
+                .filter(|value| *value < blocks.len() as u32)
+                .map(|value| (object, value)),
+        );
+    }
+    Some(found)
+}
+
+/// The hash of a number (`st_numhash`).
+fn hash_of(key: u64) -> u64 {
+    (key >> 11 | key << 3) ^ key >> 3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_say_whether_an_object_is_in_it() {
+        let (string, data) = (5, 12);
+        assert!(is_in_table(data | 1 << 10));
+        assert!(is_in_table(string | 1 << 10));
+        assert!(!is_in_table(data));
+        assert!(!is_in_table(1 << 10));
+    }
+
+    #[test]
+    fn hashes_are_those_of_st_numhash() {
+        // Of st.c, for keys of 64 bits.
+        assert_eq!(hash_of(0), 0);
+        assert_eq!(hash_of(8), 65);
+        assert_eq!(hash_of(0x7f8c_2f8a_4310), 0x3_f39e_7826_b1aa);
+    }
+}
