@@ -133,6 +133,9 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     expect(run_memprof("convert", "--blocks", core, "with.memprof").status.exitstatus).to eq(0)
     again = run_memprof("histogram", "--by", "type", "--json", "with.memprof").stdout
     expect(JSON.parse(again)["rows"]).to eq(JSON.parse(rows)["rows"])
+    verbs = [%w[stats], %w[leaks], %w[tree], %w[dups], %w[slots], ["path", "--where", "size > 50000"]]
+    taken = verbs.to_h { |words| [words.first, run_memprof(*words, "--blocks", core).status.exitstatus] }
+    expect(taken.values).to all(eq(0)), taken.inspect
   end
 
   it "has the classes of C++" do
