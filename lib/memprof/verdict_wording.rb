@@ -19,13 +19,15 @@ module Memprof
     HOUR = 3600
     LINES = 3 # of code
     METHOD = "method"
+    BLOCK = "<block>" # of malloc, as Rust names it
+    MALLOCED = "malloc block"
     PARTS = 3 # of RSS
     SOURCE = 64 # characters
     # A line that only has something else do the work, as a middleware does.
     PASSES_ON = /\A(?:[\w, ]+ = )?(?:@?\w+\.call\(?[\w, ]*\)?|(?:yield|super)\b.*)\z/
     OBJECTS = %w[slots_used objects iseqs].freeze # items of the ledger
-    private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :METHOD, :PARTS, :SOURCE,
-      :PASSES_ON, :OBJECTS
+    private_constant :TRENDS, :SHARE, :NOISE, :SOON, :HOUR, :LINES, :METHOD, :BLOCK, :MALLOCED, :PARTS,
+      :SOURCE, :PASSES_ON, :OBJECTS
 
     class << self
       # The answer with its sentences, and with the source of each line, if its file can be read.
@@ -106,9 +108,9 @@ module Memprof
       places = finding[:places]
       everywhere = ", in #{Units.plural(places, "place")} that are alike" if places > 1
       list = ", each retained by another" if finding[:list]
-      return "#{one(finding)}#{everywhere}#{list}" if one?
+      return "#{one(finding)}#{malloced(finding)}#{everywhere}#{list}" if one?
 
-      "#{instances(more, finding, "more ")} retain #{gained}#{everywhere}#{list}"
+      "#{instances(more, finding, "more ")} retain #{gained}#{malloced(finding)}#{everywhere}#{list}"
     end
 
     # Of one dump it is only known how much there is.
@@ -208,6 +210,16 @@ module Memprof
       "#{instances(count, finding)} #{count == 1 ? "retains" : "retain"} #{Units.bytes(size)} (#{share})"
     end
 
+    # ", 25.6 MiB of it in 242,200 blocks of malloc", if that is most of it, and not all that there is.
+    def malloced(finding)
+      blocks = finding[:blocks]
+      return if blocks.nil? || blocks[:size] * 2 < finding[:gained] || block?(finding[:class])
+
+      ", #{Units.bytes(blocks[:size])} of it in #{Units.plural(blocks[:count], "block")} of malloc"
+    end
+
+    def block?(name) = name == BLOCK
+
     # What the process takes.
     def parts_of_rss(memory)
       return if memory.nil?
@@ -265,7 +277,7 @@ module Memprof
       return classes(count, finding[:class], more) if finding[:kind] == "class"
 
       name, place = kind(finding[:class])
-      one = finding[:kind] == "object" && !name.equal?(METHOD) ? "#{name} instance" : name
+      one = finding[:kind] == "object" && ![METHOD, MALLOCED].include?(name) ? "#{name} instance" : name
       "#{Units.count(count)} #{more}#{one}#{"s" unless count == 1}#{" written at #{place}" if place}"
     end
 
@@ -305,7 +317,11 @@ module Memprof
       all ? Cell.place(line) : "#{Cell.place(line)}: #{what(line)}"
     end
 
-    def mostly(mostly) = mostly && "#{Wording.phrase(mostly[:path])} -> #{what(mostly)}"
+    def mostly(mostly)
+      return if mostly.nil? || block?(mostly[:class]) # the sentence says it
+
+      "#{Wording.phrase(mostly[:path])} -> #{what(mostly)}"
+    end
 
     def what(sum)
       "#{kind(sum[:class]).first} (#{Units.count(sum[:count])}, #{Units.bytes(sum[:size])})"
@@ -314,6 +330,7 @@ module Memprof
     # A class, and of a block the place where it is written.
     def kind(name)
       return [METHOD] if name == "<ment>"
+      return [MALLOCED] if block?(name)
 
       name.start_with?("Proc ") ? name.split(" ", 2) : [name]
     end

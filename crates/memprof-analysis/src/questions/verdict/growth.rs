@@ -313,7 +313,7 @@ impl<'t> Search<'t> {
             Nature::Root | Nature::Cache => return None,
             Nature::Fiber if self.is_of_threads(at) => return None,
             Nature::Thread | Nature::Fiber => 1,
-            Nature::Known | Nature::Object | Nature::Ended => OBJECTS,
+            Nature::Known | Nature::Object | Nature::Block | Nature::Ended => OBJECTS,
         };
         let own = &self.own[at];
         let counts: Vec<u64> = own.iter().map(|sum| sum.count).collect();
@@ -402,6 +402,19 @@ impl<'t> Search<'t> {
             count: gained(own, |sum| sum.count),
             size: gained(own, |sum| sum.size),
         }
+    }
+
+    /// Blocks of malloc more than in the first heap, of what grows and what is below.
+    pub fn blocks(&self, found: &Growing) -> Sum {
+        let mut blocks = Sum::default();
+        let mut open = found.alike.clone();
+        while let Some(at) = open.pop() {
+            if self.tree.nodes[at as usize].nature == Nature::Block {
+                blocks.add(self.more(at));
+            }
+            open.extend(&self.below[at as usize]);
+        }
+        blocks
     }
 
     pub(super) fn add_lines(&self, found: &mut [Growing]) {

@@ -60,6 +60,8 @@ pub(super) enum Nature {
     Ended,
     /// A cache of the VM, which fills as code runs.
     Cache,
+    /// A block of malloc.
+    Block,
     /// Anything else.
     Object,
 }

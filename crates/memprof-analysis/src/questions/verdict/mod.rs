@@ -175,6 +175,8 @@ pub struct Finding {
     pub own: Option<Allocated>,
     /// Where most of what it gained is, if that is not in the objects themselves.
     pub mostly: Option<Mostly>,
+    /// Blocks of malloc in what it gained; null if the heap has none.
+    pub blocks: Option<Sum>,
     /// Why they are retained, as far as the heap shows it.
     pub why: Option<String>,
     /// The largest of the objects.
@@ -384,6 +386,7 @@ impl Verdict {
                 .or_else(|| self.holder(found.node, is_own)),
             lines: lines.into_iter().take(LINES).collect(),
             mostly: self.mostly(&below, search, found.gained()),
+            blocks: Some(search.blocks(found)).filter(|blocks| blocks.count > 0),
             why: why::why(search, found, &below, last),
             also: Vec::new(),
             example: node.example.map(|(_, id)| describer.describe(id)),

@@ -330,6 +330,7 @@ impl<'t, 'h> Reading<'t, 'h> {
             Some("VM/thread" | "thread") => Nature::Thread,
             Some("fiber") => Nature::Fiber,
             Some("callcache" | "constcache" | "callinfo" | "VM/cc_table") => Nature::Cache,
+            _ if kind == Kind::BLOCK => Nature::Block,
             _ => Nature::Object,
         };
         let class = without_address(self.words.class(object));
