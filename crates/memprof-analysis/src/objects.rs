@@ -189,16 +189,23 @@ impl<H: Deref<Target = Heap> + Clone> Objects<H> {
         Ok(ids.fold(0, |sum: u64, &id| sum.saturating_add(value(id))))
     }
 
-    /// What they keep alive, nothing counted twice.
+    /// What would be freed if all of them were gone: what the roots reach only by way of one of them. Of several it takes a walk
+    /// over the graph: what two of them retain together has neither as its dominator.
     pub fn retained(&self) -> io::Result<u64> {
         let heap = &self.heap;
+        let retained = heap.retained()?;
+        if let [id] = self.ids() {
+            return Ok(retained.get(*id));
+        }
         let set = BitSet::of(heap.root() as usize + 1, self.ids.iter().copied());
-        let dominators = heap.dominators()?;
-        let sizes = heap.retained()?;
-        let tops = graph::top_members(dominators, &set).into_iter();
+        let classes = heap.group_classes();
+        let rest = graph::reachable_without(&heap.graph(&classes)?, &[heap.root()], &set);
+        let (dominators, sizes) = (heap.dominators()?, heap.memsizes()?);
+        let freed = (0..heap.root()).filter(|&id| dominators.reaches(id) && !rest.contains(id));
+        let freed = freed.map(|id| sizes.get(id));
         let unreachable = set.iter().filter(|id| !dominators.reaches(*id));
-        let ids = tops.chain(unreachable);
-        Ok(ids.map(|id| sizes.get(id)).fold(0, u64::saturating_add))
+        let unreachable = unreachable.map(|id| retained.get(id));
+        Ok(freed.chain(unreachable).fold(0, u64::saturating_add))
     }
 
     /// Those with the greatest values, of equal ones the first.

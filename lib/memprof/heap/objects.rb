@@ -107,8 +107,8 @@ module Memprof
 
       # Adds up a field of all of them, or what the block says.
       #
-      # @param field [Symbol, String, Numeric] `:size`, `:length`, `:slot`, `:references`; `:retained`: what
-      #   they retain together, nothing counted twice. With a block, what to begin with
+      # @param field [Symbol, String, Numeric] `:size`, `:length`, `:slot`, `:references`; `:retained`: see
+      #   {#retained}. With a block, what to begin with
       # @yieldparam object [Object]
       # @return [Numeric]
       # @raise [ArgumentError] if there are no sums of that field
@@ -125,7 +125,7 @@ module Memprof
       #   Memprof::Heap.capture.strings.memsize
       def memsize = sum(:size)
 
-      # @return [Integer] bytes that would be free if they were gone: each for itself, nothing counted twice
+      # @return [Integer] bytes that would be free if all of them were gone
       # @example
       #   Memprof::Heap.capture.strings.retained
       def retained = sum(:retained)

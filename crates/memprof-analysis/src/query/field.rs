@@ -77,7 +77,7 @@ macro_rules! fields {
 
 fields! {
     Class "class" Text [] "name of its class";
-    Type "type" Text ["kind"] "type in the VM, such as STRING, in lower or upper case";
+    Type "type" Text ["kind"] "type in the VM, such as STRING, in lower or upper case; BLOCK for a block of malloc";
     Imemo "imemo" Text ["imemo_type"] "kind of an internal object of the VM, such as iseq";
     Name "name" Text [] "name of a class, module, instruction sequence or thread";
     Value "value" Text ["text"] "text of a string, symbol or regexp";
