@@ -184,9 +184,10 @@ module Memprof
 
     # Blocks by what distinguishes them: `:rows` with `:kind` (`signature`: the first word points to constant
     # data, at `:place`; `pattern`: an object of Ruby has it), `:name`, `:count` and `:bytes`; the others,
-    # `:unrecognized`, by `:sizes`. With a recording also `:places`: rows of `:allocated_at` (`"app.rb:12"`,
-    # or native code), `:method` if it is known, `:count` and `:bytes`; and the used blocks that are not in
-    # the recording (`:unknown`).
+    # `:unrecognized`, by `:sizes`. Of those that belong to objects of Ruby, `:owners`: rows of the `:class`
+    # of these, `:count`, `:bytes` and `:sizes`. With a recording also `:places`: rows of `:allocated_at`
+    # (`"app.rb:12"`, or native code), `:method` if it is known, `:count` and `:bytes`; and the used blocks
+    # that are not in the recording (`:unknown`).
     #
     # @param set (see #count)
     # @param restrictions (see #count)
@@ -251,7 +252,8 @@ module Memprof
     # What is at an address: `:place` (`block`, `object`, `ruby_page`, `stack`, `static`, `external`,
     # `constant`, `unmapped`) and what is known of that; of a block `:start`, `:size`, `:kind`,
     # `:signature`, `:state` (`anchored`, `garbage`, `leaked`, `unreferenced`) and `:owner`, the object of
-    # Ruby that it belongs to; if a recording has it, `:allocated_at` and `:method` as in {#each}.
+    # Ruby that it belongs to, with its `:type` and `:of_class`; if a recording has it, `:allocated_at` and
+    # `:method` as in {#each}.
     #
     # @param address [String, Integer]
     # @return [Hash{Symbol => Object}]

@@ -65,15 +65,18 @@ RSpec.describe "memprof core" do
       address = listed.first[/at (\h+)/, 1]
       expect(core(pid, "explain", address))
         .to match(/\AAddress #{address} is at offset 0 of\nan anchored allocation at /)
-        .and match(/^It belongs to the STRING at \h+\.$/)
+        .and match(/^It belongs to the String at \h+\.$/)
         .and match(/^It appears to be (?:in)?directly \S+ anchored\.$/)
-        .and match(/^The STRING at \h+ references the allocation at #{address} of size \h+\.$/)
+        .and match(/^The String at \h+ references the allocation at #{address} of size \h+\.$/)
       expect(core(pid, "dump", address, "20")).to match(/\A\h+:  6b6b6b6b6b6b6b6b  6b6b6b6b6b6b6b6b  k{16}\n/)
       expect(core(pid, "describe", "stacks")).to match(/thread #{pid}, stack pointer \h+$/)
       expect(core(pid, "describe", "arenas")).to match(/^Arena at 0x\h+ has size 0x\h+ \(\d+\),$/)
       expect(core(pid, "summarize", "used"))
         .to match(/^Pattern %RubyString has \d+ instances taking 0x\h+\([\d,]+\) bytes\.$/)
         .and match(/^   Unrecognized allocations of size 0x\h+ have \d+ instances/)
+      owned = core(pid, "summarize", *strings.split)
+      expect(owned).to match(/^Objects of String own 100 instances taking 0x\h+\(2,0\d\d,\d{3}\) bytes\.$/)
+      expect(owned).to match(/^   Those of size 0x4e28 have \d+ instances/)
     end
   end
 

@@ -24,7 +24,8 @@ RSpec.describe "Defaults of the command" do
 
   it "may be options that another form of the command has no use for" do
     configure("malloc:\n  limit: 1\n  min: 1MB\n")
-    run_memprof("run", "--malloc", "-o", "app.malloc", "--", RbConfig.ruby, "-e", "1")
+    two_lines = "A = 9.to_s * 9000\nB = 9.to_s * 9000"
+    run_memprof("run", "--malloc", "-o", "app.malloc", "--", RbConfig.ruby, "-e", two_lines)
     shown = run_memprof("malloc", "app.malloc")
     expect([shown.stderr, shown.stdout.lines.grep(/more$/).size]).to match(["", (be >= 1)])
   end

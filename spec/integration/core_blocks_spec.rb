@@ -37,8 +37,8 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     JSON.parse(result.stdout)
   end
 
-  # Asked from outside, so that what asking takes is not in what malloc says. A word that was left at the end of
-  # a block may look like the address of a node, which leads to its document: up to 6 of the 500 count as
+  # Asked from outside, so that what asking takes is not in what malloc says. A word that was left at the end
+  # of a block may look like the address of a node, which leads to its document: up to 6 of the 500 count as
   # somebody else's, and more as not the Array's alone.
   it "has the sizes that freeing documents of Nokogiri frees" do
     need(client: "nokogiri")

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use memprof_recording::LiveBlocks;
+use rustc_hash::FxHashMap;
 
 use crate::allocator;
 use crate::blocks::{Block, Kind};
@@ -12,6 +13,7 @@ use crate::memory_map::MemoryMap;
 use crate::questions::LastMembers;
 use crate::recorded::{Mismatch, Recorded};
 use crate::references::{Node, References};
+use crate::ruby_heap;
 use crate::ruby_pages::{ObjectType, RubyPages};
 use crate::sets::{SetName, Sets};
 
@@ -29,6 +31,8 @@ pub struct Analysis {
     references: OnceLock<References>,
     sets: Sets,
     recorded: OnceLock<Recorded>,
+    /// By the address of the class.
+    class_names: OnceLock<FxHashMap<u64, String>>,
     pub(crate) last_members: LastMembers,
 }
 
@@ -48,6 +52,7 @@ impl Analysis {
             references: OnceLock::new(),
             sets: Sets::default(),
             recorded: OnceLock::new(),
+            class_names: OnceLock::new(),
             last_members: LastMembers::default(),
         }
     }
@@ -153,6 +158,21 @@ impl Analysis {
     #[must_use]
     pub fn object_type(&self, address: u64) -> Option<ObjectType> {
         ObjectType::of_flags(self.image.word(address)?)
+    }
+
+    /// The name of the class of the object at an address, if it has one.
+    #[must_use]
+    pub fn class_of(&self, address: u64) -> Option<&str> {
+        // The VM has something else in place of it in its own objects.
+        let kind = self.object_type(address)?.name();
+        if matches!(kind, "IMEMO" | "ICLASS" | "NODE") {
+            return None;
+        }
+        let class = self.image.word(address.checked_add(WORD)?)?;
+        let names = self
+            .class_names
+            .get_or_init(|| ruby_heap::class_names(self));
+        names.get(&class).map(String::as_str)
     }
 
     /// The first word of a block if it points to memory of a file that is never written to: as tables of virtual functions do.

@@ -73,6 +73,9 @@ pub(crate) enum Place {
 pub(crate) struct Object {
     pub object: Address,
     pub r#type: &'static str,
+    /// Its class; not of the VM's own objects.
+    #[serde(skip_serializing_if = "Option::is_none", rename = "of_class")]
+    pub class: Option<String>,
 }
 
 impl Object {
@@ -80,6 +83,7 @@ impl Object {
         Some(Object {
             object: Address(address),
             r#type: analysis.object_type(address)?.name(),
+            class: analysis.class_of(address).map(str::to_owned),
         })
     }
 }

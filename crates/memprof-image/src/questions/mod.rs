@@ -127,4 +127,11 @@ impl Total {
         self.count += 1;
         self.bytes += bytes;
     }
+
+    fn and(self, other: Total) -> Total {
+        Total {
+            count: self.count + other.count,
+            bytes: self.bytes + other.bytes,
+        }
+    }
 }

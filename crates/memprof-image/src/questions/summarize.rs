@@ -25,6 +25,8 @@ pub struct Answer {
     /// Blocks that cannot be told apart but by their sizes.
     unrecognized: Total,
     sizes: Vec<Size>,
+    /// Those that belong to objects of Ruby, by the class of these.
+    owners: Vec<OwnerRow>,
     #[serde(flatten)]
     by_place: Option<ByPlace>,
 }
@@ -59,6 +61,15 @@ struct Row {
     total: Total,
 }
 
+/// What objects of a class own.
+#[derive(Serialize)]
+struct OwnerRow {
+    class: String,
+    #[serde(flatten)]
+    total: Total,
+    sizes: Vec<Size>,
+}
+
 #[derive(Serialize)]
 struct Size {
     size: u64,
@@ -73,8 +84,13 @@ impl Question {
         let mut sizes: HashMap<u64, Total> = HashMap::new();
         let (mut total, mut unrecognized) = (Total::default(), Total::default());
         let mut by_place = analysis.recorded().map(Places::new);
+        let mut owned: HashMap<&str, HashMap<u64, Total>> = HashMap::new();
         self.0.each(analysis, |number, block| {
             total.add(block.size);
+            if let Some(class) = class_of_owner(analysis, number, block) {
+                let sizes = owned.entry(class).or_default();
+                sizes.entry(block.size).or_default().add(block.size);
+            }
             if let Some(places) = &mut by_place {
                 places.add(number, block);
             }
@@ -107,19 +123,40 @@ impl Question {
             })
             .collect();
         rows.sort_unstable_by(|a, b| (b.total.bytes, &a.name).cmp(&(a.total.bytes, &b.name)));
-        let mut sizes: Vec<Size> = sizes
-            .into_iter()
-            .map(|(size, total)| Size { size, total })
-            .collect();
-        sizes.sort_unstable_by_key(|row| (std::cmp::Reverse(row.total.bytes), row.size));
+        let owners = owned.into_iter().map(|(class, sizes)| OwnerRow {
+            class: class.to_owned(),
+            total: sizes.values().copied().fold(Total::default(), Total::and),
+            sizes: by_size(sizes),
+        });
+        let mut owners: Vec<OwnerRow> = owners.collect();
+        owners.sort_unstable_by(|a, b| (b.total.bytes, &a.class).cmp(&(a.total.bytes, &b.class)));
         Ok(Answer {
             total,
             rows,
             unrecognized,
-            sizes,
+            sizes: by_size(sizes),
+            owners,
             by_place: by_place.map(Places::finish),
         })
     }
+}
+
+/// The class of the object of Ruby that a used block belongs to, or its type if it is the VM's own.
+fn class_of_owner(analysis: &Analysis, number: u32, block: Block) -> Option<&str> {
+    if block.kind != Kind::Used || analysis.ruby.pages.is_empty() {
+        return None;
+    }
+    let (owner, _) = analysis.owner(number)?;
+    let class = analysis.class_of(owner);
+    class.or_else(|| Some(analysis.object_type(owner)?.name()))
+}
+
+/// Most bytes first.
+fn by_size(sizes: HashMap<u64, Total>) -> Vec<Size> {
+    let sizes = sizes.into_iter();
+    let mut sizes: Vec<Size> = sizes.map(|(size, total)| Size { size, total }).collect();
+    sizes.sort_unstable_by_key(|row| (std::cmp::Reverse(row.total.bytes), row.size));
+    sizes
 }
 
 /// Sums by place.

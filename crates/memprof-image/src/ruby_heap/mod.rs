@@ -19,6 +19,7 @@ mod values;
 use std::ops::Range;
 
 use memprof_dump::record::Kind;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::Analysis;
 use crate::image::WORD;
@@ -38,6 +39,17 @@ pub(crate) const HEADER: u64 = 2 * WORD;
 const USER: u32 = 12;
 /// Most slots that are looked at to learn a layout.
 const SAMPLE: usize = 20_000;
+
+/// What instances say that their class is called, by the address of the class.
+pub(crate) fn class_names(analysis: &Analysis) -> FxHashMap<u64, String> {
+    let heap = RubyHeap::new(analysis);
+    let classes = heap.of_kind(Kind::CLASS);
+    let named = classes.filter_map(|class| {
+        let name = heap.classes.display_name(&heap, class.address)?;
+        Some((class.address, name))
+    });
+    named.collect()
+}
 
 /// A slot that is in use.
 #[derive(Clone, Copy, Debug)]

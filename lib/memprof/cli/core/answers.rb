@@ -14,7 +14,8 @@ module Memprof
           "anchored" => "an anchored allocation", "garbage" => "an allocation of garbage of Ruby",
           "leaked" => "a leaked allocation", "unreferenced" => "an unreferenced allocation"
         }.freeze
-        private_constant :ANCHORS, :STATES
+        SIZES = 3 # of the blocks that objects of a class own
+        private_constant :ANCHORS, :STATES, :SIZES
 
         def initialize(core, request)
           @core = core
@@ -54,8 +55,19 @@ module Memprof
               line("   Unrecognized allocations of size 0x#{row[:size].to_s(16)} have #{instances(row)}.")
             end
           end
+          owners(answer)
           places(answer) if answer[:places]
           line(total(answer[:total]))
+        end
+
+        # Of those that belong to objects of Ruby, whose they are.
+        def owners(answer)
+          sorted(answer[:owners]).each do |row|
+            line("Objects of #{Printable.line(row[:class])} own #{instances(row)}.")
+            @request.part(row[:sizes]).first(SIZES).each do |size|
+              line("   Those of size 0x#{size[:size].to_s(16)} have #{instances(size)}.")
+            end
+          end
         end
 
         def places(answer)
@@ -120,7 +132,7 @@ module Memprof
           case answer[:place]
           when "block" then block(address, answer)
           when "object"
-            line("#{address} in the #{answer[:type]} at #{hex(answer[:object])}, " \
+            line("#{address} in the #{object(answer)} at #{hex(answer[:object])}, " \
                  "#{answer[:anchored] ? "which is anchored" : "which is garbage"}.")
           when "stack" then line("#{address} on the stack of thread #{answer[:thread]}.")
           else line("#{address} #{area(answer)}.")
@@ -133,9 +145,12 @@ module Memprof
           line("#{kind(answer)} at #{hex(answer[:start])} of size #{answer[:size].to_s(16)}.")
           line(signed(answer)) if answer[:signature]
           owner = answer[:owner]
-          line("It belongs to the #{owner[:type]} at #{hex(owner[:object])}.") if owner
+          line("It belongs to the #{object(owner)} at #{hex(owner[:object])}.") if owner
           line(allocated(answer)) if answer[:allocated_at]
         end
+
+        # The class, or of the VM's own objects the type.
+        def object(answer) = Printable.line(answer[:of_class] || answer[:type])
 
         def kind(answer)
           return STATES.fetch(answer[:state]) if answer[:state]
@@ -184,7 +199,7 @@ module Memprof
         end
 
         def step_name(step)
-          return "the #{step[:type]} at #{hex(step[:address])}" if step[:place] == "object"
+          return "the #{object(step)} at #{hex(step[:address])}" if step[:place] == "object"
 
           "the allocation at #{hex(step[:address])} of size #{step[:size].to_i.to_s(16)}"
         end

@@ -56,7 +56,7 @@ module Memprof
         end
 
         def object_step(object)
-          link(short(object[:text] || "#{object[:type]} at #{object[:object]}"),
+          link(short(object[:text] || "#{object[:of_class] || object[:type]} at #{object[:object]}"),
             object[:text] && object_url(object[:object]), class: "object")
         end
 
