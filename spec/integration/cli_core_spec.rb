@@ -76,7 +76,7 @@ RSpec.describe "memprof core" do
         .and match(/^   Unrecognized allocations of size 0x\h+ have \d+ instances/)
       owned = core(pid, "summarize", *strings.split)
       expect(owned).to match(/^Objects of String own 100 instances taking 0x\h+\(2,0\d\d,\d{3}\) bytes\.$/)
-      expect(owned).to match(/^   Those of size 0x4e28 have \d+ instances/)
+      expect(owned).to match(/^   Those of size 0x4e\h8 have \d+ instances/)
     end
   end
 
