@@ -51,7 +51,8 @@ module Memprof
 
       # Whether it goes on: what fills up like a cache is not a failure.
       def grows?(answer)
-        answer[:findings].any? { |finding| finding[:trend] != "levels_off" } || new(answer).native?
+        words = new(answer)
+        answer[:findings].any? { |finding| finding[:trend] != "levels_off" } || words.native? || words.loses?
       end
 
       # Objects more than in the first dump; of one dump, all.
@@ -86,7 +87,7 @@ module Memprof
       first = "Native memory grows most, then " if native? && count.positive?
       return "#{first}#{Units.plural(count, "finding")}, in #{@answer[:heaps]} dumps" if count.positive?
 
-      native? ? "No Ruby object grows, native memory does" : "Nothing grows"
+      native? || loses? ? "No Ruby object grows, native memory does" : "Nothing grows"
     end
 
     # Whether C code takes most of what RSS grew by, and RSS grows from dump to dump.
@@ -128,9 +129,15 @@ module Memprof
     def memory
       memory = @answer[:memory]
       return parts_of_rss(memory) if one?
-      return "The dumps do not say what RSS was: whether native memory grows is not known." unless memory
+      return memory_of_blocks unless memory
 
       [grown(memory), native? ? native_lines : other_lines].compact.join(" ")
+    end
+
+    # Whether C code loses more and more blocks, as dumps with blocks show it.
+    def loses?
+      series = @answer.dig(:blocks, :series) || [0]
+      series.last - series.first >= NOISE && series.each_cons(2).all? { |before, after| before < after }
     end
 
     # Of C code, if they are a good part of what grew.
@@ -138,7 +145,7 @@ module Memprof
       blocks = @answer[:blocks] || {}
       return "Whether C code leaks is not known: #{blocks[:unknown]}." if blocks[:unknown]
       return if blocks[:count].to_i.zero?
-      return if !one? && blocks[:bytes] * SHARE < @answer[:memory][:cause][:change]
+      return if !one? && @answer[:memory] && blocks[:bytes] * SHARE < @answer[:memory][:cause][:change]
 
       count, largest = blocks.values_at(:count, :largest)
       same = ", #{Units.count(largest[:count])} of them of #{Units.bytes(largest[:size])}" if largest
@@ -167,6 +174,16 @@ module Memprof
     end
 
     private
+
+    # Of dumps that do not say what RSS was: what they show of native memory, if they have its blocks.
+    def memory_of_blocks
+      series = @answer.dig(:blocks, :series)
+      return "The dumps do not say what RSS was: whether native memory grows is not known." unless series
+
+      sizes = series.map { |bytes| Units.bytes(bytes) }
+      lost = "Blocks of malloc that nothing references: #{sizes.join(", ")}."
+      [lost, (blocks if loses?)].compact.join(" ")
+    end
 
     # Memory that becomes resident is not growth if it was in use before, as the stacks of threads are.
     def in_use?(cause)

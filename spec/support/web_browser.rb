@@ -33,9 +33,9 @@ module WebBrowser
   end
 
   # @return [Memprof::Web] with these dumps, and open to everybody
-  def web_app(*dumps, gate: Open.new, **options)
+  def web_app(*dumps, gate: Open.new, opening: {}, **options)
     heaps = Memprof::Web::Heaps.new
-    dumps.each { |dump| heaps.add(dump) }
+    dumps.each { |dump| heaps.add(dump, **opening) }
     heaps.each { |entry| entry.heap(patience: 120) }
     Memprof::Web.new(heaps: heaps, gate: gate, **options)
   end

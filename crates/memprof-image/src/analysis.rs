@@ -197,6 +197,19 @@ impl Analysis {
         Some(format!("{name}+{:#x}", address - self.start_of(file)?))
     }
 
+    /// The name of the file whose variables an address is among: also of those behind what is mapped of it, which are zero at
+    /// first.
+    #[must_use]
+    pub fn library_of(&self, address: u64) -> Option<&str> {
+        let mut segment = self.image.segment(address)?;
+        if segment.file.is_none() {
+            let before = segment.start.checked_sub(1)?;
+            segment = self.image.segment(before)?;
+        }
+        let path = self.image.files.get(segment.file? as usize)?;
+        Some(path.rsplit('/').next().unwrap_or(path))
+    }
+
     /// The class of C++ whose table of virtual functions begins at a signature. Before the functions is the address of the
     /// class's `typeinfo`, whose second word is that of its name (Itanium C++ ABI, 2.5.2 and 2.9.4).
     #[must_use]

@@ -6,6 +6,9 @@ module Memprof
   module CLI
     # What grows from dump to dump, or is large in one, laid out.
     class VerdictText
+      UNREACHABLE = "type = BLOCK and not reachable"
+      private_constant :UNREACHABLE
+
       def self.table(page, findings)
         page.listing(Listing.new.column("Gained", :bytes, :gained)
           .column("Objects", :count, :objects) { |finding| VerdictWording.more(finding) }
@@ -57,8 +60,10 @@ module Memprof
       # What C code leaked, as the core file shows it.
       def leaked
         said = @words.blocks || "No block of malloc is leaked."
-        blocks = @answer[:blocks][:count].to_i.positive?
-        "#{said}#{" `memprof core #{Shellwords.escape(@file)} summarize leaked` shows them." if blocks}"
+        blocks = @answer[:blocks]
+        file = Shellwords.escape(@file)
+        shown = blocks[:series] ? "query #{file} '#{UNREACHABLE}'" : "core #{file} summarize leaked"
+        "#{said}#{" `memprof #{shown}` shows them." if blocks[:count].to_i.positive?}"
       end
 
       def sampled

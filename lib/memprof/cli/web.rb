@@ -69,6 +69,7 @@ module Memprof
         flag("--no-index", "do not write an index file beside FILE", :no_index)
         flag("--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
           :ignore_stack_roots)
+        flag("--blocks", "of core files: blocks of malloc are objects, too", :blocks)
       end
 
       def define_library_options
@@ -123,7 +124,10 @@ module Memprof
         kind = FileKind.of(file)
         return heaps.records.add(file, kind) unless [nil, :heap, :core].include?(kind)
 
-        heaps.add(file, **reading)
+        blocks = @options.slice(:blocks)
+        raise UsageError, "--blocks takes core files, and #{file} is none" if blocks[:blocks] && kind != :core
+
+        heaps.add(file, **reading, **blocks)
       end
 
       # Waits for a signal without handling it in the trap, where locks can't be taken.

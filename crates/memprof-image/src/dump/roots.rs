@@ -1,11 +1,13 @@
 //! What anchors objects: registers, stacks, variables of libraries, other mappings, and blocks of C code that these reach.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
 use memprof_dump::Writer;
 use memprof_dump::record::{Edge, Kind, Label, Value};
 use memprof_heap::graph::BitSet;
+use rustc_hash::FxHashMap;
 
 use super::Dump;
 use crate::image::WORD;
@@ -15,6 +17,7 @@ use crate::ruby_heap::RubyHeap;
 
 /// Categories, those that say most first. What is on stacks is called as in other dumps, where it may be left out.
 const CATEGORIES: [&str; 4] = ["static", "native", "external", "machine_context"];
+const STATIC: usize = 0;
 const NATIVE: usize = 1;
 const BATCH: usize = 2048;
 /// Contents of objects outside of blocks lie within so many bytes (the transient heap of Ruby 3.1), else only the pieces
@@ -27,22 +30,34 @@ const HIGHEST: u64 = 1 << 56;
 impl Dump<'_, '_> {
     pub(super) fn roots(&mut self) -> io::Result<()> {
         let with_blocks = self.contents_of_objects.is_some();
-        for (category, nodes) in CATEGORIES.into_iter().zip(roots(self.heap, with_blocks)) {
-            let mut batch = Vec::new();
-            let mut left = nodes.count();
+        let (roots, files) = roots(self.heap, with_blocks);
+        for (number, nodes) in roots.iter().enumerate() {
+            // Variables of each library are a category.
+            let mut categories: BTreeMap<String, Vec<u32>> = BTreeMap::new();
             for node in nodes.iter() {
-                batch.push(Edge {
-                    label: Label::None,
-                    value: Value::Address(self.address_of(node)),
-                    preview: None,
-                });
-                left -= 1;
-                if batch.len() == BATCH || left == 0 {
-                    self.check_stop()?;
-                    self.writer.roots(&self.tables, category, &batch)?;
-                    batch.clear();
-                }
+                let name = match files.get(&node).filter(|_| number == STATIC) {
+                    Some(file) => format!("{} {file}", CATEGORIES[STATIC]),
+                    None => CATEGORIES[number].to_owned(),
+                };
+                categories.entry(name).or_default().push(node);
             }
+            for (category, nodes) in categories {
+                self.category(&category, &nodes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn category(&mut self, category: &str, nodes: &[u32]) -> io::Result<()> {
+        for nodes in nodes.chunks(BATCH) {
+            self.check_stop()?;
+            let edges = nodes.iter().map(|&node| Edge {
+                label: Label::None,
+                value: Value::Address(self.address_of(node)),
+                preview: None,
+            });
+            let edges: Vec<Edge<'_>> = edges.collect();
+            self.writer.roots(&self.tables, category, &edges)?;
         }
         Ok(())
     }
@@ -59,14 +74,18 @@ impl Dump<'_, '_> {
 
 fn category(anchor: Anchor) -> usize {
     match anchor {
-        Anchor::Static => 0,
+        Anchor::Static => STATIC,
         Anchor::External => 2,
         Anchor::Stack | Anchor::Register => 3,
     }
 }
 
-/// Objects by category, each in the first one only. With blocks, these too, in place of what they reach.
-fn roots(heap: &RubyHeap<'_>, with_blocks: bool) -> [BitSet; CATEGORIES.len()] {
+/// Objects by category, each in the first one only. With blocks, these too, in place of what they reach. And the libraries whose
+/// variables refer to those of [`STATIC`].
+fn roots<'a>(
+    heap: &RubyHeap<'a>,
+    with_blocks: bool,
+) -> ([BitSet; CATEGORIES.len()], FxHashMap<u32, &'a str>) {
     let analysis = heap.analysis;
     let references = analysis.references();
     let graph = references.graph();
@@ -75,22 +94,33 @@ fn roots(heap: &RubyHeap<'_>, with_blocks: bool) -> [BitSet; CATEGORIES.len()] {
     let mut reached = BitSet::new(graph.len());
     let mut next = Vec::new();
     let mut add = |category: usize, node: u32, next: &mut Vec<u32>| {
-        if node >= blocks {
-            if heap.kind_of_node(node).is_some() {
-                roots[category].insert(node);
-            }
+        let root = if node >= blocks {
+            heap.kind_of_node(node).map(|_| node)
         } else if let Some(owner) = analysis.owner_node(node) {
             // It is part of that object.
-            roots[category].insert(owner);
+            Some(owner)
         } else if with_blocks {
-            roots[category].insert(node);
-        } else if reached.insert(node) {
-            next.push(node);
-        }
+            Some(node)
+        } else {
+            if reached.insert(node) {
+                next.push(node);
+            }
+            None
+        };
+        root.inspect(|&root| {
+            roots[category].insert(root);
+        })
     };
+    let mut files = FxHashMap::default();
     for point in &references.anchor_points {
-        if point.anchor != Anchor::External {
-            add(category(point.anchor), point.node, &mut next);
+        if point.anchor == Anchor::External {
+            continue;
+        }
+        let root = add(category(point.anchor), point.node, &mut next);
+        if let Some(root) = root.filter(|_| point.anchor == Anchor::Static) {
+            if let Some(file) = analysis.library_of(point.from) {
+                files.entry(root).or_insert(file);
+            }
         }
     }
     for range in ranges::without(&analysis.map.external, &contents(heap)) {
@@ -112,7 +142,7 @@ fn roots(heap: &RubyHeap<'_>, with_blocks: bool) -> [BitSet; CATEGORIES.len()] {
         let (before, rest) = roots.split_at_mut(number);
         before.iter().for_each(|other| rest[0].subtract(other));
     }
-    roots
+    (roots, files)
 }
 
 /// Whether a block is a piece of the collector's mark stack, which has what it marked last: 500 objects and the next piece.

@@ -189,7 +189,7 @@ module Memprof
 
         # Errors of the heap do not name the file.
         def heap_of(core, &progress)
-          core.heap(**@options.slice(:ignore_stack_roots), &progress)
+          core.heap(**@options.slice(:ignore_stack_roots, :blocks), &progress)
         rescue Error => e
           raise e.class, "can't read #{@path}: #{e.message}", cause: nil
         end

@@ -51,6 +51,12 @@ RSpec.describe "Memprof::Web, pages of blocks" do
     links.uniq.each { |target| page(target) }
   end
 
+  it "has blocks as objects if they are asked for" do
+    with_blocks = web_app(@core, opening: { blocks: true })
+    rows = ask(with_blocks, "/heaps/1/groups.json?by=type").json[:rows]
+    expect(rows.find { |row| row[:key] == "block" }[:count]).to eq(core.count(:used)[:count])
+  end
+
   it "counts on the list what links to it say" do
     json("/heaps/1/blocks")[:leaked][:rows].each do |row|
       group = { set: "leaked", like: row[:signature], min: row[:size], max: row[:size] }.compact

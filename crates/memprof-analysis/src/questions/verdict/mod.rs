@@ -4,6 +4,7 @@ mod alike;
 mod also;
 mod growth;
 mod large;
+mod lost;
 mod merged;
 pub mod merged_paths;
 mod reading;
@@ -32,6 +33,7 @@ use memprof_paths::{evaluated_at, is_application};
 use merged::{HIDDEN, Line, Link, Made, Nature, Tree, is_global_scope};
 
 pub use growth::Trend;
+pub use lost::{Alike, Lost};
 pub use merged::Sum;
 
 /// Findings returned by default.
@@ -64,6 +66,8 @@ pub struct Verdict {
     ledgers: Vec<Option<Ledger>>,
     /// When the dumps were written, in microseconds since 1970.
     times: Vec<Option<i64>>,
+    /// Blocks of malloc by size that nothing refers to, of each time; `None` if a dump has no blocks.
+    lost: Vec<Option<FxHashMap<u64, u64>>>,
     /// One has no roots, or is a part of a heap without what they refer to.
     rootless: bool,
 }
@@ -204,6 +208,9 @@ pub struct Answer {
     pub findings: Vec<Finding>,
     /// Findings that are not returned.
     pub more: usize,
+    /// Blocks of malloc that nothing refers to, if the heaps have blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Lost>,
     /// The generation of the last heap: how often the GC had run; null if the dump does not say.
     pub generation: Option<u32>,
     /// memprof's own objects, which are not counted.
@@ -241,6 +248,17 @@ impl Verdict {
         let reached = reached.count().saturating_sub(1);
         let unrooted = reached == 0 || heap.categories().is_empty();
         self.rootless |= unrooted || is_part(heap)?;
+        let lost = lost::by_size(heap, &self.tree.last)?;
+        match (self.lost.last_mut().filter(|_| beside), lost) {
+            (Some(Some(known)), Some(lost)) => {
+                for (size, count) in lost {
+                    *known.entry(size).or_default() += count;
+                }
+            }
+            (Some(known), None) => *known = None,
+            (Some(None), Some(_)) => {}
+            (None, lost) => self.lost.push(lost),
+        }
         match self.ledgers.last_mut().filter(|_| beside) {
             Some(known) => {
                 *known = match (known.take(), ledger) {
@@ -314,6 +332,7 @@ impl Verdict {
             unknown: self.rootless.then(|| ROOTLESS.to_owned()),
             findings,
             more,
+            blocks: Lost::of(&self.lost),
             generation: (process_facts::header(last).get("generation"))
                 .and_then(|number| u32::try_from(number.as_u64()?).ok()),
             left_out: last.source.own,

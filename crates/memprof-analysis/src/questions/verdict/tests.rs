@@ -687,3 +687,41 @@ fn a_list_that_is_linked_both_ways_is_one_finding() {
     // But for the first and the last, which are no links.
     assert_eq!(finding.count, [398, 798, 1198]);
 }
+
+/// An object that has a block, garbage that has another, and as many blocks besides that nothing refers to.
+fn with_lost_blocks(header: &str, lost: u64) -> Heap {
+    use crate::subset::sample_subsets::{Made, heap_of, made};
+    let block = |address: u64, size: u64, references: &[u64]| Made {
+        kind: Type::BLOCK,
+        size,
+        ..made(address, "", references)
+    };
+    let mut objects = vec![
+        made(0x100, "Plan", &[0x200]),
+        block(0x200, 5000, &[]),
+        made(0x300, "Plan", &[0x400]),
+        block(0x400, 6000, &[]),
+    ];
+    for number in 0..lost {
+        let address = 0x1000 + number * 0x100;
+        // Each but the last refers to the next.
+        objects.push(block(address, 1 << 18, &[address + 0x100]));
+    }
+    heap_of(header, &[0x100], &objects)
+}
+
+#[test]
+fn blocks_are_lost_that_neither_roots_nor_garbage_lead_to() {
+    let header = r#"{"type":"header","blocks":true}"#;
+    let answer = verdict(&[with_lost_blocks(header, 1), with_lost_blocks(header, 3)]);
+    let lost = answer.blocks.expect("blocks");
+    assert_eq!((lost.count, lost.bytes), (3, 3 << 18));
+    assert_eq!(lost.series, [1 << 18, 3 << 18]);
+    let alike = Alike {
+        size: 1 << 18,
+        count: 3,
+    };
+    assert_eq!(lost.largest, Some(alike));
+    let answer = verdict(&[with_lost_blocks("{}", 1), with_lost_blocks(header, 3)]);
+    assert_eq!(answer.blocks, None);
+}
