@@ -40,7 +40,7 @@ module Memprof
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
       Overview: "overview", Page: "page", Pager: "pager", ProcessCopy: "process_copy",
       ProcessFacts: "process_facts", Program: "program", Reports: "reports", Suggestion: "suggestion",
-      Target: "target", Terminal: "terminal", VerdictText: "verdict_text",
+      Target: "target", Targets: "targets", Terminal: "terminal", VerdictText: "verdict_text",
       Watch: "watch"
     }.each { |name, file| autoload(name, "#{__dir__}/cli/#{file}") }
 
@@ -55,10 +55,17 @@ module Memprof
         when "--help", "-h" then command("help", terminal).start([])
         when nil then raise UsageError, "no command given; see `memprof --help`"
         when /\A-/ then Classic.new(terminal).start(arguments)
-        else command(verb, terminal).start(rest)
+        else start_verb(verb, rest, terminal)
         end
       end
     end
+
+    # `memprof TARGET...` begins with no verb.
+    def self.start_verb(verb, rest, terminal)
+      found = Targets.verb([verb, *rest]) unless VERBS.key?(verb)
+      found ? command(found, terminal).start([verb, *rest]) : command(verb, terminal).start(rest)
+    end
+    private_class_method :start_verb
 
     # Names of files need not be text, which OptionParser and Shellwords insist on; they take bytes.
     def self.text_or_bytes(text) = text.valid_encoding? ? text : text.b

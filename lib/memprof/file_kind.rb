@@ -42,6 +42,15 @@ module Memprof
         "#{name}: `memprof #{verb} #{path}`"
       end
 
+      # "a heap dump"
+      def name(kind) = SHOWN.fetch(kind).first
+
+      # What there is.
+      def names = SHOWN.values.map(&:first)
+
+      # The verb whose answer a person wants first.
+      def first_verb(kind) = kind == :heap ? "leaks" : SHOWN.fetch(kind).last
+
       private
 
       def of_text(head)

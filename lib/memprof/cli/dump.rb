@@ -27,9 +27,9 @@ module Memprof
         has forked, such as the workers of a puma cluster, one after the other, but not
         PID itself; the names have their process ids before the extension of --output.
 
-        With --blocks the dump has what malloc has, too: memprof copies the process, also
-        one that has loaded memprof/signal, and reads Ruby and C from the copy. Where
-        objects were allocated is not in such a dump.
+        With --blocks the dump has what malloc has, too: memprof copies the process,
+        also one that has loaded memprof/signal, and reads Ruby and C from the copy.
+        Such a dump does not say where objects were allocated.
 
         Examples:
           memprof dump --pid 4711

@@ -26,7 +26,12 @@ module Memprof
         <<~TEXT
           #{@terminal.bold("memprof #{VERSION}")}: which lines allocate objects, which are retained, and why
 
-          Usage: memprof COMMAND [OPTIONS] [ARGUMENTS]
+          Usage: memprof TARGET...
+                 memprof COMMAND [OPTIONS] [ARGUMENTS]
+
+          TARGET is a PID, or a file: a heap dump, several of one process, a core file,
+          a recording of malloc, a log of traced requests, a report. memprof shows what
+          you want to know of it first: of a PID or dumps, what leaks.
 
           Commands:
           #{verbs.join("\n")}

@@ -19,6 +19,9 @@ module Memprof
           memprof \\- which lines of a Ruby program allocate objects, which are retained, and why
           .SH SYNOPSIS
           .B memprof
+          .IR TARGET ...
+          .br
+          .B memprof
           .I COMMAND
           [OPTIONS] [ARGUMENTS]
           .SH COMMANDS

@@ -311,8 +311,11 @@ impl Tree {
         let mut below = path.iter().skip(1).map(class).peekable();
         let has_table = below.peek().is_some_and(|class| is_table(class));
         let is_text = |class| matches!(class, "String" | "Symbol");
-        // Since Ruby 4.0 the tables are a root of their own.
-        let is_root = |root: &u32| matches!(class(root), "root vm" | "root global_symbols");
+        // Since Ruby 4.0 the tables are a root of their own. In the dump of an image, variables of libruby refer to them.
+        let is_root = |root: &u32| {
+            let root = class(root);
+            matches!(root, "root vm" | "root global_symbols") || root.starts_with("root static ")
+        };
         path.first().is_some_and(is_root)
             && has_table
             && below.skip_while(|class| is_table(class)).all(is_text)

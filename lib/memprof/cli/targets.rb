@@ -1,0 +1,40 @@
+# frozen_string_literal: true
+
+module Memprof
+  module CLI
+    # `memprof TARGET...`: the verb that gives the first answer about processes or files.
+    module Targets
+      PID = /\A\d+\z/
+      private_constant :PID
+
+      class << self
+        # The verb for a command line that begins with a PID or a file; nil if it begins with neither.
+        def verb(arguments)
+          targets = arguments.take_while { |argument| !argument.start_with?("-") }
+          return "leaks" if targets.first.match?(PID) && !File.exist?(targets.first)
+          return unless File.exist?(targets.first) || targets.first.include?(File::SEPARATOR)
+
+          of_files(targets)
+        end
+
+        private
+
+        def of_files(files)
+          require_relative "../file_kind"
+          missing = files.find { |file| !File.file?(file) }
+          raise UsageError, "cannot read #{missing}: no such file" if missing
+
+          kinds = files.to_h { |file| [file, FileKind.of(file)] }
+          unknown = kinds.key(nil)
+          raise UsageError, "cannot tell what #{unknown} is; expected #{FileKind.names.join(", ")}" if unknown
+          return FileKind.first_verb(kinds.values.first) if kinds.values.uniq.one?
+
+          named = kinds.map { |file, kind| "#{file} is #{FileKind.name(kind)}" }
+          raise UsageError, "files of one kind are wanted: #{named.join(", ")}"
+        rescue LoadError, Memprof::Error => e
+          raise UsageError, e.message.lines.first.chomp
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require "memprof/cli"
+require "tmpdir"
+
+RSpec.describe Memprof::CLI::Targets do
+  include HeapDumps
+
+  around { |example| Dir.mktmpdir { |directory| Dir.chdir(directory) { example.run } } }
+
+  it "finds the verb of the first answer about each kind" do
+    File.write("report.json", %({"format":"memprof-report"}))
+    File.binwrite("core.1", "\x7fELF")
+    Memprof::Malloc.record("app.malloc") { "x" * 1000 }
+    found = { cache_dump => "leaks", "core.1" => "core", "app.malloc" => "malloc", "report.json" => "web" }
+    expect(found.keys.to_h { |file| [file, described_class.verb([file, "--json"])] }).to eq(found)
+    expect(described_class.verb([cache_dump, cache_dump])).to eq("leaks")
+    expect(described_class.verb([Process.pid.to_s, "--for", "1s"])).to eq("leaks")
+    expect(described_class.verb(%w[lekas])).to be_nil
+  end
+
+  it "prefers a file to a process of that number" do
+    File.binwrite("4711", "\x7fELF")
+    expect(described_class.verb(%w[4711])).to eq("core")
+  end
+
+  it "refuses what it cannot answer about" do
+    File.write("app.rb", "puts 1")
+    File.binwrite("core.1", "\x7fELF")
+    refused = {
+      ["app.rb"] => /\Acannot tell what app\.rb is; expected a heap dump, a core file, /,
+      ["./no.json"] => "cannot read ./no.json: no such file",
+      [Dir.pwd] => "cannot read #{Dir.pwd}: no such file",
+      ["core.1", cache_dump] => /\Afiles of one kind are wanted: core\.1 is a core file, .* is a heap dump\z/
+    }
+    refused.each do |arguments, message|
+      expect { described_class.verb(arguments) }.to raise_error(Memprof::CLI::UsageError, message)
+    end
+  end
+
+  it "is what the command does without a verb" do
+    result = run_memprof(cache_dump)
+    expect([result.stdout, result.status.exitstatus]).to eq([run_memprof("leaks", cache_dump).stdout, 0])
+    result = run_memprof("lekas")
+    expect([result.stderr, result.status.exitstatus])
+      .to eq(["memprof: unknown command \"lekas\" (did you mean leaks?); see `memprof --help`\n", 2])
+  end
+end
