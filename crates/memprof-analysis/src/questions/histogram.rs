@@ -17,7 +17,7 @@ use by::Keys;
 pub use key::Key;
 use memprof_heap::graph::{BitSet, PART, in_parts, reachable_without};
 use memprof_heap::{Heap, NONE};
-use ranking::{Ranking, children};
+use ranking::Ranking;
 
 /// What rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +152,8 @@ impl Question {
             heap_size: heap.memsizes()?.sum(),
             rooted,
         };
-        let children = children(&keys.groups);
+        let is_tree = !keys.groups.parents.is_empty();
+        let children = is_tree.then(|| keys.groups.children());
         let top = match &children {
             Some(children) => children[keys.groups.count].clone(),
             None => (0..keys.groups.count as u32).collect(),

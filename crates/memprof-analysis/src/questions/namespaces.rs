@@ -231,18 +231,9 @@ impl<'h> Tree<'h> {
             own.chain(number)
                 .for_each(|above| classes[above as usize] += versions);
         }
-        let mut children = vec![Vec::new(); count + 1];
-        for (&parent, number) in constants.parents.iter().zip(0..) {
-            children[if parent == NONE {
-                count
-            } else {
-                parent as usize
-            }]
-            .push(number);
-        }
         Ok(Tree {
             heap,
-            children,
+            children: own.children(),
             objects,
             versions,
             classes,

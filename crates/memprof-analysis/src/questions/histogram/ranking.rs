@@ -4,27 +4,9 @@ use std::cmp::Reverse;
 
 use super::super::Limit;
 use super::super::limit::sort_first;
-use super::super::tally::{Groups, Tally, percent};
+use super::super::tally::{Tally, percent};
 use super::by::Keys;
 use super::{Row, Sort};
-use memprof_heap::NONE;
-
-/// The groups in each group; those that are in none come behind the last one.
-pub(super) fn children(groups: &Groups) -> Option<Vec<Vec<u32>>> {
-    if groups.parents.is_empty() {
-        return None;
-    }
-    let mut children = vec![Vec::new(); groups.count + 1];
-    for (&parent, group) in groups.parents.iter().zip(0..) {
-        let above = if parent == NONE {
-            groups.count
-        } else {
-            parent as usize
-        };
-        children[above].push(group);
-    }
-    Some(children)
-}
 
 /// Groups in order.
 #[derive(Clone, Copy)]
