@@ -8,10 +8,10 @@ use std::cmp::Reverse;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
-use super::Error;
 use super::describe::{Described, Describer, Named};
 use super::object::Reference;
 use super::tally::{Groups, Tally};
+use super::{Error, Limit};
 use crate::order;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::filled;
@@ -23,9 +23,9 @@ use memprof_heap::{ClassObject, Heap, Label, NONE, Packed};
 pub struct Question {
     /// By name, as `Shop::Order`, or by address, as `0x7f12a0`.
     pub of: String,
-    /// Subclasses, constants, methods, variables that are shown, of each; 50.
+    /// Subclasses, constants, methods, variables that are shown, of each.
     #[serde(default)]
-    pub limit: Option<usize>,
+    pub limit: Limit<50>,
 }
 
 /// A class with its instances.
@@ -109,7 +109,7 @@ impl Question {
         let asked = Asked {
             heap,
             describer: &describer,
-            limit: self.limit.unwrap_or(50),
+            limit: self.limit.0,
         };
         let ancestors = asked.ancestors(node);
         let tallies = asked.instances()?;

@@ -12,7 +12,7 @@ use super::duplicates::with_garbage;
 use super::holders::{Holder, holders};
 use super::tally::percent;
 use super::top::largest_of as largest;
-use super::{Error, Selection};
+use super::{Error, Limit, Selection};
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::{BitSet, Graph, PART, in_parts};
 use memprof_heap::{Group, Heap, NONE, Sizes};
@@ -41,8 +41,8 @@ pub struct Question {
     pub sort: Sort,
     /// Which objects; all.
     pub r#where: Option<String>,
-    /// Collections; 20.
-    pub limit: Option<usize>,
+    /// Collections.
+    pub limit: Limit<20>,
 }
 
 /// A collection.
@@ -255,8 +255,7 @@ impl Question {
             Sort::Size => Some(all.memsizes.get(id)),
             Sort::Unused => Some(measure.unused()),
         };
-        let limit = self.limit.unwrap_or(20);
-        let (sums, first) = all.look(&selection, limit, value);
+        let (sums, first) = all.look(&selection, self.limit.0, value);
         let measured = |id: u32| all.measure(id);
         let row = |&(id, _): &(u32, Option<u64>)| {
             let measure = measured(id)?;

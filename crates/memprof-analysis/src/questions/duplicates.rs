@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::Site;
 use super::holders::{Holder, holders};
+use super::limit::sort_first;
 use super::tally::percent;
-use super::{Error, Selection, Words};
+use super::{Error, Limit, Selection, Words};
 use found::{Equal, Found};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, NONE};
@@ -27,8 +28,8 @@ use memprof_heap::{Heap, NONE};
 pub struct Question {
     /// Which strings; all.
     pub r#where: Option<String>,
-    /// Texts; 20.
-    pub limit: Option<usize>,
+    /// Texts.
+    pub limit: Limit<20>,
     /// Texts to skip; none.
     pub offset: usize,
     /// Equal strings that a text must have; 2.
@@ -134,19 +135,11 @@ impl Question {
         let all = || order.iter().map(|&number| &texts[number as usize]);
         let duplicates = all().map(|text| text.count - 1).sum();
         let wasted = all().fold(0_u64, |sum, text| sum.saturating_add(text.wasted()));
-        let limit = self.offset.saturating_add(self.limit.unwrap_or(20));
-        let more = order.len().saturating_sub(limit);
-        let rank = |&number: &u32| {
+        sort_first(&mut order, self.limit.end(self.offset), |&number| {
             let text = &texts[number as usize];
             (Reverse((text.wasted(), text.count)), text.first)
-        };
-        // Many texts are there twice, few are shown.
-        if more > 0 && limit > 0 {
-            order.select_nth_unstable_by_key(limit - 1, rank);
-        }
-        order.truncate(limit);
-        order.sort_unstable_by_key(rank);
-        order.drain(..self.offset.min(order.len()));
+        });
+        let (order, more) = self.limit.page(order, self.offset);
         let whole = heap.memsizes()?.sum();
         Ok(Answer {
             rows: rows(heap, &Shown::of(heap, &texts, &strings, &order), whole)?,

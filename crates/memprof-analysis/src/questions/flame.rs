@@ -5,13 +5,10 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::Error;
 use super::describe::Named;
+use super::{Error, Limit};
 use crate::export::{Frames, Options};
 use memprof_heap::{Heap, NONE};
-
-/// Frames returned by default.
-const LIMIT: usize = 2_000;
 
 /// `flame`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -19,8 +16,8 @@ const LIMIT: usize = 2_000;
 pub struct Question {
     /// Only what this object keeps alive; all.
     pub of: Option<Named>,
-    /// Most frames; 2000. The widest are kept.
-    pub limit: Option<usize>,
+    /// Most frames. The widest are kept.
+    pub limit: Limit<2000>,
     /// Most levels; 128.
     pub depth: Option<u32>,
 }
@@ -55,9 +52,8 @@ impl Question {
             depth: self.depth,
             ..Options::default()
         };
-        let limit = self.limit.unwrap_or(LIMIT);
         let top = top.unwrap_or(heap.root());
-        let (frames, counts) = Frames::under(heap, top, &options, limit)?;
+        let (frames, counts) = Frames::under(heap, top, &options, self.limit.0)?;
         let address = |id: u32| (id != NONE).then(|| format!("{:#x}", heap.addresses().of(id)));
         let rows = frames.frames.iter().map(|frame| {
             let first = address(frame.first());

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use super::numbering::numbered;
 use super::tally::{Groups, Tally, percent};
-use super::{Error, Selection};
+use super::{Error, Limit, Selection};
 pub use by::By;
 use by::Keys;
 pub use key::Key;
 use memprof_heap::graph::{BitSet, PART, in_parts, reachable_without};
 use memprof_heap::{Heap, NONE};
-use ranking::{Ranking, children};
+use ranking::Ranking;
 
 /// What rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,14 +45,14 @@ pub struct Question {
     pub r#where: Option<String>,
     /// Retained if there are roots, else size.
     pub sort: Option<Sort>,
-    /// Rows; 20.
-    pub limit: Option<usize>,
+    /// Rows.
+    pub limit: Limit<20>,
     /// Rows to skip; none.
     pub offset: usize,
     /// Rows in a row; 3, of a tree 10.
     pub then_limit: Option<usize>,
-    /// Levels of a tree; 3.
-    pub depth: Option<usize>,
+    /// Levels of a tree.
+    pub depth: Limit<3>,
     /// Retained sizes of the rows as if all their objects went at once: a walk over the heap for each row.
     pub exact: bool,
 }
@@ -152,34 +152,23 @@ impl Question {
             heap_size: heap.memsizes()?.sum(),
             rooted,
         };
-        let children = children(&keys.groups);
+        let is_tree = !keys.groups.parents.is_empty();
+        let children = is_tree.then(|| keys.groups.children());
         let top = match &children {
             Some(children) => children[keys.groups.count].clone(),
             None => (0..keys.groups.count as u32).collect(),
         };
-        let end = self.offset.saturating_add(self.limit.unwrap_or(20));
-        let (mut shown, more) = ranking.first(top, end);
-        shown.drain(..self.offset.min(shown.len()));
+        let (shown, more) = ranking.page(top, self.limit, self.offset);
         let mut rows: Vec<Row> = shown.iter().map(|&group| ranking.row(group)).collect();
         if let Some(children) = &children {
-            let limit = self.then_limit.unwrap_or(10);
+            let (limit, depth) = (self.then_limit.into(), self.depth.0.min(DEEPEST));
             for (row, &group) in rows.iter_mut().zip(&shown) {
-                ranking.nest(
-                    row,
-                    group,
-                    children,
-                    limit,
-                    self.depth.unwrap_or(3).min(DEEPEST),
-                );
+                ranking.nest(row, group, children, limit, depth);
             }
         }
         if let Some(then) = &then {
-            then.fill(
-                &ranking,
-                (&shown, &mut rows),
-                inner,
-                self.then_limit.unwrap_or(3),
-            );
+            let limit = self.then_limit.into();
+            then.fill(&ranking, (&shown, &mut rows), inner, limit);
         }
         if self.exact && rooted {
             exact(
@@ -255,7 +244,7 @@ impl<'h> Divided<'h> {
         first: &Ranking<'_>,
         (shown, rows): (&[u32], &mut [Row]),
         tallies: &[Tally],
-        limit: usize,
+        limit: Limit<3>,
     ) {
         let mut inside: FxHashMap<u32, Vec<u32>> =
             shown.iter().map(|&group| (group, Vec::new())).collect();
@@ -278,7 +267,7 @@ impl<'h> Divided<'h> {
                 tallies: &by_inner,
                 ..*first
             };
-            let (shown, more) = ranking.first(inner, limit);
+            let (shown, more) = ranking.page(inner, limit, 0);
             row.rows = shown.iter().map(|&group| ranking.row(group)).collect();
             for below in &mut row.rows {
                 below.r#where = both(row.r#where.as_deref(), below.r#where.take());

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::tally::{Groups, Tally, percent};
-use super::{Error, Selection};
+use super::{Error, Limit, Selection};
 use crate::order;
 use memprof_heap::{Heap, NONE};
 
@@ -40,10 +40,10 @@ pub struct Question {
     pub under: Option<String>,
     /// What constants are sorted by; retained.
     pub sort: Sort,
-    /// Levels; 2.
-    pub depth: Option<usize>,
-    /// Constants of each level; 20.
-    pub limit: Option<usize>,
+    /// Levels.
+    pub depth: Limit<2>,
+    /// Constants of each level.
+    pub limit: Limit<20>,
 }
 
 /// A constant with all that is in it.
@@ -139,7 +139,7 @@ struct Tree<'h> {
     own: Vec<Tally>,
     instances: Vec<Tally>,
     sort: Sort,
-    limit: usize,
+    limit: Limit<20>,
     whole: u64,
 }
 
@@ -161,7 +161,7 @@ impl Question {
             },
             None => tree.constants.names.len(),
         };
-        let (rows, more) = tree.rows(top, self.depth.unwrap_or(2).clamp(1, DEEPEST));
+        let (rows, more) = tree.rows(top, self.depth.0.clamp(1, DEEPEST));
         let real = heap
             .class_objects()
             .iter()
@@ -231,18 +231,9 @@ impl<'h> Tree<'h> {
             own.chain(number)
                 .for_each(|above| classes[above as usize] += versions);
         }
-        let mut children = vec![Vec::new(); count + 1];
-        for (&parent, number) in constants.parents.iter().zip(0..) {
-            children[if parent == NONE {
-                count
-            } else {
-                parent as usize
-            }]
-            .push(number);
-        }
         Ok(Tree {
             heap,
-            children,
+            children: own.children(),
             objects,
             versions,
             classes,
@@ -250,7 +241,7 @@ impl<'h> Tree<'h> {
             instances: instances.sums(heap)?,
             constants,
             sort: question.sort,
-            limit: question.limit.unwrap_or(20),
+            limit: question.limit,
             whole: heap.memsizes()?.sum(),
         })
     }
@@ -273,12 +264,9 @@ impl<'h> Tree<'h> {
                 .cmp(&rank(other))
                 .then_with(|| name(one).cmp(name(other)))
         });
-        let limit = if depth == 0 { 0 } else { self.limit };
-        let more = order.len().saturating_sub(limit);
-        let rows = order
-            .into_iter()
-            .take(limit)
-            .map(|number| self.row(number as usize, depth));
+        let limit = if depth == 0 { Limit(0) } else { self.limit };
+        let (order, more) = limit.page(order, 0);
+        let rows = order.iter().map(|&number| self.row(number as usize, depth));
         (rows.collect(), more)
     }
 

@@ -10,14 +10,10 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use self::growing::Growing;
-use super::Error;
 use super::describe::{Described, Describer, Named};
+use super::{Error, Limit};
 use memprof_heap::Heap;
 
-/// Nodes of a graph by default.
-const LIMIT: usize = 60;
-/// Neighbours on each side of an object that is expanded.
-const EACH: usize = 10;
 /// Neighbours of those that are not.
 const FEW: usize = 2;
 /// Objects that can be expanded: each takes a look at all references.
@@ -32,12 +28,12 @@ pub struct Question {
     /// Objects whose neighbours are wanted, too, in the order in which they were asked for.
     #[serde(default)]
     pub expand: Vec<Named>,
-    /// Nodes without those that are there because an object is expanded; 60.
+    /// Nodes without those that are there because an object is expanded.
     #[serde(default)]
-    pub limit: Option<usize>,
-    /// Neighbours on each side of an object; 10.
+    pub limit: Limit<60>,
+    /// Neighbours on each side of an object that is expanded.
     #[serde(default)]
-    pub each: Option<usize>,
+    pub each: Limit<10>,
 }
 
 /// An object of the graph.
@@ -98,8 +94,8 @@ impl Question {
                 expand.len()
             )));
         }
-        let each = self.each.unwrap_or(EACH);
-        let mut growing = Growing::new(heap, of, self.limit.unwrap_or(LIMIT).max(1))?;
+        let each = self.each.0;
+        let mut growing = Growing::new(heap, of, self.limit.0.max(1))?;
         growing.expand(of, each);
         growing.expand_all(FEW);
         growing.unbound();

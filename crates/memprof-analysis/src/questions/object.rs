@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::Error;
 use super::describe::{Described, Describer, Named};
 use super::path::{self, Path};
+use super::{Error, Limit};
 use crate::order;
 use memprof_dump::record::Value;
 use memprof_heap::graph;
@@ -17,9 +17,9 @@ use memprof_heap::{Heap, Known, NONE};
 pub struct Question {
     /// The object.
     pub of: Named,
-    /// References shown in each direction; 20.
+    /// References shown in each direction.
     #[serde(default)]
-    pub limit: Option<usize>,
+    pub limit: Limit<20>,
     /// References to skip; none.
     #[serde(default)]
     pub references_offset: usize,
@@ -101,7 +101,7 @@ impl Question {
     /// If there is no such object.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let node = self.of.find(heap)?;
-        let limit = self.limit.unwrap_or(20);
+        let limit = self.limit.0;
         let describer = Describer::new(heap)?;
         let facts = heap.object(node)?;
         let facts = facts.as_ref();

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::histogram::{self, Row};
 use super::tally::percent;
-use super::{Error, Selection};
+use super::{Error, Limit, Selection};
 use crate::order;
 use memprof_dump::record::{Flags, Kind};
 use memprof_heap::graph::BitSet;
@@ -21,8 +21,8 @@ use memprof_heap::{FOLDED, Group, Heap, NONE};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Largest classes; 5.
-    pub limit: Option<usize>,
+    /// Largest classes.
+    pub limit: Limit<5>,
 }
 
 /// Where the heap comes from, and how whole it is.
@@ -207,7 +207,7 @@ impl Question {
             (generation.min(first), generation.max(last))
         });
         let largest = histogram::Question {
-            limit: Some(self.limit.unwrap_or(5)),
+            limit: Limit(self.limit.0),
             ..Default::default()
         };
         let roots = roots(heap, whole)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer, Named};
 use super::select::Selection;
-use super::{Error, Phrase};
+use super::{Error, Limit, Phrase};
 use crate::order;
 use memprof_heap::{Heap, NONE};
 
@@ -17,8 +17,8 @@ pub struct Question {
     pub to: Option<Named>,
     /// Instead: all objects of a filter, as a tree.
     pub r#where: Option<String>,
-    /// Branches shown of each part of the tree; 8.
-    pub limit: Option<usize>,
+    /// Branches shown of each part of the tree.
+    pub limit: Limit<8>,
 }
 
 /// A step of a path.
@@ -179,7 +179,7 @@ impl Question {
             };
             forest.add(describer, &to(heap, node)?, &end);
         }
-        let limit = self.limit.unwrap_or(8).max(1);
+        let limit = Limit(self.limit.0.max(1));
         let branches = forest.branches(0, limit).0;
         Ok(Answer::Merged {
             branches,
@@ -279,7 +279,7 @@ impl Forest {
     }
 
     /// What is below a node, and how much of it is not shown. A tree is as deep as the longest path.
-    fn branches(&self, at: u32, limit: usize) -> (Vec<Branch>, usize) {
+    fn branches(&self, at: u32, limit: Limit<8>) -> (Vec<Branch>, usize) {
         let mut shown = vec![None; self.nodes.len()];
         // Children have greater numbers than their parents, so the last comes first.
         for index in (at as usize..self.nodes.len()).rev() {
@@ -291,10 +291,9 @@ impl Forest {
                     self.nodes[child as usize].paths,
                 ))
             });
-            let more = below.len().saturating_sub(limit);
+            let (below, more) = limit.page(below, 0);
             let branches: Vec<Branch> = below
                 .iter()
-                .take(limit)
                 .filter_map(|&child| shown[child as usize].take())
                 .collect();
             shown[index] = Some(Branch {

@@ -12,7 +12,7 @@ use super::describe::{Described, Describer};
 use super::holders::{Holder, holders};
 use super::numbering::numbered;
 use super::tally::{Groups, Tally, percent};
-use super::{Error, Phrase, Selection, path};
+use super::{Error, Limit, Phrase, Selection, path};
 use crate::order;
 use memprof_dump::record::{Kind, NameId, Value};
 use memprof_heap::graph::BitSet;
@@ -39,8 +39,8 @@ pub struct Question {
     pub sort: Sort,
     /// Which procs; all.
     pub r#where: Option<String>,
-    /// Places; 20.
-    pub limit: Option<usize>,
+    /// Places.
+    pub limit: Limit<20>,
     /// Places to skip; none.
     pub offset: usize,
 }
@@ -144,10 +144,7 @@ impl Question {
                 Sort::Size => (tally.size, tally.count, tally.retained),
             })
         });
-        let end = self.offset.saturating_add(self.limit.unwrap_or(20));
-        let more = order.len().saturating_sub(end);
-        order.truncate(end);
-        order.drain(..self.offset.min(order.len()));
+        let (order, more) = self.limit.page(order, self.offset);
         let sum = |part: fn(&Tally) -> u64| tallies.iter().map(part).sum();
         Ok(Answer {
             sort: self.sort,

@@ -80,6 +80,15 @@ impl Groups {
         std::iter::successors((group != NONE).then_some(group), parent)
     }
 
+    /// The groups in each group; behind the last one, those that are in none.
+    pub fn children(&self) -> Vec<Vec<u32>> {
+        let mut children = vec![Vec::new(); self.count + 1];
+        for (&parent, group) in self.parents.iter().zip(0..) {
+            children[self.count.min(parent as usize)].push(group);
+        }
+        children
+    }
+
     /// Sums of all groups.
     pub fn tally(&self, heap: &Heap) -> io::Result<Vec<Tally>> {
         Ok(self.tally_and_retained(heap)?.0)

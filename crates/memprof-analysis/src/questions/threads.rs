@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::describe::{Described, Describer};
 use super::object::{Reference, json};
-use super::{Error, Selection};
+use super::{Error, Limit, Selection};
 use crate::order;
 use memprof_dump::record::Kind;
 use memprof_heap::{FOLDED, Heap, Label, Packed};
@@ -21,12 +21,12 @@ use memprof_heap::{FOLDED, Heap, Label, Packed};
 pub struct Question {
     /// Which threads; all.
     pub r#where: Option<String>,
-    /// Threads; 20.
-    pub limit: Option<usize>,
+    /// Threads.
+    pub limit: Limit<20>,
     /// Threads to skip; none.
     pub offset: usize,
-    /// Local variables, and other objects, that are shown of each; 10.
-    pub held_limit: Option<usize>,
+    /// Local variables, and other objects, that are shown of each.
+    pub held_limit: Limit<10>,
 }
 
 /// A thread.
@@ -82,23 +82,18 @@ impl Question {
         let mut threads: Vec<u32> = threads.map(|(_, id)| id).collect();
         let (memsizes, retained) = (heap.memsizes()?, heap.retained()?);
         order::sort_by_key(&mut threads, |&id| (Reverse(retained.get(id)), id));
-        let limit = self.limit.unwrap_or(20);
+        let count = threads.len();
+        let size = threads
+            .iter()
+            .fold(0_u64, |sum, &id| sum.saturating_add(memsizes.get(id)));
+        let (shown, more) = self.limit.page(threads, self.offset);
         let describer = Describer::new(heap)?;
-        let held_limit = self.held_limit.unwrap_or(10);
-        let shown = threads.iter().skip(self.offset).take(limit);
-        let rows: Vec<Row> = shown
-            .map(|&id| row(heap, &describer, id, held_limit))
-            .collect::<Result<_, Error>>()?;
+        let row = |&id: &u32| row(heap, &describer, id, self.held_limit.0);
         Ok(Answer {
-            more: threads
-                .len()
-                .saturating_sub(self.offset)
-                .saturating_sub(rows.len()),
-            rows,
-            count: threads.len(),
-            size: threads
-                .iter()
-                .fold(0, |sum, &id| sum.saturating_add(memsizes.get(id))),
+            rows: shown.iter().map(row).collect::<Result<_, Error>>()?,
+            more,
+            count,
+            size,
         })
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::computed::{depths, referrers};
 use super::describe::{Described, Describer};
-use super::{Error, Selection};
+use super::{Error, Limit, Selection};
 use memprof_heap::{Heap, NONE};
 
 /// What objects are sorted by.
@@ -39,8 +39,8 @@ pub struct Question {
     pub sort: Sort,
     /// Which objects; all.
     pub r#where: Option<String>,
-    /// Objects; 20.
-    pub limit: Option<usize>,
+    /// Objects.
+    pub limit: Limit<20>,
     /// Objects to skip; none.
     pub offset: usize,
 }
@@ -77,8 +77,7 @@ impl Question {
     /// If the filter is not right, or the index cannot be read.
     pub fn answer(&self, heap: &Heap) -> Result<Answer, Error> {
         let selection = Selection::new(heap, self.r#where.as_deref())?;
-        let limit = self.limit.unwrap_or(20);
-        let end = self.offset.saturating_add(limit);
+        let end = self.limit.end(self.offset);
         let first = self.first(heap, &selection, end)?;
         let describer = Describer::new(heap)?;
         let shown = first.into_iter().skip(self.offset);
@@ -92,9 +91,7 @@ impl Question {
         let count = selection.count();
         Ok(Answer {
             sort: self.sort,
-            more: count
-                .saturating_sub(self.offset)
-                .saturating_sub(objects.len()),
+            more: count.saturating_sub(end),
             objects,
             count,
             size: selection

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::Error;
 use super::describe::{Described, Describer, Named};
 use super::top::largest;
+use super::{Error, Limit};
 use memprof_heap::graph;
 use memprof_heap::{Heap, Sizes};
 
@@ -19,10 +19,10 @@ pub struct Question {
     pub of: Option<Named>,
     /// Objects of one class as one: true.
     pub by_class: bool,
-    /// Levels; 3.
-    pub depth: Option<usize>,
-    /// Largest of each level; 10.
-    pub limit: Option<usize>,
+    /// Levels.
+    pub depth: Limit<3>,
+    /// Largest of each level.
+    pub limit: Limit<10>,
     /// Bytes that a branch must retain to be shown; 1.
     pub min: Option<u64>,
 }
@@ -64,10 +64,10 @@ impl Question {
             groups: heap.group_numbers()?,
             retained: heap.retained()?,
             by_class: self.by_class,
-            limit: self.limit.unwrap_or(10),
+            limit: self.limit.0,
             min: self.min.unwrap_or(1),
         };
-        let depth = self.depth.unwrap_or(3).min(DEEPEST);
+        let depth = self.depth.0.min(DEEPEST);
         Ok(growing.branch(&[node], None, depth))
     }
 }

@@ -5,14 +5,11 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use super::Diff;
-use crate::questions::Error;
 use crate::questions::describe::{Described, Describer};
 use crate::questions::top::largest;
+use crate::questions::{Error, Limit};
 use memprof_heap::Heap;
 use memprof_heap::graph::BitSet;
-
-/// Objects returned by default.
-const LIMIT: usize = 100;
 
 /// Which objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -54,8 +51,8 @@ pub struct Question {
     pub r#where: Option<String>,
     /// What comes first.
     pub sort: Order,
-    /// Maximum number of objects; 100.
-    pub limit: Option<usize>,
+    /// Maximum number of objects.
+    pub limit: Limit<100>,
     /// Objects to skip.
     pub offset: usize,
 }
@@ -106,7 +103,7 @@ impl Question {
             }
         }
         let (sizes, retained) = (heap.memsizes()?, heap.retained()?);
-        let end = self.offset.saturating_add(self.limit.unwrap_or(LIMIT));
+        let end = self.limit.end(self.offset);
         let returned: Vec<u32> = match self.sort {
             Order::Retained => first(largest(set.iter(), end, |id| Some(retained.get(id)))),
             Order::Size => first(largest(set.iter(), end, |id| Some(sizes.get(id)))),

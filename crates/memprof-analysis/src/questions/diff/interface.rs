@@ -9,14 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::Diff;
 use crate::order;
 use crate::questions::describe::{Described, Describer};
-use crate::questions::{Error, Phrase, path};
+use crate::questions::{Error, Limit, Phrase, path};
 use crate::subset::Subset;
 use memprof_dump::record::Kind;
 use memprof_heap::graph::{BitSet, Tree};
 use memprof_heap::{Heap, Label, NONE, Packed, Sizes};
-
-/// Rows returned by default.
-const LIMIT: usize = 20;
 
 /// Nodes that are visited to count what the new objects keep alive. The rest is returned as unknown.
 const VISITS: u64 = 50_000_000;
@@ -27,8 +24,8 @@ const VISITS: u64 = 50_000_000;
 pub struct Question {
     /// Only references to these new objects.
     pub r#where: Option<String>,
-    /// Maximum number of rows and objects, of each; 20.
-    pub limit: Option<usize>,
+    /// Maximum number of rows and objects, of each.
+    pub limit: Limit<20>,
 }
 
 /// References from old objects of one class to new ones of one class, by one name.
@@ -119,16 +116,14 @@ impl Question {
         order::sort_by_key(&mut crossings, |crossing| {
             Reverse((crossing.retained, crossing.references))
         });
-        let limit = self.limit.unwrap_or(LIMIT);
-        let more = crossings.len().saturating_sub(limit);
-        crossings.truncate(limit);
+        let (crossings, more) = self.limit.page(crossings, 0);
         let mut border: Vec<u32> = references.iter().map(|reference| reference.from).collect();
         border.dedup();
         let count = inside.len() as u64;
         order::sort_by_key(&mut inside, |node| {
             (Reverse(keepalive.get(node).copied()), *node)
         });
-        inside.truncate(limit);
+        inside.truncate(self.limit.0);
         let mut holders: FxHashMap<u32, Vec<&Reference>> =
             inside.iter().map(|&node| (node, Vec::new())).collect();
         for reference in &references {

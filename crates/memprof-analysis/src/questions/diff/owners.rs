@@ -13,14 +13,11 @@ use super::Diff;
 use super::rows::Sort;
 use super::totals::Sum;
 use crate::order;
-use crate::questions::Error;
 use crate::questions::describe::{Described, Describer};
 use crate::questions::path::{self, Path};
+use crate::questions::{Error, Limit};
 use memprof_heap::graph::BitSet;
 use memprof_heap::{Heap, NONE};
-
-/// Owners returned by default.
-const LIMIT: usize = 20;
 
 /// Classes that are named of what hangs on an owner.
 const CLASSES: usize = 5;
@@ -36,8 +33,8 @@ pub struct Question {
     pub r#where: Option<String>,
     /// What comes first: `size`, `count`, `retained` or `survived`.
     pub sort: Sort,
-    /// Maximum number of owners; 20.
-    pub limit: Option<usize>,
+    /// Maximum number of owners.
+    pub limit: Limit<20>,
     /// Old objects that are larger themselves, too, even if no new ones hang on them.
     pub grown: bool,
 }
@@ -123,8 +120,7 @@ impl Question {
             };
             (Reverse(first), Reverse(held.new.size), *node)
         });
-        let more = owners.len().saturating_sub(self.limit.unwrap_or(LIMIT));
-        owners.truncate(owners.len() - more);
+        let (owners, more) = self.limit.page(owners, 0);
         let describer = Describer::new(&diff.after)?;
         let described = owners
             .into_iter()

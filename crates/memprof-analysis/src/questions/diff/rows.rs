@@ -9,8 +9,8 @@ use super::Diff;
 use super::keys::{Key, Keys};
 use super::totals::{Change, Sum};
 use crate::order;
-use crate::questions::Error;
 use crate::questions::tally::Groups;
+use crate::questions::{Error, Limit};
 use memprof_heap::graph::{BitSet, Dominators, PART, filled, in_parts};
 use memprof_heap::{Heap, NONE};
 
@@ -57,7 +57,7 @@ pub struct Question {
     /// What comes first.
     pub sort: Sort,
     /// Maximum number of rows; all.
-    pub limit: Option<usize>,
+    pub limit: Limit<{ usize::MAX }>,
     /// Only rows of which objects are new or gone, or have grown or shrunk; all.
     pub changed: bool,
 }
@@ -195,8 +195,7 @@ impl Question {
                 change.count,
             ))
         });
-        let more = rows.len().saturating_sub(self.limit.unwrap_or(usize::MAX));
-        rows.truncate(rows.len() - more);
+        let (rows, more) = self.limit.page(rows, 0);
         Ok(Rows {
             warnings: diff.warnings.clone(),
             rows,

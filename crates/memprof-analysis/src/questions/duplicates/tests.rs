@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{Answer, Question};
+use super::{Answer, Limit, Question};
 use crate::questions::Selection;
 use crate::tests::ask;
 use memprof_dump::record::Kind;
@@ -48,7 +48,7 @@ fn finds_equal_texts() {
         );
         for offset in 0..answer.rows.len() + 2 {
             let question = Question {
-                limit: Some(2),
+                limit: Limit(2),
                 offset,
                 ..Question::default()
             };

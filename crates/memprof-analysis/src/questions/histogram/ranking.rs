@@ -2,27 +2,11 @@
 
 use std::cmp::Reverse;
 
-use super::super::tally::{Groups, Tally, percent};
+use super::super::Limit;
+use super::super::limit::sort_first;
+use super::super::tally::{Tally, percent};
 use super::by::Keys;
 use super::{Row, Sort};
-use memprof_heap::NONE;
-
-/// The groups in each group; those that are in none come behind the last one.
-pub(super) fn children(groups: &Groups) -> Option<Vec<Vec<u32>>> {
-    if groups.parents.is_empty() {
-        return None;
-    }
-    let mut children = vec![Vec::new(); groups.count + 1];
-    for (&parent, group) in groups.parents.iter().zip(0..) {
-        let above = if parent == NONE {
-            groups.count
-        } else {
-            parent as usize
-        };
-        children[above].push(group);
-    }
-    Some(children)
-}
 
 /// Groups in order.
 #[derive(Clone, Copy)]
@@ -35,8 +19,19 @@ pub(super) struct Ranking<'k> {
 }
 
 impl Ranking<'_> {
-    /// The first groups, and how many there are besides. Groups without objects do not count.
-    pub fn first(&self, mut groups: Vec<u32>, limit: usize) -> (Vec<u32>, usize) {
+    /// The groups that are shown, and how many are behind them. Groups without objects do not count.
+    pub fn page<const N: usize>(
+        &self,
+        mut groups: Vec<u32>,
+        limit: Limit<N>,
+        offset: usize,
+    ) -> (Vec<u32>, usize) {
+        self.sort(&mut groups, limit.end(offset));
+        limit.page(groups, offset)
+    }
+
+    /// Sorts the groups before `end`, and drops those without objects.
+    fn sort(&self, groups: &mut Vec<u32>, end: usize) {
         let tally = |group: u32| self.tallies[group as usize];
         groups.retain(|&group| tally(group).count > 0);
         let rank = |group: u32| {
@@ -49,20 +44,8 @@ impl Ranking<'_> {
         };
         match self.sort {
             Sort::Name => groups.sort_by_cached_key(|&group| self.keys.key(group)),
-            _ => {
-                // Many lines make objects, few are shown.
-                if groups.len() > limit && limit > 0 {
-                    groups.select_nth_unstable_by_key(limit - 1, |&group| (rank(group), group));
-                    let rest = groups.split_off(limit);
-                    groups.sort_unstable_by_key(|&group| (rank(group), group));
-                    return (groups, rest.len());
-                }
-                groups.sort_unstable_by_key(|&group| (rank(group), group));
-            }
+            _ => sort_first(groups, end, |&group| (rank(group), group)),
         }
-        let more = groups.len().saturating_sub(limit);
-        groups.truncate(limit);
-        (groups, more)
     }
 
     pub fn row(&self, group: u32) -> Row {
@@ -97,11 +80,11 @@ impl Ranking<'_> {
         row: &mut Row,
         group: u32,
         children: &[Vec<u32>],
-        limit: usize,
+        limit: Limit<10>,
         depth: usize,
     ) {
-        let limit = if depth > 1 { limit } else { 0 };
-        let (shown, more) = self.first(children[group as usize].clone(), limit);
+        let limit = if depth > 1 { limit } else { Limit(0) };
+        let (shown, more) = self.page(children[group as usize].clone(), limit, 0);
         row.more = more;
         for group in shown {
             let mut below = self.row(group);

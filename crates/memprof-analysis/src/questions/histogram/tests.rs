@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{Answer, By, Key, Question, Row, Sort};
+use super::{Answer, By, Key, Limit, Question, Row, Sort};
 use crate::questions::Selection;
 use crate::tests::ask;
 use memprof_dump::record::Kind;
@@ -17,9 +17,9 @@ fn answer(heap: &Heap, question: &Question) -> Answer {
 fn all(by: By) -> Question {
     Question {
         by,
-        limit: Some(1000),
+        limit: Limit(1000),
         then_limit: Some(1000),
-        depth: Some(30),
+        depth: Limit(30),
         ..Question::default()
     }
 }
@@ -181,7 +181,7 @@ fn shows_the_first_and_counts_the_rest() {
     );
     for limit in [0, 1, 3, 100] {
         let part = Question {
-            limit: Some(limit),
+            limit: Limit(limit),
             sort: Some(Sort::Size),
             ..all(By::Line)
         };

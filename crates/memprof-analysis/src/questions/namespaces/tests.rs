@@ -1,4 +1,4 @@
-use super::{Answer, Question, Row, Sort};
+use super::{Answer, Limit, Question, Row, Sort};
 use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
@@ -41,7 +41,7 @@ fn is_a_tree_of_names() {
         anonymous,
         ..
     } = answer(&Question {
-        depth: Some(5),
+        depth: Limit(5),
         ..Question::default()
     });
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
@@ -73,8 +73,8 @@ fn shows_a_part() {
     let under = Question {
         under: Some("Shop".to_owned()),
         sort: Sort::Name,
-        depth: Some(1),
-        limit: None,
+        depth: Limit(1),
+        limit: Limit::default(),
     };
     let rows = answer(&under).rows;
     let names: Vec<(&str, usize)> = rows

@@ -1,4 +1,4 @@
-use super::{Answer, Question, Sort};
+use super::{Answer, Limit, Question, Sort};
 use crate::tests::ask;
 use memprof_dump::record::Kind;
 use memprof_heap::Heap;
@@ -107,7 +107,7 @@ fn takes_a_filter_and_a_limit() {
     let filtered = Question {
         r#where: Some("tracked".to_owned()),
         sort: Sort::Count,
-        limit: Some(5),
+        limit: Limit(5),
         ..Question::default()
     };
     assert_eq!(filtered.answer(&heap).expect("an answer").count, 1);

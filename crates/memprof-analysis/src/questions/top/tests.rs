@@ -1,6 +1,6 @@
 use std::cmp::Reverse;
 
-use super::{Answer, Question, Sort};
+use super::{Answer, Limit, Question, Sort};
 use crate::questions::Selection;
 use crate::tests::ask;
 use memprof_heap::Heap;
@@ -59,7 +59,7 @@ fn is_the_beginning_of_the_sorted_list() {
                 let question = Question {
                     sort,
                     r#where: filter,
-                    limit: Some(limit),
+                    limit: Limit(limit),
                     offset,
                 };
                 let Answer { objects, more, .. } = question.answer(&heap).expect("an answer");

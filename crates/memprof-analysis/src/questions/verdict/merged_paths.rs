@@ -7,11 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Sum, Verdict};
 use crate::order;
-use crate::questions::{Error, Phrase, Selection};
+use crate::questions::{Error, Limit, Phrase, Selection};
 use memprof_heap::{Heap, NONE};
-
-/// Paths returned by default.
-const LIMIT: usize = 10;
 
 /// What is asked.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -19,8 +16,8 @@ const LIMIT: usize = 10;
 pub struct Question {
     /// A filter; all objects.
     pub r#where: Option<String>,
-    /// Maximum number of paths; 10.
-    pub limit: Option<usize>,
+    /// Maximum number of paths.
+    pub limit: Limit<10>,
 }
 
 /// Objects with paths that are alike.
@@ -64,8 +61,7 @@ impl Question {
         let garbage = sums.remove(&NONE).unwrap_or_default();
         let mut sums: Vec<(u32, Sum)> = sums.into_iter().collect();
         order::sort_by_key(&mut sums, |&(node, sum)| (Reverse(sum.count), node));
-        let more = sums.len().saturating_sub(self.limit.unwrap_or(LIMIT));
-        sums.truncate(sums.len() - more);
+        let (sums, more) = self.limit.page(sums, 0);
         let row = |(node, sum): (u32, Sum)| Row {
             class: (verdict.text(verdict.tree.nodes[node as usize].class)).to_owned(),
             retained_by: verdict.retained_by(node),

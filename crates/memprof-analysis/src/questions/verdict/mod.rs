@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::describe::{Described, Describer, Site};
 use super::memory::ledger;
 use super::overview::process_facts;
-use super::{Error, Phrase, own_files, tracking};
+use super::{Error, Limit, Phrase, own_files, tracking};
 use crate::order;
 use crate::query::Pattern;
 use growth::{Growing, Search};
@@ -35,9 +35,6 @@ use merged::{HIDDEN, Line, Link, Made, Nature, Tree, is_global_scope};
 pub use growth::Trend;
 pub use lost::{Alike, Lost};
 pub use merged::Sum;
-
-/// Findings returned by default.
-const LIMIT: usize = 3;
 
 /// Percent of what is reachable that is worth a word, if there is one heap.
 const THRESHOLD: f64 = 1.0;
@@ -76,8 +73,8 @@ pub struct Verdict {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Maximum number of findings; 3.
-    pub limit: Option<usize>,
+    /// Maximum number of findings.
+    pub limit: Limit<3>,
     /// With one heap: percent of what is reachable that a finding has at least; 1.
     pub threshold: Option<f64>,
     /// A regexp for the paths of the application's files; what belongs to no gem or standard library.
@@ -288,12 +285,11 @@ impl Verdict {
     pub fn answer(&self, question: &Question, last: &Heap) -> Result<Answer, Error> {
         let own = own_files(question.own.as_deref())?;
         let search = Search::new(&self.tree);
-        let mut found = match self.tree.heaps {
+        let found = match self.tree.heaps {
             1 => search.large(question.threshold()?),
             _ => search.found(),
         };
-        let more = found.len().saturating_sub(question.limit.unwrap_or(LIMIT));
-        found.truncate(found.len() - more);
+        let (found, more) = question.limit.page(found, 0);
         let describer = Describer::new(last)?;
         let also = self.also(&found, last)?;
         let finding =

@@ -93,7 +93,7 @@ fn paths_that_are_alike_are_one() {
     let heap = tenants(50, 20);
     let question = merged_paths::Question {
         r#where: Some("type = STRING or class = Tenant".to_owned()),
-        limit: None,
+        limit: Limit::default(),
     };
     let answer = question.answer(&heap).expect("an answer");
     let rows: Vec<_> = (answer.rows.iter())
@@ -114,7 +114,7 @@ fn paths_that_are_alike_are_one() {
     );
     assert_eq!((answer.more, answer.garbage), (0, Sum::default()));
     let one = merged_paths::Question {
-        limit: Some(1),
+        limit: Limit(1),
         ..question
     };
     assert_eq!(one.answer(&heap).expect("an answer").more, 1);
