@@ -25,10 +25,10 @@ module Memprof
   # `chain` (with `offset:`) and `reversechain` (with `offset:` and `target_offset:`).
   #
   # Restrictions, each of them an option: `signature:` (an address; `"%RubyString"` for blocks of Strings,
-  # `"-"` for those without a signature, `"?"` without a pattern too), `min_size:`, `max_size:`,
-  # `min_incoming:`, `max_incoming:`, `min_outgoing:`, `max_outgoing:`, `min_free_outgoing:`,
-  # `max_free_outgoing:`. Sizes are bytes; addresses are Strings, as `"0x7f12a0"`. Numbers of references may
-  # be those of one signature: `min_incoming: { "%RubyArray" => 100 }`.
+  # `"%VectorBody"` for those of C++ vectors, `"-"` for those without a signature, `"?"` without a pattern
+  # too), `min_size:`, `max_size:`, `min_incoming:`, `max_incoming:`, `min_outgoing:`, `max_outgoing:`,
+  # `min_free_outgoing:`, `max_free_outgoing:`. Sizes are bytes; addresses are Strings, as `"0x7f12a0"`.
+  # Numbers of references may be those of one signature: `min_incoming: { "%RubyArray" => 100 }`.
   #
   # `extend:` adds blocks along references: an Array of rules as those of chap's `/extend`, `"->"` (what the
   # blocks reference, directly or not), `"~>"` (what is leaked of that), `"<-"` (what references them), or

@@ -197,6 +197,79 @@ RSpec.describe "The heap of an image with blocks of malloc" do
     expect(found).to all(include("shop::Cart<long>" => 100, "Order" => 200, shared => 50))
   end
 
+  # Numbers of elements that look like numbers of a header, headers in blocks, and lists of C that have none.
+  it "has the containers of C++" do
+    skip "needs a C++ compiler" unless system("which", "c++", out: File::NULL)
+    File.write("containers.cc", <<~CXX)
+      #include <deque>
+      #include <list>
+      #include <map>
+      #include <set>
+      #include <string>
+      #include <unordered_map>
+      #include <unordered_set>
+      #include <vector>
+      #include <cstdlib>
+      static std::string strings[200];
+      static std::vector<int> vectors[50];
+      static std::list<long> list, *list_in_block;
+      static std::map<int, long> map;
+      static std::set<std::string> *set_in_block;
+      static std::unordered_map<int, long> table;
+      static std::unordered_set<long> *table_in_block, one;
+      static std::deque<long> deque;
+      struct Hundred { char bytes[100]; };
+      static std::deque<Hundred> *deque_in_block;
+      struct Linked { Linked *next, *previous; long number; char text[77]; };
+      static Linked linked = { &linked, &linked, 7 };
+      struct Buffer { char *text; size_t size, room; };
+      static Buffer buffers[60];
+      extern "C" void make() {
+        for (int i = 0; i < 200; i++) strings[i] = std::string(20 + i * 7, 'a' + i % 26);
+        for (auto &vector : vectors) for (int i = 0; i < 90; i++) vector.push_back(i);
+        list_in_block = new std::list<long>;
+        for (long i = 0; i < 250; i++) list.push_back(i);
+        for (long i = 0; i < 30; i++) list_in_block->push_back(100 + i);
+        for (int i = 0; i < 300; i++) map[i * 7919 % 1000] = i;
+        set_in_block = new std::set<std::string>;
+        for (int i = 0; i < 40; i++) set_in_block->insert(std::to_string(i));
+        for (int i = 0; i < 400; i++) table[i * 7919] = i;
+        table_in_block = new std::unordered_set<long>;
+        for (long i = 0; i < 60; i++) table_in_block->insert(i);
+        one.insert(1);
+        for (long i = 0; i < 1000; i++) deque.push_back(i);
+        deque_in_block = new std::deque<Hundred>(23);
+        for (int i = 0; i < 70; i++) {
+          Linked *other = new Linked { &linked, linked.previous, i };
+          linked.previous->next = other;
+          linked.previous = other;
+        }
+        for (auto &buffer : buffers) buffer = { (char *) calloc(1, 333), 300, 333 };
+      }
+    CXX
+    expect(system("c++", "-O1", "-shared", "-fPIC", "-o", "containers.so", "containers.cc")).to be(true)
+    found = facts(<<~'RUBY', prelude)
+      Fiddle::Function.new(Fiddle.dlopen("./containers.so")["make"], [], Fiddle::TYPE_VOID).call
+      found = blocks do |heap, core|
+        rows = heap.histogram(by: :class, where: "type = BLOCK", limit: 1000)[:rows]
+        patterns = core.summarize(:used)[:rows].select { |row| row[:kind] == "pattern" }
+        strings = core.count(:used, signature: "%LongString")[:count]
+        { dump: rows.to_h { |row| [row[:key][/\A<(.*)>\z/, 1], row[:count]] },
+          summary: patterns.to_h { |row| [row[:name].delete_prefix("%"), row[:count]] },
+          strings:, unknown: core.count(:used, signature: "?")[:count],
+          without: core.count(:used, signature: "-")[:count] - patterns.sum { |row| row[:count] } }
+      end
+      puts JSON.generate(found)
+    RUBY
+    expected = {
+      "LongString" => 200, "VectorBody" => 50, "ListNode" => 280, "MapOrSetNode" => 340,
+      "UnorderedMapOrSetBuckets" => 3, "UnorderedMapOrSetNode" => 461, "DequeMap" => 2, "DequeBlock" => 16 + 5
+    }
+    expect(found["summary"]).to include(expected)
+    expect(found["dump"]).to include(expected)
+    expect(found).to include("strings" => 200, "unknown" => found["without"])
+  end
+
   it "is refused where it can't be had" do
     heap = cache_dump
     result = run_memprof("top", "--blocks", heap)

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::allocator;
 use crate::blocks::{Block, Kind};
+use crate::containers::{Container, Containers};
 use crate::glibc::GlibcHeap;
 use crate::image::{Image, WORD};
 use crate::memory_map::MemoryMap;
@@ -29,6 +30,7 @@ pub struct Analysis {
     /// What the rest of the writable memory is.
     pub map: MemoryMap,
     references: OnceLock<References>,
+    containers: OnceLock<Containers>,
     sets: Sets,
     recorded: OnceLock<Recorded>,
     /// By the address of the class.
@@ -44,12 +46,22 @@ impl Analysis {
         let pages: Vec<_> = ruby.ranges().collect();
         let heap = allocator::of_program(GlibcHeap::read(&image, &pages), &ruby, &image);
         let map = MemoryMap::new(&image, &heap, &ruby);
+        Analysis::of_parts(image, ruby, heap, map)
+    }
+
+    pub(crate) fn of_parts(
+        image: Image,
+        ruby: RubyPages,
+        heap: GlibcHeap,
+        map: MemoryMap,
+    ) -> Analysis {
         Analysis {
             image,
             ruby,
             heap,
             map,
             references: OnceLock::new(),
+            containers: OnceLock::new(),
             sets: Sets::default(),
             recorded: OnceLock::new(),
             class_names: OnceLock::new(),
@@ -65,7 +77,8 @@ impl Analysis {
             (graph.offsets.len() + graph.targets.len()) * 4
         });
         let recorded = self.recorded().map_or(0, Recorded::memsize);
-        size_of::<Analysis>() + self.heap.blocks.len() * 16 + references + recorded
+        let containers = self.containers.get().map_or(0, Containers::memsize);
+        size_of::<Analysis>() + self.heap.blocks.len() * 16 + references + containers + recorded
     }
 
     /// Learns from a recording of the same process where blocks were allocated; from the first one that fits. `pids` are the
@@ -90,6 +103,12 @@ impl Analysis {
     pub fn references(&self) -> &References {
         self.references
             .get_or_init(|| References::find(&self.image, &self.heap.blocks, &self.ruby, &self.map))
+    }
+
+    /// What a block is to a container of the C++ standard library.
+    pub fn container(&self, number: u32) -> Option<Container> {
+        let containers = (self.containers).get_or_init(|| Containers::find(self));
+        containers.of(number)
     }
 
     /// Whether a block is in a set.
@@ -152,6 +171,15 @@ impl Analysis {
             Node::Slot(address) => Some((address, directly)),
             Node::Block(_) => None,
         }
+    }
+
+    /// What owns a block, if it is an object of Ruby that references the block itself.
+    pub(crate) fn direct_owner(&self, number: u32) -> Option<ObjectType> {
+        if self.ruby.pages.is_empty() {
+            return None;
+        }
+        let owner = self.owner(number).filter(|(_, directly)| *directly);
+        self.object_type(owner?.0)
     }
 
     /// What the object at an address is; None if the slot is empty.

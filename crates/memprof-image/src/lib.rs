@@ -9,6 +9,7 @@ mod address_index;
 mod allocator;
 mod analysis;
 mod blocks;
+mod containers;
 pub mod dump;
 mod elf_core;
 mod equal_strings;
@@ -33,6 +34,7 @@ mod transient_heap;
 
 pub use analysis::Analysis;
 pub use blocks::{Block, Blocks, Kind};
+pub use containers::Container;
 pub use error::Error;
 pub use glibc::{Arena, Corruption, GlibcHeap};
 pub use image::{Image, Machine, Thread, Words};

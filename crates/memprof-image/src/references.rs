@@ -397,14 +397,14 @@ fn ends_of_tables(image: &Image, blocks: &Blocks, ruby: &RubyPages) -> FxHashMap
 }
 
 /// Memory that is read from one end to the other, in large pieces.
-struct Pieces<'i> {
+pub(crate) struct Pieces<'i> {
     image: &'i Image,
     start: u64,
     bytes: Vec<u8>,
 }
 
 impl<'i> Pieces<'i> {
-    fn new(image: &'i Image) -> Pieces<'i> {
+    pub fn new(image: &'i Image) -> Pieces<'i> {
         Pieces {
             image,
             start: 0,
@@ -413,7 +413,7 @@ impl<'i> Pieces<'i> {
     }
 
     /// Memory from an address on, as much as is there; all of it if it is not more than a piece.
-    fn from(&mut self, address: u64, end: u64) -> &[u8] {
+    pub fn from(&mut self, address: u64, end: u64) -> &[u8] {
         let wanted = (end - address).min(PIECE as u64);
         let end_of_piece = self.start + self.bytes.len() as u64;
         if address < self.start || address + wanted > end_of_piece {

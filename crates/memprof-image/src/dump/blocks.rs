@@ -12,6 +12,7 @@ use super::roots::is_mark_stack;
 use super::sizes::exact;
 use super::{CONSERVATIVE, Dump, STEP};
 use crate::blocks;
+use crate::questions::signature::Signature;
 use crate::ruby_heap::Object;
 
 /// The label of references to blocks that have an object's contents.
@@ -59,8 +60,11 @@ impl Dump<'_, '_> {
             if number as usize % STEP == 0 {
                 self.check_stop()?;
             }
-            let signature = analysis.signature(block);
-            let signature = signature.and_then(|word| self.name_of_signature(word));
+            let type_name = match analysis.signature(block) {
+                Some(word) => self.name_of_signature(word),
+                None => Signature::container(analysis, number)
+                    .map(|container| self.tables.intern(container.name())),
+            };
             let record = Record {
                 address: block.address,
                 kind: Kind::BLOCK,
@@ -72,10 +76,8 @@ impl Dump<'_, '_> {
                 flags: Flags::default(),
                 age: None,
                 object_id: None,
-                detail: match signature {
-                    Some(name) => Detail::Data {
-                        type_name: Some(name),
-                    },
+                detail: match type_name {
+                    Some(_) => Detail::Data { type_name },
                     None => Detail::None,
                 },
                 fields: &[],

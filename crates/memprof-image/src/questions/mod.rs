@@ -16,7 +16,7 @@ mod references;
 mod regions;
 mod related;
 mod selection;
-mod signature;
+pub(crate) mod signature;
 mod summarize;
 
 use std::fmt;

@@ -2,6 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::blocks::{Block, Kind};
+use crate::containers::Container;
 use crate::ruby_pages::ObjectType;
 
 /// What distinguishes blocks of one kind from others.
@@ -11,7 +12,9 @@ pub(crate) enum Signature {
     Word(u64),
     /// The type of the object that references the block itself.
     Ruby(&'static str),
-    /// Neither.
+    /// What it is to a container of the C++ standard library.
+    Container(Container),
+    /// None of these.
     Unknown,
 }
 
@@ -20,16 +23,19 @@ impl Signature {
         if let Some(word) = analysis.signature(block) {
             return Signature::Word(word);
         }
-        let owner = (block.kind == Kind::Used && !analysis.ruby.pages.is_empty())
-            .then(|| analysis.owner(number))
-            .flatten();
-        match owner.filter(|(_, directly)| *directly) {
-            Some((object, _)) => match analysis.object_type(object) {
-                Some(object) => Signature::Ruby(object.name()),
-                None => Signature::Unknown,
-            },
-            None => Signature::Unknown,
+        if block.kind != Kind::Used {
+            return Signature::Unknown;
         }
+        if let Some(object) = analysis.direct_owner(number) {
+            return Signature::Ruby(object.name());
+        }
+        (analysis.container(number)).map_or(Signature::Unknown, Signature::Container)
+    }
+
+    /// What a block is to a container, unless an object references the block itself.
+    pub fn container(analysis: &Analysis, number: u32) -> Option<Container> {
+        let container = analysis.container(number)?;
+        (analysis.direct_owner(number).is_none()).then_some(container)
     }
 
     /// As it is written: a word in hexadecimal digits, or a pattern.
@@ -37,6 +43,7 @@ impl Signature {
         match self {
             Signature::Word(word) => Some(format!("{word:x}")),
             Signature::Ruby(name) => Some(pattern(name)),
+            Signature::Container(container) => Some(pattern_of(container)),
             Signature::Unknown => None,
         }
     }
@@ -47,11 +54,14 @@ impl Signature {
             return Ok(());
         }
         if wanted.starts_with('%') {
-            let mut patterns = ObjectType::names().map(pattern);
-            if patterns.any(|pattern| pattern == wanted) {
+            let of_containers = Container::ALL.into_iter().map(pattern_of);
+            let patterns: Vec<String> = ObjectType::names()
+                .map(pattern)
+                .chain(of_containers)
+                .collect();
+            if patterns.iter().any(|pattern| pattern == wanted) {
                 return Ok(());
             }
-            let patterns: Vec<String> = ObjectType::names().map(pattern).collect();
             return Err(format!(
                 "there is no pattern \"{wanted}\"; expected one of: {}",
                 patterns.join(", ")
@@ -69,8 +79,12 @@ impl Signature {
     /// Whether it is the one that is asked for: a word, a place in a file, a pattern, `-` or `?`.
     pub fn matches(self, analysis: &Analysis, wanted: &str) -> bool {
         match (self, wanted) {
-            (Signature::Unknown, "-" | "?") | (Signature::Ruby(_), "-") => true,
+            (Signature::Unknown, "-" | "?") => true,
+            (Signature::Ruby(_) | Signature::Container(_), "-") => true,
             (Signature::Ruby(name), wanted) => pattern(name) == wanted,
+            (Signature::Container(container), wanted) => {
+                wanted.strip_prefix('%') == Some(container.name())
+            }
             (Signature::Word(word), wanted) => {
                 hexadecimal(wanted) == Some(word)
                     || analysis.in_file(word).is_some_and(|place| place == wanted)
@@ -88,4 +102,9 @@ fn hexadecimal(text: &str) -> Option<u64> {
 fn pattern(name: &str) -> String {
     let (first, rest) = name.split_at(1);
     format!("%Ruby{first}{}", rest.to_lowercase())
+}
+
+/// `%LongString`.
+fn pattern_of(container: Container) -> String {
+    format!("%{}", container.name())
 }
