@@ -11,11 +11,17 @@ require_relative "version"
 module Memprof
   # The command line, `memprof VERB`. It presents and computes nothing; each verb is a file of its own.
   module CLI
-    # Each verb and its class, in the order in which the help lists them.
-    VERBS = %w[
-      run check track dump start stop stats stack attach boot require memory malloc core trace leaks top
-      histogram query show path tree dups slots diff subset export console web convert completion help
-    ].to_h { |verb| [verb, verb.capitalize.to_sym] }.freeze
+    # The verbs that the help lists, by what they are for.
+    GROUPS = {
+      "Watch a program" => %w[run check boot malloc attach],
+      "Look into a process" => %w[dump stack memory],
+      "Ask" => %w[leaks top histogram query show path tree diff trace],
+      "Share" => %w[web export convert help]
+    }.freeze
+    # Those that the help only names.
+    RARE = %w[track start stop stats core dups slots subset require console completion].freeze
+    # Each verb and its class.
+    VERBS = [*GROUPS.values.flatten, *RARE].to_h { |verb| [verb, verb.capitalize.to_sym] }.freeze
 
     # Wrong use or wrong input: one line on stderr, exit status 2.
     class UsageError < StandardError

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 # Has the process that loads it answer: to a signal with a dump of its heap, and to `memprof dump`, `start`,
-# `stop` and `stats` with `--pid`.
+# `stop` and `stats`.
 #
-#   require "memprof/signal"   # and then: kill -URG PID, or: memprof dump --pid PID
+#   require "memprof/signal"   # and then: kill -URG PID, or: memprof dump PID
 #
 # Environment variables: MEMPROF_SIGNAL (default URG), MEMPROF_DIR (default: the system's directory for
 # temporary files), MEMPROF_TRACK (on, off, or sample:N; default on), MEMPROF_DUMP_FORMAT,

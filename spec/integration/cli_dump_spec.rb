@@ -268,13 +268,13 @@ RSpec.describe "memprof dump, start, stop and stats" do
 
   describe "wrong use" do
     {
-      "without a process" => [%w[dump], /--pid PID is missing; see `memprof help dump`/],
+      "without a process" => [%w[dump], /PID is missing; see `memprof help dump`/],
       "with no such process" => [%w[dump --pid 99999999], /no such process: 99999999/],
       "with a number that is none" => [%w[stats --pid 0],
         /invalid --pid "0"; expected a number of at least 1/],
       "with an endless number" => [%w[stop --pid 99999999999999999999],
-        /invalid --pid "9+"; expected a process id/],
-      "with arguments" => [%w[start --pid 1 now], /start takes no arguments: now/],
+        /invalid PID "9+"; expected a process id/],
+      "with arguments" => [%w[start 1 now], /unexpected arguments: now; see `memprof help start`/],
       "with unknown values" => [%w[dump --pid 1 --values some],
         /invalid --values "some"; expected one of: full, truncate/],
       "with a binary that is compressed twice" => [%w[dump --pid 1 --output x.memprof.gz],

@@ -34,7 +34,7 @@ RSpec.describe "Every option in the help of" do
   }
 
   of_processes = %w[--for --attach --values --force]
-  of_processes.each { |name| lines[["leaks", name]] = nil }
+  [*of_processes, "--pid"].each { |name| lines[["leaks", name]] = nil }
   arguments.each_key { |verb| lines[[verb, "--blocks"]] = nil } # of core files: core_blocks_spec
 
   let(:address) { run("top", ["--json", cache_dump])[/0x\h+/] }

@@ -46,8 +46,7 @@ module Memprof
 
       def call(arguments)
         check_options
-        pid, = expect_arguments(arguments, "PID")
-        target = target_of(pid)
+        target = target(arguments)
         load_library
         answer = recorded { |file| answer(target, file) }
         lines = Array(answer["lines"])
@@ -56,9 +55,8 @@ module Memprof
 
       private
 
-      def arrange(arguments) = parser.permute(arguments)
-
       def define_options
+        pid_option
         flag("--track", "live objects allocated meanwhile, by line", :track)
         flag("--malloc", "live memory of malloc, by line", :malloc)
         text("--eval FILE", "run the Ruby code in FILE there, print its value", :eval)

@@ -16,7 +16,7 @@ module Memprof
         server, which runs `memprof web --library` and shows the key (or MEMPROF_KEY).
         Without --url the dump goes to the library of this machine (MEMPROF_LIBRARY, or
         ~/.local/share/memprof), which `memprof web --library` shows. To get only a file,
-        use `memprof dump --pid PID`; see `memprof --help`.
+        use `memprof dump PID`; see `memprof --help`.
       TEXT
       # Environment variables that stand in for options.
       VARIABLES = { url: "MEMPROF_URL", key: "MEMPROF_KEY" }.freeze

@@ -11,7 +11,7 @@ module Memprof
       include Dumping
 
       SUMMARY = "dumps the heap of a running process"
-      USAGE = "--pid PID [OPTIONS]"
+      USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
         A process that has loaded memprof/signal forks a child that writes the dump. If
         it has not, memprof copies the process, and the copy writes the dump (on Linux,
@@ -32,9 +32,9 @@ module Memprof
         Such a dump does not say where objects were allocated.
 
         Examples:
-          memprof dump --pid 4711
-          memprof dump --pid 4711 --output heap.memprof --values hash
-          memprof dump --pid 4711 --children
+          memprof dump 4711
+          memprof dump 4711 --output heap.memprof --values hash
+          memprof dump 4711 --children
       TEXT
       DEFAULT_SECONDS = 300
       private_constant :DEFAULT_SECONDS

@@ -22,7 +22,10 @@ module Memprof
       end
 
       def overview
-        verbs = VERBS.map { |name, constant| format("  %-11s%s", name, CLI.const_get(constant)::SUMMARY) }
+        groups = GROUPS.map do |purpose, verbs|
+          lines = verbs.map { |verb| format("  %-11s%s", verb, CLI.const_get(VERBS[verb])::SUMMARY) }
+          "#{purpose}:\n#{lines.join("\n")}\n"
+        end
         <<~TEXT
           #{@terminal.bold("memprof #{VERSION}")}: which lines allocate objects, which are retained, and why
 
@@ -33,19 +36,19 @@ module Memprof
           a recording of malloc, a log of traced requests, a report. memprof shows what
           you want to know of it first: of a PID or dumps, what leaks.
 
-          Commands:
-          #{verbs.join("\n")}
+          #{groups.join("\n")}
+          Also: #{RARE.first(6).join(", ")},
+          #{RARE.drop(6).join(", ")}
 
           Options:
             -h, --help     show this list; `memprof help COMMAND` describes one
             -v, --version  show the version
 
           Examples:
+            memprof 4711
             memprof run rake spec
-            memprof run --output report.txt -- puma -p 3000
-            memprof track script.rb
-            memprof dump --pid 4711
-            memprof leaks heap.memprof
+            memprof dump 4711 --output first.memprof
+            memprof first.memprof second.memprof
 
           The form of memprof 0.3 (Memprof Uploader) still works:
           memprof --pid PID --name NAME; see `memprof --pid PID --help`.

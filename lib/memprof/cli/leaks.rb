@@ -51,6 +51,7 @@ module Memprof
       private_constant :OF_PROCESSES, :OF_ONE_DUMP, :UNITS, :LONGEST
 
       def call(arguments)
+        arguments = with_pid(arguments)
         raise UsageError, "FILE or PID is missing; see `memprof help leaks`" if arguments.empty?
 
         pids, files = arguments.partition { |argument| pid?(argument) }
@@ -88,6 +89,7 @@ module Memprof
       end
 
       def define_live_options
+        pid_option
         checked("--for TIME", "of PID: time from first to last dump, as 90s, 10m or", "2h (default: 60s)",
           :for, "a time above 0 and of at most a week, as 90s, 10m or 2h") { |text| time(text) }
         flag("--attach", "of PID: load memprof there meanwhile, for lines:",

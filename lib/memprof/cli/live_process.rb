@@ -9,27 +9,30 @@ module Memprof
 
       private
 
-      def pid_option = count("-p", "--pid PID", "the process", :pid, most: nil)
+      def pid_option = count("-p", "--pid PID", "the same as the argument PID", :pid, most: nil)
 
-      # The process of --pid, for a verb without arguments.
+      def arrange(arguments) = parser.permute(arguments)
+
+      # The arguments, with the process of --pid as the first.
+      def with_pid(arguments) = @options[:pid] ? [@options[:pid].to_s, *arguments] : arguments
+
+      # The process that the only argument names.
       def target(arguments)
-        raise UsageError, "--pid PID is missing; see `memprof help #{verb}`" unless @options[:pid]
-        raise UsageError, "#{verb} takes no arguments: #{arguments.join(" ")}" unless arguments.empty?
-
-        checked_target("--pid", @options[:pid])
+        pid, = expect_arguments(with_pid(arguments), "PID")
+        target_of(pid)
       end
 
-      # The process that the argument PID names.
+      # The process that an argument names.
       def target_of(pid)
         raise UsageError, "invalid PID \"#{pid}\"; expected a process id" unless PID.match?(pid)
 
-        checked_target("PID", pid.to_i)
+        checked_target(pid.to_i)
       end
 
       # Whether an argument names a process: a file may have any name.
       def pid?(argument) = PID.match?(argument) && !File.exist?(argument)
 
-      def checked_target(name, pid)
+      def checked_target(pid)
         Target.new(pid).tap(&:check)
       rescue Errno::ESRCH
         raise UsageError, "process #{pid} has ended, and its parent has yet to wait for it" if
@@ -39,7 +42,7 @@ module Memprof
       rescue Errno::EPERM
         raise UsageError, "process #{pid} belongs to another user; run memprof as that user, or as root"
       rescue RangeError
-        raise UsageError, "invalid #{name} \"#{pid}\"; expected a process id"
+        raise UsageError, "invalid PID \"#{pid}\"; expected a process id"
       end
 
       # Asks over the socket, and gives the answer.

@@ -33,7 +33,7 @@ module Memprof
       private_constant :PATIENCE, :OBJECTS
 
       def call(arguments)
-        of, = expect_arguments(arguments, @options[:workers] ? "PID" : "PID or FILE")
+        of, = expect_arguments(with_pid(arguments), @options[:workers] ? "PID" : "PID or FILE")
         return workers(of) if @options[:workers]
 
         memory = pid?(of) ? live(of) : stored(of)
@@ -47,12 +47,13 @@ module Memprof
         return [[["leaks", of], "what retains most of the objects"]] unless pid?(of)
 
         malloc = [["attach", of, "--malloc"], "lines whose malloc'ed memory is still live"]
-        objects = [["dump", "--pid", of], "a heap dump, for memprof leaks"]
+        objects = [["dump", of], "a heap dump, for memprof leaks"]
         in_objects = OBJECTS.sum { |key| memory[key] }
         (memory[:malloc] > in_objects) ? [malloc, objects] : [objects, malloc]
       end
 
       def define_own_options
+        pid_option
         flag("--workers", "a row for PID and each process forked from it", :workers)
       end
 

@@ -24,14 +24,13 @@ module Memprof
       private_constant :SECONDS, :UNKNOWN, :NO_FIBERS
 
       def call(arguments)
-        pid, = expect_arguments(arguments, "PID")
-        target = target_of(pid)
+        target = target(arguments)
         load_library
         copy = ProcessCopy.new(target)
         found = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS))
         threads, fibers, ractors = found.values_at("threads", "fibers", "ractors")
         unless (ractors.nil? || ractors.is_a?(Integer)) && [threads, fibers || []].all? { |rows| rows?(rows) }
-          raise UsageError, "process #{pid}: its answer can't be read"
+          raise UsageError, "process #{target.pid}: its answer can't be read"
         end
         present(answer(copy, found)) do |page|
           next page.listing(frames(threads)) if output_format == :csv
@@ -45,6 +44,7 @@ module Memprof
       private
 
       def define_options
+        pid_option
         define_format
         count("--seconds N", "timeout (default: #{SECONDS})", :seconds)
       end

@@ -7,15 +7,15 @@ module Memprof
       include LiveProcess
 
       SUMMARY = "starts tracking in a running process"
-      USAGE = "--pid PID [OPTIONS]"
+      USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
         The process must have loaded memprof/signal, which tracks from the start: use
         this after `memprof stop`. Dumps written from now on contain allocation sites,
         and `memprof stats` counts the objects.
 
         Examples:
-          memprof start --pid 4711
-          memprof start --pid 4711 --sample 100
+          memprof start 4711
+          memprof start 4711 --sample 100
       TEXT
 
       def call(arguments)

@@ -7,7 +7,7 @@ module Memprof
       include LiveProcess
 
       SUMMARY = "summarizes a dump, or the tracked objects of a process"
-      USAGE = "[OPTIONS] FILE | --pid PID [OPTIONS]"
+      USAGE = "[OPTIONS] FILE | PID"
       DETAILS = <<~TEXT
         For a dump: its origin, objects by type, the classes and roots that retain most,
         and what the dump lacks. CSV has the types.
@@ -18,13 +18,13 @@ module Memprof
 
         Examples:
           memprof stats heap.memprof
-          memprof stats --pid 4711 --limit 20
+          memprof stats 4711 --limit 20
       TEXT
 
       def call(arguments)
-        return live(arguments) if @options[:pid]
+        return live(arguments) if @options[:pid] || (arguments.one? && pid?(arguments.first))
 
-        file, = expect_arguments(arguments, "FILE (or --pid PID)")
+        file, = expect_arguments(arguments, "FILE or PID")
         answer = ask(open_heap(file), :overview, **@options.slice(:limit))
         present(answer, steps(file)) do |page|
           output_format == :csv ? page.listing(Overview.types(answer)) : Overview.render(page, file, answer)
@@ -35,7 +35,7 @@ module Memprof
 
       def define_own_options
         pid_option
-        count("--limit N", "the first N classes (default: 5); with --pid", "N lines (default: all)", :limit)
+        count("--limit N", "the first N classes (default: 5); of PID", "N lines (default: all)", :limit)
       end
 
       def live(arguments)

@@ -7,13 +7,13 @@ module Memprof
       include LiveProcess
 
       SUMMARY = "stops tracking in a running process"
-      USAGE = "--pid PID"
+      USAGE = "PID"
       DETAILS = <<~TEXT
         The process forgets what it tracked and runs at full speed again. It can still
         be dumped; new dumps have no allocation sites.
 
         Example:
-          memprof stop --pid 4711
+          memprof stop 4711
       TEXT
 
       def call(arguments)
