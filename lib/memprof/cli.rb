@@ -60,6 +60,7 @@ module Memprof
         when "--version", "-v", "-V" then terminal.puts("memprof #{VERSION}")
         when "--help", "-h" then command("help", terminal).start([])
         when nil then raise UsageError, "no command given; see `memprof --help`"
+        when "-" then command("leaks", terminal).start(arguments)
         when /\A-/ then Classic.new(terminal).start(arguments)
         else start_verb(verb, rest, terminal)
         end

@@ -59,6 +59,7 @@ module Memprof
 
         refuse_neither(files)
         refuse_options(OF_PROCESSES, "needs a PID") if pids.empty?
+        refuse_options(%i[blocks], "needs core files") if pids.any?
         refuse_options(OF_ONE_DUMP, "needs a single FILE") unless files.one?
         refuse_options(%i[fail], "needs a PID or several files") if files.one?
         return live(pids) if pids.any?
@@ -230,7 +231,7 @@ module Memprof
         return status unless @options[:fail]
         return 1 if answers.any? { |answer| VerdictWording.grows?(answer) }
 
-        unknown || answers.any? { |answer| answer[:memory].nil? } ? 2 : status
+        unknown || answers.any? { |answer| answer[:memory].nil? && answer[:blocks].nil? } ? 2 : status
       end
     end
   end

@@ -52,8 +52,11 @@ module Memprof
       def of_processes(path)
         directory, name = File.split(path)
         extension = File.extname(name)
-        own = /\A#{Regexp.escape(name.delete_suffix(extension))}\.\d+#{Regexp.escape(extension)}\z/
-        paths = Dir.children(directory).grep(own).map { |other| File.join(directory, other) }
+        # Names of other files need not be text.
+        stem, ending = [name.delete_suffix(extension), extension].map { |part| Regexp.escape(part.b) }
+        own = Regexp.new("\\A#{stem}\\.\\d+#{ending}\\z", Regexp::NOENCODING)
+        paths = Dir.children(directory).select { |other| own.match?(other.b) }
+        paths = paths.map { |other| File.join(directory, other) }
         paths.to_h { |other| [other, File.stat(other).then { |stat| [stat.ino, stat.mtime] }] }
       rescue SystemCallError
         {}

@@ -21,8 +21,10 @@ module Memprof
 
         def of_files(files)
           require_relative "../file_kind"
-          missing = files.find { |file| !File.file?(file) }
-          raise UsageError, "cannot read #{missing}: no such file" if missing
+          missing = files.find { |file| !File.exist?(file) || File.directory?(file) }
+          reason = File.exist?(missing) ? "is a directory" : "no such file" if missing
+          raise UsageError, "cannot read #{missing}: #{reason}" if missing
+          return "leaks" if files.any? { |file| File.pipe?(file) } # which cannot be looked into
 
           kinds = files.to_h { |file| [file, FileKind.of(file)] }
           unknown = kinds.key(nil)

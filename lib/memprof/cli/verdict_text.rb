@@ -35,8 +35,7 @@ module Memprof
         return self.class.table(@page, findings) if format == :csv
 
         @page.heading(heading)
-        @page.text(@words.reachable)
-        @page.text(@words.memory)
+        [@words.reachable, @words.memory].compact.each { |line| @page.text(line) }
         findings.each.with_index(1) do |finding, number|
           @page.paragraph("#{number}. #{@words.sentence(finding)}")
           @page.facts(@words.facts(finding))

@@ -30,7 +30,7 @@ RSpec.describe Memprof::CLI::Targets do
     refused = {
       ["app.rb"] => /\Acannot tell what app\.rb is; expected a heap dump, a core file, /,
       ["./no.json"] => "cannot read ./no.json: no such file",
-      [Dir.pwd] => "cannot read #{Dir.pwd}: no such file",
+      [Dir.pwd] => "cannot read #{Dir.pwd}: is a directory",
       ["core.1", cache_dump] => /\Afiles of one kind are wanted: core\.1 is a core file, .* is a heap dump\z/
     }
     refused.each do |arguments, message|

@@ -68,10 +68,8 @@ pub fn write(analysis: &Analysis, file: File, request: Request<'_>) -> io::Resul
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let heap = RubyHeap::new(analysis);
-    if request.blocks && !heap.knows_blocks {
-        let text = "which blocks malloc has is not known: the process uses another allocator than glibc's, or \
-                    parts of the image are missing";
-        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    if let Some(reason) = analysis.unknown_blocks().filter(|_| request.blocks) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
     let unknown = heap.unknown();
     let mut dump = Dump {

@@ -73,7 +73,9 @@ impl Search<'_> {
         }
         let has_others = is_stack || class.starts_with("#<");
         let size = |at: u32| self.all[at as usize].last().map_or(0, |sum| sum.size);
-        let mut below = self.below[at as usize].iter();
+        // Blocks of malloc are what the object has, not other objects.
+        let is_block = |below: &&u32| self.tree.nodes[**below as usize].nature == Nature::Block;
+        let mut below = (self.below[at as usize].iter()).filter(|below| !is_block(below));
         !has_others && !below.any(|&below| size(below) * 2 > size(at))
     }
 

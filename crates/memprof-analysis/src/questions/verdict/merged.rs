@@ -342,6 +342,10 @@ impl Tree {
             if above == 0 {
                 break;
             }
+            // Blocks that an object has are no more of the blocks above the object.
+            if nature == Nature::Block && node.nature != Nature::Block {
+                break;
+            }
             let same_step = (node.label, node.class, node.nature) == (label, class, nature);
             if same_step && self.nodes[node.parent as usize].class == holder {
                 nearest = nearest.or(Some(above));

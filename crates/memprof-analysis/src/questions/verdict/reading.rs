@@ -132,7 +132,7 @@ impl<'t, 'h> Reading<'t, 'h> {
     }
 
     /// Whether an object is a part of its holder for a person: what an Array or String shares with others, if that is about as much
-    /// as it shows, and the Hash that has a thread's variables. Arrays begin to share what they have when they are shifted.
+    /// as it shows, the Hash that has a thread's variables, and the blocks of malloc with contents. Arrays begin to share what they have when they are shifted.
     fn is_part(&self, holder: u32, object: u32, edge: u32) -> bool {
         let label = self
             .labels
@@ -163,6 +163,8 @@ impl<'t, 'h> Reading<'t, 'h> {
                 about_as_long || self.sizes.get(object) < SHORT
             }
             ("locals", Kind::DATA, Kind::HASH) => true,
+            // What an object has outside of its slot.
+            ("contents", _, Kind::BLOCK) => true,
             _ => false,
         }
     }
