@@ -17,6 +17,7 @@ mod error;
 mod generic_variables;
 mod glibc;
 mod image;
+mod mark_stack;
 mod memory_map;
 mod notes;
 mod owners;

@@ -78,6 +78,7 @@ impl MemoryMap {
             let unused = transient_heap::unused(image, &external);
             external = ranges::without(&external, &unused);
         }
+        external = ranges::without(&external, &stacks_of_ended_threads(image));
         MemoryMap {
             stacks,
             statics: ranges::without(&statics, &taken),
@@ -98,6 +99,34 @@ impl MemoryMap {
             lies_in(&self.external).then_some(Anchor::External)
         }
     }
+}
+
+/// Stacks that libc keeps for the next thread after theirs has ended: what they have keeps nothing alive. At the end of each is
+/// what libc knows of the thread, which begins with its own address; the kernel clears the number of one that has ended.
+fn stacks_of_ended_threads(image: &Image) -> Vec<Range<u64>> {
+    // Of x86-64: `struct pthread` begins with `tcbhead_t` (tcb, dtv, self), and has `tid` at this place.
+    const SELF: u64 = 0x10;
+    const TID: u64 = 0x2d0;
+    let ended = |segment: &&Segment| {
+        let live = |address| {
+            let mut threads = image.threads.iter();
+            threads.any(|thread| thread.thread_pointer == Some(address))
+        };
+        let places = (segment.end.saturating_sub(PAGE)..segment.end).step_by(16);
+        let mut descriptors = places.filter(|address| {
+            let word = |offset| image.word(address + offset);
+            word(0) == Some(*address) && word(SELF) == Some(*address)
+        });
+        descriptors.any(|address| {
+            let number = image.word(address + TID).map(|word| word as i32);
+            !live(address) && number.is_some_and(|number| number <= 0)
+        })
+    };
+    let stacks = image.segments.iter().filter(|segment| {
+        segment.access.write && segment.file.is_none() && segment.end - segment.start > PAGE
+    });
+    let stacks = stacks.filter(ended).map(|stack| stack.start..stack.end);
+    ranges::sorted(stacks.collect())
 }
 
 /// Writable memory of files, and what stands behind it without a gap: variables that are zero at first.

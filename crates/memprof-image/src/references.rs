@@ -8,6 +8,7 @@ use crate::blocks::{Blocks, Kind};
 use crate::equal_strings::{self, is_in_table};
 use crate::generic_variables;
 use crate::image::{Image, WORD};
+use crate::mark_stack;
 use crate::memory_map::{Anchor, MemoryMap};
 use crate::ruby_pages::{ObjectType, RubyPages};
 use crate::st_table::{self, StTable};
@@ -76,7 +77,7 @@ impl References {
         references.offsets.push(0);
         references.of_blocks(image, blocks, ruby);
         let (strings, with_variables) = references.of_slots(image, blocks, ruby);
-        references.weaken_equal_strings(image, ruby, &strings);
+        references.weaken_tables(image, blocks, ruby, &strings);
         references.give_variables(image, blocks, ruby, &with_variables);
         references.of_anchors(image, blocks, ruby, map);
         references
@@ -241,14 +242,22 @@ impl References {
         *word = *word & !(1 << (edge % 64)) | u64::from(inner) << (edge % 64);
     }
 
-    /// Takes away what the table of equal strings references.
-    fn weaken_equal_strings(&mut self, image: &Image, ruby: &RubyPages, strings: &BitSet) {
+    /// Takes away the objects that tables of the VM reference which keep none alive: that of equal strings, and the mark stack.
+    fn weaken_tables(
+        &mut self,
+        image: &Image,
+        blocks: &Blocks,
+        ruby: &RubyPages,
+        strings: &BitSet,
+    ) {
         let object = |node| match self.node(ruby, node) {
             Node::Slot(address) => ObjectType::of_flags(image.word(address)?),
             Node::Block(_) => None,
         };
-        let tables = equal_strings::tables(&self.graph(), self.blocks, strings, object);
-        let Some(first) = tables.first() else {
+        let graph = self.graph();
+        let mut tables = mark_stack::pieces(image, blocks, ruby, &graph, self.blocks);
+        tables.extend(equal_strings::tables(&graph, self.blocks, strings, object));
+        let Some(first) = tables.iter().min() else {
             return;
         };
         let mut kept = self.offsets[*first as usize] as usize;

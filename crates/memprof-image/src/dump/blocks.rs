@@ -8,7 +8,6 @@ use memprof_dump::record::{
 };
 
 use super::edges::{BATCH, plain};
-use super::roots::{is_mark_stack, next_of_mark_stack};
 use super::sizes::exact;
 use super::{CONSERVATIVE, Dump, STEP};
 use crate::blocks;
@@ -84,12 +83,7 @@ impl Dump<'_, '_> {
                 allocation: self.allocation(number),
             };
             self.writer.object(&self.tables, &record)?;
-            if is_mark_stack(self.heap, number) {
-                let next = next_of_mark_stack(self.heap, number);
-                let label = Label::Role(self.tables.intern(CONSERVATIVE));
-                let edge = next.and_then(|next| self.block_edge(label, next));
-                self.pass(edge.as_slice())?;
-            } else if !contents.contains(number) {
+            if !contents.contains(number) {
                 self.edges_of_block(number)?;
             }
             self.writer.end(&self.tables)?;

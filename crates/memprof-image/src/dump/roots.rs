@@ -10,7 +10,6 @@ use memprof_heap::graph::BitSet;
 use rustc_hash::FxHashMap;
 
 use super::Dump;
-use crate::image::WORD;
 use crate::memory_map::Anchor;
 use crate::ranges;
 use crate::ruby_heap::RubyHeap;
@@ -131,12 +130,6 @@ fn roots<'a>(
         });
     }
     while let Some(block) = next.pop() {
-        if is_mark_stack(heap, block) {
-            if let Some(piece) = next_of_mark_stack(heap, block) {
-                add(NATIVE, piece, &mut next);
-            }
-            continue;
-        }
         for target in graph.edges(block) {
             add(NATIVE, target, &mut next);
         }
@@ -146,38 +139,6 @@ fn roots<'a>(
         before.iter().for_each(|other| rest[0].subtract(other));
     }
     (roots, files)
-}
-
-/// Objects in a piece of the collector's mark stack, before the address of the next piece.
-const MARKED: u64 = 500;
-const MARK_STACK: u64 = (MARKED + 1) * WORD;
-
-/// Whether a block is a piece of the collector's mark stack, which has what it marked last: no object of Ruby owns it, what it has
-/// are addresses of objects but for a few words that were there before, and the next piece is another one, or none.
-pub(super) fn is_mark_stack(heap: &RubyHeap<'_>, number: u32) -> bool {
-    let block = heap.analysis.block(number);
-    let Some(block) = block.filter(|block| block.size == MARK_STACK) else {
-        return false;
-    };
-    let next = heap.memory.word(block.address + MARKED * WORD);
-    let is_last = next.is_some_and(|next| next == 0 || heap.block(next) == Some(MARK_STACK));
-    if !is_last || heap.analysis.owner_node(number).is_some() {
-        return false;
-    }
-    let words = (0..MARKED).filter_map(|place| heap.memory.word(block.address + place * WORD));
-    let (mut set, mut objects) = (0, 0);
-    for word in words.filter(|word| *word != 0) {
-        set += 1;
-        objects += u64::from(heap.analysis.ruby.containing(word).is_some());
-    }
-    objects * 10 >= set * 9
-}
-
-/// The block with the next piece of the mark stack.
-pub(super) fn next_of_mark_stack(heap: &RubyHeap<'_>, number: u32) -> Option<u32> {
-    let block = heap.analysis.block(number)?;
-    let next = heap.memory.word(block.address + MARKED * WORD)?;
-    heap.analysis.heap.blocks.at(next)
 }
 
 /// Memory outside of blocks that has contents of objects: what lies there is no root.
