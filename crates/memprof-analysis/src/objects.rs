@@ -53,7 +53,7 @@ impl Measure {
     /// The measure of a name.
     ///
     /// # Errors
-    /// If there is no such field, or it is no number.
+    /// If the field does not exist, or is not a number.
     pub fn parse(name: &str) -> Result<Measure, Error> {
         let found = Field::parse(name).filter(|field| MEASURES.contains(field));
         found.map(Measure).ok_or_else(|| {

@@ -35,7 +35,7 @@ impl Finder<'_> {
         }
         let before_first = place.at.checked_add(FIRST)?;
         if count == 0 && first == 0 {
-            // Nothing but numbers tells an empty one.
+            // Only its numbers distinguish an empty one.
             let grows_at = (buckets as f64 * f64::from(load)).floor() as u64;
             let is_known = place.word(5)? == grows_at;
             let used = is_known

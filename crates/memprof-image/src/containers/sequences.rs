@@ -1,4 +1,4 @@
-//! The memory of strings and vectors, which has no pointers back: what tells it apart are the numbers of the header.
+//! The memory of strings and vectors, which has no pointers back: only the numbers of the header identify it.
 
 use super::Container;
 use super::finder::{Finder, Place, fits};

@@ -342,7 +342,7 @@ impl Tree {
             if above == 0 {
                 break;
             }
-            // Blocks that an object has are no more of the blocks above the object.
+            // Blocks below an object do not continue a chain of blocks above it.
             if nature == Nature::Block && node.nature != Nature::Block {
                 break;
             }
