@@ -136,10 +136,14 @@ RSpec.describe "The heap of an image with blocks of malloc" do
 
   it "has no roots on the stack of a thread that has ended" do
     skip "only x86-64 says which stacks these are" unless RUBY_PLATFORM.start_with?("x86_64")
-    skip "something else refers to them there" if RUBY_VERSION >= "3.2"
+    # `struct rb_jit_cont` of cont.c: until a dead Thread is collected.
+    skip "a list for the JIT leads to the stacks of all fibers" if RUBY_VERSION >= "3.2"
     skip "needs root, or the permission to trace any process" unless Process.euid.zero?
 
     program = <<~'RUBY'
+      # Nothing may free what is dead.
+      GC.start
+      GC.disable
       Dead = Struct.new(:text)
       def deep(level, dead) = level.zero? ? dead.size : deep(level - 1, dead) + 0
       Thread.new { deep(50, Array.new(2000) { Dead.new("x" * 1500) }) }.join

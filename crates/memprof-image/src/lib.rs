@@ -30,6 +30,7 @@ mod ruby_heap;
 mod ruby_pages;
 mod segment;
 mod sets;
+mod slot_content;
 mod st_table;
 mod transient_heap;
 

@@ -11,6 +11,7 @@ use crate::image::{Image, WORD};
 use crate::mark_stack;
 use crate::memory_map::{Anchor, MemoryMap};
 use crate::ruby_pages::{ObjectType, RubyPages};
+use crate::slot_content;
 use crate::st_table::{self, StTable};
 
 /// Pieces of memory in which references are looked for at once.
@@ -174,8 +175,10 @@ impl References {
                 if flags.is_some_and(generic_variables::is_in_table) {
                     with_variables.insert(node);
                 }
-                if flags.and_then(ObjectType::of_flags).is_some() {
-                    let row = pieces.words(slot + WORD, slot + page.slot_size);
+                if let Some(flags) = flags.filter(|flags| ObjectType::of_flags(*flags).is_some()) {
+                    let word = |at| pieces.word(at);
+                    let content = slot_content::range(slot, page.slot_size, flags, word);
+                    let row = pieces.words(content.start, content.end);
                     self.row(blocks, ruby, node, false, row);
                 }
                 node += 1;
