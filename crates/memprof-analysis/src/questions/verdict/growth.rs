@@ -320,6 +320,10 @@ impl<'t> Search<'t> {
         if let Some(trend) = Trend::of(&counts, least) {
             return Some((trend, false));
         }
+        // Their stacks may be used more deeply than before, and no more than that.
+        if matches!(self.tree.nodes[at].nature, Nature::Thread | Nature::Fiber) {
+            return None;
+        }
         let sizes: Vec<u64> = own.iter().map(|sum| sum.size).collect();
         let by_size = Trend::of(&sizes, BYTES);
         let by_contents = || {

@@ -182,11 +182,15 @@ fn what_grows_itself_is_found_without_more_objects() {
 
 /// Threads, each with a stack of a mebibyte.
 fn threads(count: u64, strings: u64) -> Heap {
+    threads_with_stacks(count, strings, 1 << 20)
+}
+
+fn threads_with_stacks(count: u64, strings: u64, size: u64) -> Heap {
     let mut things = vec![class(address(0), "Thread", 0)];
     let mut roots = vec![address(0)];
     for number in 0..count {
         let mut one = thing(address(10 + number), Type::DATA, "Thread");
-        one = one.named("VM/thread").size(1 << 20);
+        one = one.named("VM/thread").size(size);
         for text in 0..strings {
             let at = address(1000 + number * 100 + text);
             one = one.to("", at);
@@ -205,6 +209,12 @@ fn threads_count_as_such_and_their_stacks_as_what_they_use() {
     assert_eq!(finding.kind, Kind::Thread);
     assert_eq!(finding.gained, 20 * (16 * 1024 + 5000));
     assert_eq!(finding.why.as_deref(), Some("threads that do not end"));
+}
+
+#[test]
+fn threads_that_use_more_of_their_stacks_do_not_grow() {
+    let heaps = [4096, 8192, 16384].map(|size| threads_with_stacks(64, 5, size));
+    assert!(verdict(&heaps).findings.is_empty());
 }
 
 /// Strings that a stack and a constant hold.
