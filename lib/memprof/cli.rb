@@ -40,7 +40,7 @@ module Memprof
       Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page", Classic: "classic",
       Collection: "collection", Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
-      Dumping: "dumping", ForeignFiles: "foreign_files", GrowthRows: "growth_rows",
+      Dumping: "dumping", Flag: "flag", Flags: "flags", ForeignFiles: "foreign_files", GrowthRows: "growth_rows",
       HeapCommand: "heap_command", Listing: "listing", LiveProcess: "live_process", Loading: "loading",
       MallocPreload: "malloc_preload",
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
@@ -61,7 +61,7 @@ module Memprof
         when "--help", "-h" then command("help", terminal).start([])
         when nil then raise UsageError, "no command given; see `memprof --help`"
         when "-" then command("leaks", terminal).start(arguments)
-        when /\A-/ then Classic.new(terminal).start(arguments)
+        when /\A-/ then start_option(arguments, terminal)
         else start_verb(verb, rest, terminal)
         end
       end
@@ -72,7 +72,12 @@ module Memprof
       found = Targets.verb([verb, *rest]) unless VERBS.key?(verb)
       found ? command(found, terminal).start([verb, *rest]) : command(verb, terminal).start(rest)
     end
-    private_class_method :start_verb
+    # Options may also come before the targets, unless they are those of memprof 0.3.
+    def self.start_option(arguments, terminal)
+      found = Targets.verb_behind_options(arguments) unless Classic.options?(arguments)
+      found ? command(found, terminal).start(arguments) : Classic.new(terminal).start(arguments)
+    end
+    private_class_method :start_verb, :start_option
 
     # Names of files need not be text, which OptionParser and Shellwords insist on; they take bytes.
     def self.text_or_bytes(text) = text.valid_encoding? ? text : text.b

@@ -21,7 +21,7 @@ RSpec.describe "memprof attach" do
 
   def evaluate(pid, code)
     File.write("code.rb", code)
-    run_memprof("attach", pid, "--eval", "code.rb", "--seconds", 120, timeout: 300)
+    run_memprof("attach", pid, "--eval", "code.rb", "--timeout", 120, timeout: 300)
   end
 
   def value(pid, code)
@@ -32,7 +32,7 @@ RSpec.describe "memprof attach" do
 
   describe "a program that is in its way" do
     def refused(pid, *options)
-      stdout, stderr, status = run_memprof("attach", pid, *options, "--duration", 0.1, "--seconds", 120,
+      stdout, stderr, status = run_memprof("attach", pid, *options, "--for", 0.1, "--timeout", 120,
         timeout: 300)
       expect([stdout, status.exitstatus]).to eq(["", 2])
       stderr.lines.last
@@ -177,9 +177,9 @@ RSpec.describe "memprof attach" do
   it "tracks allocations, and stops" do
     code = "KEPT = []\nputs :ready\nloop { KEPT << Object.new.tap { sleep 0.001 } }"
     attachable(code) do |pid, _|
-      result = run_memprof("attach", pid, "--track", "--duration", 1, "--limit", 3, timeout: 300)
+      result = run_memprof("attach", pid, "--track", "--for", 1, "--limit", 3, timeout: 300)
       expect(result.stdout).to match(/^ +\d+ -e:4:Object$/)
-      expect(result.stderr).to match(/\Amemprof: process #{pid} .*: loads memprof .* tracks .* for 1\.0 s/)
+      expect(result.stderr).to match(/\Amemprof: process #{pid} .*: loads memprof .* tracks .* for 1 s/)
       expect(result.stderr).to match(/^memprof: done; its main thread was paused for [\d.]+ ms$/)
       expect(value(pid, "Memprof.running?")).to eq("false\n")
     end
@@ -187,7 +187,7 @@ RSpec.describe "memprof attach" do
 
   it "records malloc, and stops" do
     attachable("KEPT = []\nputs :ready\nloop { KEPT << \"x\" * 10_000; sleep 0.001 }") do |pid, _|
-      result = run_memprof("attach", "--malloc", "--duration", 1, pid, timeout: 300)
+      result = run_memprof("attach", "--malloc", "--for", 1, pid, timeout: 300)
       expect(result.stdout).to match(/-e:4$/)
       expect(value(pid, "Memprof::Malloc.running?")).to eq("false\n")
     end
@@ -198,10 +198,10 @@ RSpec.describe "memprof attach" do
     code = "GC.disable\nKEPT = []\nTemporary = Class.new\nKept = Class.new\nputs :ready\n" \
            "loop do\n  20.times { Temporary.new; \"x\" * 50_000 }\n  KEPT << Kept.new\n  sleep 0.01\nend"
     attachable(code) do |pid, _|
-      result = run_memprof("attach", pid, "--track", "--duration", 1, timeout: 300)
+      result = run_memprof("attach", pid, "--track", "--for", 1, timeout: 300)
       expect(result.stdout).to match(/^ +\d+ -e:9:Kept$/)
       expect(result.stdout[/^ +(\d+) -e:8:Temporary$/, 1].to_i).to be < 25
-      result = run_memprof("attach", pid, "--malloc", "--duration", 1, timeout: 300)
+      result = run_memprof("attach", pid, "--malloc", "--for", 1, timeout: 300)
       live = result.stdout[/^ *([\d.]+ \S+).* -e:8$/, 1]
       expect(live.nil? || Memprof.const_get(:ByteSize).read(live.delete(" ")) < 25 * 50_000).to be(true), live
     end
@@ -211,7 +211,7 @@ RSpec.describe "memprof attach" do
     code = "def deep = KEPT << \"x\" * 10_000\ndef outer = deep\nKEPT = []\nputs :ready\n" \
            "loop { outer; sleep 0.001 }"
     attachable(code) do |pid, _|
-      result = run_memprof("attach", pid, "--malloc", "--duration", 1, "-o", "out.malloc", timeout: 300)
+      result = run_memprof("attach", pid, "--malloc", "--for", 1, "-o", "out.malloc", timeout: 300)
       expect(result).to be_success, result.stderr
       expect(result.stderr).to end_with("Next: memprof malloc #{File.realpath("out.malloc")}\n")
       expect(File.stat("out.malloc").mode & 0o777).to eq(0o600)
@@ -220,10 +220,10 @@ RSpec.describe "memprof attach" do
       expect(tree).to match(/-e:6.*-e:3.*-e:2/m)
       expect(tree).not_to include("rb_str")
 
-      run_memprof("attach", pid, "--malloc", "--duration", 1, "--native", "-o", "native.malloc", timeout: 300)
+      run_memprof("attach", pid, "--malloc", "--for", 1, "--native", "-o", "native.malloc", timeout: 300)
       native = run_memprof("malloc", "native.malloc", "--tree", "--value", "leaked", "--limit", 200).stdout
       expect(native).to match(/-e:2/).and match(/libruby|rb_/)
-      run_memprof("attach", pid, "--malloc", "--duration", 1, "--stack", 1, "-o", "flat.malloc", timeout: 300)
+      run_memprof("attach", pid, "--malloc", "--for", 1, "--stack", 1, "-o", "flat.malloc", timeout: 300)
       flat = run_memprof("malloc", "flat.malloc", "--tree", "--value", "leaked").stdout
       expect(flat).to include("-e:2")
       expect(flat).not_to include("-e:3")
@@ -232,7 +232,7 @@ RSpec.describe "memprof attach" do
 
   it "leaves no file if the process is not there any more" do
     attachable("puts :ready\ntrap(:USR1) { exit!(0) }\nsleep") do |pid, _|
-      attaching(pid, "--malloc", "--duration", "1000", "-o", "out.malloc") { Process.kill(:USR1, pid) }
+      attaching(pid, "--malloc", "--for", "1000", "-o", "out.malloc") { Process.kill(:USR1, pid) }
       expect(Dir.children(".")).to contain_exactly("out", "err")
     end
   end
@@ -257,7 +257,7 @@ RSpec.describe "memprof attach" do
 
   it "ends early at Ctrl-C" do
     attachable(keeping) do |pid, _|
-      status = attaching(pid, "--track", "--duration", "1000000") { |command| Process.kill(:INT, command) }
+      status = attaching(pid, "--track", "--for", "100000") { |command| Process.kill(:INT, command) }
       expect(status.exitstatus).to eq(0)
       expect(File.read("out")).to match(/\A(?: +\d+ -e:4:(?:Object|<\w+>)\n)*\z/)
       expect(value(pid, "Memprof.running?")).to eq("false\n")
@@ -268,7 +268,7 @@ RSpec.describe "memprof attach" do
     it "has the process undo #{mode} if the command gets SIG#{signal}" do
       attachable(keeping) do |pid, _|
         2.times do
-          attaching(pid, mode, "--duration", "1000000") { |command| Process.kill(signal, command) }
+          attaching(pid, mode, "--for", "100000") { |command| Process.kill(signal, command) }
           eventually("the end of the threads") { threads_of_memprof(pid).empty? }
         end
         expect(value(pid, "[Memprof.running?, Memprof::Malloc.running?]")).to eq("[false, false]\n")
@@ -338,7 +338,7 @@ RSpec.describe "memprof attach" do
     RUBY
     attachable(code) do |pid, lines|
       %w[--track --malloc].each do |mode|
-        attaching(pid, mode, "--duration", "1000000") do |command|
+        attaching(pid, mode, "--for", "100000") do |command|
           Process.kill(:USR1, pid)
           expect(lines.gets).to eq("[false, false]\n")
           Process.kill(:INT, command)
@@ -350,7 +350,7 @@ RSpec.describe "memprof attach" do
   it "says that the process ended" do
     ["exit", "Process.kill(:KILL, Process.pid)"].each do |ending|
       plain_program("trap('USR1') { #{ending} }\nputs :ready\nsleep") do |pid, _|
-        status = attaching(pid, "--track", "--duration", "1000000") { Process.kill(:USR1, pid) }
+        status = attaching(pid, "--track", "--for", "100000") { Process.kill(:USR1, pid) }
         expect(File.read("err").lines.last).to eq("memprof: process #{pid} ended\n")
         expect(status.exitstatus).to eq(2)
       end
@@ -375,7 +375,7 @@ RSpec.describe "memprof attach" do
   it "times out if the process does nothing, and leaves the process as it was" do
     attachable("puts :ready\nloop { sleep 0.01; puts :on }") do |pid, lines|
       Process.kill(:STOP, pid)
-      result = run_memprof("attach", pid, "--track", "--seconds", 1, timeout: 300)
+      result = run_memprof("attach", pid, "--track", "--timeout", 1, timeout: 300)
       expect(result.stderr.lines.last)
         .to match(/did not begin within 1 s .*: it is stopped, until it gets SIGCONT$/)
       expect(result.status.exitstatus).to eq(2)
@@ -390,7 +390,7 @@ RSpec.describe "memprof attach" do
     live_program("kept = []\nloop { kept << Object.new.tap { sleep 0.001 } }",
       env: { "MEMPROF_TRACK" => "off" }) do |program|
       socket_of(program)
-      result = run_memprof("attach", program.pid, "--track", "--duration", 1,
+      result = run_memprof("attach", program.pid, "--track", "--for", 1,
         env: { "MEMPROF_DIR" => program.directory }, timeout: 300)
       expect(result.stdout).to match(/-e:6:Object$/)
       expect(result.stderr).to match(/has loaded memprof.signal; asked over its socket/)
@@ -398,7 +398,7 @@ RSpec.describe "memprof attach" do
       expect(stats.stderr).to include("objects are not tracked")
       expect(result.stderr).not_to include("before")
       run_memprof("start", "--pid", program.pid, env: { "MEMPROF_DIR" => program.directory })
-      again = run_memprof("attach", program.pid, "--track", "--duration", 0.1,
+      again = run_memprof("attach", program.pid, "--track", "--for", 0.1,
         env: { "MEMPROF_DIR" => program.directory }, timeout: 300)
       expect(again.stderr).to include("tracking was on before: older objects count, too, and it stays on\n")
     end
@@ -424,7 +424,7 @@ RSpec.describe "memprof attach" do
       ["--track"] => /PID is missing/,
       ["--track", "x"] => /invalid PID "x"/,
       ["--track", "1", "2"] => /unexpected arguments: 2/,
-      ["--track", "--duration", "-1", "1"] => /invalid --duration "-1.0"/,
+      ["--track", "--for", "-1", "1"] => /invalid --for "-1"/,
       ["--eval", "none.rb", Process.pid] => /cannot read none\.rb: no such file/,
       ["--eval", "code.rb", "--limit", "3", "1"] => /--limit does not go with --eval/
     }.each do |arguments, message|

@@ -146,7 +146,7 @@ RSpec.describe "memprof boot" do
         p respond_to?(:require), Object.new.respond_to?(:load)
       RUBY
     plain = run_ruby("app.rb", ruby_args: ["-I."])
-    stdout, stderr, status = run_memprof("boot", "-o", "out.txt", "--min", "0", "--", RbConfig.ruby,
+    stdout, stderr, status = run_memprof("boot", "-o", "out.txt", "--min-size", "0", "--", RbConfig.ruby,
       "-I#{ChildRuby::LIB}", "-I.", "app.rb")
     expect([stdout, stderr, status.exitstatus]).to eq([plain.stdout, plain.stderr, 0])
     expect(File.read("out.txt")).to include("./thrown.rb (not loaded; load)").and include("a.rb")
@@ -231,8 +231,8 @@ RSpec.describe "memprof boot" do
   it "says what is wrong" do
     expect(run_memprof("boot").stderr).to start_with("memprof: no command given, and there is no Rails app")
     expect(run_memprof("require").stderr).to start_with("memprof: no gem or file given")
-    expect(run_memprof("boot", "--min", "much",
-      "true").stderr).to start_with('memprof: invalid --min "much"; ')
+    expect(run_memprof("boot", "--min-size", "much",
+      "true").stderr).to start_with('memprof: invalid --min-size "much"; ')
     stderr = run_memprof("boot", "true", env: { "CUT_OFF" => "x" }).stderr
     expect(stderr).to start_with('memprof: invalid CUT_OFF "x"; expected a number of MiB')
     _, stderr, status = run_memprof("boot", "--", "true")

@@ -55,7 +55,7 @@ RSpec.describe "memprof convert" do
 
   it "takes contents out" do
     dump("heap.json", '$kept = "secret %d" % 12')
-    convert("--values", "none", "heap.json", "bare.json")
+    convert("--contents", "none", "heap.json", "bare.json")
     expect([File.read("heap.json").include?("secret 12"), File.read("bare.json").include?("secret 12")])
       .to eq([true, false])
   end

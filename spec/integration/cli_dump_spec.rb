@@ -108,7 +108,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
   it "writes it where and how it is wanted" do
     live_program do |program|
       socket_of(program)
-      run_memprof("dump", "--pid", program.pid, "--output", "heap.json.gz", "--values", "none")
+      run_memprof("dump", "--pid", program.pid, "--output", "heap.json.gz", "--contents", "none")
       expect(File.binread("heap.json.gz", 2)).to eq("\x1F\x8B".b)
       run_memprof("dump", "-p", program.pid, "-o", "heap.out", "-f", "objspace")
       expect(JSON.parse(File.readlines("heap.out").last)).to include("address")
@@ -129,7 +129,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       expect(expect_whole("heap.json").first).to include("values" => "none")
       expect(File.read("heap.json")).not_to include("kept 1")
       expect(run_memprof("dump", "--pid", program.pid, "--format", "binary").stdout).to end_with(".memprof\n")
-      name = run_memprof("dump", "--pid", program.pid, "--values", "full").stdout.chomp
+      name = run_memprof("dump", "--pid", program.pid, "--contents", "full").stdout.chomp
       expect(name).to end_with(".json.gz")
       text = Zlib::GzipReader.open(name, &:read)
       expect(text).to start_with('{"type":"ROOT"').and include('"value":"kept 1"')
@@ -142,7 +142,7 @@ RSpec.describe "memprof dump, start, stop and stats" do
       stdout, _, status = run_memprof("dump", "--pid", program.pid)
       expect(status.exitstatus).to eq(0)
       expect_whole(stdout.chomp)
-      _, stderr, status = run_memprof("dump", "--pid", program.pid, "--values", "none")
+      _, stderr, status = run_memprof("dump", "--pid", program.pid, "--contents", "none")
       expect([stderr,
         status.exitstatus]).to match([/\Amemprof: .* has no socket, and a signal has no options.*\n\z/, 2])
       _, stderr, status = run_memprof("stats", "--pid", program.pid)
@@ -275,8 +275,8 @@ RSpec.describe "memprof dump, start, stop and stats" do
       "with an endless number" => [%w[stop --pid 99999999999999999999],
         /invalid PID "9+"; expected a process id/],
       "with arguments" => [%w[start 1 now], /unexpected arguments: now; see `memprof help start`/],
-      "with unknown values" => [%w[dump --pid 1 --values some],
-        /invalid --values "some"; expected one of: full, truncate/],
+      "with unknown values" => [%w[dump --pid 1 --contents some],
+        /invalid --contents "some"; expected one of: full, truncate/],
       "with a binary that is compressed twice" => [%w[dump --pid 1 --output x.memprof.gz],
         /compressed inside already/]
     }.each do |situation, (arguments, message)|

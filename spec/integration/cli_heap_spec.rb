@@ -183,7 +183,7 @@ RSpec.describe "memprof, asking a dump" do
     end
 
     it "is as deep and as wide as is wanted" do
-      tree = answer("tree", cache_dump, "--depth", "1", "--limit", "2", "--min", "1KB")
+      tree = answer("tree", cache_dump, "--depth", "1", "--limit", "2", "--min-size", "1KB")
       expect(tree[:branches].map { |branch| branch[:branches] }).to eq([[], []])
     end
   end

@@ -17,10 +17,11 @@ RSpec.describe "Every option in the help of" do
   }
   # Values of options that take any text or number.
   values = {
-    "--where" => "class = Session", "--output" => "out", "--own" => "app", "--min" => "1",
+    "--where" => "class = Session", "--output" => "out", "--own" => "app", "--min-size" => "1",
+    "--min-copies" => "1", "--min-references" => "1",
     "--threshold" => "10", "--limit" => "2", "--offset" => "1", "--depth" => "2", "--then-limit" => "2",
     "--nearly-empty" => "10", "--class" => "Session", "--type" => "string", "--small" => "10",
-    "--sample" => "10", "--diff" => "DUMP"
+    "--random" => "0.5", "--diff" => "DUMP"
   }
   %w[--roots-of --parents-of --common-ancestors --reachable-from --without --collapse].each do |name|
     values[name] = "class = Session"
@@ -33,7 +34,7 @@ RSpec.describe "Every option in the help of" do
     %w[leaks --fail] => %w[DUMP DUMP]
   }
 
-  of_processes = %w[--for --attach --values --force]
+  of_processes = %w[--for --attach --contents --force-copy]
   [*of_processes, "--pid"].each { |name| lines[["leaks", name]] = nil }
   arguments.each_key { |verb| lines[[verb, "--blocks"]] = nil } # of core files: core_blocks_spec
 
@@ -51,8 +52,7 @@ RSpec.describe "Every option in the help of" do
   end
 
   formatted = arguments.keys.select do |verb|
-    choices = Memprof::CLI.command(verb, Memprof::CLI::Terminal.new).tap(&:switches).choices
-    choices["--format"]&.include?("csv")
+    Memprof::CLI::Flags.of(verb).any? { |flag| flag.key == :format && flag.words.include?(:csv) }
   end
 
   it "memprof #{formatted.join(", ")} --format csv prints rows" do
@@ -67,7 +67,7 @@ RSpec.describe "Every option in the help of" do
     skip "needs root, or the permission to trace any process" unless Process.euid.zero?
     plain_program("puts :ready; sleep") do |pid, _|
       taken = of_processes.to_h do |name|
-        value = { "--for" => "1s", "--values" => "full" }[name]
+        value = { "--for" => "1s", "--contents" => "full" }[name]
         result = Dir.mktmpdir do |library|
           run_memprof("leaks", "--for", "1s", name, *value, pid, env: { "MEMPROF_LIBRARY" => library })
         end
@@ -79,13 +79,12 @@ RSpec.describe "Every option in the help of" do
 
   arguments.each do |verb, usual|
     it "memprof #{verb} is taken" do
-      command = Memprof::CLI.command(verb, Memprof::CLI::Terminal.new)
-      refused = command.switches.filter_map do |switch|
-        name = switch.long.find { |long| !long.start_with?("--no-") } || switch.long.first
+      refused = Memprof::CLI::Flags.of(verb).filter_map do |flag|
+        name = flag.long
         words = lines.fetch([verb, name], usual) or next
         places = { "DUMP" => cache_dump, "ADDRESS" => address }
-        value = command.choices[name]&.first || values.fetch(name, "ADDRESS")
-        taken = [name, *(value if switch.arg)]
+        value = flag.words&.first&.name || values.fetch(name, "ADDRESS")
+        taken = [name, *(value if flag.value)]
         outcome = run(verb, [*taken, *words].map { |word| places.fetch(word, word) })
         "#{taken.join(" ")}: #{outcome.message}" if outcome.is_a?(Memprof::CLI::UsageError)
       end

@@ -270,7 +270,7 @@ RSpec.describe "memprof leaks PID" do
 
   it "refuses options that are of processes for a file" do
     File.write("file", "")
-    %w[--attach --force].each do |option|
+    %w[--attach --force-copy].each do |option|
       _, stderr, status = run_memprof("leaks", option, "file")
       expect([stderr, status.exitstatus]).to eq(["memprof: #{option} needs a PID\n", 2])
     end
@@ -306,7 +306,7 @@ RSpec.describe "memprof leaks PID" do
       ENV["MEMPROF_LIBRARY"] = "library"
       expect { watch.(true) }.to raise_error(Memprof::CLI::UsageError,
         "a copy of process #{pid} may take 20.0 MiB, and its cgroup has room for 10.0 MiB; " \
-        "--force copies it anyway")
+        "--force-copy copies it anyway")
       watch.(false)
       expect(Dir.glob("library/*.memprof").size).to eq(3)
     ensure

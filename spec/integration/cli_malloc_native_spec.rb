@@ -125,7 +125,7 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
     expect(run_memprof("malloc", "--limit", "1", "--", program).stderr)
       .to match(/^ +500000 +1 +500000 +1  #{location}/)
     lines = File.join(@directory, "lines")
-    expect(run_memprof("malloc", "--output", lines, "--min", "400000", "--", program).stderr).to eq("")
+    expect(run_memprof("malloc", "--output", lines, "--min-size", "400000", "--", program).stderr).to eq("")
     expect(File.read(lines)).to match(/\A +500000 +1 #{location}\n\z/)
   end
 
@@ -189,7 +189,7 @@ RSpec.describe "memprof run --malloc of a program that is no Ruby" do
   end
 
   it "can be killed, and sampled" do
-    ran = run_memprof("run", "--malloc", "--sample", "64", "-o", path, "--", "sort", "--version")
+    ran = run_memprof("run", "--malloc", "--sample-bytes", "64", "-o", path, "--", "sort", "--version")
     expect(ran.stdout).to start_with("sort")
     expect(Memprof::Malloc::Recording.new(path).to_h).to include(sample: 64, complete: true)
     killed = run_memprof("run", "--malloc", "-o", path, "--", "sh", "-c", "sleep 0.3; kill -9 $$")

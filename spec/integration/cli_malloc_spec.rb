@@ -11,10 +11,10 @@ RSpec.describe "memprof malloc" do
     expect([stdout, status.exitstatus]).to eq(["", 3])
     expect(stderr).to match(/\Amalloc of -e, process \d+: [\d.]+ [KM]iB live in \d+ blocks of /)
     expect(stderr).to match(/^ *[\d.]+ [KM]iB +\d\d +[\d.]+ [KM]iB +\d\d  -e:1$/)
-    sampled = run_memprof("malloc", "--sample", "4KiB", "--", RbConfig.ruby, "-e", code).stderr
+    sampled = run_memprof("malloc", "--sample-bytes", "4KiB", "--", RbConfig.ruby, "-e", code).stderr
     expect(sampled).to include(" calls of malloc, sampled every 4.0 KiB on average: estimates")
     Dir.mktmpdir do |directory|
-      run_memprof("malloc", "--output", "#{directory}/malloc.txt", "--min", "900000", "--", "sh", "-c",
+      run_memprof("malloc", "--output", "#{directory}/malloc.txt", "--min-size", "900000", "--", "sh", "-c",
         "#{RbConfig.ruby} -e '#{code}'")
       expect(File.read("#{directory}/malloc.txt")).to match(/\A +1\d{6} +\d\d -e:1\n\z/)
     end
@@ -46,7 +46,7 @@ RSpec.describe "memprof malloc" do
     end
     stdout, stderr, = run_memprof("malloc", "--limit", "1", "--", "sort", "--help")
     expect(stdout).to include("sort [OPTION]")
-    expect(run_memprof("malloc", "--sample", "64", "--", "sort", "--version").stderr)
+    expect(run_memprof("malloc", "--sample-bytes", "64", "--", "sort", "--version").stderr)
       .to match(/\Amalloc of sort, process \d+, in bytes \(sampled every 64 bytes on average: estimates\):\n/)
     expect(stderr)
       .to match(/\Amalloc of sort, process \d+, in bytes:\n +Live +Blocks .*\n.+\[0x\h+\]( \S+:\d+)?\n\z/)
@@ -77,8 +77,8 @@ RSpec.describe "memprof malloc" do
     expect([wrong.stderr, wrong.status.exitstatus]).to eq(
       ["memprof: invalid --output \"/a,b\"; expected a path without a comma\n", 2]
     )
-    expect(run_memprof("malloc", "--sample", "0", "true").stderr)
-      .to eq("memprof: invalid --sample \"0\"; expected a size between 1 B and 4 GiB, as 512KiB\n")
+    expect(run_memprof("malloc", "--sample-bytes", "0", "true").stderr)
+      .to eq("memprof: invalid --sample-bytes \"0\"; expected a size between 1 B and 4 GiB, as 512KiB\n")
     expect(run_memprof("malloc", "--", "no-such-program").status.exitstatus).to eq(127)
     Dir.mktmpdir do |directory|
       old = File.join(directory, "old.json")

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "memprof/cli"
+require "stringio"
 require "tmpdir"
 
 # Whatever speaks of options knows all that the option parsers take.
@@ -14,12 +15,9 @@ RSpec.describe "Options of the command" do
 
   def command(verb) = Memprof::CLI.command(verb, terminal)
 
-  def long(verb) = command(verb).switches.flat_map(&:long)
+  def long(verb) = Memprof::CLI::Flags.of(verb).map(&:long)
 
-  # Both names of each: OptionParser has short ones without arguments as "h".
-  def names(verb)
-    long(verb) + command(verb).switches.flat_map(&:short).map { |name| "-#{name.delete_prefix("-")}" }
-  end
+  def names(verb) = Memprof::CLI::Flags.of(verb).flat_map(&:names)
 
   def manual(verb)
     page = Memprof::CLI::ManPage.new(terminal).to_s.gsub("\\-", "-")
@@ -54,8 +52,41 @@ RSpec.describe "Options of the command" do
         path = File.join(directory, "defaults.yml")
         lines = long(verb).map { |name| "  #{name.delete_prefix("--").tr("-", "_")}: 7\n" }
         File.write(path, "#{verb}:\n#{lines.join}")
-        expect(Memprof::CLI::Defaults.new(verb, path).arguments(command(verb).switches))
+        expect(Memprof::CLI::Defaults.new(verb, path).arguments(command(verb).flags))
           .to eq(long(verb).map { |name| "#{name}=7" })
+      end
+    end
+  end
+
+  it "are each in one place of the table, for commands that there are" do
+    taken = Memprof::CLI::Flags::TABLE.flat_map { |flag| flag.verbs.map { |verb| [verb, flag.long] } }
+    expect(taken.tally.select { |_, times| times > 1 }).to eq({})
+    expect(taken.map(&:first).uniq - verbs).to eq([])
+    expect(verbs.reject { |verb| names(verb).include?("--help") }).to eq([])
+  end
+
+  it "have defaults that they take themselves" do
+    defaults = Memprof::CLI::Flags::TABLE.flat_map do |flag|
+      flag.verbs.map { |verb| [verb, flag.long, flag.default(verb)] }
+    end
+    expect(defaults).to include(["top", "--limit", 20], ["leaks", "--for", 60],
+      ["check", "--max-increase", 2.0],
+      ["web", "--max-upload", 2 << 30], ["trace", "--by", :action], ["run", "--peak", nil])
+  end
+
+  it "have former names that still work, and say so on a terminal" do
+    former = Memprof::CLI::Flags::TABLE.select(&:was)
+    expect(former.flat_map { |flag| flag.verbs.map { |verb| "#{verb} #{flag.was}" } })
+      .to include("dump --values", "attach --duration", "leaks --force", "tree --min", "subset --sample")
+    former.each do |flag|
+      flag.verbs.each do |verb|
+        value = { "--contents" => "none", "--for" => "5s" }.fetch(flag.long, "2") if flag.value
+        err = StringIO.new
+        err.define_singleton_method(:tty?) { true }
+        terminal = Memprof::CLI::Terminal.new(out: StringIO.new, err: err)
+        option = [flag.was, value].compact.join("=")
+        expect(Memprof::CLI.command(verb, terminal).start([option, option, "--help"])).to eq(0)
+        expect(err.string).to eq("memprof: #{flag.was} is now #{flag.long}\n")
       end
     end
   end

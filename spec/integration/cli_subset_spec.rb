@@ -42,13 +42,13 @@ RSpec.describe "memprof subset" do
       ["--where", chosen] => sessions, ["--subgraph-of", session] => set.subgraph_of(session),
       ["--depth", "1", "--subgraph-of", session] => set.subgraph_of(session, max_depth: 1),
       ["--root-of", session] => set.root_of(session), ["--roots-of", chosen] => set.roots_of(sessions),
-      ["--parents-of", chosen] => store, ["--parents-of", chosen, "--min", "5000"] => [],
+      ["--parents-of", chosen] => store, ["--parents-of", chosen, "--min-references", "5000"] => [],
       ["--common-ancestors", chosen] => set.common_ancestors(sessions),
       ["--reachable-from", chosen] => set.reachable_from(sessions),
       ["--remove-node", session] => set.remove_node(session), ["--without", chosen] => set.without(sessions),
       ["--collapse", chosen] => set.collapse(sessions), ["--cleanup"] => set.common_cleanup,
       ["--small", "2"] => set.remove_small_components(max_size: 2), ["--roots"] => set.roots,
-      ["--sample", "1.0"] => set, ["--sample", "0"] => [], ["--class-references"] => set, ["--valid"] => set
+      ["--random", "1.0"] => set, ["--random", "0"] => [], ["--class-references"] => set, ["--valid"] => set
     }.each { |steps, expected| expect([steps, answer(*steps)[:objects]]).to eq([steps, expected.size]) }
     later = answer("--diff", cache_dump(2), "--class", "Session")
     expect(later[:objects]).to eq(set.diff(Memprof::Heap.open(cache_dump(2)).subset)
@@ -70,7 +70,7 @@ RSpec.describe "memprof subset" do
   end
 
   it "lists objects by their references" do
-    rows = answer("--out-degree", "--min", "900", "--limit", "2")
+    rows = answer("--out-degree", "--min-references", "900", "--limit", "2")
     expected = set.out_degree(min: 900)
     expect(rows[:rows].first).to include(count: expected.values.max)
     expect(rows[:rows].size + rows[:more]).to eq(expected.size)
@@ -107,7 +107,7 @@ RSpec.describe "memprof subset" do
     "an address of nothing" => [%w[--subgraph-of 0x1], /no object has the address 0x1/],
     "no address" => [%w[--root-of here], /"here" is not an object address/],
     "a query that is none" => [["--where", "class =="], /class is a text/],
-    "no number" => [%w[--sample some], /invalid --sample "some"; expected a number/],
+    "no number" => [%w[--random some], /invalid --random "some"; expected a number/],
     "no regular expression" => [%w[--class /(/], %r{invalid regular expression "/\(/"}],
     "a list for a file" => [%w[--out-degree FILE out.gml], /--out-degree takes no OUT/],
     "a file that is there" => [%w[FILE /etc/hostname], %r{/etc/hostname already exists; use --force}]

@@ -406,7 +406,7 @@ RSpec.describe "The control socket of memprof/signal" do
         memprof = [RbConfig.ruby, "-I#{ChildRuby::LIB}", File.join(ChildRuby::ROOT, "exe/memprof")]
         %i[KILL TERM HUP INT].each do |signal|
           command = Process.spawn({ "MEMPROF_DIR" => program.directory }, *memprof, "attach", "--track",
-            "--duration", "1000000", program.pid.to_s, out: File::NULL, err: File::NULL)
+            "--for", "100000", program.pid.to_s, out: File::NULL, err: File::NULL)
           eventually("tracking") { tracking?(program) }
           Process.kill(signal, command)
           Process.wait(command)

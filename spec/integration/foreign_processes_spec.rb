@@ -51,7 +51,7 @@ RSpec.describe "memprof, run by root for an honest process of another user" do
     File.write("code.rb", "[KEPT.first.instance_variable_get(:@name), Process.euid]")
     command = bounded("attach", program.pid, "--eval", "code.rb")
     expect(command.stdout).to match(/\A\["order 0", \d+\]\n\z/), command.stderr
-    command = bounded("attach", program.pid, "--track", "--duration", 0.5)
+    command = bounded("attach", program.pid, "--track", "--for", 0.5)
     expect(command.stdout).to match(/ -e:\d+:Object$/), command.stderr
   end
 

@@ -33,7 +33,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
   # Attaches while both programs run, and interrupts it once the target tracks and the attacker has done what
   # it can, if there is something to be done.
   def attach_and_interrupt(program)
-    command = start_memprof("attach", program.pid, "--track", "--duration", 1000)
+    command = start_memprof("attach", program.pid, "--track", "--for", 1000)
     eventually("tracking: #{command.stderr}") { thread_of?(program.pid) || !command.running? }
     eventually("the attack") { !command.running? || yield }
     sleep(0.05) # for more than one look
@@ -117,7 +117,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
         RUBY
           File.write("code.rb", "1 + 1")
           15.times do
-            leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 2) }
+            leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--timeout", 2) }
           end
         end
       end
@@ -147,7 +147,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
         RUBY
           File.write("code.rb", "1 + 1")
           15.times do
-            leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 2) }
+            leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--timeout", 2) }
           end
         end
       end
@@ -160,7 +160,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
         contained_program("puts :ready; sleep", kind, prepare: "ln -s #{path} inside/tmp",
           env: { "TMPDIR" => "/inside/tmp" }) do |program|
           File.write("code.rb", "1 + 1")
-          leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 3) }
+          leaves_alone(path) { bounded("attach", program.pid, "--eval", "code.rb", "--timeout", 3) }
         end
       end
     end
@@ -171,7 +171,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
         contained_program("puts :ready; sleep", kind, library: "",
           prepare: "mkdir -p .#{File.dirname(library)} && ln -s #{path} .#{library}") do |program|
           File.write("code.rb", "1 + 1")
-          leaves_alone(path) { refused("attach", program.pid, "--eval", "code.rb", "--seconds", 3) }
+          leaves_alone(path) { refused("attach", program.pid, "--eval", "code.rb", "--timeout", 3) }
         end
       end
     end
@@ -195,7 +195,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
           end
         RUBY
           leaves_alone(path) do
-            bounded("attach", program.pid, "--malloc", "--duration", 1, "-o", "out.malloc", seconds: 100)
+            bounded("attach", program.pid, "--malloc", "--for", 1, "-o", "out.malloc", seconds: 100)
           end
           out = File.lstat("out.malloc")
           expect([out.file?, out.uid, out.mode & 0o777, out.nlink]).to eq([true, 0, 0o600, 1])
@@ -226,7 +226,7 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
 
     def attach(program)
       File.write("code.rb", "sleep(0.2)")
-      command = bounded("attach", program.pid, "--eval", "code.rb", "--seconds", 20, seconds: 100)
+      command = bounded("attach", program.pid, "--eval", "code.rb", "--timeout", 20, seconds: 100)
       eventually("the end of its files") { program.files.empty? }
       expect(program.output.gets).to eq("answers\n")
       command
@@ -251,9 +251,9 @@ RSpec.describe "memprof attach, to a process of a hostile user" do
       end
     end
 
-    it "waits no longer than --seconds for one that stops at its middle" do
+    it "waits no longer than --timeout for one that stops at its middle" do
       foreign_program(answering("sleep")) do |program|
-        bounded("attach", program.pid, "--track", "--duration", 0.1, "--seconds", 1, seconds: 100)
+        bounded("attach", program.pid, "--track", "--for", 0.1, "--timeout", 1, seconds: 100)
         expect(program.files).to be_empty
       end
     end

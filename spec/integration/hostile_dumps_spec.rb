@@ -39,7 +39,7 @@ RSpec.describe "memprof dump --pid, of a process that lies about its dump" do
 
   def expect_nothing_taken(program, victim)
     aggregate_failures do
-      leaves_alone(victim) { bounded("dump", "--pid", program.pid, "--seconds", 10) }
+      leaves_alone(victim) { bounded("dump", "--pid", program.pid, "--timeout", 10) }
       expect(stored).not_to include(HostileProcesses::SECRET)
     end
   end
@@ -113,7 +113,7 @@ RSpec.describe "memprof dump --pid, of a process that lies about its dump" do
 
   classic = { "MEMPROF_LIBRARY" => "library", "MEMPROF_URL" => nil }
   forms = {
-    "memprof dump" => [->(pid) { ["dump", "--pid", pid, "--seconds", 10] }, {}],
+    "memprof dump" => [->(pid) { ["dump", "--pid", pid, "--timeout", 10] }, {}],
     "the old form" => [->(pid) { ["--pid", pid, "--name", "app", "--seconds", 10] }, classic]
   }
 
@@ -199,7 +199,7 @@ RSpec.describe "memprof dump --pid, of a process that lies about its dump" do
           link = "umount tmp && rmdir tmp && ln -s #{victim} tmp"
           contained_program("puts :ready; sleep", kind, library: "", prepare: link) do |program|
             leaves_alone(victim) { bounded("stack", program.pid) }
-            leaves_alone(victim) { bounded("dump", "--pid", program.pid, "--seconds", 20) }
+            leaves_alone(victim) { bounded("dump", "--pid", program.pid, "--timeout", 20) }
           end
         end
       end
@@ -233,8 +233,8 @@ RSpec.describe "memprof dump --pid, of a process that lies about its dump" do
             mapped ||= File.readlink("/proc/#{program.pid}/exe")
             expect(program.ask(mapped)).to eq("hidden")
             pid = program.pid
-            all_bounded([["stack", pid], ["dump", "--pid", pid, "--seconds", 10], ["core", pid],
-              ["attach", pid, "--track", "--seconds", 5, "--duration", 0.1]])
+            all_bounded([["stack", pid], ["dump", "--pid", pid, "--timeout", 10], ["core", pid],
+              ["attach", pid, "--track", "--timeout", 5, "--for", 0.1]])
           end
         end
       end

@@ -25,9 +25,9 @@ RSpec.describe "memprof, asking a process whose socket is hostile" do
 
   # All that is asked over the socket.
   def verbs(pid)
-    [["dump", "--pid", pid, "--seconds", 5], ["start", "--pid", pid], ["stats", "--pid", pid],
+    [["dump", "--pid", pid, "--timeout", 5], ["start", "--pid", pid], ["stats", "--pid", pid],
       ["stop", "--pid", pid], ["memory", pid], ["memory", "--workers", pid],
-      ["attach", pid, "--track", "--duration", 0.1]]
+      ["attach", pid, "--track", "--for", 0.1]]
   end
 
   # Of the memory of processes that don't answer, /proc says something.

@@ -139,7 +139,7 @@ RSpec.describe "A process that memprof enters, when memprof gets a signal" do
 
   def expect_attachable(program)
     [%w[--track], %w[--malloc]].each do |mode|
-      command = bounded("attach", program.pid, *mode, "--duration", 0.1)
+      command = bounded("attach", program.pid, *mode, "--for", 0.1)
       raise "later, attach #{mode.first}: #{command.stderr}" unless command.status.success?
 
       expect_undisturbed(program)
@@ -176,10 +176,10 @@ RSpec.describe "A process that memprof enters, when memprof gets a signal" do
     "dump --pid" => [dump],
     "dump --pid, with memprof/signal" => [dump, dump, true],
     "stack" => [->(pid) { ["stack", pid] }],
-    "attach --track" => [attach.call("--track", "--duration", endless),
-      attach.call("--track", "--duration", 0.1)],
-    "attach --malloc" => [attach.call("--malloc", "--duration", endless),
-      attach.call("--malloc", "--duration", 0.1)],
+    "attach --track" => [attach.call("--track", "--for", endless),
+      attach.call("--track", "--for", 0.1)],
+    "attach --malloc" => [attach.call("--malloc", "--for", endless),
+      attach.call("--malloc", "--for", 0.1)],
     "attach --eval" => [attach.call("--eval", "code.rb")],
     "core" => [->(pid) { ["core", pid] }],
     "memory" => [->(pid) { ["memory", pid] }],

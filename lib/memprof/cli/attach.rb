@@ -10,8 +10,8 @@ module Memprof
       USAGE = "[OPTIONS] PID"
       DETAILS = <<~TEXT
         Loads memprof into a process, and prints what it finds out there: with --track
-        the objects that are allocated from now on and still live at the end of the
-        duration, most first, as `memprof stats` does; with --malloc the lines whose
+        the objects that are allocated from now on and still live at the end of that
+        time, most first, as `memprof stats` does; with --malloc the lines whose
         memory of malloc is live then; with --eval what the code in FILE returns. Before
         it counts, the process runs a full GC, so that no garbage counts as live.
 
@@ -28,21 +28,18 @@ module Memprof
         to trace it (ptrace). The process must see this installation of memprof.
 
         Examples:
-          memprof attach 4711 --track --duration 30
-          memprof attach 4711 --malloc --sample 512KiB
+          memprof attach 4711 --track --for 30s
+          memprof attach 4711 --malloc --sample-bytes 512KiB
           memprof attach 4711 --malloc --native -o app.malloc
           memprof attach 4711 --eval count.rb
       TEXT
-      DURATION = 10
-      SECONDS = 30
       SLACK = 60 # seconds for loading and for the answer
-      MOST_FRAMES = 512 # as Malloc::MAX_STACK
       DOES = {
         track: "tracks allocations for %<duration>s s, and stops",
         malloc: "records malloc for %<duration>s s, and stops",
         eval: "evaluates %<file>s"
       }.freeze
-      private_constant :DURATION, :SECONDS, :SLACK, :MOST_FRAMES, :DOES
+      private_constant :SLACK, :DOES
 
       def call(arguments)
         check_options
@@ -55,21 +52,6 @@ module Memprof
 
       private
 
-      def define_options
-        pid_option
-        flag("--track", "live objects allocated meanwhile, by line", :track)
-        flag("--malloc", "live memory of malloc, by line", :malloc)
-        text("--eval FILE", "run the Ruby code in FILE there, print its value", :eval)
-        checked("--duration SECONDS", "of --track and --malloc (default: #{DURATION})", Float,
-          :duration, "a number of seconds") { |value| value if value.positive? && value.finite? }
-        byte_size("--sample N", "of --track: one object in N; of --malloc: one block in", "N bytes", :sample)
-        output("--output FILE", "of --malloc: write a recording to FILE")
-        flag("--native", "with --output: native frames, too", :native)
-        count("--stack N", "with --output: N calling frames (default: 64)", :stack, most: MOST_FRAMES)
-        count("--limit N", "the first N lines (default: all; of --malloc 20)", :limit)
-        count("--seconds N", "time for the process to begin (default: #{SECONDS})", :seconds)
-      end
-
       def check_options
         modes = DOES.keys.select { |mode| @options[mode] }
         unless modes.one?
@@ -77,13 +59,13 @@ module Memprof
         end
 
         @mode = modes.first
-        refuse_options(%i[duration sample limit], "does not go with --eval") if @mode == :eval
-        refuse_options(%i[output], "needs --malloc") unless @mode == :malloc
+        refuse_options(%i[for sample sample_bytes limit], "does not go with --eval") if @mode == :eval
+        refuse_options(%i[output sample_bytes], "needs --malloc") unless @mode == :malloc
         refuse_options(%i[native stack], "needs --malloc and --output") unless @options[:output]
         refuse_options(%i[limit], "does not go with --output") if @options[:output]
       end
 
-      def duration = @options.fetch(:duration, DURATION)
+      def duration = option(:for)
 
       # The process writes to a file without a name: it could write to the other one later, too.
       def recorded
@@ -107,7 +89,7 @@ module Memprof
         request = request()
         attachment = Attachment.new(target, ProcessCopy.new(target).library, @terminal)
         announce(target, "loads memprof when its VM next looks for interrupts, ")
-        seconds = @options.fetch(:seconds, SECONDS)
+        seconds = option(:timeout)
         work = @mode == :eval ? Float::INFINITY : duration + SLACK
         answer = attachment.run(request, seconds: seconds, work: work, file: file)
         @terminal.warn("done; its main thread was paused for #{(attachment.pause * 1000).round(1)} ms")
@@ -124,7 +106,7 @@ module Memprof
 
       def request
         common = { do: @mode.to_s }
-        wanted = @options.slice(:sample, :limit).merge(recording)
+        wanted = { sample: sample, limit: @options[:limit] }.compact.merge(recording)
         return common.merge(wanted, duration: duration) unless @mode == :eval
 
         file = @options[:eval]
@@ -133,6 +115,13 @@ module Memprof
         raise UsageError, "cannot read #{file}: it is not UTF-8" unless code.valid_encoding?
 
         common.merge(file: File.expand_path(file), code: code)
+      end
+
+      def sample
+        return @options[:sample] unless @mode == :malloc
+
+        @terminal.renamed("--sample of --malloc", "--sample-bytes") if given[:sample]
+        @options[:sample_bytes] || @options[:sample]
       end
 
       def recording = @options[:output] ? { file: true, **@options.slice(:native, :stack) } : {}

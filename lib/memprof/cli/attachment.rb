@@ -161,7 +161,7 @@ module Memprof
       def time_out(seconds, why)
         why = "it is stopped, until it gets SIGCONT" if @target.stopped?
         why ||= "no thread of it looked for interrupts"
-        raise UsageError, "process #{@target.pid} did not begin within #{seconds} s (--seconds): #{why}"
+        raise UsageError, "process #{@target.pid} did not begin within #{seconds} s (--timeout): #{why}"
       end
 
       # The line does nothing any more, should it be evaluated later. If it is just being evaluated, its

@@ -20,8 +20,9 @@ module Memprof
         Without COMMAND `bundle exec rails runner 1` boots the Rails app; where there is
         none, the gems of the Gemfile are required.
 
-        Files with less than 1 % of the total are left out; --min, or the environment
-        variable CUT_OFF in MiB, as of derailed_benchmarks, sets another limit.
+        Files with less than 1 % of the total are left out; --min-size, or the
+        environment variable CUT_OFF in MiB, as of derailed_benchmarks, sets another
+        limit.
 
         What is loaded after the feature --until (config/environment) is listed
         separately. Of several processes the one that was started is shown. The exit
@@ -30,9 +31,8 @@ module Memprof
         Examples:
           memprof boot
           memprof boot -- bundle exec rails runner 1
-          memprof boot --min 1MB -f speedscope -o boot.speedscope.json -- ruby app.rb
+          memprof boot --min-size 1MB -f collapsed -o boot.folded -- ruby app.rb
       TEXT
-      FORMATS = %i[text json markdown collapsed speedscope].freeze
       # The boot of a Rails app ends when this is loaded.
       ENVIRONMENT = "config/environment"
       GEMS = <<~RUBY
@@ -40,20 +40,11 @@ module Memprof
         require "bundler/setup"
         Bundler.require(:default, ENV["RAILS_ENV"] || "production")
       RUBY
-      private_constant :FORMATS, :ENVIRONMENT, :GEMS
+      private_constant :ENVIRONMENT, :GEMS
 
       def call(arguments) = run(arguments.empty? ? default_command : arguments)
 
       private
-
-      def define_options
-        formats(FORMATS, "text (default), json, markdown; as flame graph:", "collapsed, speedscope")
-        output("--output FILE", "write to a file (default: stdout)")
-        checked("--min SIZE", "leave out files with a smaller total (1MB)", :min,
-          "a size, as 512KiB") { |text| ByteSize.read(text) }
-        count("--limit N", "the first N gems and files (default: 10)", :limit)
-        text("--until FEATURE", "the boot ends when this is loaded", :until)
-      end
 
       def default_command
         return %w[bundle exec rails runner 1] if File.file?("#{ENVIRONMENT}.rb")
@@ -82,7 +73,7 @@ module Memprof
       end
 
       def minimum
-        return @options[:min] if @options[:min]
+        return @options[:min_size] if @options[:min_size]
 
         cut_off = ENV.fetch("CUT_OFF", "")
         cut_off.empty? ? nil : (Float(cut_off) * (1 << 20)).ceil
@@ -107,7 +98,7 @@ module Memprof
         when :json then generate(tree.to_h)
         when :collapsed, :speedscope then flame(tree)
         else
-          BootPage.new(tree, minimum: minimum, limit: @options.fetch(:limit, 10)).to(output_format, **screen)
+          BootPage.new(tree, minimum: minimum, limit: option(:limit)).to(output_format, **screen)
         end
       end
 

@@ -49,7 +49,7 @@ module Memprof
         hidden = @tree.files.count { |file| !shown?(file) }
         return if hidden.zero?
 
-        "#{Units.plural(hidden, "file")} of less than #{Units.bytes(@minimum)} left out; see --min"
+        "#{Units.plural(hidden, "file")} of less than #{Units.bytes(@minimum)} left out; see --min-size"
       end
 
       def shown?(file) = file.total.retained_bytes >= @minimum

@@ -31,10 +31,6 @@ module Memprof
           memprof check --baseline memory.json --max-increase 2% -- rake spec
           memprof check --baseline memory.json --max-retained 10MiB -f github -- rspec
       TEXT
-      MAX_INCREASE = "2%"
-      RUNS = 2
-      private_constant :MAX_INCREASE, :RUNS
-
       def call(arguments)
         raise UsageError, "no command given; see `memprof help check`" if arguments.empty?
         raise UsageError, "--baseline is missing; see `memprof help check`" unless @options[:baseline]
@@ -51,18 +47,6 @@ module Memprof
       end
 
       private
-
-      def define_options
-        text("--baseline FILE", "what to compare with", :baseline)
-        max_increase("limit for the rise of each total (default: 2%)")
-        text("--max-retained N", "limit of what is retained: objects, or 10MiB", :max_retained)
-        count("--runs N", "run the command N times (default: 2)", :runs)
-        flag("--update", "write the baseline instead", :update)
-        formats(Comparing::FORMATS, "text, json, csv, markdown, github, junit")
-        output("--output PATH", "write to a file (default: stdout)")
-        comparison_options
-        count("--sample N", "track one object in N, scale up (default: 1)", :sample)
-      end
 
       # Before the command runs, which may take long.
       def check_paths
@@ -83,7 +67,7 @@ module Memprof
 
       # The reports of all runs; the exit status of the command if it fails.
       def measure(arguments)
-        Array.new(@options.fetch(:runs, RUNS)) do |index|
+        Array.new(option(:runs)) do |index|
           directory = File.join(@directory, (index + 1).to_s)
           Dir.mkdir(directory)
           program = Program.new(arguments, settings(directory).to_env, @terminal, redirect: { out: :err })
@@ -113,11 +97,7 @@ module Memprof
       end
 
       def limits
-        increase = @options.fetch(:max_increase) { Memprof::Check::Limits.percent(MAX_INCREASE) }
-        retained = @options[:max_retained] && Memprof::Check::Limits.retained(@options[:max_retained])
-        Memprof::Check::Limits.new(max_increase: increase, max_retained: retained)
-      rescue ArgumentError
-        invalid("--max-retained", @options[:max_retained], "a number of objects, or a size as 10MiB")
+        Memprof::Check::Limits.new(max_increase: option(:max_increase), max_retained: @options[:max_retained])
       end
 
       def judge(files) = conclude(compared([@options[:baseline]], files), limits)

@@ -20,7 +20,9 @@ module Memprof
       TEXT
       # Environment variables that stand in for options.
       VARIABLES = { url: "MEMPROF_URL", key: "MEMPROF_KEY" }.freeze
-      private_constant :BANNER, :DEFAULT_SECONDS, :NOTE, :VARIABLES
+      # Options that no other form of the command has before its targets.
+      OWN = /\A(?:-[pnkudst]|--(?:pid|name|key|url|seconds|info|put-my-data|(?:no-)?delete|(?:no-)?test)\b)/
+      private_constant :BANNER, :DEFAULT_SECONDS, :NOTE, :VARIABLES, :OWN
 
       autoload :Info, "#{__dir__}/classic/info"
       autoload :Keep, "#{__dir__}/classic/keep"
@@ -32,6 +34,8 @@ module Memprof
 
       # Wrong use: the same, below the usage.
       class Misuse < Failure; end
+
+      def self.options?(arguments) = arguments.grep(OWN).any?
 
       def initialize(terminal)
         @terminal = terminal

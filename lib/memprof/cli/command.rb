@@ -4,10 +4,27 @@ require "optparse"
 
 module Memprof
   module CLI
-    # What the verbs have in common: options, help, errors. A verb defines SUMMARY, USAGE and DETAILS,
-    # #define_options and #call(arguments), which returns the exit status.
+    # What the verbs have in common: options, help, errors. A verb has its options in {Flags}, and defines
+    # SUMMARY, USAGE and DETAILS, and #call(arguments), which returns the exit status.
     class Command
       include Options
+
+      # The whole path of a file to write, which is checked before the program runs, not when its report is to
+      # be written.
+      def self.output_path(text, option = "--output")
+        text = text.dup.force_encoding(Encoding::UTF_8) # as everywhere in memprof, whatever the locale's is
+        path = File.expand_path(text).force_encoding(Encoding::UTF_8)
+        directory = File.dirname(path)
+        problem =
+          if !File.directory?(directory) then "no such directory: #{directory}"
+          elsif File.directory?(path) then "is a directory"
+          elsif File.exist?(path) && !File.writable?(path) then "not writable: #{path}"
+          elsif !File.exist?(path) && !File.writable?(directory) then "not writable: #{directory}"
+          end
+        raise UsageError, "cannot write #{option} #{text.empty? ? '""' : text}: #{problem}" if problem
+
+        path
+      end
 
       def initialize(terminal)
         @terminal = terminal
@@ -28,12 +45,6 @@ module Memprof
         "#{title}\n\n#{parser.help}\n#{self.class::DETAILS}"
       end
 
-      # The options, as OptionParser has them: what they are called, and what they do.
-      def switches = parser.top.list.grep(OptionParser::Switch)
-
-      # The words that an option takes, by its long name, once there are #switches.
-      def choices = @choices ||= {}
-
       def show_help = @terminal.print(help) ? 0 : 2
 
       private
@@ -53,7 +64,7 @@ module Memprof
       # What the file of defaults says.
       def defaults
         file = Defaults.new(verb)
-        arguments = file.arguments(switches)
+        arguments = file.arguments(flags)
         @options = {}
         file.blame { parse(arguments) } if arguments.any?
         @options
@@ -92,39 +103,19 @@ module Memprof
         raise UsageError, e.message.lines.first.chomp
       end
 
-      # What #define_options adds the options to.
       def parser
         return @parser if @parser
 
-        @parser = OptionParser.new(nil, 23, "  ")
+        @parser = OptionParser.new(nil, 25, "  ")
         @parser.program_name = "memprof"
         @parser.version = VERSION
         @parser.banner = "Usage: memprof #{verb} #{self.class::USAGE}"
         @parser.separator("\nOptions:")
         define_options
-        @parser.on("-h", "--help", "show this help") { @options[:help] = true }
         @parser
       end
 
-      def define_options; end
-
-      # Fails before the program runs, not when its report is to be written.
-      def output_path(text, option = "--output")
-        return if text == "-"
-
-        text = text.dup.force_encoding(Encoding::UTF_8) # as everywhere in memprof, whatever the locale's is
-        path = File.expand_path(text).force_encoding(Encoding::UTF_8)
-        directory = File.dirname(path)
-        problem =
-          if !File.directory?(directory) then "no such directory: #{directory}"
-          elsif File.directory?(path) then "is a directory"
-          elsif File.exist?(path) && !File.writable?(path) then "not writable: #{path}"
-          elsif !File.exist?(path) && !File.writable?(directory) then "not writable: #{directory}"
-          end
-        raise UsageError, "cannot write #{option} #{text.empty? ? '""' : text}: #{problem}" if problem
-
-        path
-      end
+      def output_path(text, option = "--output") = (Command.output_path(text, option) unless text == "-")
 
       def check_readable(path, stdin: true)
         return if path == "-" && stdin
@@ -185,7 +176,7 @@ module Memprof
       def one_line(error)
         message = error.message.lines.first.chomp
         option = error.args.first.to_s[/\A--[\w-]+/] if error.is_a?(OptionParser::InvalidOption)
-        option ? message + Suggestion.of(option, switches.flat_map(&:long)) : message
+        option ? message + Suggestion.of(option, flags.map(&:long)) : message
       end
     end
   end

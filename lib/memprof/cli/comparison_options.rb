@@ -8,20 +8,6 @@ module Memprof
     module ComparisonOptions
       private
 
-      def max_increase(what)
-        checked("--max-increase PERCENT", what, :max_increase, "a percentage, as 2%") do |text|
-          Memprof::Check::Limits.percent(text)
-        end
-      end
-
-      def comparison_options
-        one_of(Comparing::BY, "--by WHAT", "only a table by line, class or gem", :by)
-        one_of(Memprof::Check::Comparison::MEASURES, "--sort WHAT",
-          "allocated_bytes (default), allocated_objects,", "retained_bytes, retained_objects", :sort)
-        count("--limit N", "the first N of each table (default: 20)", :limit)
-        flag("--internal", "with internal objects of the VM", :internal)
-      end
-
       def check_report(path)
         check_readable(path, stdin: false)
         return if Memprof::Check::Comparison.report?(path)

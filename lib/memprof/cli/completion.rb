@@ -8,12 +8,7 @@ module Memprof
       SHELLS = %w[bash zsh fish].freeze
       # Commands that take one of a few words.
       OPERANDS = { "help" => VERBS.keys, "completion" => SHELLS }.freeze
-      # An option: its names, what it takes (nil for nothing), what it does; and the words that it takes, if
-      # there are only a few.
-      Option = Struct.new(:long, :short, :argument, :description, :choices) do
-        def names = [long, short].compact
-      end
-      private_constant :SHELLS, :OPERANDS, :Option
+      private_constant :SHELLS, :OPERANDS
 
       SUMMARY = "prints a script that completes commands in a shell"
       USAGE = "SHELL"
@@ -40,9 +35,9 @@ module Memprof
           "    #{verb}) words=\"#{list.flat_map(&:names).join(" ")}\" ;;"
         end
         values = options.flat_map do |verb, list|
-          list.select(&:choices).map do |option|
-            patterns = option.names.map { |name| "#{verb}:#{name}" }
-            "    #{patterns.join("|")}) words=\"#{option.choices.join(" ")}\" ;;"
+          list.select(&:words).map do |flag|
+            patterns = flag.names.map { |name| "#{verb}:#{name}" }
+            "    #{patterns.join("|")}) words=\"#{flag.words.join(" ")}\" ;;"
           end
         end
         <<~BASH
@@ -72,7 +67,7 @@ module Memprof
 
       def zsh
         cases = options.map do |verb, list|
-          specs = list.flat_map { |option| zsh_option(option) }
+          specs = list.flat_map { |flag| zsh_option(flag, verb) }
           operands = OPERANDS[verb]
           specs << (operands ? "'1:word:(#{operands.join(" ")})'" : "'*:file:_files'")
           "    #{verb}) _arguments -S #{specs.join(" ")} ;;"
@@ -105,11 +100,11 @@ module Memprof
           "complete -c memprof -n __fish_use_subcommand -f -a #{verb} -d #{fish_quoted(summary)}"
         end
         options.each do |verb, list|
-          list.each do |option|
-            names = [("-l #{option.long.delete_prefix("--")}" if option.long),
-              ("-s #{option.short.delete_prefix("-")}" if option.short), ("-r" if option.argument),
-              ("-f -a '#{option.choices.join(" ")}'" if option.choices)]
-            names << "-d #{fish_quoted(option.description)}"
+          list.each do |flag|
+            names = ["-l #{flag.long.delete_prefix("--")}",
+              ("-s #{flag.short.delete_prefix("-")}" if flag.short), ("-r" if flag.value),
+              ("-f -a '#{flag.words.join(" ")}'" if flag.words)]
+            names << "-d #{fish_quoted(flag.sentence(verb))}"
             lines << "complete -c memprof -n '__fish_seen_subcommand_from #{verb}' #{names.compact.join(" ")}"
           end
         end
@@ -123,25 +118,14 @@ module Memprof
 
       def verbs = VERBS.to_h { |verb, name| [verb, CLI.const_get(name)::SUMMARY] }
 
-      def options
-        VERBS.keys.to_h do |verb|
-          command = CLI.command(verb, @terminal)
-          [verb, command.switches.map { |switch| option(switch, command.choices) }]
-        end
-      end
-
-      def option(switch, choices)
-        long = switch.long.first
-        Option.new(long, switch.short.first&.then { |short| "-#{short.delete_prefix("-")}" },
-          switch.arg&.strip, switch.desc.join(" "), choices[long])
-      end
+      def options = verbs.keys.to_h { |verb| [verb, Flags.of(verb)] }
 
       # In zsh a colon and a bracket mean something.
-      def zsh_option(option)
-        text = option.description.gsub(/[\[\]:\\]/) { |character| "\\#{character}" }
-        values = option.choices ? "(#{option.choices.join(" ")})" : "_files"
-        argument = ":#{option.argument.delete("[]:=")}:#{values}" if option.argument
-        option.names.map { |name| quoted("#{name}[#{text}]#{argument}") }
+      def zsh_option(flag, verb)
+        text = flag.sentence(verb).gsub(/[\[\]:\\]/) { |character| "\\#{character}" }
+        values = flag.words ? "(#{flag.words.join(" ")})" : "_files"
+        argument = ":#{flag.value.delete("[]")}:#{values}" if flag.value
+        flag.names.map { |name| quoted("#{name}[#{text}]#{argument}") }
       end
 
       def quoted(text) = "'#{text.gsub("'", "'\\\\''")}'"

@@ -28,9 +28,6 @@ module Memprof
 
       private
 
-      # An answer is whatever is typed.
-      def define_format; end
-
       def two(heaps) = { before: heaps.first, after: heaps.last, diff: compare(heaps), heap: heaps.last }
 
       # Only here: it is large, and since Ruby 4.0 a gem of its own.

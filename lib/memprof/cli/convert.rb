@@ -17,13 +17,13 @@ module Memprof
         (.memprof is binary, all others memprof's JSON lines) unless --format does, and
         the compression (.gz, .zst). A - stands for stdin and stdout.
 
-        --values removes contents, so that the dump can be shared outside. It cannot
+        --contents removes contents, so that the dump can be shared outside. It cannot
         add what IN lacks. Invalid lines are skipped and counted.
 
         Examples:
           memprof convert heap.memprof heap.json.gz
           memprof convert --format objspace heap.memprof heap.json
-          memprof convert --values hash heap.json - | less
+          memprof convert --contents hash heap.json - | less
           memprof convert core.4711 core.memprof
       TEXT
 
@@ -38,15 +38,6 @@ module Memprof
 
       private
 
-      def define_options
-        one_of(Memprof::Dump::Options::FORMATS, "-f", "--format FORMAT",
-          "memprof, objspace, binary, heap_dump (default: by", "the extension of OUT)", :format)
-        one_of(Memprof::Dump::Options::VALUES, "--values WHAT",
-          "contents of strings etc.: full (default),", "truncate, hash, length, none", :values)
-        flag("--blocks", "of a core file: blocks of malloc are objects, too", :blocks)
-        flag("--force", "replace OUT if it exists", :force)
-      end
-
       def paths(arguments)
         unless arguments.size == 2
           raise UsageError, "expected two files, IN and OUT; see `memprof help convert`"
@@ -60,7 +51,7 @@ module Memprof
 
       def dump_options(output)
         Memprof::Dump::Options.new(output == "-" ? nil : output, format: @options[:format],
-          values: @options.fetch(:values, :full))
+          values: @options.fetch(:contents, :full))
       rescue ArgumentError => e
         raise UsageError, e.message
       end

@@ -50,9 +50,6 @@ module Memprof
           memprof core core.4711 summarize leaked --recording app.malloc
           memprof core core.4711 - < script.chap
       TEXT
-      FORMATS = %i[text json].freeze
-      private_constant :FORMATS
-
       def call(arguments)
         file, *words = arguments
         raise UsageError, "FILE or PID is missing; see `memprof help core`" unless file
@@ -110,13 +107,6 @@ module Memprof
           rest = [*rest.first(at), *parser.order(rest.drop(at))]
         end
         rest
-      end
-
-      def define_options
-        formats(FORMATS, FORMATS.join(", "))
-        define_output
-        text("--recording FILE", "recording of malloc, with addresses: shows which",
-          "line allocated each block", :recording)
       end
 
       # Answers go to the file as they come, and not through memory: there may be millions of lines.

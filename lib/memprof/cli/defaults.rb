@@ -21,11 +21,11 @@ module Memprof
       end
 
       # The options as they would be written on the command line.
-      def arguments(switches)
+      def arguments(flags)
         options = read.fetch(@verb, nil) || {}
         refuse("#{@verb} is not a table of options") unless options.is_a?(Hash)
 
-        known = switches.flat_map(&:long)
+        known = flags.flat_map { |flag| [flag.long, flag.was] }.compact
         options.flat_map { |name, value| written("--#{name.to_s.tr("_", "-")}", value, known) }
       end
 

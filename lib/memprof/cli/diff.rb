@@ -75,7 +75,7 @@ module Memprof
         refuse_options(REPORTS_ONLY, "is only for reports")
         choose(:by, BY)
         choose(:sort, SORT)
-        choose(:format, HeapCommand::FORMATS)
+        choose(:format, Flags::FORMATS)
         arguments.each { |file| check_readable(file) }
         before, after, *later = arguments
         *between, after, later = [after, *later] if later.size > 1
@@ -88,24 +88,6 @@ module Memprof
             three: arguments.size > 2, unrelated: unrelated?(answer))
           output_format == :csv ? page.listing(rows) : render(page, answer, rows, series)
         end
-      end
-
-      def define_own_options
-        one_of(BY | Comparing::BY, "--by WHAT", "dumps: #{BY.join(", ")};",
-          "reports: only #{Comparing::BY.join(", ")}", :by)
-        where_option
-        one_of(SORT | Memprof::Check::Comparison::MEASURES, "--sort WHAT",
-          "dumps: #{SORT.join(", ")};", "reports: allocated_bytes, allocated_objects,",
-          "retained_bytes, retained_objects", :sort)
-        limit("the first N of each list", 20)
-        max_increase("reports: exit 1 if a total rose by more")
-        flag("--internal", "reports: with internal objects of the VM", :internal)
-      end
-
-      def define_format
-        formats(HeapCommand::FORMATS | Comparing::FORMATS,
-          "text, json, csv, markdown; reports: github, junit")
-        define_output
       end
 
       # Adds to the rows what each dump has more than the first. Those between are open one after the other:
@@ -124,7 +106,7 @@ module Memprof
       def all_rows(diff) = ask(diff, :rows, **@options.slice(:by, :where))[:rows]
 
       def answers(diff)
-        limit = { limit: @options.fetch(:limit, 20) }
+        limit = { limit: option(:limit) }
         where = @options.slice(:where)
         # Rows without change only matter to programs.
         changed = output_format == :text

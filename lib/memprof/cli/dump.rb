@@ -18,7 +18,7 @@ module Memprof
         as its user or as root, with permission to trace it). The process is paused only
         for the fork. The file appears here, readable by its owner only, and memprof
         prints its name. A dump contains what the program has in memory, even passwords;
-        --values hash, length or none leaves contents out.
+        --contents hash, length or none leaves contents out.
 
         With --output the extension selects the format (.memprof is binary) and the
         compression (.gz, .zst). Without it the file is named after the application.
@@ -33,16 +33,14 @@ module Memprof
 
         Examples:
           memprof dump 4711
-          memprof dump 4711 --output heap.memprof --values hash
+          memprof dump 4711 --output heap.memprof --contents hash
           memprof dump 4711 --children
       TEXT
-      DEFAULT_SECONDS = 300
-      private_constant :DEFAULT_SECONDS
 
       def call(arguments)
         target = target(arguments)
-        @out = output_path(@options[:out], "--output") if @options[:out]
-        raise UsageError, "cannot write --output -: a file is required" if @options[:out] == "-"
+        @out = output_path(@options[:output], "--output") if @options[:output]
+        raise UsageError, "cannot write --output -: a file is required" if @options[:output] == "-"
 
         @wanted = wanted
         return dump_children(target) if @options[:children]
@@ -53,23 +51,9 @@ module Memprof
 
       private
 
-      def define_options
-        pid_option
-        text("-o", "--output FILE", "output file (default: named after the application)", :out)
-        known = Memprof::Dump::Options
-        one_of(known::FORMATS, "-f", "--format FORMAT", "memprof (JSON lines), objspace (as",
-          "ObjectSpace.dump_all), binary, heap_dump", "(default: by --output, else the process decides)",
-          :format)
-        one_of(known::VALUES, "--values WHAT", "contents of strings etc.: full, truncate,",
-          "hash, length, none (default: the process", "decides)", :values)
-        flag("--blocks", "blocks of malloc are objects, too", :blocks)
-        flag("--children", "dump the forked processes, not PID itself", :children)
-        count("--seconds N", "timeout of the dump (default: #{DEFAULT_SECONDS})", :seconds)
-      end
-
       # The process's own settings decide the rest. A file's extension asks for a format and a compression.
       def wanted
-        wanted = @options.slice(:format, :values)
+        wanted = { format: @options[:format], values: @options[:contents] }.compact
         return wanted unless @out
 
         known = Memprof::Dump::Options.new(@out, format: @options[:format])
@@ -105,7 +89,7 @@ module Memprof
       end
 
       def dump(target, out)
-        seconds = @options.fetch(:seconds, DEFAULT_SECONDS)
+        seconds = option(:timeout)
         out = @options[:blocks] ? with_blocks(target, out, @wanted) : dump_of(target, out, @wanted, seconds)
         @terminal.puts(out)
         path = Shellwords.escape(CLI.text_or_bytes(out))

@@ -129,7 +129,7 @@ module Memprof
 
       def refuse_wanted(target)
         raise UsageError, "process #{target.pid} has no socket, and a signal has no options: " \
-                          "omit --output, --format and --values, and use `memprof convert` afterwards"
+                          "omit --output, --format and --contents, and use `memprof convert` afterwards"
       end
 
       def no_response(target, seconds)
@@ -139,7 +139,7 @@ module Memprof
       end
 
       def too_late(target, seconds)
-        "the dump of process #{target.pid} was not complete within #{seconds} s (--seconds)"
+        "the dump of process #{target.pid} was not complete within #{seconds} s (--timeout)"
       end
 
       # How large it will be is not known, so the bar only moves.

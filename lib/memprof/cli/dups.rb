@@ -27,17 +27,8 @@ module Memprof
 
       private
 
-      def define_own_options
-        flag("--collections", "show collections instead of strings", :collections)
-        where_option
-        limit("the first N", 20)
-        count("--min N", "strings with N copies or more (default: 2)", :min)
-        one_of(%i[length retained size unused], "--sort WHAT",
-          "collections: length (default), retained, size,", "unused", :sort)
-      end
-
       def strings(file, heap)
-        answer = ask(heap, :duplicates, **@options.slice(:where, :limit, :min))
+        answer = ask(heap, :duplicates, **chosen(:where, :limit), min: option(:min_copies))
         first = answer[:rows].first
         steps = [(about(file, first, "one of the first group") if first), empties(file)].compact
         present(answer, steps) do |page|
@@ -72,7 +63,7 @@ module Memprof
       end
 
       def collections(file, heap)
-        answer = ask(heap, :collections, **@options.slice(:where, :limit, :sort))
+        answer = ask(heap, :collections, **chosen(:where, :limit, :sort))
         first = answer[:rows].first
         present(answer, first ? [about(file, first, "details of the first")] : []) do |page|
           sums = kinds(answer[:types])

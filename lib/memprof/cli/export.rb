@@ -47,16 +47,6 @@ module Memprof
 
       private
 
-      def define_own_options
-        where_option
-        limit("at most N objects", "depends on FORMAT")
-        flag("--force", "replace OUT if it exists", :force)
-      end
-
-      def define_format
-        one_of(FORMATS.keys, "-f", "--format FORMAT", "see below (default: by the extension of OUT)", :format)
-      end
-
       def by_ending(out)
         ending = FORMATS.values.flatten.select { |known| out.downcase.end_with?(known) }.max_by(&:length)
         FORMATS.key(FORMATS.values.find { |endings| endings.include?(ending) }) ||

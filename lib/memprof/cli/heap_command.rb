@@ -8,7 +8,6 @@ module Memprof
   module CLI
     # Base of the verbs that read a dump: options, opening it, questions, and answers in all formats.
     class HeapCommand < Command
-      FORMATS = %i[text json csv markdown].freeze
       WIDEST = 100 # characters of a command with its purpose beside it
       ADDRESS = /\A(?:0x)?\h{1,16}\z/i
 
@@ -22,35 +21,6 @@ module Memprof
 
       # Options may also follow the file.
       def arrange(arguments) = parser.permute(arguments)
-
-      def define_options
-        define_own_options
-        define_format
-        define_reading
-      end
-
-      def define_own_options; end
-
-      def define_format
-        formats(FORMATS, FORMATS.join(", "))
-        define_output
-      end
-
-      def define_output
-        output("--output FILE", "write to a file (default: stdout)")
-        flag("--no-pager", "never page long output", :no_pager)
-      end
-
-      def define_reading
-        flag("--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
-          :ignore_stack_roots)
-        flag("--no-index", "do not write an index file beside FILE", :no_index)
-        flag("--blocks", "of a core file: blocks of malloc are objects, too", :blocks)
-      end
-
-      def where_option = text("--where QUERY", "only these objects: 'class = Order'", :where)
-
-      def limit(what, default) = count("--limit N", "#{what} (default: #{default})", :limit)
 
       def open_heap(path)
         check_readable(path)

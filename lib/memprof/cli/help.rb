@@ -17,10 +17,6 @@ module Memprof
 
       private
 
-      def define_options
-        flag("--man", "all commands as a manual page: memprof help --man |", "man -l -", :man)
-      end
-
       def overview
         groups = GROUPS.map do |purpose, verbs|
           lines = verbs.map { |verb| format("  %-11s%s", verb, CLI.const_get(VERBS[verb])::SUMMARY) }

@@ -8,15 +8,13 @@ module Memprof
         class type file line application gem method generation age size length shape slot imemo namespace
         superclass root
       ].freeze
-      SORT = %i[retained size count name].freeze
-      TREES = %i[namespace superclass].freeze
       HEADINGS = {
         class: "Class", type: "Type", file: "File", line: "Allocated at", application: "Application",
         gem: "Gem", method: "Method", age: "Age", generation: "Generation", size: "Shallow size",
         length: "Length", shape: "Shape", slot: "Slot", imemo: "imemo type", namespace: "Namespace",
         superclass: "Class", root: "Root"
       }.freeze
-      private_constant :TREES, :HEADINGS
+      private_constant :HEADINGS
 
       SUMMARY = "groups the objects of a dump by class, line, age, ..."
       USAGE = "[OPTIONS] FILE"
@@ -40,7 +38,7 @@ module Memprof
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
         answer = ask(open_heap(file), :histogram,
-          **@options.slice(:by, :then, :where, :sort, :limit, :then_limit, :exact, :depth))
+          **chosen(:by, :then, :where, :sort, :limit, :then_limit, :exact, :depth))
         present(answer, steps(file, answer)) do |page|
           page.heading(heading(answer))
           page.listing(listing(answer))
@@ -50,17 +48,6 @@ module Memprof
       end
 
       private
-
-      def define_own_options
-        one_of(BY, "--by WHAT", "class (default), line, gem, ...: see below", :by)
-        one_of(BY - TREES, "--then WHAT", "split each group by this", :then)
-        where_option
-        one_of(SORT, "--sort WHAT", SORT.join(", "), :sort)
-        limit("the first N groups", 20)
-        count("--then-limit N", "the first N in each group (default: 3)", :then_limit)
-        count("--depth N", "levels of a tree (default: 3)", :depth)
-        flag("--exact", "the exact retained size of each group (slow)", :exact)
-      end
 
       def heading(answer)
         total = answer[:total]

@@ -19,7 +19,7 @@ module Memprof
         are known of processes that have loaded memprof/signal. Processes that PID has
         forked are looked at, too; those that run the same code count together, as the
         workers of a server do. The dumps are kept for `memprof web --library`, without
-        values unless --values asks for them. Ctrl-C ends it early.
+        values unless --contents asks for them. Ctrl-C ends it early.
 
         Several files are dumps of one process, the oldest first, and get the same
         answer. Objects whose paths from the roots are alike, but for indices and keys,
@@ -44,11 +44,9 @@ module Memprof
           memprof leaks 1.memprof 2.memprof 3.memprof 4.memprof
       TEXT
       # Options of each way to call it.
-      OF_PROCESSES = %i[for attach values force].freeze
+      OF_PROCESSES = %i[for attach contents force_copy].freeze
       OF_ONE_DUMP = %i[threshold].freeze
-      UNITS = { "" => 1, "s" => 1, "m" => 60, "h" => 3600 }.freeze
-      LONGEST = 7 * 24 * 3600 # seconds
-      private_constant :OF_PROCESSES, :OF_ONE_DUMP, :UNITS, :LONGEST
+      private_constant :OF_PROCESSES, :OF_ONE_DUMP
 
       def call(arguments)
         arguments = with_pid(arguments)
@@ -76,36 +74,6 @@ module Memprof
 
         neither = files.find { |file| file != "-" && !File.exist?(file) } or return
         raise UsageError, "\"#{neither}\" is neither a process id nor a file"
-      end
-
-      def define_own_options
-        checked("--threshold PERCENT", Float, "of one dump: what has a smaller part of it is left",
-          "out (default: 1)", :threshold, "a number above 0 and at most 100") do |percent|
-          percent if percent.positive? && percent <= 100
-        end
-        count("--limit N", "the first N findings (default: 3)", :limit)
-        text("--own PATTERN", "application: files whose paths match this regexp", :own)
-        flag("--fail", "exit with 1 if something grows, with 2 if that is", "unknown", :fail)
-        define_live_options
-      end
-
-      def define_live_options
-        pid_option
-        checked("--for TIME", "of PID: time from first to last dump, as 90s, 10m or", "2h (default: 60s)",
-          :for, "a time above 0 and of at most a week, as 90s, 10m or 2h") { |text| time(text) }
-        flag("--attach", "of PID: load memprof there meanwhile, for lines:",
-          "it tracks one object in 8, and malloc",
-          :attach)
-        values = Memprof::Dump::Options::VALUES
-        one_of(values, "--values WHAT", "of PID: contents of strings etc. in the dumps that", "are kept: " \
-          "#{values.join(", ")}", "(default: none)", :values)
-        flag("--force", "of PID: copy it even if its cgroup might reach its", "limit", :force)
-      end
-
-      def time(text)
-        number, unit = text.match(/\A(\d+(?:\.\d+)?)([smh]?)\z/)&.captures
-        seconds = number.to_f * UNITS.fetch(unit || "")
-        seconds if seconds.positive? && seconds <= LONGEST
       end
 
       # A core file has the blocks of malloc, too.
@@ -144,7 +112,7 @@ module Memprof
             busy { verdict.add(heap, beside: index.positive?) }
           end
         end
-        answer = busy { verdict.answer(**@options.slice(:limit, :own, :threshold)) }
+        answer = busy { verdict.answer(**chosen(:limit, :own, :threshold)) }
         VerdictWording.complete(answer)
       end
 
@@ -162,8 +130,8 @@ module Memprof
         load_library
         require_relative "../heap"
         @options[:no_index] = true # each dump is read once, and its index is larger than the dump
-        watch = Watch.new(targets, @terminal, seconds: @options.fetch(:for, Watch::DEFAULT),
-          values: @options[:values], room: !@options[:force], attach: @options.fetch(:attach, false))
+        watch = Watch.new(targets, @terminal, seconds: option(:for),
+          values: @options[:contents], room: !@options[:force_copy], attach: @options.fetch(:attach, false))
         watch.run { watch.groups.each { |group| preview(group) } }
         groups = watch.groups.filter_map { |group| judged(group) }
         groups = groups.map { |group, answer| with_blocks(watch, group, answer) }

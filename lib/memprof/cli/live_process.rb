@@ -9,8 +9,6 @@ module Memprof
 
       private
 
-      def pid_option = count("-p", "--pid PID", "the same as the argument PID", :pid, most: nil)
-
       def arrange(arguments) = parser.permute(arguments)
 
       # The arguments, with the process of --pid as the first.

@@ -34,7 +34,7 @@ module Memprof
 
         Examples:
           memprof malloc -- rake import
-          memprof malloc --output malloc.txt --min 100000 -- puma -p 3000
+          memprof malloc --output malloc.txt --min-size 100000 -- puma -p 3000
           memprof malloc -- psql -c 'select 1'
           memprof malloc --limit 5 import.malloc
           memprof malloc --callers --value leaked import.malloc
@@ -44,12 +44,10 @@ module Memprof
       TEXT
       LIMIT = 20
       SHOWN = 10
-      FORMATS = %i[text json heaptrack massif collapsed speedscope firefox pprof].freeze
-      VALUES = %i[peak leaked allocated].freeze
       RECORDINGS_ONLY = %i[format value tree callers functions function from to suppressions].freeze
       # What may be shown instead of the tables.
       VIEWS = %i[tree callers functions function].freeze
-      private_constant :VIEWS, :LIMIT, :SHOWN, :FORMATS, :VALUES, :RECORDINGS_ONLY
+      private_constant :VIEWS, :LIMIT, :SHOWN, :RECORDINGS_ONLY
 
       def call(arguments)
         raise UsageError, "no command given; see `memprof help malloc`" if arguments.empty?
@@ -208,48 +206,11 @@ module Memprof
 
       def value = @options.fetch(:value, :peak)
 
-      def define_options
-        output("--output FILE", "append to a file (default: a table on stderr); of a",
-          "recording, write to it")
-        count("--limit N", "the first N locations of the table (default: 20;",
-          "of a recording's tables 10)", :limit)
-        byte_size("--min SIZE", "only locations that allocated more than SIZE (1MB)", :min)
-        byte_size("--sample SIZE", "estimate from a sample every SIZE bytes (512KiB)", :sample)
-        define_recording_options
-        define_selection
-      end
-
-      def define_recording_options
-        flag("--tree", "a recording as a tree: what called what", :tree)
-        flag("--callers", "a recording as a tree from the lines that allocated", "to their callers", :callers)
-        flag("--functions", "a recording by function: what it allocated, with and",
-          "without what it called", :functions)
-        text("--function NAME", "a function of a recording: who called it, and what it", "called", :function)
-        formats(FORMATS, "a recording as text, json, heaptrack, massif,",
-          "collapsed, speedscope, firefox or pprof")
-        one_of(VALUES, "--value WHAT", "bytes of trees and formats with stacks: peak,",
-          "leaked or allocated (default: peak)", :value)
-      end
-
-      # A part of a recording.
-      def define_selection
-        seconds("--from SECONDS", "count calls, and look for the peak, from then on", :from)
-        seconds("--to SECONDS", "take the recording to end then", :to)
-        text("--suppressions FILE", "leave out leaks that FILE names, as",
-          "LeakSanitizer does: leak:libpq.so", :suppressions)
-      end
-
-      def seconds(*definition, name)
-        checked(*definition, Float, name, "a number of seconds") do |value|
-          value unless value.negative? || !value.finite?
-        end
-      end
-
       def settings
         output = @options[:output]
         invalid("--output", output, "a path without a comma") if output&.include?(",")
         table = @options.fetch(:limit, LIMIT) unless output
-        { dump_path: output, table: table, dump_min: @options[:min], sample: @options[:sample] }
+        { dump_path: output, table: table, dump_min: @options[:min_size], sample: @options[:sample_bytes] }
           .compact.map { |name, value| "#{name}:#{value}" }.join(",")
       end
 

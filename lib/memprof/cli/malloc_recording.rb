@@ -91,14 +91,16 @@ module Memprof
       end
 
       def sample
-        text = given[:sample] or return
-        bytes(text) || raise(ArgumentError)
+        text = given[:sample] or return given[:sample_bytes]
+
+        @terminal.renamed("--sample of --malloc", "--sample-bytes")
+        Flags::SIZE.read(text) || raise(ArgumentError)
       rescue ArgumentError
-        invalid("--sample", text, EXPECTED_SIZE)
+        invalid("--sample", text, Flags::SIZE.expected)
       end
 
       def checked_path
-        refuse_options(given.keys - %i[malloc output stack native addresses sample],
+        refuse_options(given.keys - %i[malloc output stack native addresses sample sample_bytes],
           "cannot be used with --malloc")
         output = @options[:output]
         raise UsageError, "--malloc needs a file; give --output FILE" if output.nil? || output == "-"

@@ -46,13 +46,13 @@ module Memprof
         usage = "memprof #{verb} #{command.class::USAGE}"
         summary = command.class::SUMMARY
         ".SS #{escaped(usage)}\n#{text(summary.sub(/\A./, &:upcase))}.\n" \
-          "#{command.switches.map { |switch| option(switch) }.join}#{details(command.class::DETAILS)}"
+          "#{Flags.of(verb).map { |flag| option(flag, verb) }.join}#{details(command.class::DETAILS)}"
       end
 
-      def option(switch)
-        names = [*switch.short, *switch.long].map { |name| "\\fB#{escaped(name)}\\fR" }
-        argument = switch.arg && "\\fI#{escaped(switch.arg)}\\fR"
-        ".TP\n#{names.join(", ")}#{argument}\n#{text(switch.desc.join(" "))}\n"
+      def option(flag, verb)
+        names = flag.names.reverse.map { |name| "\\fB#{escaped(name)}\\fR" }
+        argument = flag.value && " \\fI#{escaped(flag.value)}\\fR"
+        ".TP\n#{names.join(", ")}#{argument}\n#{text(flag.sentence(verb))}\n"
       end
 
       # Paragraphs; what is indented, and the examples, stays as it is.

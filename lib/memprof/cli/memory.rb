@@ -52,11 +52,6 @@ module Memprof
         (memory[:malloc] > in_objects) ? [malloc, objects] : [objects, malloc]
       end
 
-      def define_own_options
-        pid_option
-        flag("--workers", "a row for PID and each process forked from it", :workers)
-      end
-
       def live(pid)
         target = target_of(pid)
         load_library

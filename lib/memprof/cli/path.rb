@@ -21,11 +21,6 @@ module Memprof
 
       private
 
-      def define_own_options
-        where_option
-        limit("with --where: N branches per node", 8)
-      end
-
       def one(arguments)
         file, name = expect_arguments(arguments, "FILE", "ADDRESS (or --where QUERY)")
         to = address(name)
@@ -41,7 +36,7 @@ module Memprof
 
       def many(arguments)
         file, = expect_arguments(arguments, "FILE")
-        answer = ask(open_heap(file), :path, **@options.slice(:where, :limit))
+        answer = ask(open_heap(file), :path, **chosen(:where, :limit))
         present(answer, steps(file, answer)) do |page|
           page.heading(heading(answer))
           page.listing(tree(answer[:branches]))

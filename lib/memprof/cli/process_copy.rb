@@ -103,7 +103,7 @@ module Memprof
           return parse(text) if text
           return :stuck, "the copy waits for a lock" if work.seconds_idle > STUCK
           raise UsageError,
-            "the copy of process #{@target.pid} did not answer in time (--seconds)" if Clock.now > deadline
+            "the copy of process #{@target.pid} did not answer in time (--timeout)" if Clock.now > deadline
 
           yield if block_given?
         end

@@ -23,13 +23,6 @@ module Memprof
         @options[:where] = query
         list(file)
       end
-
-      private
-
-      # QUERY says which objects.
-      def where_option; end
-
-      def define_procs; end
     end
   end
 end

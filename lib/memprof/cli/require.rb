@@ -11,12 +11,12 @@ module Memprof
         boot`: what each file brought, with all that it requires in turn (Total) and
         without (Self). Under `bundle exec` gems are those of the Gemfile.
 
-        Files with less than 1 % of the total are left out; --min, or the environment
-        variable CUT_OFF in MiB, sets another limit.
+        Files with less than 1 % of the total are left out; --min-size, or the
+        environment variable CUT_OFF in MiB, sets another limit.
 
         Examples:
           memprof require json
-          memprof require --min 0 ./lib/app.rb
+          memprof require --min-size 0 ./lib/app.rb
           bundle exec memprof require --json mail > mail.json
       TEXT
       SCRIPT = File.expand_path("../boot/load_named.rb", __dir__)

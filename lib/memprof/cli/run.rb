@@ -42,11 +42,11 @@ module Memprof
         With --malloc memprof writes recordings of malloc instead of reports: the first
         Ruby process that starts to the FILE that --output names, each other one to FILE
         with its process id. Each allocation has up to 64 calling frames, or as many as
-        --stack says, with --native also native ones. With --sample it records samples
-        only, at a fraction of the cost, and memprof shows estimates. A program other
-        than Ruby is recorded with native frames. `memprof malloc FILE` and `memprof web
-        FILE` show recordings. With --addresses, `memprof core --recording FILE CORE`
-        says which line allocated each block of a core file.
+        --stack says, with --native also native ones. With --sample-bytes it records
+        samples only, at a fraction of the cost, and memprof shows estimates. A program
+        other than Ruby is recorded with native frames. `memprof malloc FILE` and
+        `memprof web FILE` show recordings. With --addresses, `memprof core --recording
+        FILE CORE` says which line allocated each block of a core file.
 
         The exit status is the command's, 128 + N if signal N ended it, 126 or 127 if it
         could not be started. A process ended by exit! or SIGKILL cannot report.
@@ -61,24 +61,26 @@ module Memprof
           memprof run --peak -- rake import
           memprof run --trace -- rake import
           memprof run --malloc -o import.malloc -- rake import
-          memprof run --malloc --sample 512KiB -o web.malloc -- puma -p 3000
+          memprof run --malloc --sample-bytes 512KiB -o web.malloc -- puma -p 3000
           memprof run --malloc -o query.malloc -- psql -c 'select 1'
       TEXT
 
-      FORMATS = Autorun::Settings::EXTENSIONS.keys
       # Those that Ruby keeps for itself, those that cannot be caught, and those that have to end a program.
       REFUSED_SIGNALS = %w[EXIT KILL STOP SEGV BUS ILL FPE VTALRM CHLD CLD INT TERM].freeze
-      VALUES = %i[allocated_bytes allocated_objects retained_bytes retained_objects].freeze
-      # What names of classes, and of the VM's internal objects, begin with.
-      CLASS = /\A(?:#?<|\p{Lu}|\p{Lt})/
-      private_constant :FORMATS, :REFUSED_SIGNALS, :VALUES, :CLASS
+      private_constant :REFUSED_SIGNALS
+
+      # A signal that can be caught, by its name; nil if it is none.
+      def self.signal(text)
+        name = text.upcase.delete_prefix("SIG")
+        name if Signal.list.key?(name) && !REFUSED_SIGNALS.include?(name)
+      end
 
       def call(arguments)
         raise UsageError, "no command given; see `memprof help run`" if arguments.empty?
 
         return MallocRecording.new(@terminal, @options, given).run(arguments) if @options[:malloc]
 
-        refuse_options(%i[native addresses], "needs --malloc")
+        refuse_options(%i[native addresses sample_bytes], "needs --malloc")
         @options[:sample] &&= one_in(@options[:sample])
 
         check_tracing if @options[:tracing]
@@ -98,70 +100,11 @@ module Memprof
 
       private
 
-      def define_options
-        define_output_options
-        define_tracking_options
-        define_filter_options
-      end
-
-      def define_output_options
-        formats(FORMATS, "text (default), json, markdown, memory_profiler;",
-          "with call stacks: collapsed, speedscope, firefox,", "pprof")
-        text("-o", "--output PATH", "write to files; see below (default: stdout)", :output)
-        count("--limit N", "first N entries of each table (default: 20; for",
-          "json and memory_profiler 50)", :limit)
-        one_of(VALUES, "--value VALUE", "what collapsed, speedscope and firefox draw:",
-          "allocated_bytes (default), allocated_objects,", "retained_bytes, retained_objects", :value)
-        flag("--scale-bytes", "memory_profiler: 16.66 kB instead of 16660", :scale_bytes)
-        one_of(%i[auto always never], "--color WHEN", "auto (default), always, never", :color)
-      end
-
-      def define_tracking_options
-        checked("--signal SIGNAL", "also report on this signal (default: none)", :signal,
-          "one that can be caught, such as URG, USR1 or USR2") { |text| signal(text) }
-        flag("--after-boot", "start tracking at the first request, example,",
-          "test or job, or at Memprof.booted", :after_boot)
-        flag("--peak", "also find when memory was largest, and which lines", "had allocated it", :peak)
-        flag("--malloc", "record malloc; see below", :malloc)
-        flag("--native", "with --malloc: native frames, too", :native)
-        flag("--addresses", "with --malloc: addresses of blocks, too", :addresses)
-        text("--sample N", "track one object in N, scale up (default: 1);",
-          "with --malloc: a block in N bytes (512KiB)", :sample)
-        count("--stack N", "record N calling frames per object (default: 1; 64",
-          "with --malloc and formats with call stacks)", :stack, most: MOST_FRAMES)
-      end
-
       def one_in(text)
-        number = Integer(text, exception: false)
-        invalid("--sample", text, "a number of at least 1") unless number&.positive?
-        number > MOST ? invalid("--sample", text, "a number of at most #{MOST}") : number
-      end
-
-      def define_filter_options
-        regexp("--ignore-files RE", "leave out files whose path matches", :ignore_files)
-        regexp("--allow-files RE", "leave out files whose path does not match", :allow_files)
-        parser.on("--trace [CLASS]", "only objects of this class (may be repeated);",
-          "without CLASS, before --: see below") do |name|
-          name ? (@options[:trace] ||= []) << class_name(name) : @options[:tracing] = true
-        end
-        flag("--internal", "list what the VM allocates for itself: <iseq>,",
-          "<callcache> and so on, which is only summed up", :internal)
-        flag("--no-internal", "leave it out of totals, too", :no_internal)
-      end
-
-      # A command in its place is meant to be traced.
-      def class_name(text)
-        return text if CLASS.match?(Printable.utf8(text))
-
-        invalid("--trace", text, "a class; to trace what a command does: --trace -- COMMAND")
-      end
-
-      def regexp(*definition, name)
-        parser.on(*definition) do |source|
-          @options[name] = Regexp.new(source)
-        rescue RegexpError => e
-          invalid(definition, source, "a regular expression (#{e.message})")
-        end
+        count = Flag::Count.new
+        count.read(text) || invalid("--sample", text, count.expected)
+      rescue Flag::Reader::Expected => e
+        invalid("--sample", text, e.message)
       end
 
       def settings(output, directory, shown:)
@@ -196,11 +139,6 @@ module Memprof
         Dir.mktmpdir("memprof-run-").force_encoding(Encoding::UTF_8)
       rescue ArgumentError => e # that there is no place for one
         raise UsageError, "#{e.message}; set TMPDIR to a writable directory"
-      end
-
-      def signal(text)
-        name = text.upcase.delete_prefix("SIG")
-        name if Signal.list.key?(name) && !REFUSED_SIGNALS.include?(name)
       end
     end
   end

@@ -22,15 +22,13 @@ module Memprof
       def call(arguments)
         file, name = expect_arguments(arguments, "FILE", "ADDRESS")
         of = address(name)
-        answer = ask(open_heap(file), :object, of: of, limit: @options[:limit])
+        answer = ask(open_heap(file), :object, of: of, limit: option(:limit))
         present(answer, steps(file, of, answer)) do |page|
           output_format == :csv ? page.listing(Objects.references(answer[:references])) : render(page, answer)
         end
       end
 
       private
-
-      def define_own_options = limit("the first N of each list", 20)
 
       def steps(file, address, answer)
         holder = answer[:dominators].first

@@ -17,7 +17,7 @@ module Memprof
 
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
-        answer = ask(open_heap(file), :slots, **@options.slice(:nearly_empty))
+        answer = ask(open_heap(file), :slots, **chosen(:nearly_empty))
         steps = [[["histogram", file, "--by", "slot", "--then", "class"], "their objects by class"]]
         present(answer, steps) do |page|
           page.heading(answer[:sentence])
@@ -27,13 +27,6 @@ module Memprof
       end
 
       private
-
-      def define_own_options
-        checked("--nearly-empty PERCENT", Float, "a page with at most so many used slots is",
-          "nearly empty (default: 10)", :nearly_empty, "a number from 0 to 100") do |percent|
-          percent if (0..100).cover?(percent)
-        end
-      end
 
       def sizes(answer)
         Listing.new.column("Slot", :bytes, :slot).column("Pages", :count, :pages)

@@ -18,16 +18,15 @@ module Memprof
           memprof stack 4711
           memprof stack --json 4711
       TEXT
-      SECONDS = 30
       UNKNOWN = "Other threads are not shown: a garbage collection was under way, and other Ractors run."
       NO_FIBERS = "Suspended fibers are not shown: other Ractors run."
-      private_constant :SECONDS, :UNKNOWN, :NO_FIBERS
+      private_constant :UNKNOWN, :NO_FIBERS
 
       def call(arguments)
         target = target(arguments)
         load_library
         copy = ProcessCopy.new(target)
-        found = copy.ask({ do: "stack" }, seconds: @options.fetch(:seconds, SECONDS))
+        found = copy.ask({ do: "stack" }, seconds: option(:timeout))
         threads, fibers, ractors = found.values_at("threads", "fibers", "ractors")
         unless (ractors.nil? || ractors.is_a?(Integer)) && [threads, fibers || []].all? { |rows| rows?(rows) }
           raise UsageError, "process #{target.pid}: its answer can't be read"
@@ -42,12 +41,6 @@ module Memprof
       end
 
       private
-
-      def define_options
-        pid_option
-        define_format
-        count("--seconds N", "timeout (default: #{SECONDS})", :seconds)
-      end
 
       def rows?(rows) = rows.is_a?(Array) && rows.all?(Hash)
 

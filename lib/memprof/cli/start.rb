@@ -25,14 +25,6 @@ module Memprof
         @terminal.puts("tracking #{state} in process #{target.pid}")
         0
       end
-
-      private
-
-      def define_options
-        pid_option
-        count("--sample N", "track one object in N, scale up (default: 1)", :sample)
-        count("--stack N", "record N calling frames per object (default: 1)", :stack, most: MOST_FRAMES)
-      end
     end
   end
 end

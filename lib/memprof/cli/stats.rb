@@ -33,11 +33,6 @@ module Memprof
 
       private
 
-      def define_own_options
-        pid_option
-        count("--limit N", "the first N classes (default: 5); of PID", "N lines (default: all)", :limit)
-      end
-
       def live(arguments)
         answer = ask_process(target(arguments), { do: "stats" }.merge(@options.slice(:limit)))
         shown(Array(answer["lines"]).map { |line| "#{Printable.line(line)}\n" }.join)

@@ -22,10 +22,6 @@ module Memprof
         @terminal.puts("tracking #{state} in process #{target.pid}")
         0
       end
-
-      private
-
-      def define_options = pid_option
     end
   end
 end

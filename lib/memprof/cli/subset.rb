@@ -4,30 +4,6 @@ module Memprof
   module CLI
     # `memprof subset`: a part of a heap, extracted step by step, with the operations of memdump.
     class Subset < HeapCommand
-      # Options that are steps: what they take, and what they leave.
-      STEPS = {
-        class: ["NAME", "objects of this class, or /REGEXP/"],
-        type: ["TYPE", "objects of this type: STRING, HASH, ..."],
-        where: ["QUERY", "objects that match a query"],
-        subgraph_of: ["ADDRESS", "what it references (see --depth)"],
-        root_of: ["ADDRESS", "what references it, transitively"],
-        roots_of: ["QUERY", "a shortest path from a root to each"],
-        parents_of: ["QUERY", "what references these (see --min)"],
-        common_ancestors: ["QUERY", "what references all of these"],
-        reachable_from: ["QUERY", "what these reference, transitively"],
-        remove_node: ["ADDRESS", "what stays reachable without it"],
-        without: ["QUERY", "all but these"],
-        collapse: ["QUERY", "all but these; references bypass them"],
-        cleanup: [nil, "without weak references; sets, arrays,", "hashes and internal objects collapsed"],
-        small: ["N", "without components of N objects or fewer"],
-        roots: [nil, "objects without incoming references"],
-        sample: ["RATIO", "each with this probability"],
-        diff: ["LATER", "objects that only the dump LATER has"],
-        class_references: [nil, "add references to classes"],
-        valid: [nil, "drop references to missing objects;", "list their addresses"]
-      }.freeze
-      private_constant :STEPS
-
       SUMMARY = "extracts part of a dump, step by step, as GML or a dump"
       USAGE = "[OPTIONS] FILE [OUT]"
       DETAILS = <<~TEXT
@@ -40,7 +16,7 @@ module Memprof
           memprof subset --cleanup --roots-of 'class = Session' heap.memprof out.gml
           memprof subset --diff after.memprof --class /Session/ before.memprof
           memprof subset --subgraph-of 0x7f12a0 --depth 3 heap.memprof part.json
-          memprof subset --out-degree --min 1000 heap.memprof
+          memprof subset --out-degree --min-references 1000 heap.memprof
       TEXT
 
       def call(arguments)
@@ -57,20 +33,6 @@ module Memprof
 
       private
 
-      def define_own_options
-        STEPS.each do |step, (argument, *text)|
-          name = "--#{step.name.tr("_", "-")}"
-          parser.on([name, argument].compact.join(" "), *text) do |value|
-            (@options[:steps] ||= []) << [step, value]
-          end
-        end
-        count("--depth N", "references to follow, for --subgraph-of", :depth)
-        count("--min N", "more than N references (--parents-of),", "N or more (--out-degree)", :min)
-        flag("--out-degree", "list objects by number of references", :out_degree)
-        limit("the first N rows", 20)
-        flag("--force", "replace OUT if it exists", :force)
-      end
-
       def steps = @options.fetch(:steps, [])
 
       def take(set, step, value)
@@ -83,11 +45,12 @@ module Memprof
         when :class_references then set.with_class_references
         when :valid then valid(set)
         when :small then set.remove_small_components(max_size: number(:Integer, "--small", value))
-        when :sample then set.sample(number(:Float, "--sample", value))
+        when :random then set.sample(number(:Float, "--random", value))
         when :diff then set.diff(open_heap(value).subset)
         when :subgraph_of then set.subgraph_of(address(value), **depth)
         when :root_of, :remove_node then set.public_send(step, address(value))
-        when :parents_of then set.parents_of(set.find_all(value), min: @options.fetch(:min, 0)).first
+        when :parents_of then set.parents_of(set.find_all(value),
+          min: @options.fetch(:min_references, 0)).first
         else set.public_send(step, set.find_all(value))
         end
       end
@@ -136,7 +99,7 @@ module Memprof
           { step: step.name.tr("_", "-"), value: value, objects: size }.compact
         end
         rows = @options[:out_degree] ? out_degree(set) : classes(set)
-        limit = @options.fetch(:limit, 20)
+        limit = option(:limit)
         { objects: set.size, rows: rows.first(limit), more: [rows.size - limit, 0].max, steps: taken,
           missing: @missing }.compact
       end
@@ -148,7 +111,7 @@ module Memprof
       end
 
       def out_degree(set)
-        set.out_degree(min: @options.fetch(:min, 0)).to_a.reverse.map do |object, count|
+        set.out_degree(min: @options.fetch(:min_references, 0)).to_a.reverse.map do |object, count|
           { count: count, class: object.class_name, address: object.address }
         end
       end

@@ -5,7 +5,7 @@ module Memprof
     # What somebody meant who wrote a word that there is not.
     module Suggestion
       class << self
-        # As ` (did you mean --min?)`; an empty text if no word is near.
+        # As ` (did you mean --limit?)`; an empty text if no word is near.
         def of(word, words)
           near = nearest(word, words)
           near ? " (did you mean #{near}?)" : ""

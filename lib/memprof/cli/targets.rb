@@ -11,10 +11,17 @@ module Memprof
         # The verb for a command line that begins with a PID or a file; nil if it begins with neither.
         def verb(arguments)
           targets = arguments.take_while { |argument| !argument.start_with?("-") }
+          return if targets.empty?
           return "leaks" if targets.first.match?(PID) && !File.exist?(targets.first)
           return unless File.exist?(targets.first) || targets.first.include?(File::SEPARATOR)
 
           of_files(targets)
+        end
+
+        # The verb for a command line that ends with a PID or a file.
+        def verb_behind_options(arguments)
+          takes_value = Flags::TABLE.any? { |flag| flag.value && flag.names.include?(arguments[-2]) }
+          verb(arguments.last(1)) unless takes_value
         end
 
         private

@@ -42,6 +42,16 @@ module Memprof
       # Prints a message to the user that is no result. Each argument is a line.
       def warn(*lines) = say("memprof: #{lines.map { |line| Printable.line(line) }.join("\n")}\n")
 
+      # Says once that something has another name now; only on a terminal, as scripts work as they did.
+      def renamed(old, new)
+        return if @renamed&.include?(old) || !@err.tty?
+
+        (@renamed ||= []) << old
+        warn("#{old} is now #{new}")
+      rescue IOError
+        nil # closed
+      end
+
       # Shows progress on a line that the next call replaces; only on a terminal.
       def progress(message)
         return unless @err.tty? && ENV["TERM"] != "dumb"

@@ -4,7 +4,6 @@ module Memprof
   module CLI
     # `memprof top`: the largest objects.
     class Top < HeapCommand
-      SORT = %i[retained size length references referrers depth address].freeze
       VALUES = { length: "Length", references: "References", referrers: "Referrers", depth: "Depth" }.freeze
       private_constant :VALUES
 
@@ -26,18 +25,8 @@ module Memprof
 
       private
 
-      def define_own_options
-        where_option
-        one_of(SORT, "--sort WHAT", "#{SORT.first(3).join(", ")},", SORT.drop(3).join(", "), :sort)
-        limit("the first N objects", 20)
-        count("--offset N", "skip the first N objects", :offset)
-        define_procs
-      end
-
-      def define_procs = flag("--procs", "procs by block, with what they captured", :procs)
-
       def list(file)
-        answer = ask(open_heap(file), :top, **@options.slice(:where, :sort, :limit, :offset))
+        answer = ask(open_heap(file), :top, **chosen(:where, :sort, :limit, :offset))
         present(answer, steps(file, answer)) do |page|
           chosen = " chosen" if @options[:where]
           page.heading("#{Units.objects(answer[:count])}#{chosen}, #{Units.bytes(answer[:size])}")
@@ -58,7 +47,7 @@ module Memprof
         raise UsageError,
           "invalid --sort \"#{@options[:sort]}\" with --procs; expected one of: retained, size" unless known
 
-        answer = ask(open_heap(file), :procs, **@options.slice(:where, :sort, :limit))
+        answer = ask(open_heap(file), :procs, **chosen(:where, :sort, :limit))
         first = answer[:rows].first
         steps = first ? [[["path", file, first[:example][:address]], "what retains one of the first"]] : []
         present(answer, steps) do |page|

@@ -34,22 +34,15 @@ module Memprof
 
       def call(arguments)
         file, = expect_arguments(arguments, "FILE")
-        by = @options.fetch(:by, :action)
-        sort = @options.fetch(:sort, "time")
-        answer = read(file, by: by, sort: sort, limit: @options.fetch(:limit, 10))
+        by = option(:by)
+        sort = option(:sort)
+        answer = read(file, by: by, sort: sort, limit: option(:limit))
         check(answer, file, sort)
         warn_of_broken(answer, file)
         present(answer) { |page| lay_out(page, answer) }
       end
 
       private
-
-      def define_options
-        one_of(GROUPS, "--by WHAT", "group by action (default), path, status", "or exception", :by)
-        text("--sort KIND", "highest of this cost first (default: time)", :sort)
-        limit("the first N groups and requests", 10)
-        define_format
-      end
 
       def read(file, **options)
         check_readable(file)

@@ -48,13 +48,6 @@ module Memprof
 
       private
 
-      def define_options
-        output("--output PATH", "write to this file (default: stdout)")
-        flag("--gc", "run GC first, so that only retained objects show", :gc)
-        count("--limit N", "the first N lines (default: all)", :limit)
-        count("--sample N", "track one object in N, scale up (default: 1)", :sample)
-      end
-
       # What the script raises is its own.
       def guard = yield
 

@@ -19,7 +19,7 @@ module Memprof
         file, name = expect_arguments(arguments, "FILE", "[ADDRESS]")
         of = name && address(name)
         answer = ask(open_heap(file), :tree, of: of, by_class: @options[:by] == :class || nil,
-          **@options.slice(:depth, :limit, :min))
+          **chosen(:depth, :limit), min: option(:min_size))
         largest = answer[:branches].filter_map { |branch| branch[:address] }.first
         present(answer, largest ? [[["show", file, largest], "details of the largest"]] : []) do |page|
           page.heading(heading(answer)).listing(tree(answer))
@@ -27,14 +27,6 @@ module Memprof
       end
 
       private
-
-      def define_own_options
-        one_of(%i[object class], "--by WHAT", "object (default), or class to merge the",
-          "objects of a class", :by)
-        count("--depth N", "levels (default: 3)", :depth)
-        limit("the first N of each branch", 10)
-        byte_size("--min SIZE", "minimum retained size (1MB; default: 1)", :min)
-      end
 
       def heading(answer)
         name = answer[:address] ? "#{answer[:text]} at #{answer[:address]} retains" : "The roots retain"

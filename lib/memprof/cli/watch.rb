@@ -98,7 +98,7 @@ module Memprof
         return if room.nil? || room >= memory.private_bytes
 
         raise UsageError, "a copy of process #{pid} may take #{Units.bytes(memory.private_bytes)}, and its " \
-                          "cgroup has room for #{Units.bytes(room)}; --force copies it anyway"
+                          "cgroup has room for #{Units.bytes(room)}; --force-copy copies it anyway"
       end
 
       private

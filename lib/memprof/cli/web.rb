@@ -52,46 +52,10 @@ module Memprof
 
       def arrange(arguments) = parser.permute(arguments)
 
-      def define_options
-        text("--bind ADDRESS", "listen on this address (default: 127.0.0.1)", :bind)
-        checked("--port N", Integer, "listen on this port (default: a free one)",
-          :port, "a number from 0 to 65535") { |port| port if port.between?(0, 65_535) }
-        parser.on("--token TOKEN", "your own token, at least 8 characters") do |token|
-          raise UsageError, "invalid --token; expected at least 8 characters" if token.length < 8
-
-          @options[:token] = token
-        end
-        text("--host NAME", "also answer to this host name", :host)
-        define_library_options
-        checked("--max-open N", Integer, "keep at most N dumps open, 3 or more", "(default: 8)",
-          :max_open, "a number of at least 3") { |most| most if most >= 3 }
-        flag("--no-open", "do not start a browser", :no_open)
-        flag("--no-index", "do not write an index file beside FILE", :no_index)
-        flag("--ignore-stack-roots", "ignore references found only by conservative", "stack scanning",
-          :ignore_stack_roots)
-        flag("--blocks", "of core files: blocks of malloc are objects, too", :blocks)
-      end
-
-      def define_library_options
-        parser.on("--library [DIR]", "show the dumps of a directory, and accept", "uploads") do |place|
-          @options[:library] = place || true
-        end
-        size = "a size such as 500MB or 2GiB"
-        checked("--max-size SIZE", "limit of the library, such as 20GiB", :max_size, size) do |text|
-          ByteSize.read(text).nonzero?
-        end
-        checked("--max-upload SIZE", "limit of one dump (default: 2GiB)", :max_upload, size) do |text|
-          ByteSize.read(text).nonzero?
-        end
-        text("--key KEY", "upload key required from clients, at least",
-          "#{LibraryServer::SHORTEST_KEY} characters (or #{LibraryServer::KEY};", "default: generated once)",
-          :key)
-      end
-
       def serve(files)
         gate = Memprof::Web::Gate::Token.new(@options[:token])
         app = application(files, gate)
-        bind = @options.fetch(:bind, "127.0.0.1")
+        bind = option(:bind)
         server = Memprof::Web::Server.new(app, bind: bind, port: @options.fetch(:port, 0))
         until_stopped do |stop|
           server.start
@@ -108,7 +72,7 @@ module Memprof
         Memprof::Web::Router.standard # before the thread that opens heaps needs a page
         @library_server = LibraryServer.new(@options) if @options[:library]
         library = @library_server&.library
-        heaps = Memprof::Web::Heaps.new(library: library, **@options.slice(:max_open), **reading)
+        heaps = Memprof::Web::Heaps.new(library: library, **chosen(:max_open), **reading)
         files.each { |file| add(heaps, file) }
         # While the browser starts there is time for the first page.
         heaps.first&.prepare { |entry| Memprof::Web::Prefetch.new(heaps).run(entry) }

@@ -112,7 +112,7 @@ RSpec.describe "Dumps without contents" do
     expect(full).to include("secret_411111_code", "secret_411111_thread.erb")
     %w[json memprof heap_dump objspace].zip(%w[hash length none none]) do |ending, values|
       from, to = ["full.#{ending}", "bare.json"].map { |name| File.join(@directory, name) }
-      expect(run_memprof("convert", "--force", "--values", values, from, to)).to be_success
+      expect(run_memprof("convert", "--force", "--contents", values, from, to)).to be_success
       expect([ending, leaks("bare.json")]).to eq([ending, []])
     end
   end

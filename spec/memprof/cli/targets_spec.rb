@@ -38,6 +38,17 @@ RSpec.describe Memprof::CLI::Targets do
     end
   end
 
+  it "may follow options, unless they are those of memprof 0.3" do
+    after = run_memprof("--limit", "1", "--json", cache_dump)
+    expect([after.stdout, after.status.exitstatus])
+      .to eq([run_memprof("leaks", "--limit", "1", "--json", cache_dump).stdout, 0])
+    json = run_memprof("leaks", "--json", cache_dump).stdout
+    expect(run_memprof("-f", "json", cache_dump).stdout).to eq(json)
+    old = run_memprof("--name", "app", "--pid", Process.pid, "--test", cache_dump)
+    expect(old.stdout).to include("Memprof Uploader")
+    expect(run_memprof("--limit", "1").stdout).to include("Memprof Uploader")
+  end
+
   it "is what the command does without a verb" do
     result = run_memprof(cache_dump)
     expect([result.stdout, result.status.exitstatus]).to eq([run_memprof("leaks", cache_dump).stdout, 0])

@@ -251,17 +251,17 @@ RSpec.describe "Memprof::Malloc::Recording" do
     expect(run_memprof("malloc", "--suppressions", "#{path}.known", path).stderr)
       .to eq "memprof: #{path}.known: line 1 is no suppression: race:x\n"
     expect(run_memprof("malloc", "--from", "-1", path).stderr)
-      .to start_with 'memprof: invalid --from "-1.0"; expected a number of seconds'
+      .to start_with 'memprof: invalid --from "-1"; expected a number of seconds'
   end
 
   it "refuses wrong options before and after its name alike" do
     in_child("Memprof::Malloc.record(PATH) { $kept = 'a' * 300_000 }")
     {
-      %w[--from x] => 'invalid --from "x"; see `memprof help malloc`',
+      %w[--from x] => 'invalid --from "x"; expected a number of seconds',
       %w[--function] => "missing argument: --function; see `memprof help malloc`",
       %w[--limit 99999999999] =>
         'invalid --limit "99999999999"; expected a number of at most 1000000000',
-      %w[--min 5] => "--min is for commands; see `memprof help malloc`",
+      %w[--min-size 5] => "--min-size is for commands; see `memprof help malloc`",
       %w[--tree --callers] => "--tree and --callers exclude each other",
       %w[--from 5 --to 1] => 'invalid --to "1.0"; expected a number of seconds that is not before --from',
       %w[--suppressions /no/such/file] => "cannot read /no/such/file: no such file"
@@ -297,8 +297,8 @@ RSpec.describe "Memprof::Malloc::Recording" do
     expect(shown.stderr).to eq ""
     expect(shown.stdout).to match(/^ *Live at the end .*\n +8[78]\d\.\d KiB .* -e:1\n\d+ more$/)
     expect(JSON.parse(run_memprof("malloc", "--json", path).stdout)).to include("complete" => true)
-    expect(run_memprof("malloc", "--min", "5", path).stderr)
-      .to eq "memprof: --min is for commands; see `memprof help malloc`\n"
+    expect(run_memprof("malloc", "--min-size", "5", path).stderr)
+      .to eq "memprof: --min-size is for commands; see `memprof help malloc`\n"
     expect(run_memprof("run", "--malloc", "true").stderr)
       .to eq "memprof: --malloc needs a file; give --output FILE\n"
     expect(run_memprof("run", "--native", "true").stderr).to eq "memprof: --native needs --malloc\n"

@@ -115,7 +115,7 @@ RSpec.describe "a recording of malloc in samples" do
   it "is written by memprof run --malloc --sample" do
     script = File.join(@directory, "app.rb")
     File.write(script, code)
-    ran = run_memprof("run", "--malloc", "--sample", "16KiB", "-o", path, "--", RbConfig.ruby, script,
+    ran = run_memprof("run", "--malloc", "--sample-bytes", "16KiB", "-o", path, "--", RbConfig.ruby, script,
       env: { "RECORDING" => path })
     expect(ran.stderr).to eq "Next: memprof malloc #{path}\n"
     expect_estimates(Memprof::Malloc::Recording.new(path))
@@ -128,8 +128,8 @@ RSpec.describe "a recording of malloc in samples" do
       expect { Memprof::Malloc.record(path, sample: sample) }.to raise_error(ArgumentError)
     end
     expect(File.exist?(path)).to be(false)
-    expect(run_memprof("run", "--malloc", "--sample", "many", "-o", path, "true").stderr)
-      .to eq "memprof: invalid --sample \"many\"; expected a size between 1 B and 4 GiB, as 512KiB\n"
+    expect(run_memprof("run", "--malloc", "--sample-bytes", "many", "-o", path, "true").stderr)
+      .to eq "memprof: invalid --sample-bytes \"many\"; expected a size between 1 B and 4 GiB, as 512KiB\n"
     expect(run_memprof("run", "--sample", "16KiB", "true").stderr)
       .to eq "memprof: invalid --sample \"16KiB\"; expected a number of at least 1\n"
   end

@@ -123,7 +123,7 @@ when "attach"
   rescue IO::WaitWritable
     nil # what the command announces has to wait
   end
-  command = Process.spawn(*memprof, "attach", old.pid.to_s, "--track", "--duration", "0.1", "--seconds", "10",
+  command = Process.spawn(*memprof, "attach", old.pid.to_s, "--track", "--for", "0.1", "--timeout", "10",
     out: File::NULL, err: full)
   before = nil
   since = 0
@@ -153,7 +153,7 @@ when "socket"
   RUBY
   old = subject(code, env.merge("MEMPROF_TRACK" => "off"))
   old.output.gets
-  command = Process.spawn(*memprof, "attach", old.pid.to_s, "--track", "--duration", "4",
+  command = Process.spawn(*memprof, "attach", old.pid.to_s, "--track", "--for", "4",
     out: File::NULL, err: File::NULL)
   wait_for("tracking") { !old.ask.empty? }
   halt(command)

@@ -1,0 +1,325 @@
+# frozen_string_literal: true
+
+require_relative "flag"
+
+module Memprof
+  module CLI
+    # The options of all commands, in the order of their help. Help, the manual page, completions and
+    # suggestions are made of them. An option has one meaning; what it does is said for each command.
+    module Flags
+      def self.flag(...) = Flag.new(...)
+
+      # @return [Array<Flag>] the options of a command
+      def self.of(verb) = TABLE.select { |flag| flag.verbs.include?(verb) }
+
+      def self.bytes(text) = ByteSize.read(text)
+
+      # Seconds, as 90, 90s, 10m or 2h; nil if it is something else, or more than a week.
+      def self.seconds(text)
+        number, unit = text.match(/\A(\d+(?:\.\d+)?)([smh]?)\z/)&.captures
+        seconds = number.to_r * { "m" => 60, "h" => 3600 }.fetch(unit, 1)
+        return unless seconds.positive? && seconds <= 7 * 24 * 3600
+
+        seconds.denominator == 1 ? seconds.to_i : seconds.to_f
+      end
+
+      def self.number(text, range)
+        number = Float(text)
+        number if range.cover?(number)
+      end
+
+      # What is wrong with a secret does not show it.
+      def self.secret(text)
+        text.length < 8 ? raise(UsageError, "invalid --token; expected at least 8 characters") : text
+      end
+
+      private_class_method :flag
+
+      ON = Flag::Switch.new
+      TEXT = Flag::Reader.new(&:itself)
+      COUNT = Flag::Count.new
+      FRAMES = Flag::Count.new(most: 2048) # as Session::MAX_STACK
+      SIZE = Flag::Reader.new("a size between 1 B and 4 GiB, as 512KiB") do |text|
+        bytes(text).then { |size| size if size.between?(1, (1 << 32) - 1) }
+      end
+      LARGE_SIZE = Flag::Reader.new("a size such as 500MB or 2GiB") { |text| bytes(text).nonzero? }
+      TIME = Flag::Reader.new("a time above 0 and of at most a week, as 90s, 10m or 2h") do |text|
+        seconds(text)
+      end
+      MOMENT = Flag::Reader.new("a number of seconds") { |text| number(text, 0..Float::MAX) }
+      REGEXP = Flag::Reader.new do |text|
+        Regexp.new(text)
+      rescue RegexpError => e
+        raise Flag::Reader::Expected, "a regular expression (#{e.message})"
+      end
+      PERCENTAGE = Flag::Reader.new("a number from 0 to 100") { |text| number(text, 0..100) }
+      SHARE = Flag::Reader.new("a number above 0 and at most 100") { |text| number(text, 0..100)&.nonzero? }
+      INCREASE = Flag::Reader.new("a percentage, as 2%") { |text| Memprof::Check::Limits.percent(text) }
+      RETAINED = Flag::Reader.new("a number of objects, or a size as 10MiB") do |text|
+        Memprof::Check::Limits.retained(text)
+      end
+      SIGNAL = Flag::Reader.new("one that can be caught, such as URG, USR1 or USR2") do |text|
+        Run.signal(text)
+      end
+      STEP = Flag::Step.new
+
+      def self.words(*words, &of_another) = Flag::Words.new(&(of_another || -> { words }))
+      private_class_method :words
+
+      # Of the answers that have rows.
+      FORMATS = %i[text json csv markdown].freeze
+      HEAPS = "memory leaks top histogram query show path tree diff export stats dups slots subset console"
+      LISTS = "stack memory leaks top histogram query show path tree trace stats dups slots subset"
+      MEASURES = words(:allocated_bytes, :allocated_objects, :retained_bytes, :retained_objects)
+      CONTENTS = words { Memprof::Dump::Options::VALUES }
+      private_constant :ON, :TEXT, :COUNT, :FRAMES, :LARGE_SIZE, :TIME, :MOMENT, :REGEXP, :PERCENTAGE, :SHARE,
+        :INCREASE, :RETAINED, :SIGNAL, :STEP, :HEAPS,
+        :LISTS, :MEASURES, :CONTENTS
+
+      TABLE = [
+        # A process.
+        flag("-p, --pid PID", Flag::Count.new(most: nil),
+          "attach dump stack memory leaks start stop stats" => "the same as the argument PID"),
+        flag("--workers", ON, "memory" => "a row for PID and each process forked from it"),
+        flag("--children", ON, "dump" => "dump the forked processes, not PID itself"),
+        flag("--track", ON, "attach" => "live objects allocated meanwhile, by line"),
+        flag("--malloc", ON,
+          "attach" => "live memory of malloc, by line",
+          "run" => "record malloc; see below"),
+        flag("--eval FILE", TEXT, "attach" => "run the Ruby code in FILE there, print its value"),
+        flag("--for TIME", TIME,
+          "leaks" => ["of PID: from the first dump to the last, as 90s, 10m, 2h", "60s"],
+          "attach" => ["of --track and --malloc, as 90s, 10m, 2h", "10s"], was: "--duration"),
+        flag("--attach", ON,
+          "leaks" => "of PID: load memprof there meanwhile, for lines: it tracks one object in 8, " \
+                     "and malloc"),
+        flag("--force-copy", ON,
+          "leaks" => "of PID: copy it even if its cgroup might reach its limit", was: "--force"),
+        flag("--timeout SECONDS", COUNT, "dump" => ["for the dump", 300], "stack" => ["for the answer", 30],
+          "attach" => ["for the process to begin", 30], was: "--seconds"),
+
+        # A command.
+        flag("--baseline FILE", TEXT, "check" => "what to compare with"),
+        flag("--update", ON, "check" => "write the baseline instead"),
+        flag("--runs N", COUNT, "check" => ["run the command N times", 2]),
+        flag("--max-retained N", RETAINED, "check" => "limit of what is retained: objects, or 10MiB"),
+        flag("--max-increase PERCENT", INCREASE,
+          "check" => ["limit for the rise of each total", "2%"],
+          "diff" => "reports: exit with 1 if a total rose by more"),
+        flag("--until FEATURE", TEXT, "boot require" => "the boot ends when this is loaded"),
+        flag("--signal SIGNAL", SIGNAL, "run" => "also report on this signal (default: none)"),
+        flag("--after-boot", ON,
+          "run" => "start tracking at the first request, example, test or job, or at Memprof.booted"),
+        flag("--gc", ON, "track" => "run GC first, so that only retained objects show"),
+        flag("--peak", ON,
+          "run" => "also find when memory was largest, and which lines had allocated it"),
+        flag("--sample N", COUNT, "check track start" => ["track one object in N, scale up", 1]),
+        # With --malloc it was what --sample-bytes is.
+        flag("--sample N", TEXT, "run" => ["track one object in N, scale up", 1]),
+        flag("--sample N", SIZE, "attach" => "of --track: one object in N, scaled up"),
+        flag("--sample-bytes SIZE", SIZE,
+          "run" => "with --malloc: record one block in SIZE bytes, as 512KiB",
+          "attach" => "of --malloc: record one block in SIZE bytes, as 512KiB"),
+        flag("--sample-bytes SIZE", SIZE,
+          "malloc" => "of a command: record one block in SIZE bytes, as 512KiB", was: "--sample"),
+        flag("--stack N", FRAMES,
+          "run" => "record N calling frames per object (default: 1; 64 with --malloc and formats with " \
+                   "call stacks)",
+          "start" => ["record N calling frames per object", 1]),
+        flag("--stack N", Flag::Count.new(most: 512), "attach" => ["with --output: N calling frames", 64]),
+        flag("--native", ON,
+          "run" => "with --malloc: native frames, too",
+          "attach" => "with --output: native frames, too"),
+        flag("--addresses", ON, "run" => "with --malloc: addresses of blocks, too"),
+        flag("--trace [CLASS]", Flag::Traced.new,
+          "run" => "only objects of this class (may be repeated); without CLASS, before --: see below"),
+        flag("--internal", ON,
+          "run" => "list what the VM allocates for itself: <iseq>, <callcache> and so on, which is only " \
+                   "summed up",
+          "check" => "with internal objects of the VM",
+          "diff" => "reports: with internal objects of the VM"),
+        flag("--no-internal", ON, "run" => "leave it out of totals, too"),
+        flag("--ignore-files RE", REGEXP, "run" => "leave out files whose path matches"),
+        flag("--allow-files RE", REGEXP, "run" => "leave out files whose path does not match"),
+
+        # A recording of malloc.
+        flag("--tree", ON, "malloc" => "a recording as a tree: what called what"),
+        flag("--callers", ON,
+          "malloc" => "a recording as a tree from the lines that allocated to their callers"),
+        flag("--functions", ON,
+          "malloc" => "a recording by function: what it allocated, with and without what it called"),
+        flag("--function NAME", TEXT,
+          "malloc" => "a function of a recording: who called it, and what it called"),
+        flag("--from SECONDS", MOMENT, "malloc" => "count calls, and look for the peak, from then on"),
+        flag("--to SECONDS", MOMENT, "malloc" => "take the recording to end then"),
+        flag("--suppressions FILE", TEXT,
+          "malloc" => "leave out leaks that FILE names, as LeakSanitizer does: leak:libpq.so"),
+        flag("--recording FILE", TEXT,
+          "core" => "recording of malloc, with addresses: shows which line allocated each block"),
+
+        # Steps of `memprof subset`.
+        flag("--class NAME", STEP, "subset" => "objects of this class, or /REGEXP/"),
+        flag("--type TYPE", STEP, "subset" => "objects of this type: STRING, HASH, ..."),
+        flag("--where QUERY", TEXT,
+          "top histogram path diff export dups" => "only these objects: 'class = Order'"),
+        flag("--where QUERY", STEP, "subset" => "objects that match a query"),
+        flag("--subgraph-of ADDRESS", STEP, "subset" => "what it references (see --depth)"),
+        flag("--root-of ADDRESS", STEP, "subset" => "what references it, transitively"),
+        flag("--roots-of QUERY", STEP, "subset" => "a shortest path from a root to each"),
+        flag("--parents-of QUERY", STEP, "subset" => "what references these (see --min-references)"),
+        flag("--common-ancestors QUERY", STEP, "subset" => "what references all of these"),
+        flag("--reachable-from QUERY", STEP, "subset" => "what these reference, transitively"),
+        flag("--remove-node ADDRESS", STEP, "subset" => "what stays reachable without it"),
+        flag("--without QUERY", STEP, "subset" => "all but these"),
+        flag("--collapse QUERY", STEP, "subset" => "all but these; references bypass them"),
+        flag("--cleanup", STEP,
+          "subset" => "without weak references; sets, arrays, hashes and internal objects collapsed"),
+        flag("--small N", STEP, "subset" => "without components of N objects or fewer"),
+        flag("--roots", STEP, "subset" => "objects without incoming references"),
+        flag("--random RATIO", STEP, "subset" => "each with this probability", was: "--sample"),
+        flag("--diff LATER", STEP, "subset" => "objects that only the dump LATER has"),
+        flag("--class-references", STEP, "subset" => "add references to classes"),
+        flag("--valid", STEP, "subset" => "drop references to missing objects; list their addresses"),
+        flag("--out-degree", ON, "subset" => "list objects by number of references"),
+
+        # Which rows there are, and in which order.
+        flag("--by WHAT", words { Histogram::BY },
+          "histogram" => "class (default), line, gem, ...: see below"),
+        flag("--by WHAT", words(:object, :class),
+          "tree" => "object (default), or class to merge the objects of a class"),
+        flag("--by WHAT", words { Diff::BY | Comparing::BY },
+          "diff" => "dumps: class, type, site, file; reports: only line, class, gem"),
+        flag("--by WHAT", words(:line, :class, :gem), "check" => "only a table by line, class or gem"),
+        flag("--by WHAT", words(:action, :path, :status, :exception), "trace" => [nil, :action]),
+        flag("--then WHAT", words { Histogram::BY - %i[namespace superclass] },
+          "histogram" => "split each group by this"),
+        flag("--procs", ON, "top" => "procs by block, with what they captured"),
+        flag("--collections", ON, "dups" => "show collections instead of strings"),
+        flag("--exact", ON, "histogram" => "the exact retained size of each group (slow)"),
+        flag("--sort WHAT", words(:retained, :size, :length, :references, :referrers, :depth, :address),
+          "top query" => nil),
+        flag("--sort WHAT", words(:retained, :size, :count, :name), "histogram" => nil),
+        flag("--sort WHAT", words(:length, :retained, :size, :unused),
+          "dups" => "collections: length (default), retained, size, unused"),
+        flag("--sort WHAT", words { Diff::SORT | Memprof::Check::Comparison::MEASURES },
+          "diff" => "dumps: size, count, retained, new, survived; reports: allocated_bytes, " \
+                    "allocated_objects, retained_bytes, retained_objects"),
+        flag("--sort WHAT", MEASURES, "check" => [nil, :allocated_bytes]),
+        flag("--sort WHAT", TEXT, "trace" => ["highest of this cost first", "time"]),
+        flag("--value WHAT", MEASURES,
+          "run" => "what collapsed, speedscope and firefox draw: allocated_bytes (default), " \
+                   "allocated_objects, retained_bytes, retained_objects"),
+        flag("--value WHAT", words(:peak, :leaked, :allocated),
+          "malloc" => "bytes of trees and formats with stacks: peak, leaked or allocated (default: peak)"),
+        flag("--fail", ON, "leaks" => "exit with 1 if something grows, with 2 if that is unknown"),
+        flag("--own PATTERN", TEXT, "leaks" => "application: files whose paths match this regexp"),
+        flag("--threshold PERCENT", SHARE,
+          "leaks" => ["of one dump: what has a smaller part of it is left out", 1]),
+        flag("--nearly-empty PERCENT", PERCENTAGE,
+          "slots" => ["a page with at most so many used slots is nearly empty", 10]),
+        flag("--min-size SIZE", Flag::Reader.new("a size, as 512KiB") { |text| bytes(text) },
+          "boot require" => "leave out files with a smaller total, as 1MB", was: "--min"),
+        flag("--min-size SIZE", SIZE,
+          "malloc" => "of a command: only locations that allocated more, as 1MB",
+          "tree" => ["minimum retained size, as 1MB", 1], was: "--min"),
+        flag("--min-copies N", COUNT, "dups" => ["strings with so many copies or more", 2], was: "--min"),
+        flag("--min-references N", COUNT,
+          "subset" => "more than N references (--parents-of), N or more (--out-degree)", was: "--min"),
+        flag("--limit N", COUNT,
+          "run" => "first N entries of each table (default: 20; for json and memory_profiler 50)",
+          "check" => ["the first N of each table", 20],
+          "boot require" => ["the first N gems and files", 10],
+          "malloc" => "the first N locations of the table (default: 20; of a recording's tables 10)",
+          "attach" => "the first N lines (default: all; of --malloc 20)",
+          "leaks" => ["the first N findings", 3],
+          "top query" => ["the first N objects", 20],
+          "histogram" => ["the first N groups", 20],
+          "show diff" => ["the first N of each list", 20],
+          "path" => ["with --where: N branches per node", 8],
+          "tree" => ["the first N of each branch", 10],
+          "trace" => ["the first N groups and requests", 10],
+          "export" => "at most N objects (default: depends on FORMAT)",
+          "track" => "the first N lines (default: all)",
+          "stats" => "the first N classes (default: 5); of PID N lines (default: all)",
+          "dups" => ["the first N", 20],
+          "subset" => ["the first N rows", 20]),
+        flag("--then-limit N", COUNT, "histogram" => ["the first N in each group", 3]),
+        flag("--offset N", COUNT, "top query" => "skip the first N objects"),
+        flag("--depth N", COUNT,
+          "histogram" => ["levels of a tree", 3],
+          "tree" => ["levels", 3],
+          "subset" => "references to follow, for --subgraph-of"),
+
+        # How the answer is written.
+        flag("-f, --format FORMAT", words { Autorun::Settings::EXTENSIONS.keys },
+          "run" => "text (default), json, markdown, memory_profiler; with call stacks: collapsed, " \
+                   "speedscope, firefox, pprof"),
+        flag("-f, --format FORMAT", words { Comparing::FORMATS }, "check" => [nil, :text]),
+        flag("-f, --format FORMAT", words(:text, :json, :markdown, :collapsed, :speedscope),
+          "boot require" => "text (default), json, markdown; as flame graph: collapsed, speedscope"),
+        flag("-f, --format FORMAT",
+          words(:text, :json, :heaptrack, :massif, :collapsed, :speedscope, :firefox, :pprof),
+          "malloc" => "a recording as text, json, heaptrack, massif, collapsed, speedscope, firefox or " \
+                      "pprof"),
+        flag("-f, --format FORMAT", words { Memprof::Dump::Options::FORMATS },
+          "dump" => "memprof (JSON lines), objspace (as ObjectSpace.dump_all), binary, heap_dump " \
+                    "(default: by --output, else the process decides)",
+          "convert" => "memprof, objspace, binary, heap_dump (default: by the extension of OUT)"),
+        flag("-f, --format FORMAT", words(*FORMATS), LISTS => [nil, :text]),
+        flag("-f, --format FORMAT", words { FORMATS | Comparing::FORMATS },
+          "diff" => "text (default), json, csv, markdown; reports: github, junit"),
+        flag("-f, --format FORMAT", words { Export::FORMATS.keys },
+          "export" => "see below (default: by the extension of OUT)"),
+        flag("-f, --format FORMAT", words(:text, :json), "core" => [nil, :text]),
+        flag("--json", Flag::Switch.new(:format, :json),
+          "run check boot require malloc diff core #{LISTS}" => "the same as --format json"),
+        flag("--contents WHAT", CONTENTS,
+          "dump" => "contents of strings etc.: full, truncate, hash, length, none (default: the process " \
+                    "decides)",
+          "leaks" => "of PID: contents of strings etc. in the dumps that are kept: full, truncate, hash, " \
+                     "length, none (default: none)",
+          "convert" => "contents of strings etc.: full (default), truncate, hash, length, none",
+          was: "--values"),
+        flag("--scale-bytes", ON, "run" => "memory_profiler: 16.66 kB instead of 16660"),
+        flag("--color WHEN", words(:auto, :always, :never), "run" => [nil, :auto]),
+        flag("-o, --output FILE", TEXT,
+          "run" => "write to files; see below (default: stdout)",
+          "dump" => "output file (default: named after the application)"),
+        flag("-o, --output FILE", Flag::Path.new,
+          "malloc" => "append to a file (default: a table on stderr); of a recording, write to it",
+          "attach" => "of --malloc: write a recording to FILE",
+          "boot require check track diff core #{LISTS}" => ["write to a file", "stdout"]),
+        flag("--force", ON, "export convert subset" => "replace OUT if it exists"),
+        flag("--no-pager", ON, "diff core #{LISTS}" => "never page long output"),
+
+        # How a dump is read.
+        flag("--ignore-stack-roots", ON,
+          "web #{HEAPS}" => "ignore references found only by conservative stack scanning"),
+        flag("--no-index", ON, "web #{HEAPS}" => "do not write an index file beside FILE"),
+        flag("--blocks", ON,
+          "web convert #{HEAPS}" => "of a core file: blocks of malloc are objects, too",
+          "dump" => "blocks of malloc are objects, too"),
+
+        # The page.
+        flag("--bind ADDRESS", TEXT, "web" => ["listen on this address", "127.0.0.1"]),
+        flag("--port N", Flag::Count.new(least: 0, most: 65_535),
+          "web" => "listen on this port (default: a free one)"),
+        flag("--token TOKEN", Flag::Reader.new { |token| secret(token) },
+          "web" => "your own token, at least 8 characters"),
+        flag("--host NAME", TEXT, "web" => "also answer to this host name"),
+        flag("--library [DIR]", Flag::Reader.new { |directory| directory || true },
+          "web" => "show the dumps of a directory, and accept uploads"),
+        flag("--max-size SIZE", LARGE_SIZE, "web" => "limit of the library, such as 20GiB"),
+        flag("--max-upload SIZE", LARGE_SIZE, "web" => ["limit of one dump", "2GiB"]),
+        flag("--key KEY", TEXT,
+          "web" => "upload key required from clients, at least 16 characters (or MEMPROF_KEY; default: " \
+                   "generated once)"),
+        flag("--max-open N", Flag::Count.new(least: 3), "web" => ["keep at most N dumps open, 3 or more", 8]),
+        flag("--no-open", ON, "web" => "do not start a browser"),
+
+        flag("--man", ON, "help" => "all commands as a manual page: memprof help --man | man -l -"),
+        flag("-h, --help", ON, VERBS.keys.join(" ") => "show this help")
+      ].freeze
+    end
+  end
+end
