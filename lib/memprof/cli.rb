@@ -40,7 +40,8 @@ module Memprof
       Arrival: "arrival", Attachment: "attachment", BootPage: "boot_page", Classic: "classic",
       Collection: "collection", Command: "command", Comparing: "comparing",
       ComparisonOptions: "comparison_options", Defaults: "defaults", DumpSeries: "dump_series",
-      Dumping: "dumping", Flag: "flag", Flags: "flags", ForeignFiles: "foreign_files", GrowthRows: "growth_rows",
+      Dumping: "dumping", Flag: "flag", Flags: "flags", ForeignFiles: "foreign_files",
+      GrowthRows: "growth_rows",
       HeapCommand: "heap_command", Listing: "listing", LiveProcess: "live_process", Loading: "loading",
       MallocPreload: "malloc_preload",
       MallocRecording: "malloc_recording", ManPage: "man_page", Objects: "objects", Options: "options",
@@ -72,6 +73,7 @@ module Memprof
       found = Targets.verb([verb, *rest]) unless VERBS.key?(verb)
       found ? command(found, terminal).start([verb, *rest]) : command(verb, terminal).start(rest)
     end
+
     # Options may also come before the targets, unless they are those of memprof 0.3.
     def self.start_option(arguments, terminal)
       found = Targets.verb_behind_options(arguments) unless Classic.options?(arguments)

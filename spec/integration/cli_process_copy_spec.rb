@@ -137,7 +137,8 @@ RSpec.describe "memprof dump and stack of a process that loaded nothing" do
     code = "#{planting}\n4.times { Thread.new { loop { Array.new(50) { _1.to_s * 3 }.sort } } }\n" \
            "puts :ready\nsleep"
     plain_program(code) do |pid, _|
-      result = run_memprof("dump", "--pid", pid, "--output", "heap.memprof", "--contents", "none", timeout: 300)
+      result = run_memprof("dump", "--pid", pid, "--output", "heap.memprof", "--contents", "none",
+        timeout: 300)
       expect(result.stderr).to include("paused for")
       run_memprof("convert", "heap.memprof", "heap.json", timeout: 300)
       expect(planted("heap.json")).to eq(10_000)
